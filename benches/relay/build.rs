@@ -1,4 +1,4 @@
-//! The relay is linked as the collector is, so that the two differ only in what they do.
+//! Links the relay as the collector is linked, so that the two differ only in their work.
 
 fn main() -> std::io::Result<()> {
     kubewake_link_order::apply("relay.order")

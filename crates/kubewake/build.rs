@@ -1,4 +1,4 @@
-//! Puts the functions that every request to a collector runs side by side.
+//! Places the functions that every request to a collector executes next to each other.
 
 use std::{env, io};
 

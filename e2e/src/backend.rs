@@ -1,4 +1,4 @@
-//! A backend that answers over HTTP as a test says.
+//! An HTTP backend with scripted responses.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -7,75 +7,72 @@ use std::{
     thread,
 };
 
-/// What it got.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ReceivedRequest {
     /// `POST`
     pub method: String,
-    /// With its query.
     pub path: String,
-    /// In lower case.
+    /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// As it came.
     pub body: Vec<u8>,
 }
 
-impl Request {
-    /// The first header of this name, or nothing.
+impl ReceivedRequest {
+    /// The first header of this name, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether its body has these bytes somewhere.
+    /// Whether the body contains these bytes.
     pub fn contains(&self, needle: &str) -> bool {
         self.body.windows(needle.len()).any(|window| window == needle.as_bytes())
     }
 }
 
-/// What it answers: a status, more headers, a body.
-pub type Reply = (u16, Vec<(&'static str, String)>, Vec<u8>);
+/// A response: status, additional headers, and body.
+pub type HttpReply = (u16, Vec<(&'static str, String)>, Vec<u8>);
 
-type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
+type RequestHandler = dyn Fn(&ReceivedRequest) -> HttpReply + Send + Sync;
 
-/// A server on a port of its own. Its threads end with the test program.
-pub struct Backend {
+/// An HTTP server on a free port. Its threads end with the test program.
+pub struct HttpBackend {
     address: SocketAddr,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-impl Backend {
-    /// One that answers each request as `handler` says.
-    pub fn start(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+impl HttpBackend {
+    /// Starts a backend that responds to each request as `handler` says.
+    pub fn start(handler: impl Fn(&ReceivedRequest) -> HttpReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let requests = Arc::<Mutex<Vec<Request>>>::default();
-        let (seen, handler) = (requests.clone(), Arc::<Handler>::from(Box::new(handler) as Box<Handler>));
+        let requests = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
+        let seen = requests.clone();
+        let handler = Arc::<RequestHandler>::from(Box::new(handler) as Box<RequestHandler>);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (seen, handler) = (seen.clone(), handler.clone());
+                let seen = seen.clone();
+                let handler = handler.clone();
                 thread::spawn(move || serve(stream, &seen, &*handler));
             }
         });
         Self { address, requests }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Everything that came so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-/// The whole export was taken.
-pub fn taken() -> Reply {
+/// A response that accepts the whole export.
+pub fn accepted_reply() -> HttpReply {
     (200, vec![("content-type", "application/x-protobuf".to_owned())], Vec::new())
 }
 
-fn serve(stream: TcpStream, seen: &Mutex<Vec<Request>>, handler: &Handler) -> Option<()> {
+fn serve(stream: TcpStream, seen: &Mutex<Vec<ReceivedRequest>>, handler: &RequestHandler) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let request = read(&mut stream)?;
@@ -87,7 +84,7 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Request>>, handler: &Handler) -> Op
     }
 }
 
-fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+fn read(stream: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -98,10 +95,11 @@ fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
         }
     }
     let mut words = lines.first()?.split(' ').map(str::to_owned);
-    let (method, path) = (words.next()?, words.next()?);
+    let method = words.next()?;
+    let path = words.next()?;
     let headers = lines.iter().skip(1).filter_map(|line| line.split_once(':'));
     let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
-    let mut request = Request { method, path, headers, body: Vec::new() };
+    let mut request = ReceivedRequest { method, path, headers, body: Vec::new() };
     request.body = vec![0; request.header("content-length").parse().unwrap_or(0)];
     stream.read_exact(&mut request.body).ok()?;
     Some(request)

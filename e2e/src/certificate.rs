@@ -1,28 +1,25 @@
-//! Certificates made for a test.
+//! Certificates for tests.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-use crate::Cluster;
+use crate::ClusterUnderTest;
 
-/// Who signs.
-pub struct Authority {
+pub struct TestAuthority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// A certificate and its key, in PEM.
 #[derive(Clone, Debug)]
-pub struct Identity {
-    /// The certificate.
+pub struct CertifiedIdentity {
     pub cert: String,
-    /// Its key.
     pub key: String,
 }
 
-impl Authority {
-    /// A new one, which nobody trusts yet.
+impl TestAuthority {
+    /// A new authority, which no program trusts yet.
     pub fn new(name: &str) -> Self {
-        let mut params = named(name, Vec::new());
+        let mut params = certificate_params(name, Vec::new());
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
@@ -34,16 +31,17 @@ impl Authority {
         &self.pem
     }
 
-    /// Signs one for a server where the cluster reaches this machine, or for a client of it.
-    pub fn sign(&self, name: &str) -> Identity {
+    /// Signs a certificate for a server on this machine, at the address where the cluster reaches it, or for a
+    /// client.
+    pub fn sign(&self, name: &str) -> CertifiedIdentity {
         let key = KeyPair::generate().unwrap();
-        let names = vec!["localhost".to_owned(), Cluster::host()];
-        let cert = named(name, names).signed_by(&key, &self.issuer).unwrap().pem();
-        Identity { cert, key: key.serialize_pem() }
+        let names = vec!["localhost".to_owned(), ClusterUnderTest::host()];
+        let cert = certificate_params(name, names).signed_by(&key, &self.issuer).unwrap().pem();
+        CertifiedIdentity { cert, key: key.serialize_pem() }
     }
 }
 
-fn named(name: &str, alternatives: Vec<String>) -> CertificateParams {
+fn certificate_params(name: &str, alternatives: Vec<String>) -> CertificateParams {
     let mut params = CertificateParams::new(alternatives).unwrap();
     params.distinguished_name.push(DnType::CommonName, name);
     params

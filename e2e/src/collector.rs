@@ -12,13 +12,14 @@ use tempfile::TempDir;
 
 use crate::{
     address::free_address,
-    http::{self, Answer},
-    process::{Process, kubewake},
-    wait::eventually,
+    http::{self, HttpResponse},
+    process::{ChildProcess, kubewake},
+    wait::wait_until,
 };
 
-/// A collector about to start. Its document may say `${env:DIR}` for its folder, `${env:HEALTH}` and `${env:METRICS_PORT}`.
-pub struct Builder {
+/// Builds the command of a collector. Its configuration may use `${env:DIR}` for its folder, `${env:HEALTH}`
+/// and `${env:METRICS_PORT}`.
+pub struct CollectorBuilder {
     folder: TempDir,
     config: PathBuf,
     health: SocketAddr,
@@ -27,9 +28,9 @@ pub struct Builder {
     env: Vec<(String, PathBuf)>,
 }
 
-/// A collector that serves. It is killed when this is dropped.
-pub struct Collector {
-    process: Process,
+/// A running collector. It is killed when this is dropped.
+pub struct CollectorProcess {
+    process: ChildProcess,
     folder: TempDir,
     config: PathBuf,
     health: SocketAddr,
@@ -37,62 +38,63 @@ pub struct Collector {
     ready: String,
 }
 
-impl Collector {
-    /// One with this document.
-    pub fn with(document: impl ToString) -> Builder {
+impl CollectorProcess {
+    pub fn with_config(document: impl ToString) -> CollectorBuilder {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("collector.yaml");
         fs::write(&config, document.to_string()).unwrap();
-        Builder { folder, config, health: free_address(), metrics: free_address(), args: Vec::new(), env: Vec::new() }
+        CollectorBuilder {
+            folder,
+            config,
+            health: free_address(),
+            metrics: free_address(),
+            args: Vec::new(),
+            env: Vec::new(),
+        }
     }
 }
 
-impl Builder {
-    /// Writes a file into its folder.
+impl CollectorBuilder {
     pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         fs::write(self.folder.path().join(name), content).unwrap();
         self
     }
 
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Reads the document from elsewhere.
+    /// Reads the configuration from another path.
     pub fn config_at(mut self, path: PathBuf) -> Self {
         self.config = path;
         self
     }
 
-    /// Adds arguments.
     pub fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(ToString::to_string));
         self
     }
 
-    /// Sets a variable to a path.
     pub fn env(mut self, name: &str, path: PathBuf) -> Self {
         self.env.push((name.to_owned(), path));
         self
     }
 
-    /// Starts it and waits until it serves.
-    pub fn start(self) -> Collector {
-        let mut process = Process::start(&mut self.command(&[]));
-        let ready = process.ready();
+    /// Starts the collector and waits until it is ready.
+    pub fn start(self) -> CollectorProcess {
+        let mut process = ChildProcess::start(&mut self.command(&[]));
+        let ready = process.wait_until_ready();
         let Self { folder, config, health, metrics, .. } = self;
-        Collector { process, folder, config, health, metrics, ready }
+        CollectorProcess { process, folder, config, health, metrics, ready }
     }
 
-    /// Runs it to its end, which is soon if it does not start.
+    /// Runs the collector until it exits, which is soon if it fails to start.
     pub fn run(self) -> Output {
-        Process::start(&mut self.command(&[])).output()
+        ChildProcess::start(&mut self.command(&[])).output()
     }
 
-    /// Only checks its document.
     pub fn validate(self) -> Output {
-        Process::start(&mut self.command(&["validate"])).output()
+        ChildProcess::start(&mut self.command(&["validate"])).output()
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -105,26 +107,26 @@ impl Builder {
     }
 }
 
-impl Collector {
-    /// Where it takes OTLP over gRPC.
+impl CollectorProcess {
+    /// Address of OTLP over gRPC.
     pub fn grpc(&self) -> SocketAddr {
         self.listener("otlp/grpc")
     }
 
-    /// Where it takes OTLP over HTTP.
+    /// Address of OTLP over HTTP.
     pub fn http(&self) -> SocketAddr {
         self.listener("otlp/http")
     }
 
-    /// Where this listener is, by the line that says that it serves.
+    /// Address of a listener, from the line that reports it as ready.
     pub fn listener(&self, name: &str) -> SocketAddr {
         let mut pairs = self.ready.split(' ').filter_map(|word| word.split_once('='));
         let at = pairs.find_map(|(key, value)| (key == name).then_some(value));
         at.unwrap_or_else(|| panic!("no {name} in {:?}", self.ready)).parse().unwrap()
     }
 
-    /// What its health endpoint answers.
-    pub fn health(&self, path: &str) -> Answer {
+    /// Requests a path of its health endpoint.
+    pub fn health(&self, path: &str) -> HttpResponse {
         http::get(self.health, path)
     }
 
@@ -133,12 +135,11 @@ impl Collector {
         self.health("/status").json()
     }
 
-    /// The page for Prometheus.
     pub fn metrics_page(&self) -> String {
         http::get(self.metrics, "/metrics").text()
     }
 
-    /// The sum of all rows of this name whose labels have all of these pairs, written as `key="value"`.
+    /// The sum of all samples of this metric whose labels include these pairs, written as `key="value"`.
     pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let page = self.metrics_page();
         let rows = page.lines().filter_map(|line| line.rsplit_once(' ')).filter(|(key, _)| {
@@ -148,71 +149,65 @@ impl Collector {
         rows.map(|(_, value)| value.parse::<f64>().unwrap()).sum()
     }
 
-    /// How many documents were `applied` or `refused`.
+    /// How many configurations were `applied` or `refused`.
     pub fn reloads(&self, result: &str) -> u64 {
         self.metric("kubewake_config_reloads", &[&format!("result=\"{result}\"")]) as u64
     }
 
-    /// Replaces the document by a rename, as editors do.
+    /// Replaces the configuration by a rename, as editors do.
     pub fn write(&self, document: impl ToString) {
         let fresh = self.config.with_extension("new");
         fs::write(&fresh, document.to_string()).unwrap();
         fs::rename(&fresh, &self.config).unwrap();
     }
 
-    /// Replaces the document and waits until it is in force.
+    /// Replaces the configuration and waits until it is applied.
     pub fn reload(&self, document: impl ToString) {
         let number = || self.status()["revision"]["number"].as_u64();
         let before = number();
         self.write(document);
-        eventually("the new document is in force", || number() > before);
+        wait_until("the new document is in force", || number() > before);
     }
 
-    /// Replaces the document and waits until it is refused; gives the reasons in `/status`.
+    /// Replaces the configuration, waits until it is refused, and returns the reasons in `/status`.
     pub fn reload_refused(&self, document: impl ToString) -> String {
         let before = self.status()["refused"].clone();
         self.write(document);
-        eventually("the new document is refused", || self.status()["refused"] != before);
+        wait_until("the new document is refused", || self.status()["refused"] != before);
         self.status()["refused"]["reasons"].to_string()
     }
 
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What it logged.
     pub fn logs(&self) -> String {
         self.process.stderr()
     }
 
-    /// What it printed.
-    pub fn printed(&self) -> String {
+    pub fn stdout(&self) -> String {
         self.process.stdout()
     }
 
-    /// Sends it a signal by name.
     pub fn signal(&self, name: &str) {
         self.process.signal(name);
     }
 
-    /// Waits for its end.
-    pub fn wait(&mut self) -> ExitStatus {
-        self.process.wait()
+    pub fn wait_for_exit(&mut self) -> ExitStatus {
+        self.process.wait_for_exit()
     }
 
-    /// Asks it to stop and waits for its end.
+    /// Asks the collector to stop, and waits for its exit.
     pub fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");
-        self.wait()
+        self.wait_for_exit()
     }
 
-    /// Whether it runs still.
-    pub fn runs(&mut self) -> bool {
-        self.process.runs()
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
     }
 
-    /// The most memory that it ever had, in MiB.
+    /// Peak resident memory in MiB.
     pub fn peak_mib(&self) -> u64 {
         self.process.peak_mib()
     }

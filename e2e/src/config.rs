@@ -1,76 +1,74 @@
-//! A collector's document, made of lines of YAML.
+//! Builds a collector's configuration from lines of YAML.
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr};
 
-/// A document with an `otlp` receiver on free ports, health and metrics. What is added is YAML in flow style.
+/// A configuration with an `otlp` receiver on free ports, health and metrics. Additions are YAML in flow style.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ConfigBuilder {
     sections: BTreeMap<&'static str, BTreeMap<String, String>>,
     /// By id: receivers, processors, exporters.
     pipelines: BTreeMap<String, [String; 3]>,
     log_level: &'static str,
 }
 
-/// The address comes from the environment that the harness sets: see `Collector`.
-const HEALTH: &str = r#"{endpoint: "${env:HEALTH}"}"#;
+/// The address comes from the environment that [`CollectorBuilder`](crate::collector::CollectorBuilder) sets.
+const HEALTH_SETTINGS: &str = r#"{endpoint: "${env:HEALTH}"}"#;
 
-impl Default for Config {
+impl Default for ConfigBuilder {
     fn default() -> Self {
         let config = Self { sections: BTreeMap::new(), pipelines: BTreeMap::new(), log_level: "info" };
-        config.receiver("otlp", otlp_at("127.0.0.1:0", "127.0.0.1:0")).extension("health_check", HEALTH)
+        config.receiver("otlp", otlp_at("127.0.0.1:0", "127.0.0.1:0")).extension("health_check", HEALTH_SETTINGS)
     }
 }
 
-impl Config {
-    /// One that receives OTLP and does nothing with it yet.
+impl ConfigBuilder {
+    /// A configuration that receives OTLP and has no pipelines yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that sends spans, logs and metrics to one exporter, without a batch in between.
-    pub fn to(exporter: &str, settings: impl ToString) -> Self {
+    /// A configuration that sends spans, logs and metrics to one exporter, without batching.
+    pub fn exporting_to(exporter: &str, settings: impl ToString) -> Self {
         let all = ["traces", "logs", "metrics"].into_iter();
         all.fold(Self::new().exporter(exporter, settings), |config, signal| config.pipeline(signal, "", exporter))
     }
 
-    /// Adds or changes a receiver.
+    /// Adds or replaces a receiver.
     pub fn receiver(self, id: &str, settings: impl ToString) -> Self {
         self.set("receivers", id, settings)
     }
 
-    /// Adds or changes a processor.
+    /// Adds or replaces a processor.
     pub fn processor(self, id: &str, settings: impl ToString) -> Self {
         self.set("processors", id, settings)
     }
 
-    /// Adds or changes an exporter.
+    /// Adds or replaces an exporter.
     pub fn exporter(self, id: &str, settings: impl ToString) -> Self {
         self.set("exporters", id, settings)
     }
 
-    /// Adds or changes an extension, which runs.
+    /// Adds or replaces an extension, and enables it.
     pub fn extension(self, id: &str, settings: impl ToString) -> Self {
         self.set("extensions", id, settings)
     }
 
-    /// Adds or changes a pipeline behind the `otlp` receiver; ids are separated by commas.
+    /// Adds or replaces a pipeline of the `otlp` receiver; ids are separated by commas.
     pub fn pipeline(self, id: &str, processors: &str, exporters: &str) -> Self {
         self.pipeline_of(id, "otlp", processors, exporters)
     }
 
-    /// Adds or changes a pipeline.
+    /// Adds or replaces a pipeline.
     pub fn pipeline_of(mut self, id: &str, receivers: &str, processors: &str, exporters: &str) -> Self {
         self.pipelines.insert(id.to_owned(), [receivers, processors, exporters].map(str::to_owned));
         self
     }
 
-    /// Removes a pipeline.
     pub fn without_pipeline(mut self, id: &str) -> Self {
         self.pipelines.remove(id);
         self
     }
 
-    /// Logs everything.
     pub fn debug_logs(mut self) -> Self {
         self.log_level = "debug";
         self
@@ -82,7 +80,7 @@ impl Config {
     }
 }
 
-impl fmt::Display for Config {
+impl fmt::Display for ConfigBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (section, components) in &self.sections {
             writeln!(f, "{section}:")?;
@@ -104,32 +102,32 @@ pub fn otlp_at(grpc: impl fmt::Display, http: impl fmt::Display) -> String {
     format!(r#"{{protocols: {{grpc: {{endpoint: "{grpc}"}}, http: {{endpoint: "{http}"}}}}}}"#)
 }
 
-/// Settings in braces, to which more can be added.
+/// Settings in braces, which can be extended.
 #[derive(Clone, Debug)]
-pub struct Settings(String);
+pub struct FlowSettings(String);
 
-impl Settings {
+impl FlowSettings {
     /// Adds `key: value`.
-    pub fn with(self, more: impl fmt::Display) -> Self {
+    pub fn with_setting(self, more: impl fmt::Display) -> Self {
         Self(format!("{}, {more}", self.0))
     }
 }
 
-impl fmt::Display for Settings {
+impl fmt::Display for FlowSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{{}}}", self.0)
     }
 }
 
-/// Soon, for a test whose backend comes back; and with patience, so that a busy machine makes no attempt fail.
-const RETRY: &str = "timeout: 60s, retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}";
+/// Short intervals for backends that come back, and a long timeout so that no attempt fails on a busy machine.
+const RETRY_SETTINGS: &str = "timeout: 60s, retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}";
 
-/// An `otlp` exporter that sends there in plain text and tries again soon.
-pub fn grpc_to(address: SocketAddr) -> Settings {
-    Settings(format!(r#"endpoint: "{address}", tls: {{insecure: true}}, {RETRY}"#))
+/// An `otlp` exporter to this address, in plain text and with short retry intervals.
+pub fn grpc_to(address: SocketAddr) -> FlowSettings {
+    FlowSettings(format!(r#"endpoint: "{address}", tls: {{insecure: true}}, {RETRY_SETTINGS}"#))
 }
 
-/// An `otlphttp` exporter that sends there in plain text and tries again soon.
-pub fn http_to(address: SocketAddr) -> Settings {
-    Settings(format!(r#"endpoint: "http://{address}", {RETRY}"#))
+/// An `otlphttp` exporter to this address, in plain text and with short retry intervals.
+pub fn http_to(address: SocketAddr) -> FlowSettings {
+    FlowSettings(format!(r#"endpoint: "http://{address}", {RETRY_SETTINGS}"#))
 }

@@ -1,9 +1,9 @@
-//! What whole-system tests are told with: the programs as processes, a network client that sends exactly the bytes that it
-//! is given, and a wait for conditions.
+//! The harness of whole-system tests: the programs as processes, a network client that sends exactly the bytes
+//! that it is given, and waits for conditions.
 //!
-//! *Guarantees.* Everything is on the loopback interface and on addresses of its own; every process ends with the value
-//! that stands for it; files are in folders that go with it. Nothing here sleeps for a time that a test chose: what is awaited is
-//! a condition, with a deadline that only a broken system meets.
+//! *Guaranteed.* Everything listens on the loopback interface and on addresses of its own; every process ends
+//! when its value is dropped; files are in temporary folders. No test sleeps for a chosen time: it waits for a
+//! condition, with a deadline that only a broken system exceeds.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,6 +20,7 @@ pub mod cluster;
 pub mod collector;
 pub mod config;
 pub mod curl;
+pub mod documented_output;
 pub mod http;
 pub mod http2;
 pub mod kubectl;
@@ -28,30 +29,29 @@ pub mod operator;
 pub mod otlp;
 pub mod process;
 pub mod python;
-pub mod shown;
 pub mod sink;
-pub mod traced;
+pub mod traced_cluster;
 pub mod traces;
-pub mod up;
+pub mod up_process;
 pub mod viewer;
 pub mod wait;
 
 pub use address::free_address;
-pub use backend::Backend;
+pub use backend::HttpBackend;
 pub use browser::Browser;
-pub use certificate::Authority;
-pub use cluster::Cluster;
-pub use collector::Collector;
-pub use config::{Config, grpc_to, http_to};
-pub use curl::{Grpc, curl};
-pub use http::{Answer, Connection};
-pub use http2::Http2;
+pub use certificate::TestAuthority;
+pub use cluster::ClusterUnderTest;
+pub use collector::CollectorProcess;
+pub use config::{ConfigBuilder, grpc_to, http_to};
+pub use curl::{GrpcCall, curl};
+pub use http::{Http1Connection, HttpResponse};
+pub use http2::Http2Connection;
 pub use kubectl::Kubectl;
-pub use load::Load;
-pub use operator::Operated;
-pub use sink::Sink;
-pub use traced::Traced;
-pub use traces::Traces;
-pub use up::Up;
-pub use viewer::Viewer;
-pub use wait::{eventually, until, until_ok};
+pub use load::LoadGenerator;
+pub use operator::OperatorCluster;
+pub use sink::SinkProcess;
+pub use traced_cluster::TracedCluster;
+pub use traces::TraceReceiver;
+pub use up_process::UpProcess;
+pub use viewer::ViewerProcess;
+pub use wait::{wait_for, wait_for_ok, wait_until};

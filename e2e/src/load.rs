@@ -5,25 +5,24 @@ use std::{fs, net::SocketAddr};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Process, kubewake};
+use crate::process::{ChildProcess, kubewake};
 
-/// A sender that is under way. It is killed when this is dropped.
-pub struct Load {
-    process: Process,
+/// A running load generator. It is killed when this is dropped.
+pub struct LoadGenerator {
+    process: ChildProcess,
     folder: TempDir,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug)]
-pub struct Report {
-    /// The report as the program gives it.
+pub struct LoadReport {
+    /// The report that the program prints.
     pub json: Value,
-    /// The items that were acknowledged, as lines of `seed first end`.
+    /// The acknowledged items, as lines of `seed first end`.
     pub acknowledged: String,
 }
 
-impl Load {
-    /// Begins to send.
+impl LoadGenerator {
     pub fn start(protocol: &str, target: SocketAddr, args: &[&str]) -> Self {
         Self::start_to(protocol, &format!("http://{target}"), args)
     }
@@ -33,38 +32,35 @@ impl Load {
         let folder = tempfile::tempdir().unwrap();
         let mut command = kubewake();
         command.args(["load", "--json", "--protocol", protocol, "--target", target]);
-        // An answer that is late on a busy machine is no failure.
+        // A late response on a busy machine is no failure.
         command.args(["--timeout", "60", "--acked-file"]).arg(folder.path().join("acked")).args(args);
-        Self { process: Process::start(&mut command), folder }
+        Self { process: ChildProcess::start(&mut command), folder }
     }
 
-    /// Sends to the end.
-    pub fn run(protocol: &str, target: SocketAddr, args: &[&str]) -> Report {
+    pub fn run(protocol: &str, target: SocketAddr, args: &[&str]) -> LoadReport {
         Self::start(protocol, target, args).finish()
     }
 
-    /// Waits for the end.
-    pub fn finish(mut self) -> Report {
-        self.process.wait();
+    pub fn finish(mut self) -> LoadReport {
+        self.process.wait_for_exit();
         let acknowledged = fs::read_to_string(self.folder.path().join("acked"));
         let acknowledged = acknowledged.unwrap_or_else(|e| panic!("no run: {e}\n{}", self.process.stderr()));
         let json = serde_json::from_str(&self.process.stdout()).expect("it reports in JSON");
-        Report { json, acknowledged }
+        LoadReport { json, acknowledged }
     }
 
-    /// Ends it before its time, which loses nothing: what it has begun it ends.
-    pub fn end(self) -> Report {
+    /// Interrupts the run, which loses nothing: requests in flight are completed.
+    pub fn stop_early(self) -> LoadReport {
         self.process.signal("TERM");
         self.finish()
     }
 
-    /// Whether it is still at it.
-    pub fn runs(&mut self) -> bool {
-        self.process.runs()
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
     }
 }
 
-impl Report {
+impl LoadReport {
     /// A count of items: `started`, `acknowledged`, `refused`, `failed`, `refusals`.
     pub fn items(&self, of: &str) -> u64 {
         self.json["items"][of].as_u64().unwrap_or_else(|| panic!("no {of} in {}", self.json))

@@ -1,7 +1,7 @@
-//! A cluster with the telemetry operator at work.
+//! A cluster with a running telemetry operator.
 //!
-//! - [`inside`]: on a cluster that was there before the story, the operator runs there, as it is installed;
-//! - [`way`]: how a story reaches collectors.
+//! - [`in_cluster`]: on a cluster that existed before the story, the operator is installed and runs inside;
+//! - `collector_access`: how a story reaches collectors.
 
 use std::{
     net::SocketAddr,
@@ -11,58 +11,59 @@ use std::{
 
 use serde_json::Value;
 
-use self::{inside::Inside, way::Way};
+use self::{collector_access::CollectorAccess, in_cluster::InClusterOperator};
 use crate::{
-    Kubectl, Sink,
-    cluster::KUBECONFIG,
-    eventually, http,
-    load::Report,
-    process::{Process, kubewake, workspace},
-    until, until_ok,
+    Kubectl, SinkProcess,
+    cluster::KUBECONFIG_VARIABLE,
+    http,
+    load::LoadReport,
+    process::{ChildProcess, kubewake, workspace},
+    wait_for, wait_for_ok, wait_until,
 };
 
-pub mod inside;
-mod way;
+mod collector_access;
+pub mod in_cluster;
 
-/// Where the operator makes collectors.
-pub const NAMESPACE: &str = "kubewake-system";
-/// All kinds of which the operator makes objects.
-const MADE: &str = "configmaps,secrets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,deployments,\
+/// Namespace of the operator and its collectors.
+pub const OPERATOR_NAMESPACE: &str = "kubewake-system";
+/// All kinds of objects that the operator creates.
+const OWNED_KINDS: &str = "configmaps,secrets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,deployments,\
                     statefulsets,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,pods,replicasets";
 
-/// A cluster with nodes that knows pipelines, and the operator beside it, or inside where the cluster is not the story's own.
-pub struct Operated {
-    operator: Option<Process>,
+/// A cluster with nodes and the CRDs of pipelines. The operator runs beside it, or inside where the cluster is
+/// not the story's own.
+pub struct OperatorCluster {
+    operator: Option<ChildProcess>,
     address: Option<SocketAddr>,
     args: Vec<String>,
-    way: Way,
-    /// How an administrator works on the cluster.
+    collector_access: CollectorAccess,
+    /// kubectl with an administrator's credentials.
     pub kubectl: Kubectl,
-    /// The last to go: then it is another story's turn.
-    inside: Option<Inside>,
+    /// Dropped last, which lets the next story begin.
+    in_cluster: Option<InClusterOperator>,
 }
 
-impl Operated {
-    /// With the operator at work. None where there is no kubectl.
+impl OperatorCluster {
+    /// Starts a cluster and the operator. None where kubectl is not installed.
     pub fn start() -> Option<Self> {
         Self::start_with(&[], &[])
     }
 
-    /// The same, or on the cluster that was named, as one finds it after [installing](inside) the operator.
-    pub fn anywhere() -> Option<Self> {
-        if std::env::var_os(KUBECONFIG).is_none() {
+    /// The same, or uses the cluster that the environment names, after [installing](in_cluster) the operator.
+    pub fn start_anywhere() -> Option<Self> {
+        if std::env::var_os(KUBECONFIG_VARIABLE).is_none() {
             return Self::start();
         }
-        let inside = Inside::turn();
+        let inside = InClusterOperator::wait_for_turn();
         let kubectl = Kubectl::start()?;
-        inside::refuse_unless_alone(&kubectl);
-        // From here on everything is removed, whatever fails.
-        let operated = Self::of(kubectl, Some(inside));
-        operated.inside.iter().for_each(|inside| inside.install(&operated.kubectl));
+        in_cluster::assert_not_installed(&kubectl);
+        // From here on a failure removes everything, too.
+        let operated = Self::with_kubectl(kubectl, Some(inside));
+        operated.in_cluster.iter().for_each(|inside| inside.install(&operated.kubectl));
         Some(operated)
     }
 
-    /// The same, with arguments of `kubewake cluster` and of `kubewake operator`.
+    /// The same with arguments of `kubewake cluster` and of `kubewake operator`.
     pub fn start_with(cluster: &[&str], operator: &[&str]) -> Option<Self> {
         let mut operated = Self::without_operator(cluster)?;
         operated.args = operator.iter().map(|arg| (*arg).to_owned()).collect();
@@ -70,104 +71,110 @@ impl Operated {
         Some(operated)
     }
 
-    /// A cluster that knows pipelines, and nobody who does something about them.
+    /// A cluster with the CRDs of pipelines, without an operator.
     pub fn without_operator(cluster: &[&str]) -> Option<Self> {
         let kubectl = Kubectl::with_nodes(cluster)?;
-        kubectl.ok(&format!("apply --server-side -k {}", workspace().join("deploy/crds").display()));
-        kubectl.ok("wait --for=condition=Established crd --all");
-        eventually("all kinds are served", || {
+        kubectl.run_ok(&format!("apply --server-side -k {}", workspace().join("deploy/crds").display()));
+        kubectl.run_ok("wait --for=condition=Established crd --all");
+        wait_until("all kinds are served", || {
             kubectl.run("get tracepipelines,logpipelines,metricpipelines,telemetries", "").code == 0
         });
-        Some(Self::of(kubectl, None))
+        Some(Self::with_kubectl(kubectl, None))
     }
 
-    fn of(kubectl: Kubectl, inside: Option<Inside>) -> Self {
-        Self { operator: None, address: None, args: Vec::new(), way: Way::default(), kubectl, inside }
+    fn with_kubectl(kubectl: Kubectl, in_cluster: Option<InClusterOperator>) -> Self {
+        Self {
+            operator: None,
+            address: None,
+            args: Vec::new(),
+            collector_access: CollectorAccess::default(),
+            kubectl,
+            in_cluster,
+        }
     }
 
-    /// The operator as a command, to be started beside the cluster.
+    /// The command of an operator that runs beside the cluster.
     pub fn command(&self) -> Command {
         let mut command = kubewake();
-        command.args(["operator", "--listen", "127.0.0.1:0", "--namespace", NAMESPACE, "--kubeconfig"]);
-        // It has the same name each time, so that it leads again at once.
+        command.args(["operator", "--listen", "127.0.0.1:0", "--namespace", OPERATOR_NAMESPACE, "--kubeconfig"]);
+        // The identity stays the same, so that the operator leads again at once after a restart.
         command.arg(self.kubectl.cluster().kubeconfig()).args(["--identity", "story"]).args(&self.args);
         command
     }
 
-    /// Starts the operator, which does not run.
+    /// Starts the operator, which must not be running.
     pub fn start_operator(&mut self) {
-        if let Some(inside) = &self.inside {
+        if let Some(inside) = &self.in_cluster {
             return inside.start(&self.kubectl);
         }
         let mut command = self.command();
-        self.start_as(&mut command);
+        self.start_operator_with(&mut command);
     }
 
-    /// Starts the operator by a command of the story's own.
-    pub fn start_as(&mut self, command: &mut Command) {
-        let mut operator = Process::start(command);
-        let ready = operator.ready();
+    /// Starts the operator with the given command.
+    pub fn start_operator_with(&mut self, command: &mut Command) {
+        let mut operator = ChildProcess::start(command);
+        let ready = operator.wait_until_ready();
         self.address = Some(ready.rsplit(' ').next().unwrap().parse().expect("it says where it listens"));
         self.operator = Some(operator);
     }
 
-    /// Lets the operator end in good order.
+    /// Shuts the operator down gracefully.
     pub fn stop_operator(&mut self) {
-        if let Some(inside) = &self.inside {
+        if let Some(inside) = &self.in_cluster {
             return inside.stop(&self.kubectl);
         }
         let mut operator = self.operator.take().expect("it runs");
         operator.signal("TERM");
-        assert!(operator.wait().success(), "the operator did not end well: {}", operator.stderr());
+        assert!(operator.wait_for_exit().success(), "the operator did not end well: {}", operator.stderr());
     }
 
-    /// Kills the operator. Inside of a cluster it has a second to go.
+    /// Kills the operator. Inside a cluster it has a grace period of one second.
     pub fn kill_operator(&mut self) {
         self.operator = None;
-        if let Some(inside) = &self.inside {
+        if let Some(inside) = &self.in_cluster {
             inside.stop(&self.kubectl);
         }
     }
 
-    /// The operator.
-    pub fn operator(&self) -> &Process {
+    pub fn operator(&self) -> &ChildProcess {
         self.operator.as_ref().expect("it runs")
     }
 
-    /// What the operator that runs has logged.
-    pub fn said(&self) -> String {
-        self.inside.as_ref().map_or_else(|| self.operator().stderr(), |inside| inside.said(&self.kubectl))
+    /// The log of the running operator.
+    pub fn operator_logs(&self) -> String {
+        self.in_cluster.as_ref().map_or_else(|| self.operator().stderr(), |inside| inside.logs(&self.kubectl))
     }
 
-    /// One of the operator's own figures: the sum of all that begin so, such as `kubewake_operator_writes_total`.
-    pub fn figure(&self, name: &str) -> f64 {
+    /// The sum of all samples of the operator's metrics that begin so, such as
+    /// `kubewake_operator_writes_total`.
+    pub fn metric(&self, name: &str) -> f64 {
         let page = self.page("/metrics");
         let lines = page.lines().filter(|line| line.starts_with(name));
         lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// What the operator serves there.
+    /// A page that the operator serves.
     pub fn page(&self, path: &str) -> String {
         http::get(self.address.expect("it runs"), path).text()
     }
 
-    /// Applies something.
     pub fn apply(&self, manifest: &str) {
-        self.kubectl.ok_with("apply -f -", manifest);
+        self.kubectl.run_ok_with("apply -f -", manifest);
     }
 
-    /// Waits until a pipeline (`tracepipeline/backend`) is in a state, and gives its status.
-    pub fn until_state(&self, pipeline: &str, state: &str) -> Value {
-        self.until_status(pipeline, &format!("is {state}"), |status| status["state"] == state)
+    /// Waits until a pipeline (`tracepipeline/backend`) is in a state, and returns its status.
+    pub fn wait_for_state(&self, pipeline: &str, state: &str) -> Value {
+        self.wait_for_status(pipeline, &format!("is {state}"), |status| status["state"] == state)
     }
 
-    /// Waits until the status of a pipeline has this reason, and gives it.
-    pub fn until_reason(&self, pipeline: &str, reason: &str) -> Value {
-        self.until_status(pipeline, &format!("says {reason}"), |status| status["reason"] == reason)
+    /// Waits until the status of a pipeline has this reason, and returns it.
+    pub fn wait_for_reason(&self, pipeline: &str, reason: &str) -> Value {
+        self.wait_for_status(pipeline, &format!("says {reason}"), |status| status["reason"] == reason)
     }
 
-    fn until_status(&self, pipeline: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        until_ok(|| {
+    fn wait_for_status(&self, pipeline: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        wait_for_ok(|| {
             let object = self.kubectl.json(pipeline);
             let status = &object["status"];
             let is_observed = status["observedGeneration"] == object["metadata"]["generation"];
@@ -182,15 +189,18 @@ impl Operated {
         conditions.iter().find(|it| it["type"] == name).unwrap_or_else(|| panic!("no {name} in {status}")).clone()
     }
 
-    /// Where senders send to.
+    /// The OTLP endpoint of the gateway.
     pub fn otlp(&self) -> SocketAddr {
-        let address = self.kubectl.field(&format!("service kubewake-otlp --namespace {NAMESPACE}"), ".spec.clusterIP");
+        let address =
+            self.kubectl.field(&format!("service kubewake-otlp --namespace {OPERATOR_NAMESPACE}"), ".spec.clusterIP");
         SocketAddr::new(address.parse().expect("it has an address"), 4317)
     }
 
-    /// The collectors' pods: name, uid, and how often they were restarted.
+    /// The collectors' pods: name, uid, and number of restarts.
     pub fn pods(&self) -> Vec<(String, String, u64)> {
-        let pods = self.kubectl.json(&format!("pods --namespace {NAMESPACE} -l app.kubernetes.io/component=collector"));
+        let pods = self
+            .kubectl
+            .json(&format!("pods --namespace {OPERATOR_NAMESPACE} -l app.kubernetes.io/component=collector"));
         let pods = pods["items"].as_array().unwrap().iter().map(|pod| {
             let text = |field: &str| pod["metadata"][field].as_str().unwrap().to_owned();
             (text("name"), text("uid"), pod["status"]["containerStatuses"][0]["restartCount"].as_u64().unwrap_or(0))
@@ -198,10 +208,10 @@ impl Operated {
         pods.collect()
     }
 
-    /// Waits until so many collectors of the gateway are ready, and no others are there.
-    pub fn until_pods(&self, count: usize) {
-        let deployment = format!("deployment kubewake-gateway --namespace {NAMESPACE}");
-        eventually(&format!("{count} collectors are ready"), || {
+    /// Waits until exactly this number of gateway pods exists and is ready.
+    pub fn wait_for_pods(&self, count: usize) {
+        let deployment = format!("deployment kubewake-gateway --namespace {OPERATOR_NAMESPACE}");
+        wait_until(&format!("{count} collectors are ready"), || {
             let there = self.kubectl.exists(&deployment);
             there
                 && self.kubectl.field(&deployment, ".status.readyReplicas") == count.to_string()
@@ -209,10 +219,12 @@ impl Operated {
         });
     }
 
-    /// Sends until everything of a run arrives, and gives that run: what is sent before a pipeline works may be lost.
-    pub fn until_delivered(&self, sink: &Sink, args: &[&str]) -> Report {
-        until("what is sent arrives", || {
-            let (report, sent) = (self.send(args), Instant::now());
+    /// Sends until all items of a run are delivered, and returns that run: items sent before a pipeline works
+    /// may be lost.
+    pub fn send_until_delivered(&self, sink: &SinkProcess, args: &[&str]) -> LoadReport {
+        wait_for("what is sent arrives", || {
+            let report = self.send(args);
+            let sent = Instant::now();
             while sent.elapsed() < Duration::from_secs(2) {
                 if report.items("acknowledged") > 0 && sink.missing(&report.acknowledged) == 0 {
                     return Some(report);
@@ -222,31 +234,34 @@ impl Operated {
         })
     }
 
-    /// Everything that runs in the operator's namespace, as `kind/name`, without the operator.
+    /// Workloads in the operator's namespace, as `kind/name`, without the operator.
     pub fn workloads(&self) -> String {
         let others = "-l app.kubernetes.io/name!=kubewake-operator";
-        self.kubectl.ok(&format!("get deployments,statefulsets,pods --namespace {NAMESPACE} {others} -o name"))
+        self.kubectl
+            .run_ok(&format!("get deployments,statefulsets,pods --namespace {OPERATOR_NAMESPACE} {others} -o name"))
     }
 
-    /// Everything that the operator made, as `kind/name`.
-    pub fn made(&self) -> Vec<String> {
-        let all = self.kubectl.ok(&format!("get {MADE} --namespace {NAMESPACE} -l telemetry.kubewake.io/part -o name"));
+    /// Objects that the operator created, as `kind/name`.
+    pub fn owned_objects(&self) -> Vec<String> {
+        let all = self.kubectl.run_ok(&format!(
+            "get {OWNED_KINDS} --namespace {OPERATOR_NAMESPACE} -l telemetry.kubewake.io/part -o name"
+        ));
         all.lines().map(str::to_owned).collect()
     }
 
-    /// Waits until nothing is left of what the operator made.
-    pub fn until_nothing_is_left(&self) {
+    /// Waits until no object that the operator created is left.
+    pub fn wait_until_cleaned_up(&self) {
         let mut last = Vec::new();
-        eventually("everything that the operator made is gone", || {
-            last = self.made();
+        wait_until("everything that the operator made is gone", || {
+            last = self.owned_objects();
             last.is_empty()
         });
     }
 }
 
-impl Drop for Operated {
+impl Drop for OperatorCluster {
     fn drop(&mut self) {
-        if let Some(inside) = &self.inside {
+        if let Some(inside) = &self.in_cluster {
             inside.remove(&self.kubectl);
         }
     }
@@ -268,7 +283,7 @@ spec: {{output: {{otlp: {{endpoint: {{value: \"http://{backend}\"}}}}}}}}
     )
 }
 
-/// How collectors run, with this spec in YAML's flow style.
+/// A `Telemetry` with this spec in YAML's flow style.
 pub fn telemetry(spec: &str) -> String {
     format!("apiVersion: telemetry.kubewake.io/v1alpha1\nkind: Telemetry\nmetadata: {{name: default}}\nspec: {spec}\n")
 }

@@ -1,4 +1,4 @@
-//! Requests of OTLP, to send and to look at.
+//! OTLP requests to send and to inspect.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use flate2::{Compress, Compression, FlushCompress, write::GzEncoder};
 use kubewake_otlp::{Signal, json, wire::put_bytes};
 use serde_json::Value;
 
-/// A request in JSON with a span for each name.
+/// A JSON request with a span for each name.
 pub fn spans_json(names: &[&str]) -> String {
     let span = |(i, name): (usize, &&str)| {
         let id = format!("{:016x}", i + 1);
@@ -21,12 +21,11 @@ pub fn spans_json(names: &[&str]) -> String {
     format!(r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#)
 }
 
-/// The same in protobuf.
 pub fn spans(names: &[&str]) -> Vec<u8> {
     json::decode(Signal::Traces, spans_json(names).as_bytes()).expect("it is OTLP")
 }
 
-/// A request in JSON with a log record.
+/// A JSON request with a log record.
 pub fn log_json(body: &str) -> String {
     format!(
         r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[
@@ -34,7 +33,7 @@ pub fn log_json(body: &str) -> String {
     )
 }
 
-/// A request in JSON with a counter.
+/// A JSON request with a counter.
 pub fn metric_json(name: &str) -> String {
     format!(
         r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"{name}","sum":{{"aggregationTemporality":2,
@@ -42,26 +41,26 @@ pub fn metric_json(name: &str) -> String {
     )
 }
 
-/// A field of protobuf that holds these bytes.
+/// A protobuf field that holds these bytes.
 pub fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + 8);
     put_bytes(&mut out, number.into(), content);
     out
 }
 
-/// The attributes of all resources in requests in JSON.
+/// The attributes of all resources in JSON requests.
 pub fn resource_attributes(requests: &[Value]) -> Vec<Value> {
     let entries = requests.iter().flat_map(|request| request["resourceSpans"].as_array().cloned().unwrap_or_default());
     entries.map(|entry| entry["resource"]["attributes"].clone()).collect()
 }
 
-/// The text of an attribute; empty if there is none.
+/// The text of an attribute; empty if it is absent.
 pub fn attribute<'a>(attributes: &'a Value, key: &str) -> &'a str {
     let pair = attributes.as_array().into_iter().flatten().find(|pair| pair["key"] == key);
     pair.and_then(|pair| pair["value"]["stringValue"].as_str()).unwrap_or_default()
 }
 
-/// The names of all spans in a request in JSON.
+/// The names of all spans in a JSON request.
 pub fn span_names(request: &Value) -> Vec<String> {
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let scopes = list(request, "resourceSpans").into_iter().flat_map(|resource| list(&resource, "scopeSpans"));
@@ -69,17 +68,16 @@ pub fn span_names(request: &Value) -> Vec<String> {
     spans.map(|span| span["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Compresses.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-/// A short text in gzip that is so many MiB of zeros once it is unpacked.
+/// A small gzip stream that decompresses to `mib` MiB of zeros.
 ///
-/// A block of deflate that was flushed in full stands for itself, so that one can be said again and again. The checksum at the
-/// end is missing: whoever gets that far has lost already.
+/// A fully flushed block of deflate is independent of what precedes it, so that one can be repeated. The
+/// checksum at the end is missing: a server must not get that far.
 pub fn bomb(mib: usize) -> Vec<u8> {
     let mut block = Vec::with_capacity(64 << 10);
     let mut deflate = Compress::new(Compression::best(), false);

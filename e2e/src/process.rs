@@ -1,4 +1,4 @@
-//! Programs that run while a test does.
+//! Processes under test.
 
 use std::{
     fs,
@@ -9,19 +9,18 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use crate::wait::until;
+use crate::wait::wait_for;
 
-/// The workspace.
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is around this crate").to_owned()
 }
 
-/// The product: `$KUBEWAKE_BIN`, or what `cargo build` makes.
+/// The `kubewake` binary: `$KUBEWAKE_BIN`, or the one that `cargo build` makes.
 pub fn kubewake() -> Command {
     program(kubewake_path(), "kubewake")
 }
 
-/// An example's program, which is built beside the product.
+/// The binary of an example, which is built beside `kubewake`.
 pub fn example(name: &str) -> Command {
     program(kubewake_path().with_file_name(name), &format!("kubewake-example-{name}"))
 }
@@ -37,20 +36,20 @@ fn program(path: PathBuf, package: &str) -> Command {
 }
 
 /// A running program. It is killed when this is dropped.
-pub struct Process {
+pub struct ChildProcess {
     child: Child,
-    stdout: Lines,
-    stderr: Lines,
+    stdout: CapturedStream,
+    stderr: CapturedStream,
 }
 
-/// What a stream said so far.
-struct Lines {
+/// The output of a stream so far.
+struct CapturedStream {
     text: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
 }
 
-impl Lines {
-    fn follow(stream: impl Read + Send + 'static) -> Self {
+impl CapturedStream {
+    fn capture(stream: impl Read + Send + 'static) -> Self {
         let text = Arc::<Mutex<String>>::default();
         let all = text.clone();
         let reader = thread::spawn(move || {
@@ -68,25 +67,24 @@ impl Lines {
         self.text.lock().unwrap().clone()
     }
 
-    /// Waits for the last words of a process that has ended.
+    /// Waits for the rest of the output of a process that has exited.
     fn finish(&mut self) {
         self.reader.take().into_iter().for_each(|reader| reader.join().unwrap());
     }
 }
 
-impl Process {
-    /// Starts it.
+impl ChildProcess {
     pub fn start(command: &mut Command) -> Self {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-        let stdout = Lines::follow(child.stdout.take().expect("it is piped"));
-        let stderr = Lines::follow(child.stderr.take().expect("it is piped"));
+        let stdout = CapturedStream::capture(child.stdout.take().expect("it is piped"));
+        let stderr = CapturedStream::capture(child.stderr.take().expect("it is piped"));
         Self { child, stdout, stderr }
     }
 
-    /// Waits for the line that says that it serves, and gives it.
-    pub fn ready(&mut self) -> String {
-        until("it prints `ready`", || {
+    /// Waits for the line that reports readiness, and returns it.
+    pub fn wait_until_ready(&mut self) -> String {
+        wait_for("it prints `ready`", || {
             let stdout = self.stdout.text();
             if let Some(line) = stdout.lines().find(|line| line.starts_with("ready") && stdout.ends_with('\n')) {
                 return Some(line.to_owned());
@@ -98,42 +96,39 @@ impl Process {
         })
     }
 
-    /// What it printed so far.
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }
 
-    /// What it logged so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()
     }
 
-    /// Sends it a signal by name: `TERM`, `HUP`.
+    /// Sends a signal by name: `TERM`, `HUP`.
     pub fn signal(&self, name: &str) {
         let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
         assert!(status.unwrap().success(), "cannot send SIG{name}");
     }
 
-    /// Waits for its end, and for its last words.
-    pub fn wait(&mut self) -> ExitStatus {
-        let status = until("the process ends", || self.child.try_wait().unwrap());
+    /// Waits for the exit of the process, and for the rest of its output.
+    pub fn wait_for_exit(&mut self) -> ExitStatus {
+        let status = wait_for("the process ends", || self.child.try_wait().unwrap());
         self.stdout.finish();
         self.stderr.finish();
         status
     }
 
-    /// Waits for its end, and gives everything that it said.
+    /// Waits for the exit of the process, and returns its whole output.
     pub fn output(mut self) -> Output {
-        let status = self.wait();
+        let status = self.wait_for_exit();
         Output { status, stdout: self.stdout().into(), stderr: self.stderr().into() }
     }
 
-    /// Whether it runs still.
-    pub fn runs(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// The most memory that it ever had, in MiB.
+    /// Peak resident memory in MiB.
     pub fn peak_mib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel tells");
@@ -141,9 +136,9 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
-        // Either it is gone already or it goes now.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {

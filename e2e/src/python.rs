@@ -9,9 +9,9 @@ use std::{
 
 use serde_json::Value;
 
-use crate::curl::{GrpcAnswer, TRACES};
+use crate::curl::{GrpcResponse, TRACE_EXPORT_METHOD};
 
-/// A Python that has what `e2e/requirements.txt` names: `$KUBEWAKE_PYTHON`.
+/// An interpreter with the packages of `e2e/requirements.txt`: `$KUBEWAKE_PYTHON`.
 pub fn python() -> PathBuf {
     interpreter("KUBEWAKE_PYTHON", "e2e/requirements.txt")
 }
@@ -23,8 +23,9 @@ fn interpreter(variable: &str, requirements: &str) -> PathBuf {
     })
 }
 
-/// A program for a pod that sends a span again and again, from the address of the pod (`POD_IP`) to `COLLECTOR`. `claims` is a dictionary of
-/// Python with what it says of its resource. All in one line, as a list of arguments in YAML takes it.
+/// A Python program for a pod that sends spans continuously, from the address of the pod (`POD_IP`) to
+/// `COLLECTOR`. `claims` is a Python dictionary with the attributes of its resource. The program is one line,
+/// as a list of arguments in YAML needs it.
 pub fn span_sender(claims: &str) -> String {
     SPAN_SENDER.trim().replace("CLAIMS", claims).replace('\n', "\\n")
 }
@@ -44,28 +45,29 @@ while True:
     time.sleep(0.2)
 "#;
 
-/// Runs a script of `e2e/python`, which prints JSON.
+/// Runs a script in `e2e/python`, which prints JSON.
 pub fn run(script: &str, args: &[&str]) -> Value {
     run_with(&python(), script, args, b"")
 }
 
-/// The same with the Python that has OpenCensus: `$KUBEWAKE_OPENCENSUS_PYTHON`.
+/// The same with the interpreter that has OpenCensus: `$KUBEWAKE_OPENCENSUS_PYTHON`.
 pub fn run_opencensus(script: &str, args: &[&str]) -> Value {
     let python = interpreter("KUBEWAKE_OPENCENSUS_PYTHON", "e2e/requirements-opencensus.txt");
     run_with(&python, script, args, b"")
 }
 
-/// Sends a message to the service that takes traces, once for each header (`name=value`) or once without any.
-pub fn call_traces(address: SocketAddr, headers: &[&str], message: &[u8]) -> Vec<GrpcAnswer> {
-    call(address, TRACES, headers, message)
+/// Calls the trace service with a message, once for each header (`name=value`), or once without any.
+pub fn call_traces(address: SocketAddr, headers: &[&str], message: &[u8]) -> Vec<GrpcResponse> {
+    call(address, TRACE_EXPORT_METHOD, headers, message)
 }
 
 /// The same with any method.
-pub fn call(address: SocketAddr, method: &str, headers: &[&str], message: &[u8]) -> Vec<GrpcAnswer> {
-    let (address, method) = (address.to_string(), format!("/{method}"));
+pub fn call(address: SocketAddr, method: &str, headers: &[&str], message: &[u8]) -> Vec<GrpcResponse> {
+    let address = address.to_string();
+    let method = format!("/{method}");
     let args: Vec<&str> = [&*address, &*method].into_iter().chain(headers.iter().copied()).collect();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let outcome = |call: &Value| GrpcAnswer {
+    let outcome = |call: &Value| GrpcResponse {
         code: call["code"].as_u64().unwrap() as u32,
         message: text(&call["message"]),
         details: text(&call["details"]),
@@ -76,16 +78,16 @@ pub fn call(address: SocketAddr, method: &str, headers: &[&str], message: &[u8])
 fn run_with(python: &Path, script: &str, args: &[&str], input: &[u8]) -> Value {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
     let mut command = Command::new(python);
-    // Only what the test says counts, not what the machine is set up for.
+    // The environment of the machine must not configure the SDK.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("OTEL_")) {
         command.env_remove(name);
     }
     command.env("NO_PROXY", "*").env("no_proxy", "*").env("PYTHONDONTWRITEBYTECODE", "1");
-    // Where an interpreter dies of a signal, it says where.
+    // An interpreter that dies of a signal prints its stack.
     command.env("PYTHONFAULTHANDLER", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.arg(&script).args(args).spawn().expect("Python starts");
-    // A script that does not read it is not in want of it.
+    // A script may exit without reading its input.
     let _ = child.stdin.take().expect("it is piped").write_all(input);
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! A viewer, and what is sent to it.
+//! A viewer, and traces to send to it.
 
 use std::{
     collections::BTreeMap,
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 use crate::{
     address::free_address,
     http,
-    process::{Process, kubewake},
-    wait::eventually,
+    process::{ChildProcess, kubewake},
+    wait::wait_until,
 };
 
-/// `kubewake viewer` on addresses of its own.
-pub struct Viewer {
-    process: Process,
+/// `kubewake viewer` on free addresses.
+pub struct ViewerProcess {
+    process: ChildProcess,
     page: SocketAddr,
     http: SocketAddr,
     grpc: SocketAddr,
 }
 
-impl Viewer {
-    /// Starts one with nothing in it.
+impl ViewerProcess {
+    /// Starts one with an empty store.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
@@ -38,67 +38,64 @@ impl Viewer {
         for (name, address) in addresses {
             command.arg(name).arg(address.to_string());
         }
-        let mut process = Process::start(&mut command);
-        process.ready();
+        let mut process = ChildProcess::start(&mut command);
+        process.wait_until_ready();
         Self { process, page, http, grpc }
     }
 
-    /// The whole address of a page.
+    /// The URL of a page.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.page)
     }
 
-    /// Where OTLP over HTTP is received.
+    /// Address of OTLP over HTTP.
     pub fn http(&self) -> SocketAddr {
         self.http
     }
 
-    /// Where OTLP over gRPC is received.
+    /// Address of OTLP over gRPC.
     pub fn grpc(&self) -> SocketAddr {
         self.grpc
     }
 
-    /// What the server answers.
-    pub fn get(&self, path: &str) -> http::Answer {
+    pub fn get(&self, path: &str) -> http::HttpResponse {
         http::get(self.page, path)
     }
 
-    /// Sends a trace.
-    pub fn send(&self, told: &Told) {
+    pub fn send(&self, told: &TraceBuilder) {
         for part in told.requests() {
             let answer = http::post(self.http, "/v1/traces", "application/json", part.to_string().as_bytes());
             assert_eq!(answer.status, 200, "{}", answer.text());
         }
     }
 
-    /// Sends a trace, and waits until it is there as a whole.
-    pub fn take(&self, told: &Told) {
+    /// Sends a trace, and waits until the viewer has all of it.
+    pub fn send_and_wait(&self, told: &TraceBuilder) {
         self.send(told);
         let path = format!("/api/v1/traces/{}", told.id);
-        eventually("the trace is in the store", || {
+        wait_until("the trace is in the store", || {
             let answer = self.get(&path);
             answer.status == 200 && answer.json()["spans"].as_array().map(Vec::len) == Some(told.spans.len())
         });
     }
 
-    /// The process.
-    pub fn process(&mut self) -> &mut Process {
+    pub fn process(&mut self) -> &mut ChildProcess {
         &mut self.process
     }
 }
 
-/// A trace as a test tells it: spans in milliseconds from a moment that is a minute ago.
-pub struct Told {
+/// Builds a trace: times are in milliseconds from a moment that is a minute ago.
+pub struct TraceBuilder {
     id: String,
     begin: u128,
     spans: Vec<(String, Value)>,
 }
 
-/// A request holds so many spans at most, which is far below what any receiver takes.
-const PER_REQUEST: usize = 2000;
+/// Spans in one request, well below the limit of any receiver.
+const MAX_SPANS_PER_REQUEST: usize = 2000;
 
-impl Told {
-    /// An empty one. Traces of other numbers have other ids, and those of higher ones begin later.
+impl TraceBuilder {
+    /// An empty trace. The number determines its id; higher numbers begin later.
     pub fn new(number: u64) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
         Self {
@@ -108,17 +105,16 @@ impl Told {
         }
     }
 
-    /// Its id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The id of the span that comes after so many others.
+    /// The id of the span at this index.
     pub fn span_id(&self, others: usize) -> String {
         format!("{:08x}{:08x}", u32::from_str_radix(&self.id[24..], 16).unwrap(), others + 1)
     }
 
-    /// Adds a span of a service, and gives its id.
+    /// Adds a span of a service, and returns its id.
     pub fn span(&mut self, service: &str, name: &str, parent: Option<&str>, start: f64, length: f64) -> String {
         let id = self.span_id(self.spans.len());
         let at = |millis: f64| (self.begin as i128 + (millis * 1e6) as i128).max(0).to_string();
@@ -130,8 +126,8 @@ impl Told {
         id
     }
 
-    /// Changes what the last span says: fields of OTLP JSON.
-    pub fn with(&mut self, fields: Value) -> &mut Self {
+    /// Sets fields of the last span, in OTLP JSON.
+    pub fn with_fields(&mut self, fields: Value) -> &mut Self {
         let (_, span) = self.spans.last_mut().expect("there is a span");
         for (key, value) in fields.as_object().unwrap() {
             span[key] = value.clone();
@@ -139,14 +135,14 @@ impl Told {
         self
     }
 
-    /// Gives the last span attributes.
+    /// Adds attributes to the last span.
     pub fn attributes(&mut self, pairs: &[(&str, &str)]) -> &mut Self {
         let pair = |(key, value): &(&str, &str)| json!({"key": key, "value": {"stringValue": value}});
         let attributes: Vec<Value> = pairs.iter().map(pair).collect();
-        self.with(json!({"attributes": attributes}))
+        self.with_fields(json!({"attributes": attributes}))
     }
 
-    /// Says which object the last span is about, as the trail library does.
+    /// Sets the object of the last span, as the trail library does.
     pub fn object(&mut self, kind: &str, name: &str, generation: u64) -> &mut Self {
         let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
         let attributes = json!([
@@ -154,12 +150,12 @@ impl Told {
             text("k8s.object.api_version", "demo.kubewake.io/v1alpha1"), text("k8s.object.uid", &format!("uid-{name}")),
             {"key": "k8s.object.generation", "value": {"intValue": generation.to_string()}},
         ]);
-        self.with(json!({"attributes": attributes}))
+        self.with_fields(json!({"attributes": attributes}))
     }
 
-    /// Requests of OTLP with all of it.
+    /// The OTLP requests of the whole trace.
     fn requests(&self) -> Vec<Value> {
-        self.spans.chunks(PER_REQUEST).map(request).collect()
+        self.spans.chunks(MAX_SPANS_PER_REQUEST).map(request).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The API server: bodies, patches, expressions, parameters, credentials, and its log.
+//! Fuzz targets of the API server: bodies, patches, expressions, parameters, credentials, and the store's log.
 
 pub mod cel;
 mod codec;
@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::Target;
 
-/// The targets.
 pub const TARGETS: [Target; 26] = [
     Target { name: "json", body: codec::json },
     Target { name: "yaml", body: codec::yaml },
@@ -42,7 +41,7 @@ pub const TARGETS: [Target; 26] = [
     Target { name: "token-review", body: credentials::token_review },
 ];
 
-/// How many values lie inside each other.
+/// The depth of nested values.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),

@@ -1,30 +1,29 @@
-//! The webhook, annotations of objects, what pods write and answer, and what collectors report.
+//! Fuzz targets of the cluster side: webhook, annotations, output and probes of pods, and collector reports.
 
 use http::Uri;
 use jiff::Timestamp;
 use kubewake_node::fuzzing::{health_state, http_answer, log_entries, log_entry, redirected};
 use kubewake_operator::{
     delivery::{
-        judge::{Answer, Tier, judge},
-        report::Report,
-        sections::Documents,
+        document_history::DocumentHistory,
+        health_assessment::{CollectorAnswer, CollectorTier, assess_delivery},
+        report::CollectorStatusReport,
     },
-    kept,
+    last_valid,
 };
 use kubewake_trail::{
-    carrier::{Annotations, Keys},
+    carrier::{AnnotationKeys, Annotations},
     context,
     webhook::{
-        patch::operations,
-        review::Review,
-        stamp::{Question, decide},
+        patch::patch_operations,
+        review::ReviewRequest,
+        stamp::{StampInput, decide},
     },
 };
 use serde_json::Value;
 
 use crate::{Target, choice, memory::bounded, two_texts};
 
-/// The targets.
 pub const TARGETS: [Target; 8] = [
     Target { name: "review", body: review },
     Target { name: "stamp", body: stamp },
@@ -36,15 +35,15 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "kept-record", body: kept_record },
 ];
 
-/// A review is read or refused, within a multiple of its length.
+/// An AdmissionReview is parsed or refused, within a multiple of its length.
 fn review(data: &[u8]) {
-    if let Ok(review) = bounded("a review", data.len(), 256, 64 << 10, || Review::read(data)) {
+    if let Ok(review) = bounded("a review", data.len(), 256, 64 << 10, || ReviewRequest::parse(data)) {
         assert!(!review.uid.is_empty() && review.uid.len() <= 128);
-        let _ = review.shown_name();
+        let _ = review.display_name();
     }
 }
 
-/// The patch of the webhook applies, and leaves the object as it is but for its annotations.
+/// The patch of the webhook applies, and changes nothing but the annotations.
 fn stamp(data: &[u8]) {
     let (choice, text) = choice(data);
     let Some((new, old)) = two_texts(text) else { return };
@@ -52,9 +51,9 @@ fn stamp(data: &[u8]) {
     if !new.is_object() {
         return;
     }
-    let keys = Keys::default();
+    let keys = AnnotationKeys::default();
     let own = context::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None).expect("a context");
-    let question = Question { new: &new, old: old.as_ref(), believed: choice.is_multiple_of(2) };
+    let question = StampInput { new: &new, old: old.as_ref(), is_trusted: choice.is_multiple_of(2) };
     let Ok(decision) = decide(question, &keys) else { return };
     let wanted = {
         let annotations = new["metadata"]["annotations"].clone();
@@ -62,7 +61,7 @@ fn stamp(data: &[u8]) {
         decision.entries(&keys, Some(&own), Timestamp::UNIX_EPOCH, &annotations)
     };
     let now: Option<Annotations> = serde_json::from_value(new["metadata"]["annotations"].clone()).ok();
-    let Ok(operations) = operations(now.as_ref(), &wanted, &keys) else { return };
+    let Ok(operations) = patch_operations(now.as_ref(), &wanted, &keys) else { return };
     let patch: json_patch::Patch = serde_json::from_value(Value::Array(operations)).expect("a patch is one");
     let mut patched = new.clone();
     if new["metadata"].is_object() {
@@ -78,10 +77,10 @@ fn stamp(data: &[u8]) {
     }
 }
 
-/// What stands in annotations is read or passed over; a context that was read is written as it was.
+/// Annotations are parsed or ignored; a parsed context is written unchanged.
 fn carrier(data: &[u8]) {
     let Ok(annotations) = serde_json::from_slice::<Annotations>(data) else { return };
-    let keys = Keys::default();
+    let keys = AnnotationKeys::default();
     let Some(found) = keys.read(Some(&annotations)).found else { return };
     let text = context::traceparent(&found.context);
     let state = context::tracestate(&found.context);
@@ -90,7 +89,7 @@ fn carrier(data: &[u8]) {
     assert_eq!((again.trace_id(), again.span_id()), (found.context.trace_id(), found.context.span_id()));
 }
 
-/// The texts of the entries, put together, are what the container wrote, and no entry is longer than allowed.
+/// The concatenated entries equal the container's output, and no entry is longer than allowed.
 fn log_lines(data: &[u8]) {
     let (choice, output) = choice(data);
     let entries = log_entries(output, 1 + choice * 7);
@@ -108,13 +107,13 @@ fn log_lines(data: &[u8]) {
     assert_eq!(back, expected);
 }
 
-/// Any answer is a state.
+/// Any response maps to a state.
 fn health_answer(data: &[u8]) {
     assert!(health_state(data) <= 255);
 }
 
-/// An answer to an HTTP probe is one whose status line is in it, within what the kubelet reads of it. A redirect that names no host
-/// stays on the one that was asked.
+/// The result of an HTTP probe follows from the status line, within the bytes that the kubelet reads. A
+/// redirect without a host stays on the probed one.
 fn probe_answer(data: &[u8]) {
     // The head and the part of the body that are read, and the pipe between the two.
     let answer = bounded("a probe", data.len(), 8, 2 << 20, || {
@@ -132,26 +131,26 @@ fn probe_answer(data: &[u8]) {
     assert!(names_host || next.authority() == from.authority(), "{location:?} leads to {next}");
 }
 
-/// Whatever collectors say, each pipeline of the document gets a verdict, and none that is not in it.
+/// Whatever collectors report, each pipeline of the document gets a health state, and no other pipeline does.
 fn collector_report(data: &[u8]) {
-    let reports: Vec<Report> =
+    let reports: Vec<CollectorStatusReport> =
         data.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
     let document = "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {nop: }\n\
                     service: {pipelines: {traces/backend: {receivers: [otlp], exporters: [nop]}}}";
-    let mut documents = Documents::default();
-    documents.want(Tier::Gateway, Some(document));
-    let answers: Vec<Answer> = reports
+    let mut documents = DocumentHistory::default();
+    documents.set_desired(CollectorTier::Gateway, Some(document));
+    let answers: Vec<CollectorAnswer> = reports
         .into_iter()
-        .map(|report| Answer { tier: Tier::Gateway, report: Some(report) })
-        .chain([Answer { tier: Tier::Sticky, report: None }])
+        .map(|report| CollectorAnswer { tier: CollectorTier::Gateway, report: Some(report) })
+        .chain([CollectorAnswer { tier: CollectorTier::Sticky, report: None }])
         .collect();
-    assert!(judge(&answers, &documents).len() <= 1);
+    assert!(assess_delivery(&answers, &documents).len() <= 1);
 }
 
-/// A record of an earlier operator, or of somebody else, is read or passed over.
+/// A record of an earlier operator, or of a stranger, is parsed or ignored.
 fn kept_record(data: &[u8]) {
     let secret = serde_json::json!({"data": {"record": k8s_openapi::ByteString(data.to_vec())}});
-    if let Some(owner) = bounded("a record", data.len(), 64, 64 << 10, || kept::whose(&secret)) {
+    if let Some(owner) = bounded("a record", data.len(), 64, 64 << 10, || last_valid::recorded_owner(&secret)) {
         assert!(owner.kind.len() + owner.name.len() + owner.uid.len() <= data.len());
     }
 }

@@ -1,4 +1,4 @@
-//! The collector: compressed bodies, processors, credentials, and its document.
+//! Fuzz targets of the collector: compressed bodies, processors, credentials, and its configuration document.
 
 mod calls;
 mod redaction;
@@ -14,17 +14,16 @@ use std::{
 use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
-use kubewake_collector::fuzzing::{self, DecodeError, basic_login, decompress};
+use kubewake_collector::fuzzing::{self, DecompressError, basic_login, decompress};
 use kubewake_config::{
-    FixedSources, Kubeconfig, load,
-    model::{Compression, Processor},
-    parse_duration, written,
+    FixedSources, KubeconfigContext, document_builder, load,
+    model::{CompressionType, ProcessorConfig},
+    parse_duration,
 };
 use kubewake_otlp::Signal;
 
 use crate::{Target, choice, memory::bounded, two_texts};
 
-/// The targets.
 pub const TARGETS: [Target; 11] = [
     Target { name: "decode", body: decode },
     Target { name: "grpc-message", body: calls::grpc_message },
@@ -39,15 +38,16 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "kube-watch", body: kube_watch },
 ];
 
-/// Nothing beyond `max` comes out, every byte was reserved before, and what comes out is what another reader of the format gives.
+/// The output is at most `max` bytes, each was reserved before, and the output equals that of another decoder
+/// of the format.
 fn decode(data: &[u8]) {
-    const ALGORITHMS: [Compression; 6] = [
-        Compression::None,
-        Compression::Gzip,
-        Compression::Zlib,
-        Compression::Zstd,
-        Compression::Snappy,
-        Compression::Lz4,
+    const ALGORITHMS: [CompressionType; 6] = [
+        CompressionType::None,
+        CompressionType::Gzip,
+        CompressionType::Zlib,
+        CompressionType::Zstd,
+        CompressionType::Snappy,
+        CompressionType::Lz4,
     ];
     let (choice, body) = choice(data);
     let algorithm = ALGORITHMS[choice % ALGORITHMS.len()];
@@ -56,39 +56,42 @@ fn decode(data: &[u8]) {
     let mut reserved = 0;
     let mut reserve = |bytes: usize| {
         reserved += bytes;
-        if reserved > budget { Err(kubewake_collector::core::Refusal::memory()) } else { Ok(()) }
+        if reserved > budget { Err(kubewake_collector::core::Refusal::out_of_memory()) } else { Ok(()) }
     };
-    // The decoders' own windows are of a fixed size; that of Zstandard is the largest.
-    let decoded = bounded("decompress", max, 3, 10 << 20, || decompress(algorithm, body, max, &mut reserve));
+    // The decoders' own windows have a fixed size; that of Zstandard is the largest.
+    let decoded = bounded("decompress", max, 3, 18 << 20, || decompress(algorithm, body, max, &mut reserve));
     match decoded {
         Ok(out) => {
             assert!(out.len() <= max && out.capacity() <= reserved.max(out.len()), "{reserved} {}", out.capacity());
-            assert!(reserved <= budget && reserved <= max.max(body.len()) + 1);
+            // A header of LZ4 announces blocks of up to 8 MiB, and the decoder has room for two and a window.
+            let buffers = if algorithm == CompressionType::Lz4 { 17 << 20 } else { 0 };
+            assert!(reserved <= budget && reserved <= max.max(body.len()) + 1 + buffers);
             if let Some(expected) = read_otherwise(algorithm, body, max) {
                 assert_eq!(out, expected);
             }
         }
-        Err(DecodeError::TooLarge(limit)) => {
+        Err(DecompressError::TooLarge(limit)) => {
             assert_eq!(limit, max);
             if let Some(expected) = read_otherwise(algorithm, body, max) {
                 assert!(expected.len() > max, "{} bytes were refused as more than {max}", expected.len());
             }
         }
-        Err(DecodeError::Refused(_)) => assert!(budget != usize::MAX),
-        Err(DecodeError::Corrupt { .. }) => {}
+        Err(DecompressError::Refused(_)) => assert!(budget != usize::MAX),
+        Err(DecompressError::Corrupt { .. }) => {}
     }
 }
 
-/// The body by a plain reader of its format, one byte further than allowed. None where there is none, or where it cannot be read.
-fn read_otherwise(algorithm: Compression, body: &[u8], max: usize) -> Option<Vec<u8>> {
+/// Decodes the body by another decoder of its format, one byte further than allowed. `None` where there is no
+/// such decoder, or the body is invalid.
+fn read_otherwise(algorithm: CompressionType, body: &[u8], max: usize) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let limit = max as u64 + 1;
     match algorithm {
-        Compression::None => out.extend_from_slice(body),
-        Compression::Gzip => _ = MultiGzDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
-        Compression::Zlib => _ = ZlibDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
-        Compression::Lz4 => _ = lz4_flex::frame::FrameDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
-        Compression::Snappy if body.starts_with(b"\xff\x06\x00\x00sNaPpY") => {
+        CompressionType::None => out.extend_from_slice(body),
+        CompressionType::Gzip => _ = MultiGzDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
+        CompressionType::Zlib => _ = ZlibDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
+        CompressionType::Lz4 => _ = lz4_flex::frame::FrameDecoder::new(body).take(limit).read_to_end(&mut out).ok()?,
+        CompressionType::Snappy if body.starts_with(b"\xff\x06\x00\x00sNaPpY") => {
             snap::read::FrameDecoder::new(body).take(limit).read_to_end(&mut out).ok()?;
         }
         _ => return None,
@@ -96,14 +99,15 @@ fn read_otherwise(algorithm: Compression, body: &[u8], max: usize) -> Option<Vec
     Some(out)
 }
 
-/// The settings of a processor. They are read once for each text: a document takes longer to read than most inputs take to process.
-fn processor(settings: &str) -> Processor {
-    static KNOWN: LazyLock<Mutex<HashMap<String, Processor>>> = LazyLock::new(Mutex::default);
+/// The settings of a processor, parsed once for each text: parsing a document takes longer than processing most
+/// inputs.
+fn processor(settings: &str) -> ProcessorConfig {
+    static KNOWN: LazyLock<Mutex<HashMap<String, ProcessorConfig>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().expect("no target panics while it reads settings");
     known.entry(settings.to_owned()).or_insert_with(|| read_processor(settings)).clone()
 }
 
-fn read_processor(settings: &str) -> Processor {
+fn read_processor(settings: &str) -> ProcessorConfig {
     let text = format!(
         "receivers: {{otlp: {{protocols: {{grpc: }}}}}}\nprocessors: {{{settings}}}\nexporters: {{nop: }}\n\
          service: {{pipelines: {{traces: {{receivers: [otlp], exporters: [nop]}}}}}}"
@@ -112,7 +116,7 @@ fn read_processor(settings: &str) -> Processor {
     loaded.document.processors.into_values().next().expect("there is one processor")
 }
 
-/// Processors hand on requests, within a multiple of what came.
+/// Processors produce valid requests, within a multiple of the input in memory.
 fn processors(data: &[u8]) {
     const SETTINGS: [&str; 4] = [
         "attributes: {actions: [{key: added, value: x, action: upsert}, {key: a, action: delete}, {key: h, action: hash}]}",
@@ -137,7 +141,8 @@ fn processors(data: &[u8]) {
     }
 }
 
-/// A document is loaded or refused with every error, within a multiple of its length, and no message holds a secret of it.
+/// A document is loaded, or refused with all errors, within a multiple of its length, and no message contains
+/// one of its secrets.
 fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/etc/token", "hunter-three");
@@ -148,14 +153,16 @@ fn config(data: &[u8]) {
     }
 }
 
-/// Whatever text is escaped comes out of a document as it went in.
+/// Escaped text is the same after a document is loaded.
 fn config_literal(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", written::escape(text));
+    let sources =
+        FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", document_builder::escape(text));
     let document = "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {otlp: {endpoint: 'a:1', headers: {h: '${file:/literal}'}}}\n\
                     service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp]}}}";
     let Ok(loaded) = load(document, &sources) else { return };
-    let kubewake_config::model::Exporter::OtlpGrpc(exporter) = loaded.document.exporters.into_values().next().unwrap()
+    let kubewake_config::model::ExporterConfig::OtlpGrpc(exporter) =
+        loaded.document.exporters.into_values().next().unwrap()
     else {
         return;
     };
@@ -163,14 +170,14 @@ fn config_literal(data: &[u8]) {
     assert_eq!(header.trim_end(), text.trim_end());
 }
 
-/// A duration is read within its range; a kubeconfig is read or refused.
+/// A duration is parsed within its range; a kubeconfig is parsed or refused.
 fn duration(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = parse_duration(text);
-    let _ = bounded("a kubeconfig", text.len(), 1024, 1 << 20, || Kubeconfig::parse(text, Path::new("/"), None));
+    let _ = bounded("a kubeconfig", text.len(), 1024, 1 << 20, || KubeconfigContext::parse(text, Path::new("/"), None));
 }
 
-/// Only a name and password of the file are let in.
+/// Only names with their passwords from the file are accepted.
 fn basic_auth(data: &[u8]) {
     let Some((users, header)) = two_texts(data) else { return };
     let mut headers = HeaderMap::new();
@@ -182,7 +189,7 @@ fn basic_auth(data: &[u8]) {
     }
 }
 
-/// A line of a watch is read or refused, within a multiple of its length.
+/// A line of a watch is parsed or refused, within a multiple of its length.
 fn kube_watch(data: &[u8]) {
     bounded("an event", data.len(), 64, 64 << 10, || fuzzing::watch_line(data));
 }

@@ -1,10 +1,12 @@
 //! Fuzz targets for every parser that strangers reach.
 //!
-//! A target is a function that takes any bytes and panics where something does not hold that must hold for all of them: more than that
-//! nothing panics, namely that two readers agree, that what is written can be read again, and that memory stays within a multiple of the
-//! input. `cargo xtask fuzz` runs the targets under libFuzzer. The test `tests/corpus.rs` replays their seeds on every test run.
+//! A target is a function that accepts any bytes and panics where an invariant is violated. Invariants go
+//! beyond the absence of panics: two decoders agree, output can be read again, and memory stays within a
+//! multiple of the input. `cargo xtask fuzz` runs the targets under libFuzzer. The test `tests/corpus.rs`
+//! replays their seeds on every test run.
 //!
-//! Not done: time is bounded by libFuzzer's `-timeout` alone, as a test must not depend on the speed of its machine.
+//! Not done: time is bounded by libFuzzer's `-timeout` alone, as a test must not depend on the speed of its
+//! machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,16 +27,16 @@ use std::sync::OnceLock;
 /// A named function that must return for any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The folder of its seeds, and how `cargo xtask fuzz` calls it.
+    /// Its name, which is the folder of its seeds and the argument of `cargo xtask fuzz`.
     pub name: &'static str,
-    /// Panics where something does not hold.
+    /// Panics where an invariant is violated.
     pub body: fn(&[u8]),
 }
 
-/// The variable that names the target that a fuzzer runs.
+/// The environment variable that selects the target of a fuzzer.
 pub const TARGET_VARIABLE: &str = "KUBEWAKE_FUZZ_TARGET";
 
-/// Every target, by the fuzzer that has it.
+/// All targets, by fuzzer.
 pub fn all_targets() -> Vec<(&'static str, &'static [Target])> {
     vec![
         ("otlp", &otlp::TARGETS),
@@ -58,8 +60,8 @@ pub fn run_chosen(targets: &[Target], data: &[u8]) {
     (target.body)(data);
 }
 
-/// A panic ends the fuzzer, which then writes down the input. libFuzzer's own hook does that also for panics that are caught on
-/// purpose, as those of the CEL interpreter are.
+/// Aborts on a panic, so that the fuzzer saves the input. libFuzzer's own hook would also abort on panics that
+/// are caught on purpose, as those of the CEL interpreter.
 fn abort_on_panic() {
     std::panic::set_hook(Box::new(|info| {
         if apiserver::cel::is_evaluating() {
@@ -70,7 +72,7 @@ fn abort_on_panic() {
     }));
 }
 
-/// The first byte of an input chooses; the rest is what is read.
+/// The first byte of an input, which selects a variant, and the rest.
 pub(crate) fn choice(data: &[u8]) -> (usize, &[u8]) {
     data.split_first().map_or((0, data), |(first, rest)| (usize::from(*first), rest))
 }

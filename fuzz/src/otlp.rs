@@ -1,11 +1,11 @@
-//! OTLP on the wire, in protobuf and JSON.
+//! Fuzz targets of OTLP, in protobuf and JSON.
 
 #[path = "../../crates/otlp/tests/support/fuzz_bodies.rs"]
 mod requests;
 
 use bytes::Bytes;
 use kubewake_otlp::{
-    Grain, Signal, TraceState, json, partition,
+    PartitionGrain, Signal, TraceState, json, partition,
     probability::{Randomness, Threshold},
     view::AnyValue,
 };
@@ -16,7 +16,6 @@ use prost::Message;
 
 use crate::{Target, choice, memory::bounded};
 
-/// The targets.
 pub const TARGETS: [Target; 11] = [
     Target { name: "scan", body: |data| requests::scan(data) },
     Target { name: "split", body: |data| requests::split(data) },
@@ -36,7 +35,7 @@ pub(crate) fn signal_and_request(data: &[u8]) -> (Signal, &[u8]) {
     (Signal::ALL[choice % 3], request)
 }
 
-/// What prost reads, in the form in which prost writes it. None if prost cannot read it.
+/// Decodes with prost and encodes again. `None` if prost refuses the bytes.
 pub(crate) fn read_by_prost(signal: Signal, protobuf: &[u8]) -> Option<Vec<u8>> {
     match signal {
         Signal::Traces => ExportTraceServiceRequest::decode(protobuf).ok().map(|request| request.encode_to_vec()),
@@ -45,7 +44,7 @@ pub(crate) fn read_by_prost(signal: Signal, protobuf: &[u8]) -> Option<Vec<u8>> 
     }
 }
 
-/// JSON becomes a request of at most four times its length that prost reads, and comes back from JSON as it was.
+/// JSON becomes a request of at most four times its length that prost reads, and survives a round trip.
 fn json_to_protobuf(data: &[u8]) {
     let (signal, text) = signal_and_request(data);
     let decoded = bounded("json::decode", text.len(), 32, 16 << 10, || json::decode(signal, text));
@@ -53,7 +52,7 @@ fn json_to_protobuf(data: &[u8]) {
     assert!(protobuf.len() <= 4 * text.len(), "{} bytes of JSON became {}", text.len(), protobuf.len());
     kubewake_otlp::scan(signal, &protobuf).expect("what was decoded is a request");
     let Some(message) = read_by_prost(signal, &protobuf) else {
-        // Texts pass as they are, and prost reads fewer levels than we do.
+        // Invalid UTF-8 passes unchanged, and prost has a lower depth limit.
         assert!(std::str::from_utf8(text).is_err() || is_deep(text), "prost refuses what was decoded");
         return;
     };
@@ -84,24 +83,24 @@ fn encode(signal: Signal, protobuf: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// A request becomes JSON, and prost reads the same from what comes back.
+/// A request survives a round trip through JSON, by prost.
 fn protobuf_to_json(data: &[u8]) {
     let (signal, request) = signal_and_request(data);
     let Some(text) = encode(signal, request) else { return };
     let Some(message) = read_by_prost(signal, request) else { return };
-    // An id of another length cannot be written in JSON.
+    // JSON cannot represent an id of another length.
     if let Ok(back) = json::decode(signal, &text) {
         assert_eq!(read_by_prost(signal, &back), Some(message));
     }
 }
 
-/// The shares of a request are requests, and hold every item once.
+/// The shares of a request are valid requests, and have every item once.
 fn partition_by_content(data: &[u8]) {
     let (choice, request) = choice(data);
     let signal = Signal::ALL[choice % 3];
     let Ok(summary) = kubewake_otlp::scan(signal, request) else { return };
     let request = Bytes::copy_from_slice(request);
-    let grain = [Grain::Records, Grain::Items][choice / 3 % 2];
+    let grain = [PartitionGrain::Records, PartitionGrain::Items][choice / 3 % 2];
     let destinations = 1 + choice / 6;
     let shares = partition(signal, &request, grain, |record, point| {
         let of_point = point.map_or(0, |point| point.time());
@@ -113,18 +112,19 @@ fn partition_by_content(data: &[u8]) {
         assert!(share.to < destinations);
         let part = kubewake_otlp::scan(signal, &share.bytes).expect("a share is a request");
         assert_eq!(part.items, share.items);
-        // What is around a record is repeated in each share.
+        // The messages around a record are repeated in each share.
         assert!(share.bytes.len() <= request.len() + 16 * summary.records);
         found += part.items;
     }
     assert_eq!(found, summary.items);
 }
 
-/// Whatever a sampler writes into a trace state can be read, says what was written, and does not change the second time. Members of
-/// others stay as they are and in their order; the last of them go only where there is no room.
+/// A trace state that a sampler writes can be parsed, has the written values, and is stable. Other members stay
+/// unchanged and in their order; the last of them are dropped only where there is no room.
 fn trace_state(data: &[u8]) {
     let Ok(state) = TraceState::parse(data) else { return };
-    let (own, randomness) = (state.threshold(), state.randomness());
+    let own = state.threshold();
+    let randomness = state.randomness();
     for threshold in [own, None, Threshold::parse(b"8"), Threshold::parse(b"fffffffffffff1")] {
         for given in [randomness, Some(Randomness::MAX)] {
             let write = |state: &TraceState<'_>| {
@@ -136,7 +136,8 @@ fn trace_state(data: &[u8]) {
             let again = TraceState::parse(&written).expect("what was written can be read");
             assert_eq!((again.threshold(), again.randomness()), (threshold, randomness.or(given)));
             assert_eq!(write(&again), written);
-            let (before, after) = (members_of_others(data), members_of_others(&written));
+            let before = members_of_others(data);
+            let after = members_of_others(&written);
             assert!(before.starts_with(&after), "{after:?} are not the first of {before:?}");
             if let Some(gone) = before.get(after.len()) {
                 let members = after.len() + usize::from(written.starts_with(b"ot="));
@@ -151,12 +152,13 @@ fn members_of_others(text: &[u8]) -> Vec<&[u8]> {
     members.filter(|member| !member.is_empty() && !member.starts_with(b"ot=")).collect()
 }
 
-/// Thresholds and randomness in hexadecimal come back, and a threshold keeps exactly what is not below it.
+/// Thresholds and randomness survive a round trip in hexadecimal, and a threshold keeps exactly values not
+/// below it.
 fn probability(data: &[u8]) {
     if let Some(threshold) = Threshold::parse(data) {
         assert_eq!(Threshold::parse(threshold.hex().as_bytes()), Some(threshold));
         assert!((0.0..=1.0).contains(&threshold.probability()));
-        if let Some(randomness) = Randomness::of_trace_id(&[data, &[0; 16]].concat()[..16]) {
+        if let Some(randomness) = Randomness::from_trace_id(&[data, &[0; 16]].concat()[..16]) {
             assert_eq!(threshold.keeps(randomness), randomness.bits() >= threshold.rejected());
         }
     }

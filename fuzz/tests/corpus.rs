@@ -5,7 +5,7 @@ use std::{fs, panic::catch_unwind, path::Path};
 
 use kubewake_fuzz::{all_targets, memory};
 
-/// In one test, as memory is counted for all threads together.
+/// One test for all targets, as memory is counted for all threads together.
 #[test]
 fn every_seed_passes_its_target() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");

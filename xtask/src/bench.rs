@@ -1,12 +1,11 @@
-//! `cargo xtask bench`: the collector beside a relay that looks at nothing, and under stress; the API server; the embedded cluster; a traced operator; our own operator; the viewer.
+//! `cargo xtask bench`: the collector compared with a relay that decodes nothing, and under stress; the API
+//! server; the embedded cluster; a traced operator; the telemetry operator; the viewer.
 //!
-//! Everything runs on this machine in one go, and only the process under test is measured. What was promised is
-//! checked; a promise that does not hold makes the command fail, after all results are written.
+//! Everything runs on this machine in one go, and only the process under test is measured. Promised limits are
+//! checked; one that does not hold makes the command fail, after all results are written.
 
 mod apiserver;
-mod beside;
 mod callgrind;
-mod check;
 mod cluster;
 mod cluster_stub;
 mod compare;
@@ -25,7 +24,9 @@ mod overload;
 mod process;
 mod reload;
 mod sampling;
+mod section;
 mod shaping;
+mod side_by_side;
 mod sink;
 mod tail;
 mod throughput;
@@ -42,15 +43,15 @@ use std::{
 use anyhow::ensure;
 use clap::ValueEnum;
 
-use self::check::Section;
+use self::section::BenchSection;
 use crate::{
-    steps::{Steps, cargo, run as run_command},
-    target,
+    steps::{TimedSteps, cargo, run as run_command},
+    target_dir,
 };
 
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     /// What to run; everything without it
     #[arg(value_enum)]
     scenarios: Vec<Scenario>,
@@ -113,7 +114,7 @@ pub(crate) enum Scenario {
 
 /// How long and how hard.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct BenchPlan {
     pub rate: u64,
     pub rounds: usize,
     /// Sent and not measured, so that caches and pools are as in daily life.
@@ -122,12 +123,12 @@ pub(crate) struct Plan {
     pub overload: Duration,
     pub isolation: Duration,
     pub reloads: u32,
-    pub api: apiserver::Size,
-    pub cluster: cluster::Size,
+    pub api: apiserver::ApiServerWorkload,
+    pub cluster: cluster::ClusterWorkload,
 }
 
-impl Plan {
-    fn new(args: &Args) -> Self {
+impl BenchPlan {
+    fn new(args: &BenchArgs) -> Self {
         let seconds = |full, quick| Duration::from_secs(if args.quick { quick } else { full });
         Self {
             rate: args.rate,
@@ -137,23 +138,23 @@ impl Plan {
             overload: seconds(60, 10),
             isolation: seconds(30, 8),
             reloads: if args.quick { 40 } else { 200 },
-            api: apiserver::Size::new(args.quick),
-            cluster: cluster::Size::new(args.quick),
+            api: apiserver::ApiServerWorkload::new(args.quick),
+            cluster: cluster::ClusterWorkload::new(args.quick),
         }
     }
 }
 
 /// Measures, prints, writes, and fails if a promise does not hold.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     std::fs::create_dir_all(directory())?;
-    let plan = Plan::new(args);
+    let plan = BenchPlan::new(args);
     if let Some(before) = &args.before {
         return compare_builds(before, args, &plan);
     }
     if !args.no_build {
-        build(&[Part::Relay, Part::Collector, Part::Operator])?;
+        build(&[BenchProgram::Relay, BenchProgram::Collector, BenchProgram::Operator])?;
     }
-    let mut steps = Steps::default();
+    let mut steps = TimedSteps::default();
     let mut broken = 0;
     for scenario in Scenario::value_variants() {
         if !args.scenarios.is_empty() && !args.scenarios.contains(scenario) {
@@ -161,7 +162,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let section = steps.step(&format!("{scenario:?}").to_lowercase(), || scenario.run(&plan))?;
         println!("\n{section}");
-        broken += section.broken();
+        broken += section.broken_promises();
         if !args.quick && !args.no_write {
             document::write(*scenario, &section)?;
         }
@@ -171,29 +172,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Measures the collector beside that of another build. What is compared is of one moment: nothing is written.
-fn compare_builds(before: &Path, args: &Args, plan: &Plan) -> anyhow::Result<()> {
+fn compare_builds(before: &Path, args: &BenchArgs, plan: &BenchPlan) -> anyhow::Result<()> {
     if !args.no_build {
-        build_with_tools(&[Part::Collector])?;
+        build_with_tools(&[BenchProgram::Collector])?;
     }
     let section = compare::run(before, plan)?;
     println!("\n{section}");
-    ensure!(section.broken() == 0, "{} promises do not hold", section.broken());
+    ensure!(section.broken_promises() == 0, "{} promises do not hold", section.broken_promises());
     Ok(())
 }
 
-/// What is measured, built alone and as images are: nothing of the rest of the workspace is in it, and all of it is optimised together.
+/// What is measured, built alone and as images are: nothing of the rest of the workspace is in it, and all of
+/// it is optimised together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum BenchProgram {
     /// Beside which collectors are measured.
     Relay,
     Collector,
     Operator,
 }
 
-impl Part {
+impl BenchProgram {
     /// Where it is built.
     fn folder(self) -> PathBuf {
-        target().join(format!("{self:?}-alone").to_lowercase())
+        target_dir().join(format!("{self:?}-alone").to_lowercase())
     }
 
     fn program(self) -> PathBuf {
@@ -214,17 +216,17 @@ impl Part {
 }
 
 /// All programs that measure, and these parts.
-fn build(parts: &[Part]) -> anyhow::Result<()> {
-    build_beside(&["-p", "kubewake", "-p", "kubewake-apiclient"], parts)
+fn build(parts: &[BenchProgram]) -> anyhow::Result<()> {
+    build_packages(&["-p", "kubewake", "-p", "kubewake-apiclient"], parts)
 }
 
 /// `load` and `sink`, and these parts. The rest of `kubewake` takes several times as long to build.
-fn build_with_tools(parts: &[Part]) -> anyhow::Result<()> {
-    build_beside(&["-p", "kubewake", "--no-default-features", "--features", "tools"], parts)
+fn build_with_tools(parts: &[BenchProgram]) -> anyhow::Result<()> {
+    build_packages(&["-p", "kubewake", "--no-default-features", "--features", "tools"], parts)
 }
 
-fn build_beside(packages: &[&str], parts: &[Part]) -> anyhow::Result<()> {
-    let mut steps = Steps::default();
+fn build_packages(packages: &[&str], parts: &[BenchProgram]) -> anyhow::Result<()> {
+    let mut steps = TimedSteps::default();
     steps.step("build", || run_command(cargo().args(["build", "--release", "--locked"]).args(packages)))?;
     for part in parts {
         steps.step(&format!("build the {part:?} alone").to_lowercase(), || part.build())?;
@@ -233,7 +235,7 @@ fn build_beside(packages: &[&str], parts: &[Part]) -> anyhow::Result<()> {
 }
 
 impl Scenario {
-    fn run(self, plan: &Plan) -> anyhow::Result<Section> {
+    fn run(self, plan: &BenchPlan) -> anyhow::Result<BenchSection> {
         match self {
             Scenario::Throughput => throughput::run(plan),
             Scenario::Sampling => sampling::run(plan),
@@ -257,10 +259,10 @@ impl Scenario {
 
 /// Where configurations, logs and lists of ids go.
 fn directory() -> PathBuf {
-    target().join("bench")
+    target_dir().join("bench")
 }
 
 /// A program that was built for the bench.
 fn program(name: &str) -> PathBuf {
-    target().join("release").join(name)
+    target_dir().join("release").join(name)
 }

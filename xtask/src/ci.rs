@@ -1,17 +1,16 @@
-//! What continuous integration runs, in one command.
+//! `cargo xtask ci`: everything that continuous integration runs, in one command.
 
 use crate::{
     fuzz,
-    steps::{Steps, cargo, run as run_command},
+    steps::{TimedSteps, cargo, run as run_command},
     test,
 };
 
-/// Format, lints, tests, fuzzing.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let mut steps = Steps::default();
+    let mut steps = TimedSteps::default();
     steps.step("format", || run_command(cargo().args(["fmt", "--check"])))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps.step("lints", || run_command(cargo().args(clippy)))?;
-    test::run_in(&mut steps)?;
+    test::run_steps(&mut steps)?;
     steps.step("fuzzing", fuzz::run_in_ci)
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: every parser that strangers reach, under libFuzzer.
+//! `cargo xtask fuzz`: runs every parser of untrusted input under libFuzzer.
 //!
-//! No nightly compiler is needed: the instrumentation is a pass of LLVM, which `fuzz/instrument` asks for. Only the crates of this
-//! workspace are instrumented, so that everything else comes from the ordinary build.
+//! No nightly compiler is needed: `fuzz/instrument` enables the instrumentation, which is a pass of LLVM. Only
+//! the crates of this workspace are instrumented, so that all others come from the ordinary build.
 
 mod catalog;
 
@@ -17,29 +17,30 @@ use std::{
 use anyhow::{Context, bail, ensure};
 
 use crate::{
-    root,
-    steps::{cargo, output, run as run_command},
-    target,
+    steps::{cargo, command_output, run as run_command},
+    target_dir, workspace_root,
 };
 
 /// How long continuous integration fuzzes, all targets together.
 pub(crate) const CI_TIME: Duration = Duration::from_secs(180);
-/// Continuous integration judges a change, not its luck: it tries the same inputs each time, as far as its time reaches.
-/// Long runs look for what is new.
+/// Continuous integration judges a change, not its luck: it tries the same inputs each time, as far as its time
+/// reaches. Long runs look for what is new.
 const CI_SEED: u32 = 1;
 /// One input may take so long. A loaded machine is slow, and what is wrong takes minutes.
 const TIMEOUT_SECONDS: u32 = 30;
-/// The process may take so much memory. A single allocation is bounded by the counting allocator of `fuzz/src/memory.rs`.
+/// The process may take so much memory. A single allocation is bounded by the counting allocator of
+/// `fuzz/src/memory.rs`.
 const RSS_LIMIT_MB: u32 = 1536;
 /// Inputs are no longer than this. Seeds are shorter.
 const MAX_INPUT_BYTES: u32 = 8 << 10;
 /// Fuzzers at once, one for each core of a small machine.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT_FUZZERS: usize = 2;
 
 /// Arguments of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Targets to run; all without one. A part (otlp, collector, apiserver, viewer, cluster) stands for all of its targets
+pub(crate) struct FuzzArgs {
+    /// Targets to run; all without one. A part (otlp, collector, apiserver, viewer, cluster) stands for all of
+    /// its targets
     targets: Vec<String>,
     /// How long to fuzz, all targets together
     #[arg(long, default_value_t = CI_TIME.as_secs())]
@@ -60,21 +61,21 @@ pub(crate) struct Args {
 
 /// A target and the fuzzer that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Target {
+struct FuzzTarget {
     part: String,
     name: String,
 }
 
 /// An input that broke something.
-struct Finding {
-    target: Target,
+struct FuzzFinding {
+    target: FuzzTarget,
     input: Option<PathBuf>,
     log: PathBuf,
 }
 
 /// Builds the fuzzers and runs what is asked for.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let targets = chosen(&args.targets)?;
+pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
+    let targets = select_targets(&args.targets)?;
     if args.list {
         targets.iter().for_each(|target| println!("{:<12} {}", target.part, target.name));
         return Ok(());
@@ -93,16 +94,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Builds the fuzzers, and fuzzes every target as long as continuous integration does.
 pub(crate) fn run_in_ci() -> anyhow::Result<()> {
     build(false)?;
-    fuzz(&chosen(&[])?, CI_TIME, CI_SEED)
+    fuzz(&select_targets(&[])?, CI_TIME, CI_SEED)
 }
 
-fn chosen(names: &[String]) -> anyhow::Result<Vec<Target>> {
-    let all = catalog::read(&root().join("fuzz/src"))?;
+fn select_targets(names: &[String]) -> anyhow::Result<Vec<FuzzTarget>> {
+    let all = catalog::read_targets(&workspace_root().join("fuzz/src"))?;
     for name in names {
         let known = all.iter().any(|target| target.name == *name || target.part == *name);
         ensure!(known, "no fuzz target or part is called {name}; `cargo xtask fuzz --list` shows all");
     }
-    let is_chosen = |target: &Target| names.is_empty() || names.contains(&target.name) || names.contains(&target.part);
+    let is_chosen =
+        |target: &FuzzTarget| names.is_empty() || names.contains(&target.name) || names.contains(&target.part);
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
@@ -110,16 +112,16 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<Target>> {
 fn build(optimize: bool) -> anyhow::Result<()> {
     let mut build = cargo();
     build.args(["build", "--workspace", "--features", "kubewake-fuzz/libfuzzer"]);
-    for part in catalog::PARTS {
+    for part in catalog::FUZZERS {
         build.args(["--example", &format!("fuzz-{part}")]);
     }
-    // Cargo tells builds apart by the path of the wrapper, so that this is one for each.
+    // Cargo distinguishes builds by the path of the wrapper, so that each has its own.
     let wrapper = if optimize { "fuzz/instrument-optimized" } else { "fuzz/instrument" };
-    run_command(build.env("RUSTC_WORKSPACE_WRAPPER", root().canonicalize()?.join(wrapper)))
+    run_command(build.env("RUSTC_WORKSPACE_WRAPPER", workspace_root().canonicalize()?.join(wrapper)))
 }
 
-fn fuzzer(target: &Target) -> anyhow::Result<Command> {
-    let program = crate::target().join(format!("debug/examples/fuzz-{}", target.part));
+fn fuzzer(target: &FuzzTarget) -> anyhow::Result<Command> {
+    let program = crate::target_dir().join(format!("debug/examples/fuzz-{}", target.part));
     let mut fuzzer =
         Command::new(program.canonicalize().with_context(|| format!("cannot find {}", program.display()))?);
     fuzzer.env("KUBEWAKE_FUZZ_TARGET", &target.name).args([
@@ -131,8 +133,9 @@ fn fuzzer(target: &Target) -> anyhow::Result<Command> {
     Ok(fuzzer)
 }
 
-/// Runs all targets, some at once, each for its share of the time. The first input that breaks something ends its target only.
-fn fuzz(targets: &[Target], time: Duration, seed: u32) -> anyhow::Result<()> {
+/// Runs all targets, some at once, each for its share of the time. The first input that breaks something ends
+/// its target only.
+fn fuzz(targets: &[FuzzTarget], time: Duration, seed: u32) -> anyhow::Result<()> {
     let seconds = (time.as_secs() / targets.len().max(1) as u64).max(1);
     println!("fuzzing {} targets for {seconds} s each", targets.len());
     let waiting = Mutex::new(VecDeque::from(targets.to_vec()));
@@ -145,7 +148,7 @@ fn fuzz(targets: &[Target], time: Duration, seed: u32) -> anyhow::Result<()> {
         done
     };
     let results = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..MAX_CONCURRENT_FUZZERS).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect::<anyhow::Result<Vec<_>>>()
     })?;
     let findings: Vec<_> = results.into_iter().flatten().collect();
@@ -155,26 +158,26 @@ fn fuzz(targets: &[Target], time: Duration, seed: u32) -> anyhow::Result<()> {
 }
 
 /// Where a target's new inputs are kept from run to run, and what it found.
-fn found(target: &Target) -> PathBuf {
+fn findings_dir(target: &FuzzTarget) -> PathBuf {
     target_folder().join(&target.name)
 }
 
 fn target_folder() -> PathBuf {
-    target().join("fuzz")
+    target_dir().join("fuzz")
 }
 
-fn fuzz_one(target: Target, seconds: u64, seed: u32) -> anyhow::Result<Option<Finding>> {
-    let folder = found(&target);
+fn fuzz_one(target: FuzzTarget, seconds: u64, seed: u32) -> anyhow::Result<Option<FuzzFinding>> {
+    let folder = findings_dir(&target);
     let inputs = folder.join("inputs");
     fs::create_dir_all(&inputs).with_context(|| format!("cannot make {}", inputs.display()))?;
     let artifact = folder.join("finding");
     let _ = fs::remove_file(&artifact);
-    let seeds = root().join("fuzz/corpus").join(&target.name).canonicalize();
+    let seeds = workspace_root().join("fuzz/corpus").join(&target.name).canonicalize();
     let seeds = seeds.with_context(|| format!("{} has no seeds in fuzz/corpus", target.name))?;
     let log = folder.join("log");
     let file = fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = fuzzer(&target)?;
-    // Which input comes next must not depend on how long others took.
+    // The order of inputs must not depend on the duration of others.
     command
         .arg(format!("-seed={seed}"))
         .arg("-entropic=0")
@@ -187,7 +190,7 @@ fn fuzz_one(target: Target, seconds: u64, seed: u32) -> anyhow::Result<Option<Fi
         return Ok(None);
     }
     let input = artifact.is_file().then_some(artifact);
-    Ok(Some(Finding { target, input, log }))
+    Ok(Some(FuzzFinding { target, input, log }))
 }
 
 /// libFuzzer's last line of figures: inputs, coverage, speed.
@@ -198,8 +201,8 @@ fn last_figures(log: &Path) -> String {
 }
 
 /// Says what was found, in a form that a log of continuous integration keeps, and how to keep it as a seed.
-fn report(finding: &Finding) {
-    let Finding { target, input, log } = finding;
+fn report(finding: &FuzzFinding) {
+    let FuzzFinding { target, input, log } = finding;
     let name = &target.name;
     println!("== {name} found something");
     let text = fs::read(log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
@@ -207,7 +210,7 @@ fn report(finding: &Finding) {
     let from = lines.iter().position(|line| line.contains("panicked at") || line.contains("ERROR: libFuzzer"));
     lines.iter().skip(from.unwrap_or(lines.len().saturating_sub(40))).take(60).for_each(|line| println!("   {line}"));
     let Some(input) = input else { return };
-    let encoded = output("base64", &["-w0", &input.display().to_string()]).unwrap_or_default();
+    let encoded = command_output("base64", &["-w0", &input.display().to_string()]).unwrap_or_default();
     println!("   the input in base64: {encoded}");
     println!("   again: echo {encoded} | base64 -d > input && cargo xtask fuzz {name} --input input");
     println!("   mend the code, and keep the input as fuzz/corpus/{name}/<what it was>: `cargo xtask test` replays it");

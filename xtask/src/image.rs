@@ -1,10 +1,12 @@
 //! `cargo xtask image`: images that hold one program and nothing else, made without a container runtime.
 //!
-//! An image is a root file system ([`root_fs`]) and a few words on how to run it; [`oci`] packs both as the archive that every runtime loads. The recipes in
-//! `deploy/images` make the same from the same root file system, for who builds with containers.
+//! An image is a root file system ([`root_fs`]) and a configuration; [`oci`] packs both into an archive that
+//! every runtime loads. The recipes in `deploy/images` build the same image from the same root file system with
+//! a container runtime.
 //!
-//! *Guaranteed*: the program is linked statically and has only the commands and components that its features select; beside it there are the authorities of
-//! the machine that builds, a user without rights, and a bill of materials ([`sbom`]), which is also beside the archive. The same inputs make the same bytes.
+//! *Guaranteed*: the program is linked statically and has only the commands and components that its features
+//! select; beside it there are the authorities of the machine that builds, a user without rights, and a bill of
+//! materials ([`sbom`]), which is also beside the archive. The same inputs make the same bytes.
 //!
 //! *Not done*: other architectures than the one of this machine, and signatures.
 
@@ -19,15 +21,15 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use kubewake_release::Image;
+use kubewake_release::ReleaseImage;
 
 use crate::{
     steps::{cargo, run as run_command},
-    target,
+    target_dir,
 };
 
 /// What an image is made of.
-struct Recipe {
+struct ImageRecipe {
     /// The package of its program.
     package: &'static str,
     /// The program, which is at the root of the image.
@@ -38,8 +40,8 @@ struct Recipe {
     args: &'static [&'static str],
 }
 
-impl Recipe {
-    fn of(image: Image) -> Self {
+impl ImageRecipe {
+    fn from_image(image: ReleaseImage) -> Self {
         let ours = |name: &'static str, args: &'static [&'static str]| Self {
             package: "kubewake",
             program: "kubewake",
@@ -48,11 +50,11 @@ impl Recipe {
         };
         let example = |package: &'static str| Self { package, program: image.name(), features: None, args: &[] };
         match image {
-            Image::Collector => ours("collector", &["collector"]),
-            Image::Operator => ours("operator", &["operator"]),
-            Image::Webhook => ours("webhook", &["webhook"]),
-            Image::HeadOperator => example("kubewake-example-head-operator"),
-            Image::DemoScheduler => example("kubewake-example-scheduler"),
+            ReleaseImage::Collector => ours("collector", &["collector"]),
+            ReleaseImage::Operator => ours("operator", &["operator"]),
+            ReleaseImage::Webhook => ours("webhook", &["webhook"]),
+            ReleaseImage::HeadOperator => example("kubewake-example-head-operator"),
+            ReleaseImage::DemoScheduler => example("kubewake-example-scheduler"),
         }
     }
 
@@ -63,9 +65,9 @@ impl Recipe {
     }
 }
 
-fn named(name: &str) -> Result<Image, String> {
-    let names = || Image::ALL.map(Image::name).join(", ");
-    Image::ALL.into_iter().find(|image| image.name() == name).ok_or_else(|| format!("images are: {}", names()))
+fn parse_image_name(name: &str) -> Result<ReleaseImage, String> {
+    let names = || ReleaseImage::ALL.map(ReleaseImage::name).join(", ");
+    ReleaseImage::ALL.into_iter().find(|image| image.name() == name).ok_or_else(|| format!("images are: {}", names()))
 }
 
 /// Arguments of `cargo xtask image`.
@@ -76,17 +78,19 @@ fn named(name: &str) -> Result<Image, String> {
   cargo xtask image head-operator
   cargo xtask image collector --features receiver-otlp,exporter-otlp,extension-health-check
   cargo xtask image collector --list                       what is in it")]
-pub(crate) struct Args {
+pub(crate) struct ImageArgs {
     /// Of which program: collector, operator, webhook, or an example: head-operator, demo-scheduler
-    #[arg(value_parser = named)]
-    image: Image,
+    #[arg(value_parser = parse_image_name)]
+    image: ReleaseImage,
     /// What it is called, completely, as nodes look for it [default: docker.io/kubewake/NAME and the version]
-    #[arg(long, value_name = "REGISTRY/NAME:TAG", value_parser = complete)]
+    #[arg(long, value_name = "REGISTRY/NAME:TAG", value_parser = validate_tag)]
     tag: Option<String>,
-    /// Where it goes: an archive if it ends with .tar, else a directory with the root file system [default: target/images/NAME.tar]
+    /// Where it goes: an archive if it ends with .tar, else a directory with the root file system [default:
+    /// target/images/NAME.tar]
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// What is in the program: features of the package `kubewake`, with commas between them [default: all of the image's]
+    /// What is in the program: features of the package `kubewake`, with commas between them [default: all of
+    /// the image's]
     #[arg(long, value_name = "FEATURES")]
     features: Option<String>,
     /// Prints what is in the image, a file a line
@@ -97,35 +101,35 @@ pub(crate) struct Args {
     dev: bool,
 }
 
-/// A name that no runtime completes in a way of its own: containerd stores names as they are, and kubelets ask for complete
-/// ones; podman would make another of it than docker.
-fn complete(tag: &str) -> Result<String, String> {
+/// A name that no runtime completes in a way of its own: containerd stores names as they are, and kubelets ask
+/// for complete ones; podman would make another of it than docker.
+fn validate_tag(tag: &str) -> Result<String, String> {
     let registry = tag.split('/').next().filter(|first| *first != tag).unwrap_or_default();
     let has_registry = registry.contains(['.', ':']) || registry == "localhost";
     let has_tag = tag.rsplit('/').next().is_some_and(|last| last.contains(':'));
-    match has_registry && has_tag {
-        true => Ok(tag.to_owned()),
-        false => {
-            Err("nodes look for complete names: write REGISTRY/NAME:TAG, such as docker.io/team/collector:1".to_owned())
-        }
+    if has_registry && has_tag {
+        Ok(tag.to_owned())
+    } else {
+        Err("nodes look for complete names: write REGISTRY/NAME:TAG, such as docker.io/team/collector:1".to_owned())
     }
 }
 
 /// Builds and writes an image.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (name, recipe) = (args.image.name(), Recipe::of(args.image));
+pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<()> {
+    let name = args.image.name();
+    let recipe = ImageRecipe::from_image(args.image);
     ensure!(args.features.is_none() || recipe.features.is_some(), "an example has no features to choose from");
     let program = build(&recipe, args.features.as_deref(), args.dev)?;
     let output = args.output.clone().unwrap_or_else(|| directory().join(format!("{name}.tar")));
     let is_archive = output.extension().is_some_and(|extension| extension == "tar");
     let root = if is_archive { directory().join(name) } else { output.clone() };
     let tag = args.tag.as_deref().unwrap_or(args.image.reference());
-    let materials = sbom::make(tag, &recipe, args.features.as_deref())?;
+    let materials = sbom::build_sbom(tag, &recipe, args.features.as_deref())?;
     root_fs::write(&root, &program, &materials)?;
     if is_archive {
         write_archive(&output, &root, tag, &recipe)?;
         let beside = output.with_extension("sbom.cdx.json");
-        fs::copy(root.join(sbom::PATH), &beside).with_context(|| format!("cannot write {}", beside.display()))?;
+        fs::copy(root.join(sbom::SBOM_PATH), &beside).with_context(|| format!("cannot write {}", beside.display()))?;
     }
     if args.list {
         root_fs::list(&root)?.iter().for_each(|line| println!("{line}"));
@@ -135,28 +139,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_archive(output: &Path, root: &Path, tag: &str, recipe: &Recipe) -> anyhow::Result<()> {
-    oci::write(output, root, &oci::About { tag, entry_point: &recipe.entry_point(), user: root_fs::USER })
+fn write_archive(output: &Path, root: &Path, tag: &str, recipe: &ImageRecipe) -> anyhow::Result<()> {
+    oci::write(output, root, &oci::ImageDescription { tag, entry_point: &recipe.entry_point(), user: root_fs::USER })
 }
 
 /// How large an image is, in bytes.
-pub(crate) struct Size {
+pub(crate) struct ImageSize {
     pub(crate) name: &'static str,
     pub(crate) program: u64,
     pub(crate) archive: u64,
 }
 
 /// Makes all images, and measures them.
-pub(crate) fn sizes() -> anyhow::Result<Vec<Size>> {
-    let size = |image: Image| {
-        run(&Args { image, tag: None, output: None, features: None, list: false, dev: false })?;
+pub(crate) fn measure_sizes() -> anyhow::Result<Vec<ImageSize>> {
+    let size = |image: ReleaseImage| {
+        run(&ImageArgs { image, tag: None, output: None, features: None, list: false, dev: false })?;
         let bytes =
             |path: PathBuf| fs::metadata(&path).map(|file| file.len()).with_context(|| path.display().to_string());
-        let (name, recipe) = (image.name(), Recipe::of(image));
+        let name = image.name();
+        let recipe = ImageRecipe::from_image(image);
         let program = bytes(directory().join(name).join(recipe.program))?;
-        Ok(Size { name, program, archive: bytes(directory().join(format!("{name}.tar")))? })
+        Ok(ImageSize { name, program, archive: bytes(directory().join(format!("{name}.tar")))? })
     };
-    Image::ALL.into_iter().map(size).collect()
+    ReleaseImage::ALL.into_iter().map(size).collect()
 }
 
 /// What the tests look at: the collector's image as a directory, and a directory with archives of all images.
@@ -165,27 +170,28 @@ pub(crate) struct TestImages {
     pub(crate) archives: PathBuf,
 }
 
-/// Makes them. The archives are named and packed as those of a release, so that what is said of an install can be tried. Only
-/// the collector's has the program that an image has; those of others call the one that the tests run, as to link each of
-/// them takes minutes.
-pub(crate) fn for_tests() -> anyhow::Result<TestImages> {
+/// Makes them. The archives are named and packed as those of a release, so that what is said of an install can
+/// be tried. Only the collector's has the program that an image has; those of others call the one that the
+/// tests run, as to link each of them takes minutes.
+pub(crate) fn build_for_tests() -> anyhow::Result<TestImages> {
     let folder = directory().join("tested");
     let images = TestImages { collector: folder.join("collector"), archives: folder.join("archives") };
-    for image in Image::ALL {
-        let (recipe, root) = (Recipe::of(image), folder.join(image.name()));
+    for image in ReleaseImage::ALL {
+        let recipe = ImageRecipe::from_image(image);
+        let root = folder.join(image.name());
         let program = match image {
-            Image::Collector => build(&recipe, None, true)?,
-            _ => stand_in(&folder, &recipe)?,
+            ReleaseImage::Collector => build(&recipe, None, true)?,
+            _ => write_launcher(&folder, &recipe)?,
         };
-        root_fs::write(&root, &program, &sbom::make(image.reference(), &recipe, None)?)?;
+        root_fs::write(&root, &program, &sbom::build_sbom(image.reference(), &recipe, None)?)?;
         write_archive(&images.archives.join(format!("{}.tar", image.name())), &root, image.reference(), &recipe)?;
     }
     Ok(images)
 }
 
 /// A script that runs the program that cargo has built for tests.
-fn stand_in(folder: &Path, recipe: &Recipe) -> anyhow::Result<PathBuf> {
-    let program = std::path::absolute(target().join("debug").join(recipe.program))?;
+fn write_launcher(folder: &Path, recipe: &ImageRecipe) -> anyhow::Result<PathBuf> {
+    let program = std::path::absolute(target_dir().join("debug").join(recipe.program))?;
     let script = folder.join("programs").join(recipe.program);
     fs::create_dir_all(folder.join("programs"))?;
     fs::write(&script, format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display()))?;
@@ -193,26 +199,26 @@ fn stand_in(folder: &Path, recipe: &Recipe) -> anyhow::Result<PathBuf> {
 }
 
 fn directory() -> PathBuf {
-    target().join("images")
+    target_dir().join("images")
 }
 
-/// Linked with everything it needs, so that it runs where there is nothing else. The target is named, since procedural macros, which the compiler loads,
-/// cannot be linked so.
-fn build(recipe: &Recipe, features: Option<&str>, dev: bool) -> anyhow::Result<PathBuf> {
-    let triple = triple();
+/// Linked with everything it needs, so that it runs where there is nothing else. The target is named, since
+/// procedural macros, which the compiler loads, cannot be linked so.
+fn build(recipe: &ImageRecipe, features: Option<&str>, dev: bool) -> anyhow::Result<PathBuf> {
+    let triple = target_triple();
     let mut command = cargo();
     command.args(["build", "--locked", "--package", recipe.package, "--bin", recipe.program]);
     if let Some(features) = features.or(recipe.features) {
         command.args(["--no-default-features", "--features", features]);
     }
-    // Debug information is removed here and not by the profile: cargo passes `strip` over for a package with settings of its own,
-    // as `kubewake` has. A panic still names its functions.
+    // Debug information is removed here rather than by the profile: cargo ignores `strip` for a package with
+    // settings of its own, as `kubewake` has. A panic still names its functions.
     command.args(["--target", &triple]).env("RUSTFLAGS", "-C target-feature=+crt-static -C strip=debuginfo");
     command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let (profile, folder) = if dev { ("dev", "debug") } else { ("image", "image") };
     command.args(["--profile", profile]);
     run_command(&mut command)?;
-    let program = target().join(triple).join(folder).join(recipe.program);
+    let program = target_dir().join(triple).join(folder).join(recipe.program);
     let elf = fs::read(&program).context("there is no program")?;
     ensure!(!needs_loader(&elf), "{} is not linked statically: is there a libc.a on this machine?", program.display());
     let debug = elf::debug_sections(&elf).with_context(|| format!("{} is no ELF file", program.display()))?;
@@ -221,21 +227,21 @@ fn build(recipe: &Recipe, features: Option<&str>, dev: bool) -> anyhow::Result<P
 }
 
 /// What images are built for.
-fn triple() -> String {
+fn target_triple() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
 /// Whether an ELF file names a loader, which an image does not have.
 fn needs_loader(elf: &[u8]) -> bool {
     let loader = b"/ld-linux";
-    elf.windows(loader.len()).take(LOADER_WITHIN).any(|window| window == loader)
+    elf.windows(loader.len()).take(LOADER_SEARCH_BYTES).any(|window| window == loader)
 }
 
 /// The name of the loader stands right behind the headers.
-const LOADER_WITHIN: usize = 4096;
+const LOADER_SEARCH_BYTES: usize = 4096;
 
 /// A path as it is told to people and programs.
-fn text(path: &Path) -> anyhow::Result<&str> {
+fn path_text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().with_context(|| format!("{} is not text", path.display()))
 }
 
@@ -245,20 +251,20 @@ mod tests {
 
     #[test]
     fn names_that_nodes_would_not_find_are_refused() {
-        for image in Image::ALL {
-            assert_eq!(complete(image.reference()).as_deref(), Ok(image.reference()));
+        for image in ReleaseImage::ALL {
+            assert_eq!(validate_tag(image.reference()).as_deref(), Ok(image.reference()));
         }
         for tag in ["registry.example/collector:1", "localhost:5000/collector:1", "localhost/collector:1"] {
-            assert!(complete(tag).is_ok(), "{tag}");
+            assert!(validate_tag(tag).is_ok(), "{tag}");
         }
         for tag in ["collector:1", "kubewake/collector:1", "docker.io/kubewake/collector", "localhost:5000/collector"] {
-            assert!(complete(tag).unwrap_err().contains("REGISTRY/NAME:TAG"), "{tag}");
+            assert!(validate_tag(tag).unwrap_err().contains("REGISTRY/NAME:TAG"), "{tag}");
         }
     }
 
     #[test]
     fn entry_points_name_the_program_and_its_command() {
-        assert_eq!(Recipe::of(Image::Operator).entry_point(), ["/kubewake", "operator"]);
-        assert_eq!(Recipe::of(Image::HeadOperator).entry_point(), ["/head-operator"]);
+        assert_eq!(ImageRecipe::from_image(ReleaseImage::Operator).entry_point(), ["/kubewake", "operator"]);
+        assert_eq!(ImageRecipe::from_image(ReleaseImage::HeadOperator).entry_point(), ["/head-operator"]);
     }
 }

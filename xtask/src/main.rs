@@ -1,4 +1,5 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `fuzz`, `tidy`, `ci`, `crds`, `image`, `order`, `schemas`, `protobuf`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `fuzz`, `tidy`, `ci`, `crds`, `image`, `order`,
+//! `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
@@ -18,56 +19,56 @@ use clap::{Parser, Subcommand};
 /// The project's own tasks
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
-struct Cli {
+struct XtaskCli {
     #[command(subcommand)]
-    task: Task,
+    task: XtaskCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Task {
+enum XtaskCommand {
     /// Installs what the tests need and runs every test
-    Test(test::Args),
+    Test(test::TestArgs),
     /// Measures the collector beside a relay that does nothing, and under stress
-    Bench(bench::Args),
+    Bench(bench::BenchArgs),
     /// Feeds every parser that strangers reach with inputs that nobody thought of
-    Fuzz(fuzz::Args),
+    Fuzz(fuzz::FuzzArgs),
     /// Checks the rules of the tree that no other tool knows
     Tidy,
     /// Makes an image of one program, without a container runtime
-    Image(image::Args),
+    Image(image::ImageArgs),
     /// Lists the functions that every request to a collector runs, for the linker
     Order,
     /// Makes the table by which the API server reads protobuf
-    Protobuf(protobuf::Args),
+    Protobuf(protobuf::ProtobufArgs),
     /// Writes the definitions of the telemetry resources into deploy/crds
     Crds,
     /// What continuous integration runs: format, lints, tests, fuzzing
     Ci,
     /// Writes the API server's table of built-in types from a cluster's OpenAPI
-    Schemas(schemas::Args),
+    Schemas(schemas::SchemasArgs),
 }
 
 fn main() -> anyhow::Result<()> {
-    match Cli::parse().task {
-        Task::Test(args) => test::run(&args),
-        Task::Bench(args) => bench::run(&args),
-        Task::Fuzz(args) => fuzz::run(&args),
-        Task::Tidy => tidy::run(),
-        Task::Image(args) => image::run(&args),
-        Task::Order => bench::order::run(),
-        Task::Protobuf(args) => protobuf::run(&args),
-        Task::Ci => ci::run(),
-        Task::Crds => crds::run(),
-        Task::Schemas(args) => schemas::run(&args),
+    match XtaskCli::parse().task {
+        XtaskCommand::Test(args) => test::run(&args),
+        XtaskCommand::Bench(args) => bench::run(&args),
+        XtaskCommand::Fuzz(args) => fuzz::run(&args),
+        XtaskCommand::Tidy => tidy::run(),
+        XtaskCommand::Image(args) => image::run(&args),
+        XtaskCommand::Order => bench::order::run(),
+        XtaskCommand::Protobuf(args) => protobuf::run(&args),
+        XtaskCommand::Ci => ci::run(),
+        XtaskCommand::Crds => crds::run(),
+        XtaskCommand::Schemas(args) => schemas::run(&args),
     }
 }
 
 /// The root of the workspace.
-fn root() -> PathBuf {
+fn workspace_root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 /// Where cargo puts what it builds.
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace_root().join("target"), PathBuf::from)
 }

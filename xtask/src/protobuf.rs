@@ -1,7 +1,8 @@
 //! `cargo xtask protobuf`: the table by which the API server reads and writes Kubernetes' protobuf.
 //!
-//! A `generated.proto` says what is on the wire; the Go types beside it say what of that is in JSON: names, which fields are
-//! pointers (an absent one differs from zero) and which are written when they are zero. Only these facts go into the table.
+//! A `generated.proto` says what is on the wire; the Go types beside it say what of that is in JSON: names,
+//! which fields are pointers (an absent one differs from zero) and which are written when they are zero. Only
+//! these facts go into the table.
 
 mod go;
 mod proto;
@@ -12,7 +13,7 @@ use anyhow::Context as _;
 
 use self::{
     go::{GoField, GoType},
-    proto::{Field, Label, Message},
+    proto::{ProtoField, ProtoLabel, ProtoMessage},
 };
 
 /// The packages of what the API server serves, below the checkouts of k8s.io.
@@ -46,29 +47,29 @@ const PACKAGES: [&str; 25] = [
 
 /// Makes the table of protobuf messages
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ProtobufArgs {
     /// A directory with checkouts of k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver below k8s.io/
     #[arg(long)]
     protos: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ProtobufArgs) -> anyhow::Result<()> {
     let mut table =
         String::from("# Made by `cargo xtask protobuf`; codec/protobuf/table.rs says what the lines mean.\n");
     for package in PACKAGES {
         let dir = args.protos.join("k8s.io").join(package);
         let proto = dir.join("generated.proto");
         let proto = fs::read_to_string(&proto).with_context(|| format!("reading {}", proto.display()))?;
-        let types = go::read(&dir).with_context(|| format!("reading the Go types of {package}"))?;
-        for message in proto::messages(&proto)? {
+        let types = go::read_package(&dir).with_context(|| format!("reading the Go types of {package}"))?;
+        for message in proto::parse_messages(&proto)? {
             write_message(&mut table, &message, &types)?;
         }
     }
-    let path = crate::root().join("crates/apiserver/src/codec/protobuf/messages.txt");
+    let path = crate::workspace_root().join("crates/apiserver/src/codec/protobuf/messages.txt");
     fs::write(&path, table).with_context(|| format!("writing {}", path.display()))
 }
 
-fn write_message(table: &mut String, message: &Message, types: &BTreeMap<String, GoType>) -> anyhow::Result<()> {
+fn write_message(table: &mut String, message: &ProtoMessage, types: &BTreeMap<String, GoType>) -> anyhow::Result<()> {
     let none = BTreeMap::new();
     let (mark, fields) = match types.get(&message.name) {
         Some(GoType::List) => (" []", &none),
@@ -79,7 +80,7 @@ fn write_message(table: &mut String, message: &Message, types: &BTreeMap<String,
     for field in &message.fields {
         let plain = GoField { name: field.name.clone(), omits_empty: true, ..GoField::default() };
         let go = fields.get(&field.number).unwrap_or(&plain);
-        let marks = marks(field, go);
+        let marks = field_marks(field, go);
         let name = if go.inline { &field.name } else { &go.name };
         writeln!(table, " {} {name} {marks}{}", field.number, field.kind)?;
     }
@@ -87,14 +88,14 @@ fn write_message(table: &mut String, message: &Message, types: &BTreeMap<String,
 }
 
 /// What stands before a field's type.
-fn marks(field: &Field, go: &GoField) -> String {
+fn field_marks(field: &ProtoField, go: &GoField) -> String {
     let marks = [
         (go.inline, "<"),
         (go.pointer, "*"),
         (!go.omits_empty && !go.inline, "!"),
         (go.omits_zero, "?"),
-        (field.label == Label::Repeated, "[]"),
-        (field.label == Label::Map, "{}"),
+        (field.label == ProtoLabel::Repeated, "[]"),
+        (field.label == ProtoLabel::Map, "{}"),
     ];
     marks.iter().filter(|(on, _)| *on).map(|(_, mark)| *mark).collect()
 }

@@ -1,11 +1,11 @@
 //! `cargo xtask schemas`: the table of built-in types, from a cluster's own OpenAPI.
 //!
-//! The input is `/openapi/v3` of any cluster, saved as one file per group and version. What OpenAPI does not say, whether Go
-//! leaves a field out when it is empty, comes from the types' Go sources if they are given, else from the table as it stands.
-//! The same input gives the same table.
+//! The input is `/openapi/v3` of any cluster, saved as one file per group and version. What OpenAPI does not
+//! say, whether Go leaves a field out when it is empty, comes from the types' Go sources if they are given,
+//! else from the table as it stands. The same input gives the same table.
 
 mod go;
-mod line;
+mod table_line;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,11 +16,11 @@ use std::{
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use crate::root;
+use crate::workspace_root;
 
-const TABLE: &str = "crates/apiserver/src/schema/builtin.txt";
+const TABLE_PATH: &str = "crates/apiserver/src/schema/builtin.txt";
 
-const HEADER: &str = "\
+const TABLE_HEADER: &str = "\
 # The built-in types of Kubernetes. Written by `cargo xtask schemas`; do not edit.
 #
 # package NAME           the types that follow are in it
@@ -35,7 +35,7 @@ const HEADER: &str = "\
 
 /// Which documents to read
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SchemasArgs {
     /// A directory with `/openapi/v3` of a cluster, a file per group and version
     #[arg(long)]
     openapi: PathBuf,
@@ -46,32 +46,32 @@ pub(crate) struct Args {
 
 /// A type as OpenAPI has it, with every kind it stands for.
 #[derive(Default)]
-struct Type {
+struct OpenApiType {
     schema: Value,
     kinds: BTreeSet<String>,
 }
 
 /// How Go writes a field when it is empty: one of the words of the table, or empty.
-type Marks = BTreeMap<(String, String), String>;
+type FieldMarks = BTreeMap<(String, String), String>;
 
 /// Writes the table.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let types = read(&args.openapi)?;
+pub(crate) fn run(args: &SchemasArgs) -> anyhow::Result<()> {
+    let types = read_types(&args.openapi)?;
     ensure!(!types.is_empty(), "{} has no OpenAPI documents", args.openapi.display());
-    let table = root().join(TABLE);
+    let table = workspace_root().join(TABLE_PATH);
     let marks = match &args.go {
-        Some(sources) => go::marks(sources, &types)?,
-        None => line::marks(&fs::read_to_string(&table).unwrap_or_default()),
+        Some(sources) => go::read_marks(sources, &types)?,
+        None => table_line::parse_marks(&fs::read_to_string(&table).unwrap_or_default()),
     };
-    let text = write(&types, &marks);
+    let text = render_table(&types, &marks);
     fs::write(&table, &text).with_context(|| format!("cannot write {}", table.display()))?;
     println!("{}: {} types, {} bytes", table.display(), types.len(), text.len());
     Ok(())
 }
 
 /// All types of all documents, by their full names.
-fn read(directory: &Path) -> anyhow::Result<BTreeMap<String, Type>> {
-    let mut types: BTreeMap<String, Type> = BTreeMap::new();
+fn read_types(directory: &Path) -> anyhow::Result<BTreeMap<String, OpenApiType>> {
+    let mut types: BTreeMap<String, OpenApiType> = BTreeMap::new();
     let entries = fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
     for entry in entries {
         let path = entry?.path();
@@ -90,23 +90,25 @@ fn read(directory: &Path) -> anyhow::Result<BTreeMap<String, Type>> {
 /// The groups and versions in which a type is a kind, as in `apiVersion`.
 fn kinds(schema: &Value) -> impl Iterator<Item = String> {
     let kinds = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
-    kinds.into_iter().flatten().map(|kind| match (line::text(kind, "group"), line::text(kind, "version")) {
-        ("", version) => version.to_owned(),
-        (group, version) => format!("{group}/{version}"),
+    kinds.into_iter().flatten().map(|kind| {
+        match (table_line::text_member(kind, "group"), table_line::text_member(kind, "version")) {
+            ("", version) => version.to_owned(),
+            (group, version) => format!("{group}/{version}"),
+        }
     })
 }
 
-fn write(types: &BTreeMap<String, Type>, marks: &Marks) -> String {
-    // Sorted by package and name, which is not the order of full names: `a.b.C` and `a.b-c.D`.
+fn render_table(types: &BTreeMap<String, OpenApiType>, marks: &FieldMarks) -> String {
+    // Sorted by package and name, which differs from the order of full names: `a.b.C` and `a.b-c.D`.
     let sorted: BTreeMap<_, _> =
         types.iter().map(|(name, of)| (name.rsplit_once('.').unwrap_or(("", name)), of)).collect();
-    let (mut text, mut package) = (HEADER.to_owned(), "");
+    let (mut text, mut package) = (TABLE_HEADER.to_owned(), "");
     for ((of, name), declared) in sorted {
         if of != package {
             package = of;
             text.push_str(&format!("\npackage {package}\n"));
         }
-        line::write_type(&mut text, package, name, declared, types, marks);
+        table_line::write_type(&mut text, package, name, declared, types, marks);
     }
     text
 }

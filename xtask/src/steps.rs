@@ -1,4 +1,4 @@
-//! Steps that say what they do and how long it took.
+//! Steps of a task, with their names and durations.
 
 use std::{
     path::Path,
@@ -8,12 +8,11 @@ use std::{
 
 use anyhow::{Context, ensure};
 
-/// The steps done so far. Dropped, it prints the time of each, also when one has failed.
+/// The finished steps. A drop prints the duration of each, also after a failure.
 #[derive(Debug, Default)]
-pub(crate) struct Steps(Vec<(String, Duration)>);
+pub(crate) struct TimedSteps(Vec<(String, Duration)>);
 
-impl Steps {
-    /// Does one step.
+impl TimedSteps {
     pub(crate) fn step<T>(&mut self, name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
         eprintln!("== {name}");
         let start = Instant::now();
@@ -23,7 +22,7 @@ impl Steps {
     }
 }
 
-impl Drop for Steps {
+impl Drop for TimedSteps {
     fn drop(&mut self) {
         let total: Duration = self.0.iter().map(|(_, time)| *time).sum();
         for (name, time) in self.0.iter().map(|(name, time)| (name.as_str(), time)).chain([("together", &total)]) {
@@ -32,26 +31,26 @@ impl Drop for Steps {
     }
 }
 
-/// Runs a command at the root of the workspace, with its output shown.
+/// Runs a command in the root of the workspace, with visible output.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
-    command.current_dir(crate::root());
+    command.current_dir(crate::workspace_root());
     let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
     ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
 }
 
-/// The cargo that runs this.
+/// The cargo that runs this task.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Whether a command ends well, with its output hidden.
-pub(crate) fn succeeds(program: impl AsRef<Path>, args: &[&str]) -> bool {
+/// Whether a command succeeds, with its output hidden.
+pub(crate) fn command_succeeds(program: impl AsRef<Path>, args: &[&str]) -> bool {
     Command::new(program.as_ref()).args(args).output().is_ok_and(|output| output.status.success())
 }
 
-/// What a command prints, without the white space around it.
-pub(crate) fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
+/// The output of a command, trimmed.
+pub(crate) fn command_output(program: &str, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program).args(args).output().with_context(|| format!("cannot run {program}"))?;
     ensure!(output.status.success(), "{program} ended with {}", output.status);
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -10,17 +10,17 @@ use anyhow::Context;
 
 use crate::{
     image,
-    steps::{Steps, cargo, run as run_command},
-    target, tidy,
+    steps::{TimedSteps, cargo, run as run_command},
+    target_dir, tidy,
 };
 
 /// Stories that make sense on any cluster: what clients do. The others start servers of their own.
-const ON_ANY_CLUSTER: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
+const CLUSTER_INDEPENDENT_STORIES: [&str; 2] = ["stories::kubectl::", "stories::python_kubernetes::"];
 /// Is in the name of every story that takes minutes.
-const LONG: &str = "::long::";
+const LONG_TEST_MARKER: &str = "::long::";
 /// Stories for which the cluster must reach this machine, at the address that this variable has.
-const REACHED_AT: &str = "KUBEWAKE_E2E_HOST";
-const REACHED: [&str; 20] = [
+const HOST_VARIABLE: &str = "KUBEWAKE_E2E_HOST";
+const CALLBACK_STORIES: [&str; 20] = [
     "stories::webhook::rules::",
     "stories::head_operator::whole::one_apply",
     "stories::head_operator::again::",
@@ -45,8 +45,9 @@ const REACHED: [&str; 20] = [
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Tells only the stories that make sense on any cluster, and on this one: that of the kubeconfig, or of $KUBECONFIG
+pub(crate) struct TestArgs {
+    /// Tells only the stories that make sense on any cluster, and on this one: that of the kubeconfig, or of
+    /// $KUBECONFIG
     #[arg(long, value_name = "KUBECONFIG", num_args = 0..=1)]
     cluster: Option<Option<PathBuf>>,
     /// Runs only what takes longer than CI has time for
@@ -55,41 +56,42 @@ pub(crate) struct Args {
 }
 
 /// Installs what is needed, builds, tests.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &TestArgs) -> anyhow::Result<()> {
     if args.long {
-        return run_long(&mut Steps::default());
+        return run_long(&mut TimedSteps::default());
     }
-    let Some(cluster) = &args.cluster else { return run_in(&mut Steps::default()) };
+    let Some(cluster) = &args.cluster else { return run_steps(&mut TimedSteps::default()) };
     let kubeconfig = cluster.clone().or_else(|| std::env::var_os("KUBECONFIG").map(PathBuf::from));
     let kubeconfig = kubeconfig.context("no cluster is named: write --cluster FILE, or set KUBECONFIG")?;
     // Tests run in folders of their own.
     let kubeconfig = kubeconfig.canonicalize().with_context(|| format!("cannot read {}", kubeconfig.display()))?;
-    on_cluster(&mut Steps::default(), &kubeconfig)
+    test_on_cluster(&mut TimedSteps::default(), &kubeconfig)
 }
 
 /// What takes minutes: tests that are ignored otherwise, in modules named `long`.
-fn run_long(steps: &mut Steps) -> anyhow::Result<()> {
+fn run_long(steps: &mut TimedSteps) -> anyhow::Result<()> {
     steps.step("Debian packages", packages::install)?;
     let pythons = steps.step("Python packages", python::install)?;
-    // As `cargo xtask test` builds it: a part of the workspace has other features, so that all of it would be compiled again.
+    // The same build as in `cargo xtask test`: a part of the workspace has other features, and would compile
+    // everything again.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
     steps.step("long stories", || {
         let mut test = cargo();
-        test.args(["test", "--workspace", "--test", "stories", "--", "--ignored", LONG]);
-        test.envs(pythons.clone()).env("KUBEWAKE_BIN", target().join("debug/kubewake"));
+        test.args(["test", "--workspace", "--test", "stories", "--", "--ignored", LONG_TEST_MARKER]);
+        test.envs(pythons.clone()).env("KUBEWAKE_BIN", target_dir().join("debug/kubewake"));
         run_command(&mut test)
     })
 }
 
-fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
+fn test_on_cluster(steps: &mut TimedSteps, kubeconfig: &Path) -> anyhow::Result<()> {
     steps.step("Debian packages", packages::install)?;
     let pythons = steps.step("Python packages", python::install)?;
-    let mut stories = ON_ANY_CLUSTER.to_vec();
-    match std::env::var_os(REACHED_AT) {
-        Some(_) => stories.extend(REACHED),
+    let mut stories = CLUSTER_INDEPENDENT_STORIES.to_vec();
+    match std::env::var_os(HOST_VARIABLE) {
+        Some(_) => stories.extend(CALLBACK_STORIES),
         None => println!(
-            "SKIPPED: {}: {REACHED_AT} does not say where the cluster reaches this machine",
-            REACHED.join(", ")
+            "SKIPPED: {}: {HOST_VARIABLE} does not say where the cluster reaches this machine",
+            CALLBACK_STORIES.join(", ")
         ),
     }
     println!("SKIPPED: every story but {}: they start servers of their own", stories.join(", "));
@@ -99,26 +101,26 @@ fn on_cluster(steps: &mut Steps, kubeconfig: &Path) -> anyhow::Result<()> {
         let mut test = cargo();
         test.args(["test", "--package", "kubewake-e2e", "--test", "stories", "--"]).args(&stories);
         test.env("KUBEWAKE_E2E_KUBECONFIG", kubeconfig).envs(pythons.clone());
-        test.env("KUBEWAKE_BIN", target().join("debug/kubewake"));
+        test.env("KUBEWAKE_BIN", target_dir().join("debug/kubewake"));
         run_command(&mut test)
     })
 }
 
 /// The same, as steps among others.
-pub(crate) fn run_in(steps: &mut Steps) -> anyhow::Result<()> {
+pub(crate) fn run_steps(steps: &mut TimedSteps) -> anyhow::Result<()> {
     steps.step("tidy", tidy::run)?;
     steps.step("Debian packages", packages::install)?;
     steps.step("the page's modules", page::test)?;
     let pythons = steps.step("Python packages", python::install)?;
-    // All targets at once, so that the binary is built with the same features as the tests and nothing twice.
+    // All targets at once, so that the binary has the same features as the tests, and nothing is built twice.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
-    let images = steps.step("images", image::for_tests)?;
+    let images = steps.step("images", image::build_for_tests)?;
     steps.step("tests", || {
         let mut test = cargo();
         test.env("KUBEWAKE_IMAGE", &images.collector).env("KUBEWAKE_IMAGE_ARCHIVES", &images.archives);
-        // All of them, whichever fails first.
+        // Runs all tests, even after a failure.
         test.args(["test", "--workspace", "--no-fail-fast"]);
-        test.env("KUBEWAKE_BIN", target().join("debug/kubewake")).envs(pythons.clone());
+        test.env("KUBEWAKE_BIN", target_dir().join("debug/kubewake")).envs(pythons.clone());
         run_command(&mut test)
     })
 }
@@ -128,7 +130,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::root;
+    use crate::workspace_root;
 
     /// The names of the tests in a file.
     fn tests(text: &str) -> Vec<String> {
@@ -157,9 +159,9 @@ mod tests {
     /// libtest is content with one that names nothing.
     #[test]
     fn every_filter_names_stories() {
-        for filter in ON_ANY_CLUSTER.iter().chain(&REACHED) {
+        for filter in CLUSTER_INDEPENDENT_STORIES.iter().chain(&CALLBACK_STORIES) {
             let (module, test) = filter.rsplit_once("::").unwrap();
-            let names = tests_below(&root().join("e2e/tests").join(module.replace("::", "/")));
+            let names = tests_below(&workspace_root().join("e2e/tests").join(module.replace("::", "/")));
             assert!(names.iter().any(|name| name.starts_with(test)), "{filter} names no story");
         }
     }

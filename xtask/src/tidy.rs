@@ -1,8 +1,9 @@
-//! `cargo xtask tidy`: the rules of the tree that no other tool knows.
+//! `cargo xtask tidy`: checks the repository's own rules.
 
 mod dependencies;
 mod documents;
 mod images;
+mod style;
 
 use std::{
     fs,
@@ -11,31 +12,34 @@ use std::{
 
 use anyhow::{Context, ensure};
 
-use crate::root;
+use crate::workspace_root;
 
-/// Lines of a file, tests excluded. What is longer holds more than one idea.
+/// Limit of lines in a file, without tests. A longer file holds more than one idea.
 const MAX_LINES: usize = 500;
-/// Lines of a `lib.rs`: it is a contents page.
+/// Limit of lines in a `lib.rs`, which is a table of contents.
 const MAX_LIB_LINES: usize = 120;
-/// Words that promise work nobody has planned. Put together here, so that this file has none.
-const PROMISES: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
+/// Words for work that nobody has planned. Concatenated, so that this file does not contain them.
+const FORBIDDEN_WORDS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// Libraries for programs of others: they depend on nothing else of ours.
-const ALONE: [&str; 1] = ["name = \"kubewake-trail\""];
+/// Libraries for other programs, which depend on no other crate of the workspace.
+const STANDALONE_LIBRARIES: [&str; 1] = ["name = \"kubewake-trail\""];
 
-/// Checks every source file, manifest and document, and lists all that is wrong.
+/// Checks every source file, manifest and document, and lists all violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut files = Vec::new();
     for directory in ["benches", "crates", "e2e", "examples", "fuzz", "xtask"] {
-        collect(&root().join(directory), &mut files)?;
+        collect(&workspace_root().join(directory), &mut files)?;
     }
     let mut wrong = Vec::new();
+    let mut style = style::StyleFigures::default();
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let name = file.strip_prefix(root()).unwrap_or(file);
-        let problems = if is_source(file) { source(name, &text) } else { manifest(&text) };
+        let name = file.strip_prefix(workspace_root()).unwrap_or(file);
+        let mut problems = if is_source(file) { check_source(name, &text) } else { check_manifest(&text) };
+        problems.extend(style.count(name, &text));
         wrong.extend(problems.into_iter().map(|problem| format!("{}: {problem}", name.display())));
     }
+    wrong.extend(style.problems());
     wrong.extend(documents::check()?);
     wrong.extend(images::check()?);
     wrong.extend(dependencies::check()?);
@@ -44,7 +48,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sources and manifests below a directory, without what is built.
+/// Sources and manifests below a directory, without build output.
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if !directory.exists() {
         return Ok(());
@@ -62,12 +66,12 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rust, and what the viewer's page is made of.
+/// Rust, and the sources of the viewer's page.
 fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|ext| ext == "rs" || ext == "js" || ext == "css")
 }
 
-fn source(name: &Path, text: &str) -> Vec<String> {
+fn check_source(name: &Path, text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let limit = if name.ends_with("src/lib.rs") { MAX_LIB_LINES } else { MAX_LINES };
     let lines = lines_without_tests(name, text);
@@ -78,14 +82,14 @@ fn source(name: &Path, text: &str) -> Vec<String> {
         problems.push("a module is foo.rs and foo/, not foo/mod.rs".to_owned());
     }
     for (number, line) in text.lines().enumerate() {
-        for promise in PROMISES.iter().filter(|promise| line.contains(*promise)) {
+        for promise in FORBIDDEN_WORDS.iter().filter(|promise| line.contains(*promise)) {
             problems.push(format!("line {}: {promise}; write an issue instead", number + 1));
         }
     }
     problems
 }
 
-/// A file of tests has no limit, and tests beside the code stand at its end.
+/// Files of tests have no limit, and inline tests are at the end of a file.
 fn lines_without_tests(name: &Path, text: &str) -> usize {
     let is_test = name.ends_with("tests.rs") || name.iter().any(|part| part == "tests");
     if is_test {
@@ -100,21 +104,22 @@ fn lines_without_tests(name: &Path, text: &str) -> usize {
     code.count()
 }
 
-/// Every crate takes the workspace's lints, and a workspace of its own has none to take. Libraries for others stand alone.
-fn manifest(text: &str) -> Vec<String> {
+/// Every crate uses the workspace's lints, unless it is a workspace of its own. Standalone libraries depend on
+/// no other crate of the workspace.
+fn check_manifest(text: &str) -> Vec<String> {
     let inherits = text.contains("[lints]\nworkspace = true");
     let own_workspace = text.contains("[workspace]");
     let mut problems = Vec::new();
     if !inherits && !own_workspace {
         problems.push("does not take the workspace's lints".to_owned());
     }
-    if ALONE.iter().any(|name| text.contains(name)) {
+    if STANDALONE_LIBRARIES.iter().any(|name| text.contains(name)) {
         problems.extend(our_dependencies(text).map(|line| format!("is for others, and depends on ours: {line}")));
     }
     problems
 }
 
-/// What a crate needs of ours, tests excluded: by its name, as a section of its own, or under another name.
+/// Dependencies on crates of the workspace, without tests: as a key, as a section, or renamed.
 fn our_dependencies(text: &str) -> impl Iterator<Item = &str> {
     let mut section = "";
     let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
@@ -139,23 +144,26 @@ mod tests {
 
     #[test]
     fn a_promise_is_found() {
-        assert_eq!(source(Path::new("src/a.rs"), &format!("// {} later", PROMISES[0])).len(), 1);
+        assert_eq!(check_source(Path::new("src/a.rs"), &format!("// {} later", FORBIDDEN_WORDS[0])).len(), 1);
     }
 
     #[test]
     fn a_crate_without_the_lints_is_found() {
-        assert_eq!(manifest("[package]\nname = \"a\"\n").len(), 1);
-        assert!(manifest("[lints]\nworkspace = true\n").is_empty());
+        assert_eq!(check_manifest("[package]\nname = \"a\"\n").len(), 1);
+        assert!(check_manifest("[lints]\nworkspace = true\n").is_empty());
     }
 
     #[test]
     fn a_library_for_others_that_depends_on_ours_is_found() {
         let with = |section: &str| {
-            format!("{}\n[lints]\nworkspace = true\n[{section}]\nkube = \"1\"\nkubewake-otlp = \"1\"\n", ALONE[0])
+            format!(
+                "{}\n[lints]\nworkspace = true\n[{section}]\nkube = \"1\"\nkubewake-otlp = \"1\"\n",
+                STANDALONE_LIBRARIES[0]
+            )
         };
-        assert_eq!(manifest(&with("dependencies")).len(), 1);
-        assert_eq!(manifest(&with("target.'cfg(unix)'.build-dependencies")).len(), 1);
-        assert!(manifest(&with("dev-dependencies")).is_empty());
+        assert_eq!(check_manifest(&with("dependencies")).len(), 1);
+        assert_eq!(check_manifest(&with("target.'cfg(unix)'.build-dependencies")).len(), 1);
+        assert!(check_manifest(&with("dev-dependencies")).is_empty());
         for (dependency, ours) in [
             ("[dependencies.kubewake-otlp]\npath = \"../otlp\"", 1),
             ("[dependencies]\notlp = { package = \"kubewake-otlp\", version = \"1\" }", 1),
@@ -163,8 +171,8 @@ mod tests {
             ("[dependencies]\nkube = \"1\" # not kubewake", 0),
             ("[dev-dependencies.kubewake-otlp]\npath = \"../otlp\"", 0),
         ] {
-            let text = format!("{}\n[lints]\nworkspace = true\n{dependency}\n", ALONE[0]);
-            assert_eq!(manifest(&text).len(), ours, "{dependency}");
+            let text = format!("{}\n[lints]\nworkspace = true\n{dependency}\n", STANDALONE_LIBRARIES[0]);
+            assert_eq!(check_manifest(&text).len(), ours, "{dependency}");
         }
     }
 }

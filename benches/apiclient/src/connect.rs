@@ -15,21 +15,19 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::credentials::Credentials;
+use crate::credentials::AdminCredentials;
 
 /// A server to connect to.
-pub(crate) struct Target {
+pub(crate) struct ServerTarget {
     address: String,
     name: ServerName<'static>,
     tls: TlsConnector,
 }
 
-/// A connection that is open.
-pub(crate) type Connection = SendRequest<Full<Bytes>>;
+pub(crate) type ApiConnection = SendRequest<Full<Bytes>>;
 
-impl Target {
-    /// Whoever a kubeconfig names.
-    pub(crate) fn new(credentials: Credentials) -> anyhow::Result<Self> {
+impl ServerTarget {
+    pub(crate) fn new(credentials: AdminCredentials) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&credentials.authority) {
             roots.add(certificate?)?;
@@ -47,20 +45,19 @@ impl Target {
         Ok(Self { name, tls: TlsConnector::from(Arc::new(config)), address: credentials.address })
     }
 
-    /// One more connection.
-    pub(crate) async fn connect(&self) -> anyhow::Result<Connection> {
+    pub(crate) async fn connect(&self) -> anyhow::Result<ApiConnection> {
         let stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
         let stream = self.tls.connect(self.name.clone(), stream).await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends with its sender.
+        // The connection ends with its sender.
         tokio::spawn(connection);
         Ok(sender)
     }
 }
 
-/// A request as every client of Kubernetes sends it.
-pub(crate) fn request(path: &str) -> Builder {
+/// A request with the headers of every Kubernetes client.
+pub(crate) fn request_builder(path: &str) -> Builder {
     Request::builder()
         .uri(path)
         .header(header::HOST, "127.0.0.1")

@@ -1,4 +1,4 @@
-//! Single objects: made of a file, read, and awaited.
+//! Single objects: creates them from files, reads them, and waits for them.
 
 use std::time::{Duration, Instant};
 
@@ -9,35 +9,36 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::connect::{Target, request};
+use crate::connect::{ServerTarget, request_builder};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// Creates what a file says, which is JSON, or YAML by its name.
-pub(crate) async fn post(target: &Target, path: &str, file: &str) -> anyhow::Result<Value> {
+/// Creates the object in a file, which is JSON, or YAML by its name.
+pub(crate) async fn create_from_file(target: &ServerTarget, path: &str, file: &str) -> anyhow::Result<Value> {
     let body = Bytes::from(std::fs::read(file)?);
-    match file.ends_with(".yaml") {
-        true => send_as(target, Method::POST, path, ("application/yaml", body)).await?,
-        false => send(target, Method::POST, path, body).await?,
+    if file.ends_with(".yaml") {
+        send_as(target, Method::POST, path, ("application/yaml", body)).await?
+    } else {
+        send(target, Method::POST, path, body).await?
     };
     Ok(json!({ "created": path }))
 }
 
-/// One field of an object, by a JSON pointer.
-pub(crate) async fn read(target: &Target, path: &str, pointer: &str) -> anyhow::Result<Value> {
+/// Reads one field of an object, by a JSON pointer.
+pub(crate) async fn read_field(target: &ServerTarget, path: &str, pointer: &str) -> anyhow::Result<Value> {
     let object: Value = serde_json::from_slice(&send(target, Method::GET, path, Bytes::new()).await?)?;
     Ok(json!({ "value": object.pointer(pointer) }))
 }
 
-/// Creates a Deployment, and tells how long it takes until all its replicas are ready: a watch says so as soon as it is.
-pub(crate) async fn deploy(target: &Target, file: &str, patience: Duration) -> anyhow::Result<Value> {
+/// Creates a Deployment, and returns the time until all its replicas are ready: a watch reports it.
+pub(crate) async fn deploy_and_wait(target: &ServerTarget, file: &str, patience: Duration) -> anyhow::Result<Value> {
     let text = std::fs::read(file)?;
     let wanted: Value = serde_json::from_slice(&text)?;
     let text_of = |pointer: &str| wanted.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
     let mut connection = target.connect().await?;
     let watch = format!("{DEPLOYMENTS}?watch=true&fieldSelector=metadata.name={}", text_of("/metadata/name"));
-    let mut events = connection.send_request(request(&watch).body(Full::default())?).await?.into_body();
+    let mut events = connection.send_request(request_builder(&watch).body(Full::default())?).await?.into_body();
     let start = Instant::now();
     send(target, Method::POST, DEPLOYMENTS, text.into()).await?;
     let ready = async {
@@ -58,13 +59,18 @@ pub(crate) async fn deploy(target: &Target, file: &str, patience: Duration) -> a
     Ok(json!({ "ready_ms": elapsed.as_secs_f64() * 1000.0 }))
 }
 
-async fn send(target: &Target, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
+async fn send(target: &ServerTarget, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
     send_as(target, method, path, ("application/json", body)).await
 }
 
-async fn send_as(target: &Target, method: Method, path: &str, (media, body): (&str, Bytes)) -> anyhow::Result<Bytes> {
+async fn send_as(
+    target: &ServerTarget,
+    method: Method,
+    path: &str,
+    (media, body): (&str, Bytes),
+) -> anyhow::Result<Bytes> {
     let mut connection = target.connect().await?;
-    let request = request(path).method(method).header(http::header::CONTENT_TYPE, media);
+    let request = request_builder(path).method(method).header(http::header::CONTENT_TYPE, media);
     let answer = connection.send_request(request.body(Full::new(body))?).await?;
     let status = answer.status();
     let body = answer.into_body().collect().await?.to_bytes();

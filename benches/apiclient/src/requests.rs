@@ -13,52 +13,57 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::connect::{Connection, Target, request};
+use crate::connect::{ApiConnection, ServerTarget, request_builder};
 
-/// Where everything is created.
+/// The path of the collection in which all objects are created.
 pub(crate) const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
-/// A ConfigMap, as it is sent.
-const SIZE: usize = 2048;
+/// Size of a ConfigMap.
+const CONFIG_MAP_BYTES: usize = 2048;
 
-/// Something to be asked many times.
+/// A request that is sent many times.
 #[derive(Clone, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum BenchRequest {
     /// A new ConfigMap of 2 KiB.
-    Create { prefix: String },
-    /// One of those that were created before.
-    Get { prefix: String, objects: usize },
-    /// So many of them.
-    List { limit: usize },
-    /// What costs the server nothing to know.
+    Create {
+        prefix: String,
+    },
+    /// Reads one of the created objects.
+    Get {
+        prefix: String,
+        objects: usize,
+    },
+    List {
+        limit: usize,
+    },
+    /// `/version`, which costs the server nothing.
     Version,
 }
 
-/// Connections, and what was created over them.
-pub(crate) struct Requests {
-    connections: Vec<Connection>,
-    /// The revisions of what was created since the watches began.
+/// Connections, and the objects created over them.
+pub(crate) struct RequestRunner {
+    connections: Vec<ApiConnection>,
+    /// The revisions of the objects created since the watches began.
     created: Vec<u64>,
 }
 
 /// One round, shared by all connections of one thread.
-struct Round {
-    ask: Ask,
+struct RequestRound {
+    ask: BenchRequest,
     traced: bool,
     count: usize,
-    state: RefCell<Progress>,
+    state: RefCell<RoundProgress>,
 }
 
 #[derive(Default)]
-struct Progress {
+struct RoundProgress {
     next: usize,
     latencies: Vec<Duration>,
     bytes: usize,
     created: Vec<u64>,
 }
 
-impl Requests {
-    /// Opens the connections.
-    pub(crate) async fn connect(target: &Target, count: usize) -> anyhow::Result<Self> {
+impl RequestRunner {
+    pub(crate) async fn connect(target: &ServerTarget, count: usize) -> anyhow::Result<Self> {
         let mut connections = Vec::with_capacity(count);
         for _ in 0..count {
             connections.push(target.connect().await?);
@@ -66,27 +71,27 @@ impl Requests {
         Ok(Self { connections, created: Vec::new() })
     }
 
-    /// The revisions of what was created since [`Requests::forget`].
+    /// The revisions of the objects created since [`RequestRunner::forget_created`].
     pub(crate) fn created(&self) -> &[u64] {
         &self.created
     }
 
-    /// Begins to note what is created.
-    pub(crate) fn forget(&mut self) {
+    /// Begins a new list of created objects.
+    pub(crate) fn forget_created(&mut self) {
         self.created.clear();
     }
 
-    /// The newest revision of the server.
+    /// The server's newest revision.
     pub(crate) async fn revision(&mut self) -> anyhow::Result<u64> {
         let connection = self.connections.first_mut().context("there is no connection")?;
-        let empty = request(&format!("{COLLECTION}?limit=1")).body(Full::default())?;
+        let empty = request_builder(&format!("{COLLECTION}?limit=1")).body(Full::default())?;
         let (_, list) = exchange(connection, empty).await?;
-        revision_of(&list).context("the list has no resourceVersion")
+        parse_revision(&list).context("the list has no resourceVersion")
     }
 
-    /// Sends a round of requests, and fails with the first that is not answered as it should be.
-    pub(crate) async fn send(&mut self, ask: Ask, count: usize, traced: bool) -> anyhow::Result<Value> {
-        let round = Rc::new(Round { ask, traced, count, state: RefCell::default() });
+    /// Sends a round of requests, and fails with the first unexpected response.
+    pub(crate) async fn send(&mut self, ask: BenchRequest, count: usize, traced: bool) -> anyhow::Result<Value> {
+        let round = Rc::new(RequestRound { ask, traced, count, state: RefCell::default() });
         let start = Instant::now();
         let local = LocalSet::new();
         let mut tasks = JoinSet::new();
@@ -110,8 +115,8 @@ impl Requests {
     }
 }
 
-impl Round {
-    async fn run(self: Rc<Self>, mut connection: Connection) -> anyhow::Result<Connection> {
+impl RequestRound {
+    async fn run(self: Rc<Self>, mut connection: ApiConnection) -> anyhow::Result<ApiConnection> {
         while let Some(number) = self.next() {
             let request = self.request(number)?;
             let start = Instant::now();
@@ -123,7 +128,7 @@ impl Round {
             state.latencies.push(latency);
             state.bytes += answer.len();
             if self.creates() {
-                state.created.push(revision_of(&answer).context("an object without resourceVersion was created")?);
+                state.created.push(parse_revision(&answer).context("an object without resourceVersion was created")?);
             }
         }
         Ok(connection)
@@ -137,23 +142,23 @@ impl Round {
     }
 
     fn creates(&self) -> bool {
-        matches!(self.ask, Ask::Create { .. })
+        matches!(self.ask, BenchRequest::Create { .. })
     }
 
     fn request(&self, number: usize) -> anyhow::Result<Request<Full<Bytes>>> {
         let path = match &self.ask {
-            Ask::Create { .. } => COLLECTION.to_owned(),
-            Ask::Get { prefix, objects } => format!("{COLLECTION}/{prefix}-{}", number % objects),
-            Ask::List { limit } => format!("{COLLECTION}?limit={limit}"),
-            Ask::Version => "/version".to_owned(),
+            BenchRequest::Create { .. } => COLLECTION.to_owned(),
+            BenchRequest::Get { prefix, objects } => format!("{COLLECTION}/{prefix}-{}", number % objects),
+            BenchRequest::List { limit } => format!("{COLLECTION}?limit={limit}"),
+            BenchRequest::Version => "/version".to_owned(),
         };
-        let mut builder = request(&path);
+        let mut builder = request_builder(&path);
         if self.traced {
-            // Another trace each time, as from as many callers.
+            // A trace of its own for each request, as from as many callers.
             builder = builder.header("traceparent", format!("00-{:032x}-{:016x}-01", number + 1, number + 1));
         }
         Ok(match &self.ask {
-            Ask::Create { prefix } => builder
+            BenchRequest::Create { prefix } => builder
                 .method(Method::POST)
                 .header(http::header::CONTENT_TYPE, "application/json")
                 .body(Full::new(config_map(prefix, number)))?,
@@ -162,15 +167,18 @@ impl Round {
     }
 }
 
-async fn exchange(connection: &mut Connection, request: Request<Full<Bytes>>) -> anyhow::Result<(StatusCode, Bytes)> {
+async fn exchange(
+    connection: &mut ApiConnection,
+    request: Request<Full<Bytes>>,
+) -> anyhow::Result<(StatusCode, Bytes)> {
     connection.ready().await?;
     let response = connection.send_request(request).await?;
     let status = response.status();
-    // Not joined beyond what is needed to look into it.
+    // Joined only as far as needed to parse it.
     Ok((status, response.into_body().collect().await?.to_bytes()))
 }
 
-/// An object as people write it: labels, and a few settings that fill the rest.
+/// A realistic object: labels, and a few settings that fill the rest.
 fn config_map(prefix: &str, number: usize) -> Bytes {
     let start = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{prefix}-{number}","labels":{{"app":"bench","round":"{prefix}"}}}},"data":{{"#
@@ -178,7 +186,7 @@ fn config_map(prefix: &str, number: usize) -> Bytes {
     let mut text = start;
     let keys = 8;
     for key in 0..keys {
-        let left = SIZE.saturating_sub(text.len() + 2) / (keys - key);
+        let left = CONFIG_MAP_BYTES.saturating_sub(text.len() + 2) / (keys - key);
         let head = format!(r#""setting-{key}":""#);
         let length = left.saturating_sub(head.len() + 2);
         text.push_str(&head);
@@ -191,7 +199,7 @@ fn config_map(prefix: &str, number: usize) -> Bytes {
 }
 
 /// The first `resourceVersion` in an object, a list or an event. No setting that this client writes holds one.
-pub(crate) fn revision_of(json: &[u8]) -> Option<u64> {
+pub(crate) fn parse_revision(json: &[u8]) -> Option<u64> {
     let key = br#""resourceVersion":""#;
     let start = memchr::memmem::find(json, key)? + key.len();
     let digits = json.get(start..)?;

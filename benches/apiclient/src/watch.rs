@@ -1,4 +1,4 @@
-//! Watches, each on a connection of its own, and what they have seen.
+//! Watches, each on a connection of its own, and the events that they have seen.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -12,55 +12,56 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, time::timeout};
 
 use crate::{
-    connect::{Connection, Target, request},
-    requests::{COLLECTION, revision_of},
+    connect::{ApiConnection, ServerTarget, request_builder},
+    requests::{COLLECTION, parse_revision},
 };
 
-/// Watches that are open.
 #[derive(Default)]
-pub(crate) struct Watches(Vec<Watch>);
+pub(crate) struct WatchSet(Vec<OpenWatch>);
 
-struct Watch {
-    seen: Arc<Seen>,
-    // Kept open as long as this.
-    _connection: Connection,
+struct OpenWatch {
+    seen: Arc<WatchProgress>,
+    // Keeps the connection open.
+    _connection: ApiConnection,
 }
 
 #[derive(Default)]
-struct Seen {
+struct WatchProgress {
     revisions: Mutex<Vec<u64>>,
     more: Notify,
 }
 
-impl Watches {
-    /// How many there are.
+impl WatchSet {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Opens some that show what comes after a revision.
-    pub(crate) async fn open(&mut self, target: &Target, after: u64, count: usize) -> anyhow::Result<()> {
+    /// Opens watches that report changes after a revision.
+    pub(crate) async fn open(&mut self, target: &ServerTarget, after: u64, count: usize) -> anyhow::Result<()> {
         self.0.clear();
         for _ in 0..count {
             let mut connection = target.connect().await?;
             let path = format!("{COLLECTION}?watch=true&resourceVersion={after}");
-            let response = connection.send_request(request(&path).body(Full::default())?).await?;
+            let response = connection.send_request(request_builder(&path).body(Full::default())?).await?;
             ensure!(response.status().is_success(), "a watch was answered with {}", response.status());
-            let seen = Arc::new(Seen::default());
+            let seen = Arc::new(WatchProgress::default());
             tokio::spawn(follow(response.into_body(), Arc::clone(&seen)));
-            self.0.push(Watch { seen, _connection: connection });
+            self.0.push(OpenWatch { seen, _connection: connection });
         }
         Ok(())
     }
 
-    /// Waits until each has seen as many events as there were, and counts those that saw exactly them, in their order.
+    /// Waits until each watch has seen the number of created objects; counts those that saw exactly them, in
+    /// order.
     pub(crate) async fn check(&self, created: &[u64], patience: Duration) -> anyhow::Result<Value> {
         let mut expected = created.to_vec();
         expected.sort_unstable();
         ensure!(!expected.is_empty(), "nothing was created");
-        let (mut exact, mut events, mut late) = (0, 0, 0);
+        let mut exact = 0;
+        let mut events = 0;
+        let mut late = 0;
         for watch in &self.0 {
-            late += usize::from(timeout(patience, watch.seen.reaches(expected.len())).await.is_err());
+            late += usize::from(timeout(patience, watch.seen.wait_for_count(expected.len())).await.is_err());
             let seen = watch.seen.revisions.lock().unwrap_or_else(PoisonError::into_inner);
             events += seen.len();
             exact += usize::from(*seen == expected);
@@ -69,8 +70,8 @@ impl Watches {
     }
 }
 
-impl Seen {
-    async fn reaches(&self, count: usize) {
+impl WatchProgress {
+    async fn wait_for_count(&self, count: usize) {
         while self.revisions.lock().unwrap_or_else(PoisonError::into_inner).len() < count {
             self.more.notified().await;
         }
@@ -78,7 +79,7 @@ impl Seen {
 }
 
 /// Reads events, a line each, until the watch ends.
-async fn follow(mut body: Incoming, seen: Arc<Seen>) -> anyhow::Result<()> {
+async fn follow(mut body: Incoming, seen: Arc<WatchProgress>) -> anyhow::Result<()> {
     let mut rest = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
@@ -86,7 +87,7 @@ async fn follow(mut body: Incoming, seen: Arc<Seen>) -> anyhow::Result<()> {
         let mut start = 0;
         while let Some(length) = memchr::memchr(b'\n', rest.get(start..).unwrap_or_default()) {
             let line = rest.get(start..start + length).unwrap_or_default();
-            let revision = revision_of(line).context("an event has no resourceVersion")?;
+            let revision = parse_revision(line).context("an event has no resourceVersion")?;
             seen.revisions.lock().unwrap_or_else(PoisonError::into_inner).push(revision);
             start += length + 1;
         }

@@ -1,22 +1,22 @@
-//! What joining costs when requests are compressed.
+//! Compression: the cost of joining compressed requests.
 
 use std::io::{self, Read, Write};
 
 use bytes::{Buf, Bytes};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-/// Inflated telemetry is about ten times as large.
+/// Usual ratio of inflated to compressed telemetry.
 const USUAL_RATIO: usize = 10;
 
-/// The bytes of a compressed message that came in frames.
+/// Inflates a compressed message that arrived in frames.
 pub(crate) fn inflate(frames: Vec<Bytes>) -> io::Result<Bytes> {
     let length: usize = frames.iter().map(Bytes::len).sum();
     let mut inflated = Vec::with_capacity(length * USUAL_RATIO);
-    GzDecoder::new(Frames(frames.into_iter().collect())).read_to_end(&mut inflated)?;
+    GzDecoder::new(FrameReader(frames.into_iter().collect())).read_to_end(&mut inflated)?;
     Ok(inflated.into())
 }
 
-/// All frames as one compressed message.
+/// Compresses all frames as one message.
 pub(crate) fn deflate(frames: &[Bytes]) -> io::Result<Bytes> {
     let length: usize = frames.iter().map(Bytes::len).sum();
     let mut encoder = GzEncoder::new(Vec::with_capacity(length / USUAL_RATIO), Compression::default());
@@ -24,9 +24,9 @@ pub(crate) fn deflate(frames: &[Bytes]) -> io::Result<Bytes> {
     encoder.finish().map(Bytes::from)
 }
 
-struct Frames(std::collections::VecDeque<Bytes>);
+struct FrameReader(std::collections::VecDeque<Bytes>);
 
-impl Read for Frames {
+impl Read for FrameReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while let Some(frame) = self.0.front_mut() {
             if frame.has_remaining() {

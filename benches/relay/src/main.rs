@@ -1,11 +1,11 @@
-//! The baseline of the bench: a gRPC relay on the collector's HTTP/2 stack that looks at nothing.
+//! The baseline of the benchmark: a gRPC relay on the collector's HTTP/2 stack that inspects nothing.
 //!
-//! It takes unary calls, answers each at once, joins their bodies until there are as many as the collector's batch
-//! holds, and sends them on as one message. What the collector costs beyond this is what the collector does. The relay
-//! keeps no promise: what it has answered is lost when it or the backend fails.
+//! It accepts unary calls, answers each at once, joins their bodies until there are as many as in a batch of
+//! the collector, and sends them on as one message. The collector's cost beyond this is the cost of its
+//! features. The relay keeps no promise: acknowledged data is lost when it or the backend fails.
 
 mod gzip;
-mod join;
+mod message_joiner;
 mod receive;
 mod settings;
 mod upstream;
@@ -24,21 +24,25 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: kubewake-relay --listen ADDR --upstream HOST:PORT [--join N] [--gzip] [--threads N]";
 
-struct Args {
+struct RelayArgs {
     listen: SocketAddr,
     upstream: String,
-    /// How many requests make one.
+    /// Number of requests that are joined into one.
     join: usize,
-    /// Inflate what comes in and deflate what goes out, as whoever joins compressed requests has to.
+    /// Inflate incoming messages and compress outgoing ones, as joining compressed requests requires.
     gzip: bool,
-    /// Threads of the runtime, 0 for none beside the main one. Without it those of the collector: one for each core.
+    /// Worker threads of the runtime, 0 for the main thread alone. The default is the collector's: one for each
+    /// core.
     threads: Option<usize>,
 }
 
-impl Args {
+impl RelayArgs {
     fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Self> {
-        let (mut listen, mut upstream) = (None, None);
-        let (mut join, mut gzip, mut threads) = (82, false, None);
+        let mut listen = None;
+        let mut upstream = None;
+        let mut join = 82;
+        let mut gzip = false;
+        let mut threads = None;
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
             match word.as_str() {
@@ -55,7 +59,7 @@ impl Args {
 }
 
 fn main() -> anyhow::Result<()> {
-    let args = Args::parse(std::env::args().skip(1))?;
+    let args = RelayArgs::parse(std::env::args().skip(1))?;
     let mut builder = match args.threads {
         Some(0) => runtime::Builder::new_current_thread(),
         _ => runtime::Builder::new_multi_thread(),
@@ -67,10 +71,10 @@ fn main() -> anyhow::Result<()> {
     runtime.block_on(run(args))
 }
 
-async fn run(args: Args) -> anyhow::Result<()> {
+async fn run(args: RelayArgs) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let upstream = upstream::Upstream::new(args.upstream, args.gzip);
-    let joiner = join::Joiner::new(args.join, args.gzip, upstream);
+    let joiner = message_joiner::MessageJoiner::new(args.join, args.gzip, upstream);
     let mut terminate = signal(SignalKind::terminate())?;
     println!("ready relay on {}", listener.local_addr()?);
     tokio::select! {

@@ -1,4 +1,4 @@
-//! Unary calls in, answered as soon as their bytes are here.
+//! Accepts unary calls, which are answered as soon as their bytes have arrived.
 
 use std::{
     convert::Infallible,
@@ -15,13 +15,13 @@ use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{gzip, join::Joiner, settings};
+use crate::{gzip, message_joiner::MessageJoiner, settings};
 
 /// The frames of one message, without the prefix.
-pub(crate) type Message = Vec<Bytes>;
+pub(crate) type MessageFrames = Vec<Bytes>;
 
 /// Serves connections until it is dropped.
-pub(crate) async fn accept(listener: TcpListener, joiner: Arc<Joiner>, inflate: bool) {
+pub(crate) async fn accept(listener: TcpListener, joiner: Arc<MessageJoiner>, inflate: bool) {
     loop {
         if let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(stream, Arc::clone(&joiner), inflate));
@@ -29,19 +29,23 @@ pub(crate) async fn accept(listener: TcpListener, joiner: Arc<Joiner>, inflate: 
     }
 }
 
-async fn serve(stream: TcpStream, joiner: Arc<Joiner>, inflate: bool) {
+async fn serve(stream: TcpStream, joiner: Arc<MessageJoiner>, inflate: bool) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| take(request, Arc::clone(&joiner), inflate));
+    let service = service_fn(|request| handle_export(request, Arc::clone(&joiner), inflate));
     let _ = http2::Builder::new(TokioExecutor::new())
-        .initial_stream_window_size(settings::STREAM_WINDOW)
-        .initial_connection_window_size(settings::CONNECTION_WINDOW)
-        .max_frame_size(settings::FRAME)
+        .initial_stream_window_size(settings::STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(settings::CONNECTION_WINDOW_BYTES)
+        .max_frame_size(settings::MAX_FRAME_BYTES)
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-async fn take(request: Request<Incoming>, joiner: Arc<Joiner>, inflate: bool) -> Result<Response<Empty>, Infallible> {
+async fn handle_export(
+    request: Request<Incoming>,
+    joiner: Arc<MessageJoiner>,
+    inflate: bool,
+) -> Result<Response<EmptyResponse>, Infallible> {
     let taken = match read(request.into_body(), inflate).await {
         Some(message) => {
             joiner.add(message).await;
@@ -50,13 +54,13 @@ async fn take(request: Request<Incoming>, joiner: Arc<Joiner>, inflate: bool) ->
         None => false,
     };
     let status = if taken { "0" } else { "13" };
-    let mut response = Response::new(Empty::new(HeaderValue::from_static(status)));
+    let mut response = Response::new(EmptyResponse::new(HeaderValue::from_static(status)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     Ok(response)
 }
 
-/// The message's frames as they came, without a copy.
-async fn read(mut body: Incoming, inflate: bool) -> Option<Message> {
+/// Reads the message's frames as they arrived, without a copy.
+async fn read(mut body: Incoming, inflate: bool) -> Option<MessageFrames> {
     let mut frames = Vec::with_capacity(8);
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame.ok()?.into_data() {
@@ -67,8 +71,8 @@ async fn read(mut body: Incoming, inflate: bool) -> Option<Message> {
     if inflate { gzip::inflate(frames).ok().map(|inflated| vec![inflated]) } else { Some(frames) }
 }
 
-/// Takes the first 5 bytes away, which may be spread over frames.
-fn cut_prefix(frames: &mut Message) {
+/// Removes the first 5 bytes, which may be spread over frames.
+fn cut_prefix(frames: &mut MessageFrames) {
     let mut left = 5;
     for frame in frames {
         let here = left.min(frame.len());
@@ -80,19 +84,19 @@ fn cut_prefix(frames: &mut Message) {
     }
 }
 
-/// An empty message, then the status.
-pub(crate) struct Empty {
+/// An empty message, followed by the status.
+pub(crate) struct EmptyResponse {
     message: Option<Bytes>,
     status: Option<HeaderValue>,
 }
 
-impl Empty {
+impl EmptyResponse {
     fn new(status: HeaderValue) -> Self {
         Self { message: Some(Bytes::from_static(&[0; 5])), status: Some(status) }
     }
 }
 
-impl Body for Empty {
+impl Body for EmptyResponse {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -16,15 +16,14 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{net::TcpStream, sync::Mutex};
 
-use crate::{receive::Message, settings};
+use crate::{receive::MessageFrames, settings};
 
-const PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+const EXPORT_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// The backend.
 pub(crate) struct Upstream {
     address: String,
     compressed: bool,
-    sender: Mutex<Option<SendRequest<Frames>>>,
+    sender: Mutex<Option<SendRequest<FramesBody>>>,
 }
 
 impl Upstream {
@@ -33,15 +32,15 @@ impl Upstream {
         Self { address, compressed, sender: Mutex::new(None) }
     }
 
-    /// Sends these frames as one message.
-    pub(crate) async fn send(&self, message: Message) -> anyhow::Result<()> {
+    /// Sends the frames as one message.
+    pub(crate) async fn send(&self, message: MessageFrames) -> anyhow::Result<()> {
         let request = Request::builder()
             .method(Method::POST)
-            .uri(format!("http://{}{PATH}", self.address))
+            .uri(format!("http://{}{EXPORT_PATH}", self.address))
             .header(header::CONTENT_TYPE, "application/grpc")
             .header(header::TE, "trailers");
         let request = if self.compressed { request.header("grpc-encoding", "gzip") } else { request };
-        let request = request.body(Frames::new(message, self.compressed))?;
+        let request = request.body(FramesBody::new(message, self.compressed))?;
         let response = self.sender().await?.send_request(request).await?;
         let (head, body) = response.into_parts();
         let body = body.collect().await?;
@@ -50,7 +49,7 @@ impl Upstream {
         Ok(())
     }
 
-    async fn sender(&self) -> anyhow::Result<SendRequest<Frames>> {
+    async fn sender(&self) -> anyhow::Result<SendRequest<FramesBody>> {
         let mut kept = self.sender.lock().await;
         if let Some(sender) = kept.as_ref().filter(|sender| !sender.is_closed()) {
             return Ok(sender.clone());
@@ -58,9 +57,9 @@ impl Upstream {
         let stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-            .initial_stream_window_size(settings::STREAM_WINDOW)
-            .initial_connection_window_size(settings::CONNECTION_WINDOW)
-            .max_frame_size(settings::FRAME)
+            .initial_stream_window_size(settings::STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(settings::CONNECTION_WINDOW_BYTES)
+            .max_frame_size(settings::MAX_FRAME_BYTES)
             .handshake(TokioIo::new(stream))
             .await?;
         tokio::spawn(connection);
@@ -69,14 +68,14 @@ impl Upstream {
     }
 }
 
-/// A body of frames that leave as they came.
-pub(crate) struct Frames {
+/// A body of frames that are sent as they arrived.
+pub(crate) struct FramesBody {
     frames: VecDeque<Bytes>,
     left: u64,
 }
 
-impl Frames {
-    fn new(message: Message, compressed: bool) -> Self {
+impl FramesBody {
+    fn new(message: MessageFrames, compressed: bool) -> Self {
         let length: usize = message.iter().map(Bytes::len).sum();
         let mut prefix = vec![u8::from(compressed)];
         prefix.extend_from_slice(&(length as u32).to_be_bytes());
@@ -87,7 +86,7 @@ impl Frames {
     }
 }
 
-impl Body for Frames {
+impl Body for FramesBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -1,4 +1,4 @@
-//! The definitions of the resources, for whoever installs them.
+//! The CustomResourceDefinitions of all resources.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -7,22 +7,31 @@ use kube::CustomResourceExt as _;
 
 use crate::v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline};
 
-/// All definitions.
+/// Returns the definitions of all resources.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut crds = vec![TracePipeline::crd(), LogPipeline::crd(), MetricPipeline::crd(), Telemetry::crd()];
     let schemas = crds.iter_mut().flat_map(|crd| &mut crd.spec.versions).filter_map(|version| version.schema.as_mut());
-    schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()).for_each(without_null);
+    schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()).for_each(tidy_schema);
     crds
 }
 
-/// A field is there or not. If it could be `null`, too, every rule would have to ask whether it is.
-fn without_null(schema: &mut JSONSchemaProps) {
+/// Adapts a schema that was made from Rust types.
+///
+/// Fields are either present or absent: if they could also be `null`, every validation rule would have to check for
+/// it. A paragraph of a description is one line, which `kubectl explain` wraps as wide as it likes.
+fn tidy_schema(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
-    schema.properties.iter_mut().flatten().for_each(|(_, property)| without_null(property));
+    schema.description = schema.description.take().map(|text| unwrap_paragraphs(&text));
+    schema.properties.iter_mut().flatten().for_each(|(_, property)| tidy_schema(property));
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        without_null(items);
+        tidy_schema(items);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(others)) = &mut schema.additional_properties {
-        without_null(others);
+        tidy_schema(others);
     }
+}
+
+fn unwrap_paragraphs(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.split('\n').collect::<Vec<_>>().join(" "));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }

@@ -1,34 +1,38 @@
-//! The telemetry resources: what they look like, what their rules are, and what they mean to the collectors.
+//! The telemetry resources: their schema, their validation, and the collectors' documents that result from
+//! them.
 //!
 //! ```text
-//! v1alpha1::TracePipeline …  →  Pipeline  →  references  →  validate  →  Valid  →  render  →  Layer
+//! v1alpha1::TracePipeline … → TelemetryPipeline → validate → ValidPipeline → render → CollectorConfigs
 //! ```
 //!
-//! Everything here is pure: no client, no clock, no disk. What stands in Secrets and what time it is are given.
+//! Everything here is pure: no client, no clock, no disk. The content of Secrets and the current time are
+//! arguments.
 //!
 //! - [`v1alpha1`]: the resources as they are written, and [`crds()`] their definitions;
-//! - [`Pipeline`]: a pipeline of any kind, and [`Reference`] what it names;
-//! - [`validate()`]: everything that is wrong with it, or a [`Valid`] one;
-//! - [`render()`]: documents for the collectors, and the keys of the Secret that they name;
-//! - [`Settings`]: how the collectors run;
-//! - [`Reason`], [`ConditionType`], [`State`], [`Delivery`]: what a status says.
+//! - [`TelemetryPipeline`]: a pipeline of any kind, and [`ValueReference`] what it references;
+//! - [`validate()`]: checks a pipeline, and returns all problems or a [`ValidPipeline`];
+//! - [`render()`]: documents for the collectors, and the Secret that they refer to;
+//! - [`CollectorSettings`]: how the collectors run;
+//! - [`ConditionReason`], [`ConditionType`], [`State`], [`DeliveryOutcome`]: the vocabulary of statuses.
 
+#![deny(missing_docs)]
+
+mod condition;
 mod crds;
 pub mod pipeline;
-mod reason;
 mod reference;
 pub mod render;
 mod settings;
 pub mod v1alpha1;
-mod valid;
+mod valid_pipeline;
 mod validate;
 
+pub use condition::{ConditionReason, ConditionType, DeliveryOutcome, State};
 pub use crds::crds;
 pub use kubewake_otlp::Signal;
-pub use pipeline::Pipeline;
-pub use reason::{ConditionType, Delivery, Reason, State};
-pub use reference::{Found, Reference, ReferenceKind, Resolved};
-pub use render::{Document, Layer, render};
-pub use settings::{Amounts, Settings, validate_telemetry};
-pub use valid::Valid;
-pub use validate::{Problem, Review, validate, validate_spec};
+pub use pipeline::TelemetryPipeline;
+pub use reference::{ReferenceKind, ReferencedValue, ResolvedReferences, ValueReference};
+pub use render::{CollectorConfigs, RenderedDocument, render};
+pub use settings::{CollectorSettings, EffectiveResources, image_name_error, validate_telemetry};
+pub use valid_pipeline::ValidPipeline;
+pub use validate::{SpecProblem, ValidationReport, validate, validate_spec};

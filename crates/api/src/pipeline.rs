@@ -1,4 +1,4 @@
-//! A pipeline, whatever its kind and the version that it was written in.
+//! A pipeline of any kind and API version.
 
 use std::collections::BTreeSet;
 
@@ -6,53 +6,54 @@ use kube::core::ObjectMeta;
 pub use kubewake_otlp::Signal;
 
 use crate::{
-    Reference,
+    ValueReference,
     v1alpha1::{
-        self, Attribute, LogFilter, LogPipeline, MatchType, MetricFilter, MetricPipeline, NamespaceSelector, Otlp,
-        Sampling, Severity, SpanFilter, SpanKind, StatusCode, TracePipeline, ValueType, WorkloadSelector,
+        self, AttributeMatcher, LogFilter, LogPipeline, LogSeverity, MatchType, MetricFilter, MetricPipeline,
+        NamespaceSelector, OtlpOutput, SamplingOptions, SpanFilter, SpanKind, StatusCode, TracePipeline, ValueType,
+        WorkloadSelector,
     },
 };
 
-/// A pipeline of any kind. Nothing of it has been checked.
+/// A pipeline of any kind, before validation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pipeline {
-    /// What flows through it, and so its kind.
+pub struct TelemetryPipeline {
+    /// The signal that it carries, which determines its kind.
     pub signal: Signal,
-    /// Its name.
+    /// The name of the resource.
     pub name: String,
-    /// Its uid; empty if it was never stored.
+    /// The uid of the resource; empty if it was never stored.
     pub uid: String,
-    /// Its generation.
+    /// The generation of the resource.
     pub generation: i64,
-    /// What it takes.
-    pub input: Input,
-    /// What it drops: what matches one of these.
-    pub filter: Vec<Filter>,
-    /// Which traces it keeps.
-    pub sampling: Option<Sampling>,
-    /// Where it sends to.
-    pub output: Option<Otlp>,
-    /// Nothing flows.
+    /// The senders from which it receives.
+    pub input: InputSelection,
+    /// It drops records that match one of these.
+    pub filter: Vec<RecordFilter>,
+    /// Which traces it keeps; `None` for all.
+    pub sampling: Option<SamplingOptions>,
+    /// The destination.
+    pub output: Option<OtlpOutput>,
+    /// Whether it is suspended: no data flows.
     pub paused: bool,
 }
 
-/// What a pipeline takes.
+/// The senders from which a pipeline receives.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
-    /// Whether it takes what is sent by OTLP.
+pub struct InputSelection {
+    /// Whether it receives OTLP.
     pub enabled: bool,
-    /// From which namespaces.
+    /// The namespaces from which it receives.
     pub namespaces: NamespaceSelector,
-    /// From which workloads.
+    /// The workloads from which it receives.
     pub workloads: WorkloadSelector,
 }
 
-/// Records to drop, of any signal. What the records of a signal do not have is empty.
+/// Records to drop, of any signal. Conditions that do not apply to a signal are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
-    /// How texts are compared.
+pub struct RecordFilter {
+    /// How strings are compared.
     pub match_type: MatchType,
-    /// `service.name`
+    /// Values of `service.name`.
     pub services: Vec<String>,
     /// Names of spans or metrics.
     pub names: Vec<String>,
@@ -60,20 +61,20 @@ pub struct Filter {
     pub span_kinds: Vec<SpanKind>,
     /// Statuses of spans.
     pub status_codes: Vec<StatusCode>,
-    /// The least severity that is kept.
-    pub severity_below: Option<Severity>,
-    /// Severities as programs write them.
+    /// Records below this severity are dropped.
+    pub severity_below: Option<LogSeverity>,
+    /// Severity texts as programs write them.
     pub severity_texts: Vec<String>,
     /// Bodies of log records.
     pub bodies: Vec<String>,
     /// Attributes of records.
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<AttributeMatcher>,
     /// Attributes of resources.
-    pub resources: Vec<Attribute>,
+    pub resources: Vec<AttributeMatcher>,
 }
 
-impl Pipeline {
-    /// The kind that it is of.
+impl TelemetryPipeline {
+    /// The resource kind.
     pub fn kind(&self) -> &'static str {
         match self.signal {
             Signal::Traces => "TracePipeline",
@@ -82,16 +83,16 @@ impl Pipeline {
         }
     }
 
-    /// All keys of Secrets and ConfigMaps that it names.
-    pub fn references(&self) -> BTreeSet<Reference> {
-        self.values().iter().filter_map(Reference::of).collect()
+    /// All keys of Secrets and ConfigMaps that it references.
+    pub fn references(&self) -> BTreeSet<ValueReference> {
+        self.values().iter().filter_map(ValueReference::from_value).collect()
     }
 
-    /// All texts that may stand elsewhere.
+    /// All values that may be references.
     fn values(&self) -> Vec<ValueType> {
         let Some(otlp) = &self.output else { return Vec::new() };
         let mut values = vec![otlp.endpoint.clone()];
-        values.extend(otlp.headers.iter().map(v1alpha1::Header::source));
+        values.extend(otlp.headers.iter().map(v1alpha1::RequestHeader::source));
         let mut tls: Vec<_> = otlp.tls.iter().collect();
         if let Some(authentication) = &otlp.authentication {
             if let Some(basic) = &authentication.basic {
@@ -109,13 +110,13 @@ impl Pipeline {
         values
     }
 
-    fn named(signal: Signal, metadata: &ObjectMeta) -> Self {
+    fn from_metadata(signal: Signal, metadata: &ObjectMeta) -> Self {
         Self {
             signal,
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
-            input: Input::default(),
+            input: InputSelection::default(),
             filter: Vec::new(),
             sampling: None,
             output: None,
@@ -124,54 +125,54 @@ impl Pipeline {
     }
 }
 
-impl Default for Input {
+impl Default for InputSelection {
     fn default() -> Self {
         Self { enabled: true, namespaces: NamespaceSelector::default(), workloads: WorkloadSelector::default() }
     }
 }
 
-impl From<&TracePipeline> for Pipeline {
+impl From<&TracePipeline> for TelemetryPipeline {
     fn from(resource: &TracePipeline) -> Self {
         let spec = &resource.spec;
         Self {
-            input: spec.input.as_ref().map(Input::from).unwrap_or_default(),
-            filter: spec.filter.iter().map(Filter::from).collect(),
+            input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
+            filter: spec.filter.iter().map(RecordFilter::from).collect(),
             sampling: spec.sampling.clone(),
             output: spec.output.otlp.clone(),
             paused: spec.paused,
-            ..Self::named(Signal::Traces, &resource.metadata)
+            ..Self::from_metadata(Signal::Traces, &resource.metadata)
         }
     }
 }
 
-impl From<&LogPipeline> for Pipeline {
+impl From<&LogPipeline> for TelemetryPipeline {
     fn from(resource: &LogPipeline) -> Self {
         let spec = &resource.spec;
         Self {
-            input: spec.input.as_ref().map(Input::from).unwrap_or_default(),
-            filter: spec.filter.iter().map(Filter::from).collect(),
+            input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
+            filter: spec.filter.iter().map(RecordFilter::from).collect(),
             output: spec.output.otlp.clone(),
             paused: spec.paused,
-            ..Self::named(Signal::Logs, &resource.metadata)
+            ..Self::from_metadata(Signal::Logs, &resource.metadata)
         }
     }
 }
 
-impl From<&MetricPipeline> for Pipeline {
+impl From<&MetricPipeline> for TelemetryPipeline {
     fn from(resource: &MetricPipeline) -> Self {
         let spec = &resource.spec;
         Self {
-            input: spec.input.as_ref().map(Input::from).unwrap_or_default(),
-            filter: spec.filter.iter().map(Filter::from).collect(),
+            input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
+            filter: spec.filter.iter().map(RecordFilter::from).collect(),
             output: spec.output.otlp.clone(),
             paused: spec.paused,
-            ..Self::named(Signal::Metrics, &resource.metadata)
+            ..Self::from_metadata(Signal::Metrics, &resource.metadata)
         }
     }
 }
 
-impl From<&v1alpha1::Input> for Input {
-    fn from(input: &v1alpha1::Input) -> Self {
+impl From<&v1alpha1::TracePipelineInput> for InputSelection {
+    fn from(input: &v1alpha1::TracePipelineInput) -> Self {
         Self {
             enabled: true,
             namespaces: input.namespaces.clone().unwrap_or_default(),
@@ -180,8 +181,8 @@ impl From<&v1alpha1::Input> for Input {
     }
 }
 
-impl From<&v1alpha1::Inputs> for Input {
-    fn from(inputs: &v1alpha1::Inputs) -> Self {
+impl From<&v1alpha1::PipelineInputs> for InputSelection {
+    fn from(inputs: &v1alpha1::PipelineInputs) -> Self {
         let Some(otlp) = &inputs.otlp else { return Self::default() };
         Self {
             enabled: otlp.enabled.unwrap_or(true),
@@ -191,7 +192,7 @@ impl From<&v1alpha1::Inputs> for Input {
     }
 }
 
-impl From<&SpanFilter> for Filter {
+impl From<&SpanFilter> for RecordFilter {
     fn from(filter: &SpanFilter) -> Self {
         let SpanFilter { match_type, services, span_names, span_kinds, status_codes, attributes, resources } =
             filter.clone();
@@ -208,7 +209,7 @@ impl From<&SpanFilter> for Filter {
     }
 }
 
-impl From<&LogFilter> for Filter {
+impl From<&LogFilter> for RecordFilter {
     fn from(filter: &LogFilter) -> Self {
         let LogFilter { match_type, services, severity_below, severity_texts, bodies, attributes, resources } =
             filter.clone();
@@ -216,7 +217,7 @@ impl From<&LogFilter> for Filter {
     }
 }
 
-impl From<&MetricFilter> for Filter {
+impl From<&MetricFilter> for RecordFilter {
     fn from(filter: &MetricFilter) -> Self {
         let MetricFilter { match_type, services, metric_names, resources } = filter.clone();
         Self { match_type, services, names: metric_names, resources, ..Self::default() }

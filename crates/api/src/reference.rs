@@ -1,12 +1,12 @@
-//! Secrets and ConfigMaps that a pipeline names, and what is in them.
+//! References of a pipeline to Secrets and ConfigMaps, and their values.
 
 use std::{collections::BTreeMap, fmt};
 
-use kubewake_config::Secret;
+use kubewake_config::SecretString;
 
 use crate::v1alpha1::{KeyRef, ValueType};
 
-/// What a reference names.
+/// The kind of a referenced object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceKind {
     /// A Secret.
@@ -16,7 +16,7 @@ pub enum ReferenceKind {
 }
 
 impl ReferenceKind {
-    /// The kind as Kubernetes has it.
+    /// The kind in Kubernetes' spelling.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Secret => "Secret",
@@ -25,27 +25,27 @@ impl ReferenceKind {
     }
 }
 
-/// A key of a Secret or a ConfigMap.
+/// A reference to a key of a Secret or a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Reference {
-    /// What it is.
+pub struct ValueReference {
+    /// The kind of the object.
     pub kind: ReferenceKind,
-    /// Its namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// The key.
+    /// The key in the object.
     pub key: String,
 }
 
-impl Reference {
+impl ValueReference {
     fn new(kind: ReferenceKind, reference: &KeyRef) -> Self {
         let KeyRef { name, namespace, key } = reference.clone();
         Self { kind, namespace, name, key }
     }
 
-    /// The reference that a value is, if it is one.
-    pub fn of(value: &ValueType) -> Option<Self> {
+    /// Returns the reference of a value, if it has one.
+    pub fn from_value(value: &ValueType) -> Option<Self> {
         let from = value.value_from.as_ref()?;
         match (&from.secret_key_ref, &from.config_map_key_ref) {
             (Some(reference), _) => Some(Self::new(ReferenceKind::Secret, reference)),
@@ -55,78 +55,79 @@ impl Reference {
     }
 }
 
-/// `Secret default/backend`
-impl fmt::Display for Reference {
+/// Formats the object as `Secret default/backend`.
+impl fmt::Display for ValueReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind.as_str(), self.namespace, self.name)
     }
 }
 
-/// What was found at a reference.
+/// The result of resolving a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A text.
+pub enum ReferencedValue {
+    /// The value is text.
     Value {
         /// The text.
-        text: Secret,
+        text: SecretString,
         /// The `resourceVersion` of its object.
         revision: String,
     },
-    /// There is no such object.
+    /// The object does not exist.
     NoObject,
     /// The object has no such key.
     NoKey,
-    /// What is there is not UTF-8.
+    /// The value is not UTF-8.
     NotText,
-    /// It could not be read, for this reason, which must hold nothing of what is there.
+    /// The object could not be read. The reason must not contain any of its content.
     Unreadable(String),
 }
 
-impl Found {
-    /// What the bytes of a key are.
+impl ReferencedValue {
+    /// The result for the bytes of a key.
     pub fn bytes(bytes: &[u8], revision: impl Into<String>) -> Self {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Self::Value { text: Secret::new(text), revision: revision.into() },
+            Ok(text) => Self::Value { text: SecretString::new(text), revision: revision.into() },
             Err(_) => Self::NotText,
         }
     }
 
-    /// What a text is.
+    /// The result for a text.
     pub fn text(text: impl Into<String>, revision: impl Into<String>) -> Self {
-        Self::Value { text: Secret::new(text), revision: revision.into() }
+        Self::Value { text: SecretString::new(text), revision: revision.into() }
     }
 }
 
-/// What was found at all references of a pipeline. One that nobody looked for counts as one without an object.
+/// The results for all references of a pipeline. A reference without a result counts as one to a missing
+/// object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resolved(BTreeMap<Reference, Found>);
+pub struct ResolvedReferences(BTreeMap<ValueReference, ReferencedValue>);
 
-impl Resolved {
-    /// Nothing yet.
+impl ResolvedReferences {
+    /// Creates an empty set of results.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes what was found.
-    pub fn insert(&mut self, reference: Reference, found: Found) {
+    /// Adds a result.
+    pub fn insert(&mut self, reference: ValueReference, found: ReferencedValue) {
         self.0.insert(reference, found);
     }
 
-    /// And this.
+    /// Adds a result, and returns the set.
     #[must_use]
-    pub fn with(mut self, reference: Reference, found: Found) -> Self {
+    pub fn with(mut self, reference: ValueReference, found: ReferencedValue) -> Self {
         self.insert(reference, found);
         self
     }
 
-    /// What was found at a reference.
-    pub fn get(&self, reference: &Reference) -> &Found {
-        self.0.get(reference).unwrap_or(&Found::NoObject)
+    /// The result for a reference.
+    pub fn get(&self, reference: &ValueReference) -> &ReferencedValue {
+        self.0.get(reference).unwrap_or(&ReferencedValue::NoObject)
     }
 }
 
-impl FromIterator<(Reference, Found)> for Resolved {
-    fn from_iter<I: IntoIterator<Item = (Reference, Found)>>(found: I) -> Self {
+impl FromIterator<(ValueReference, ReferencedValue)> for ResolvedReferences {
+    fn from_iter<I: IntoIterator<Item = (ValueReference, ReferencedValue)>>(found: I) -> Self {
         Self(found.into_iter().collect())
     }
 }

@@ -1,7 +1,7 @@
-//! Documents for the collectors.
+//! Renders the collectors' documents.
 //!
 //! ```text
-//! gateway   receivers ─┬─ traces/NAME   memory_limiter → k8s_attributes → filter → probabilistic_sampler → its exporter
+//! gateway   receivers ─┬─ traces/NAME   memory_limiter → k8s_attributes → filter → sampler → its exporter
 //!                      ├─ …             for each pipeline of any kind that does not wait for whole traces
 //!                      └─ traces/_sticky   memory_limiter → k8s_attributes → load_balancing by trace id
 //! sticky    otlp ─────── traces/NAME   memory_limiter → filter → probabilistic_sampler → tail_sampling → its exporter
@@ -10,9 +10,10 @@
 //! # Guarantees
 //!
 //! - The same pipelines and settings make the same documents, in whatever order they are given.
-//! - No document holds a credential, a header, a certificate, or anything that stands in a Secret or a ConfigMap. Each is a key of one Secret, and the document
-//!   names the file. What a key holds never changes.
-//! - Each pipeline has components of its own, so that its backend concerns nobody else, and a change of it leaves the others alone.
+//! - No document holds a credential, a header, a certificate, or any value of a Secret or a ConfigMap. Each is
+//!   a key of one Secret, and the document names the file. The value of a key never changes.
+//! - Each pipeline has components of its own, so that its backend affects no other pipeline, and a change of it
+//!   leaves the others as they are.
 
 mod exporter;
 mod selection;
@@ -20,166 +21,181 @@ mod selection;
 use std::collections::BTreeMap;
 
 use kubewake_config::{
-    FixedSources, Secret, fingerprint,
-    written::{
-        Client, Exporter, Extension, LoadBalancing, OtlpReceiver, Pipeline, Processor, Receiver, Service, Text, Tls,
-        Written,
+    FixedSources, SecretString,
+    document_builder::{
+        ClientSection, ClientTlsSection, DocumentBuilder, ExporterSection, ExtensionSection, LoadBalancingSection,
+        OtlpReceiverSection, PipelineSection, ProcessorSection, ReceiverSection, ServiceSection, TextSource,
     },
+    fingerprint,
 };
 
 use crate::{
-    Settings, Signal, Valid, settings::Batching, settings::QUEUE_BYTES, settings::Retrying, v1alpha1::LogLevel,
+    CollectorSettings, Signal, ValidPipeline, settings::DEFAULT_QUEUE_BYTES, settings::RetrySettings,
+    settings::SendingQueueSettings, v1alpha1::CollectorLogLevel,
 };
-use exporter::Keys;
+use exporter::SecretKeys;
 
-/// Where the Secret is mounted in collectors.
+/// The path at which collectors mount the Secret.
 pub const SECRETS_DIRECTORY: &str = "/etc/kubewake/secrets";
-/// The headless Service of the collectors in which whole traces wait.
+/// The headless Service of the sticky tier.
 pub const STICKY_SERVICE: &str = "kubewake-sticky";
-/// The variable with the address of the pod that a collector runs in.
-pub const POD_IP: &str = "POD_IP";
-/// OTLP over gRPC.
+/// The environment variable with the address of a collector's pod.
+pub const POD_IP_VARIABLE: &str = "POD_IP";
+/// The port of OTLP over gRPC.
 pub const OTLP_GRPC_PORT: u16 = 4317;
-/// OTLP over HTTP.
+/// The port of OTLP over HTTP.
 pub const OTLP_HTTP_PORT: u16 = 4318;
-/// OpenCensus.
+/// The port of OpenCensus.
 pub const OPENCENSUS_PORT: u16 = 55678;
-/// The collectors' own metrics and status.
+/// The port of the collectors' own metrics and status.
 pub const METRICS_PORT: u16 = 8888;
-/// The collectors' health.
+/// The port of the collectors' health endpoint.
 pub const HEALTH_PORT: u16 = 13133;
 
-/// What the collectors read.
+/// The configuration of all collectors.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Layer {
-    /// The document of those that receive; none if no pipeline takes anything.
-    pub gateway: Option<Document>,
-    /// The document of those in which whole traces wait; none if no pipeline needs them.
-    pub sticky: Option<Document>,
-    /// The keys of the Secret that both documents name.
-    pub secrets: BTreeMap<String, Secret>,
-    /// The collectors that receive ask the cluster which pod sent something, and so must be allowed to.
+pub struct CollectorConfigs {
+    /// The document of the gateway; none if no pipeline receives anything.
+    pub gateway: Option<RenderedDocument>,
+    /// The document of the sticky tier; none if no pipeline waits for whole traces.
+    pub sticky: Option<RenderedDocument>,
+    /// The keys and values of the Secret that both documents refer to.
+    pub secrets: BTreeMap<String, SecretString>,
+    /// Whether the gateway looks up senders' pods in the cluster, and so needs the right to.
     pub enriched: bool,
 }
 
-/// A document.
+/// A document for one tier of collectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
-    /// The text.
+pub struct RenderedDocument {
+    /// The document as YAML.
     pub yaml: String,
-    /// What the status of a collector says that has read it.
+    /// The hash that a collector reports after it has read the document.
     pub hash: String,
 }
 
-impl Layer {
-    /// The world that the documents refer to, so that [`load`](kubewake_config::load()) can check them.
+impl CollectorConfigs {
+    /// The files and variables that the documents refer to, so that [`load`](kubewake_config::load()) can check
+    /// them.
     pub fn sources(&self) -> FixedSources {
-        let empty = FixedSources::new().with_env(POD_IP, "127.0.0.1");
+        let empty = FixedSources::new().with_env(POD_IP_VARIABLE, "127.0.0.1");
         self.secrets
             .iter()
             .fold(empty, |sources, (key, text)| sources.with_file(format!("{SECRETS_DIRECTORY}/{key}"), text.reveal()))
     }
 }
 
-/// What the collectors read for these pipelines: all that are valid and hold a slot.
-pub fn render(pipelines: &[Valid], settings: &Settings) -> Layer {
-    let mut rendered: Vec<&Valid> = pipelines.iter().filter(|pipeline| pipeline.is_rendered()).collect();
+/// Renders the configuration for these pipelines, which must all hold a slot.
+pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> CollectorConfigs {
+    let mut rendered: Vec<&ValidPipeline> = pipelines.iter().filter(|pipeline| pipeline.is_rendered()).collect();
     rendered.sort_by_key(|pipeline| (pipeline.signal.name(), &pipeline.name));
     if rendered.is_empty() {
-        return Layer::default();
+        return CollectorConfigs::default();
     }
-    let (waiting, flowing): (Vec<&Valid>, Vec<&Valid>) =
+    let (waiting, flowing): (Vec<&ValidPipeline>, Vec<&ValidPipeline>) =
         rendered.iter().copied().partition(|pipeline| pipeline.is_sticky());
-    let enriched = settings.enrichment || rendered.iter().any(|pipeline| selection::selects(&pipeline.input));
-    let mut keys = Keys::default();
-    let mut gateway = base(settings);
+    let enriched = settings.enrichment || rendered.iter().any(|pipeline| selection::has_selection(&pipeline.input));
+    let mut keys = SecretKeys::default();
+    let mut gateway = base_document(settings);
     receivers(&mut gateway, settings, rendered.iter().any(|pipeline| pipeline.signal == Signal::Traces));
     if enriched {
-        gateway.processors.insert(ENRICH.into(), selection::enrichment(&rendered, settings));
+        gateway.processors.insert(ENRICHMENT_PROCESSOR.into(), selection::enrichment(&rendered, settings));
     }
     for pipeline in flowing {
-        add(&mut gateway, &mut keys, pipeline, settings, enriched);
+        add_pipeline(&mut gateway, &mut keys, pipeline, settings, enriched);
     }
     if !waiting.is_empty() {
-        forward(&mut gateway, &waiting, settings, enriched);
+        add_sticky_forwarding(&mut gateway, &waiting, settings, enriched);
     }
     let sticky = (!waiting.is_empty()).then(|| {
-        let mut sticky = base(settings);
-        sticky.receivers.insert(OTLP.into(), otlp(false));
+        let mut sticky = base_document(settings);
+        sticky.receivers.insert(OTLP_RECEIVER.into(), otlp(false));
         for pipeline in waiting {
-            add(&mut sticky, &mut keys, pipeline, settings, false);
+            add_pipeline(&mut sticky, &mut keys, pipeline, settings, false);
         }
-        Document::of(&sticky)
+        RenderedDocument::from_builder(&sticky)
     });
-    Layer { gateway: Some(Document::of(&gateway)), sticky, secrets: keys.0, enriched }
+    CollectorConfigs { gateway: Some(RenderedDocument::from_builder(&gateway)), sticky, secrets: keys.0, enriched }
 }
 
-impl Document {
-    fn of(written: &Written) -> Self {
+impl RenderedDocument {
+    fn from_builder(written: &DocumentBuilder) -> Self {
         let yaml = written.to_yaml();
         Self { hash: fingerprint(&yaml), yaml }
     }
 }
 
-const OTLP: &str = "otlp";
-const OPENCENSUS: &str = "opencensus";
-const LIMIT: &str = "memory_limiter";
-const ENRICH: &str = "k8s_attributes";
-/// No resource can have this name.
-const STICKY: &str = "traces/_sticky";
-const BALANCE: &str = "load_balancing/sticky";
-/// What may wait until there are collectors in which traces wait: as much as a pipeline's queue holds.
-const WAITING_BYTES: i64 = QUEUE_BYTES;
+const OTLP_RECEIVER: &str = "otlp";
+const OPENCENSUS_RECEIVER: &str = "opencensus";
+const MEMORY_LIMITER: &str = "memory_limiter";
+const ENRICHMENT_PROCESSOR: &str = "k8s_attributes";
+/// An id that no resource's pipeline can have.
+const STICKY_PIPELINE: &str = "traces/_sticky";
+const STICKY_EXPORTER: &str = "load_balancing/sticky";
+/// Traces that may wait at the gateway until the sticky tier is ready: as much as the queue of a pipeline.
+const STICKY_QUEUE_BYTES: i64 = DEFAULT_QUEUE_BYTES;
 
-/// What every document has.
-fn base(settings: &Settings) -> Written {
-    let mut written = Written::default();
-    written.extensions.insert("health_check".into(), Extension::HealthCheck(at(HEALTH_PORT)));
-    // A quarter of the memory is for the process itself. The fifth part of the rest is for what is under way when it gets tight.
-    let limiter = Processor::MemoryLimiter { limit_percentage: 75, spike_limit_percentage: 15 };
-    written.processors.insert(LIMIT.into(), limiter);
-    written.service = Service {
+/// The part that all documents have in common.
+fn base_document(settings: &CollectorSettings) -> DocumentBuilder {
+    let mut written = DocumentBuilder::default();
+    written.extensions.insert("health_check".into(), ExtensionSection::HealthCheck(listen_address(HEALTH_PORT)));
+    // A quarter of the memory is for the process itself. A fifth of the rest is reserved for requests in flight
+    // when memory is short.
+    let limiter = ProcessorSection::MemoryLimiter { limit_percentage: 75, spike_limit_percentage: 15 };
+    written.processors.insert(MEMORY_LIMITER.into(), limiter);
+    written.service = ServiceSection {
         pipelines: BTreeMap::new(),
         log_level: Some(match settings.log_level {
-            LogLevel::Debug => "debug",
-            LogLevel::Info => "info",
-            LogLevel::Warn => "warn",
-            LogLevel::Error => "error",
+            CollectorLogLevel::Debug => "debug",
+            CollectorLogLevel::Info => "info",
+            CollectorLogLevel::Warn => "warn",
+            CollectorLogLevel::Error => "error",
         }),
-        metrics: Some((Text::Env(POD_IP, String::new()), METRICS_PORT)),
+        metrics: Some((TextSource::Env(POD_IP_VARIABLE, String::new()), METRICS_PORT)),
     };
     written
 }
 
-/// A port of the pod.
-fn at(port: u16) -> Text {
-    Text::Env(POD_IP, format!(":{port}"))
+/// A port on the pod's address.
+fn listen_address(port: u16) -> TextSource {
+    TextSource::Env(POD_IP_VARIABLE, format!(":{port}"))
 }
 
-fn otlp(with_http: bool) -> Receiver {
-    Receiver::Otlp(OtlpReceiver { grpc: Some(at(OTLP_GRPC_PORT)), http: with_http.then(|| at(OTLP_HTTP_PORT)) })
+fn otlp(with_http: bool) -> ReceiverSection {
+    ReceiverSection::Otlp(OtlpReceiverSection {
+        grpc: Some(listen_address(OTLP_GRPC_PORT)),
+        http: with_http.then(|| listen_address(OTLP_HTTP_PORT)),
+    })
 }
 
-fn receivers(written: &mut Written, settings: &Settings, traces: bool) {
-    written.receivers.insert(OTLP.into(), otlp(true));
-    // It brings traces and nothing else.
+fn receivers(written: &mut DocumentBuilder, settings: &CollectorSettings, traces: bool) {
+    written.receivers.insert(OTLP_RECEIVER.into(), otlp(true));
+    // OpenCensus carries only traces.
     if settings.opencensus && traces {
-        written.receivers.insert(OPENCENSUS.into(), Receiver::OpenCensus(at(OPENCENSUS_PORT)));
+        written
+            .receivers
+            .insert(OPENCENSUS_RECEIVER.into(), ReceiverSection::OpenCensus(listen_address(OPENCENSUS_PORT)));
     }
 }
 
-/// The receivers of a document that have something for a signal.
-fn receivers_of(written: &Written, signal: Signal) -> Vec<String> {
-    let is_fit = |id: &&String| signal == Signal::Traces || *id != OPENCENSUS;
+/// The receivers of a document that carry a signal.
+fn receivers_of(written: &DocumentBuilder, signal: Signal) -> Vec<String> {
+    let is_fit = |id: &&String| signal == Signal::Traces || *id != OPENCENSUS_RECEIVER;
     written.receivers.keys().filter(is_fit).cloned().collect()
 }
 
-/// A pipeline with all its components.
-fn add(written: &mut Written, keys: &mut Keys, pipeline: &Valid, settings: &Settings, enriched: bool) {
+/// Adds a pipeline with all its components.
+fn add_pipeline(
+    written: &mut DocumentBuilder,
+    keys: &mut SecretKeys,
+    pipeline: &ValidPipeline,
+    settings: &CollectorSettings,
+    enriched: bool,
+) {
     let name = pipeline.component_name();
-    let mut processors = vec![LIMIT.to_owned()];
-    processors.extend(enriched.then(|| ENRICH.to_owned()));
-    let mut own = |kind: &str, processor: Processor| {
+    let mut processors = vec![MEMORY_LIMITER.to_owned()];
+    processors.extend(enriched.then(|| ENRICHMENT_PROCESSOR.to_owned()));
+    let mut own = |kind: &str, processor: ProcessorSection| {
         let id = format!("{kind}/{name}");
         written.processors.insert(id.clone(), processor);
         processors.push(id);
@@ -188,43 +204,54 @@ fn add(written: &mut Written, keys: &mut Keys, pipeline: &Valid, settings: &Sett
         own("filter", filter);
     }
     if let Some(sampling_percentage) = pipeline.sampling.percentage {
-        // Proportional, so that what was sampled before is sampled once more; what cannot be decided is kept.
+        // Proportional, so that data that was sampled before is sampled again; undecidable items are kept.
         let mode = "proportional";
-        own("probabilistic_sampler", Processor::ProbabilisticSampler { mode, sampling_percentage, fail_closed: false });
+        own(
+            "probabilistic_sampler",
+            ProcessorSection::ProbabilisticSampler { mode, sampling_percentage, fail_closed: false },
+        );
     }
     if let Some(tail) = &pipeline.sampling.tail {
-        own("tail_sampling", Processor::TailSampling(tail.clone()));
+        own("tail_sampling", ProcessorSection::TailSampling(tail.clone()));
     }
-    let exporters = vec![exporter::add(written, keys, pipeline, settings)];
+    let exporters = vec![exporter::add_exporter(written, keys, pipeline, settings)];
     let receivers = receivers_of(written, pipeline.signal);
-    // Who is deleted and made again is another one: figures and data of the first are not its own.
+    // A resource that is deleted and created again is another pipeline: metrics and data of the first are not
+    // its own.
     let uid = Some(pipeline.uid.clone()).filter(|uid| !uid.is_empty());
     written
         .service
         .pipelines
-        .insert(pipeline.pipeline_id(), Pipeline { receivers, processors, exporters, uid, carries: Vec::new() });
+        .insert(pipeline.pipeline_id(), PipelineSection { receivers, processors, exporters, uid, carries: Vec::new() });
 }
 
-/// Traces on to the collectors in which they wait.
-fn forward(written: &mut Written, waiting: &[&Valid], settings: &Settings, enriched: bool) {
-    let client = Client {
-        tls: Some(Tls { insecure: true, ..Tls::default() }),
-        // It is the cluster's own network: time is dearer than bytes.
+/// Adds the pipeline that forwards traces to the sticky tier.
+fn add_sticky_forwarding(
+    written: &mut DocumentBuilder,
+    waiting: &[&ValidPipeline],
+    settings: &CollectorSettings,
+    enriched: bool,
+) {
+    let client = ClientSection {
+        tls: Some(ClientTlsSection { insecure: true, ..ClientTlsSection::default() }),
+        // On the cluster's own network time costs more than bytes.
         compression: Some("none"),
-        retry: Some(Retrying::default().over(&Retrying::default())),
-        queue: Some(Batching::default().over(&Batching::default())),
-        ..Client::default()
+        retry: Some(RetrySettings::default().with_defaults(&RetrySettings::default())),
+        queue: Some(SendingQueueSettings::default().with_defaults(&SendingQueueSettings::default())),
+        ..ClientSection::default()
     };
     let service = format!("{STICKY_SERVICE}.{}", settings.namespace);
-    // Until the first of them is ready, traces wait: senders are told that it was taken as soon as another pipeline took it, and would not send it again.
-    let waiting_bytes = Some(WAITING_BYTES);
-    let balancing = LoadBalancing { service, port: OTLP_GRPC_PORT, client, waiting_bytes };
-    written.exporters.insert(BALANCE.into(), Exporter::LoadBalancing(balancing));
-    let mut processors = vec![LIMIT.to_owned()];
-    processors.extend(enriched.then(|| ENRICH.to_owned()));
+    // Traces wait until the first sticky collector is ready. Senders get their response as soon as another
+    // pipeline has accepted a request, and would not send it again.
+    let waiting_bytes = Some(STICKY_QUEUE_BYTES);
+    let balancing = LoadBalancingSection { service, port: OTLP_GRPC_PORT, client, waiting_bytes };
+    written.exporters.insert(STICKY_EXPORTER.into(), ExporterSection::LoadBalancing(balancing));
+    let mut processors = vec![MEMORY_LIMITER.to_owned()];
+    processors.extend(enriched.then(|| ENRICHMENT_PROCESSOR.to_owned()));
     let receivers = receivers_of(written, Signal::Traces);
-    // What is lost on the way is lost to these, and their statuses say so.
+    // Losses in forwarding are losses of these pipelines, and their statuses report them.
     let carries = waiting.iter().map(|pipeline| pipeline.uid.clone()).filter(|uid| !uid.is_empty()).collect();
-    let pipeline = Pipeline { receivers, processors, exporters: vec![BALANCE.to_owned()], uid: None, carries };
-    written.service.pipelines.insert(STICKY.into(), pipeline);
+    let pipeline =
+        PipelineSection { receivers, processors, exporters: vec![STICKY_EXPORTER.to_owned()], uid: None, carries };
+    written.service.pipelines.insert(STICKY_PIPELINE.into(), pipeline);
 }

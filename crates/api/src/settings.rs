@@ -1,115 +1,118 @@
-//! How the collectors run: what Telemetry says, with a default for everything that it does not.
+//! How the collectors run: the settings of the Telemetry, with a default for each.
 
-mod amounts;
 mod image;
 mod quantity;
+mod resources;
 mod telemetry;
 
 use std::time::Duration;
 
-use kubewake_config::written;
+use kubewake_config::document_builder;
 
-pub use self::amounts::Amounts;
+pub use self::{image::image_name_error, resources::EffectiveResources};
 use crate::{
-    Pipeline, Problem, Reason, Review, Signal,
-    v1alpha1::{Compression, LogLevel, PullSecret, Queue, Resources, Slots, TelemetrySpec, TrustedRelay},
+    ConditionReason, Signal, SpecProblem, TelemetryPipeline, ValidationReport,
+    v1alpha1::{
+        CollectorLogLevel, ContainerResources, OtlpCompression, PipelineSlots, PullSecret, QueueOptions, TelemetrySpec,
+        TrustedRelay,
+    },
 };
 
-/// How the collectors run.
+/// How the collectors of one operator run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// The namespace that they run in.
+pub struct CollectorSettings {
+    /// The namespace of the collectors.
     pub namespace: String,
-    /// At least so many of them,
+    /// The minimum number of gateway collectors.
     pub min_replicas: i32,
-    /// and at most so many.
+    /// The maximum number of gateway collectors.
     pub max_replicas: i32,
-    /// There are more when they use more CPU than so many percent of what they request.
+    /// The autoscaler's target for CPU use, in percent of the request.
     pub cpu_utilization: i32,
-    /// What each of them may use, where it is not the default.
-    pub resources: Resources,
-    /// How many collectors there are in which whole traces wait.
+    /// The resources of a gateway collector that differ from the defaults.
+    pub resources: ContainerResources,
+    /// The number of collectors of the sticky tier.
     pub sticky_replicas: i32,
-    /// What each of those may use, where it is not the default.
-    pub sticky_resources: Resources,
-    /// The image, if it is not the default.
+    /// The resources of a sticky collector that differ from the defaults.
+    pub sticky_resources: ContainerResources,
+    /// The image, unless it is the default.
     pub image: Option<String>,
-    /// What it takes to pull it.
+    /// The Secrets with which the image is pulled.
     pub image_pull_secrets: Vec<PullSecret>,
-    /// How many pipelines of each kind are active at once.
-    pub slots: Slots,
-    /// OpenCensus is received, too.
+    /// How many pipelines of each kind may be active at once.
+    pub slots: PipelineSlots,
+    /// Whether OpenCensus is received, too.
     pub opencensus: bool,
-    /// The collectors say which pod sent something.
+    /// Whether the collectors add attributes of the sender's pod.
     pub enrichment: bool,
-    /// Pods that are believed whose telemetry they forward.
+    /// Pods that are trusted to name the sender of telemetry that they forward.
     pub trusted_relays: Vec<TrustedRelay>,
-    /// What they log.
-    pub log_level: LogLevel,
-    pub(crate) defaults: Sending,
+    /// The log level of the collectors.
+    pub log_level: CollectorLogLevel,
+    pub(crate) defaults: SendingSettings,
 }
 
-/// Two, so that one can go.
-const MIN_REPLICAS: i32 = 2;
-const MAX_REPLICAS: i32 = 10;
-const CPU_UTILIZATION: i32 = 80;
+/// Two, so that one may be evicted.
+const DEFAULT_MIN_REPLICAS: i32 = 2;
+const DEFAULT_MAX_REPLICAS: i32 = 10;
+const DEFAULT_CPU_UTILIZATION_PERCENT: i32 = 80;
 
-impl Settings {
-    /// What holds without a Telemetry.
+impl CollectorSettings {
+    /// The settings without a Telemetry.
     pub fn new(namespace: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
-            min_replicas: MIN_REPLICAS,
-            max_replicas: MAX_REPLICAS,
-            cpu_utilization: CPU_UTILIZATION,
-            resources: Resources::default(),
-            sticky_replicas: MIN_REPLICAS,
-            sticky_resources: Resources::default(),
+            min_replicas: DEFAULT_MIN_REPLICAS,
+            max_replicas: DEFAULT_MAX_REPLICAS,
+            cpu_utilization: DEFAULT_CPU_UTILIZATION_PERCENT,
+            resources: ContainerResources::default(),
+            sticky_replicas: DEFAULT_MIN_REPLICAS,
+            sticky_resources: ContainerResources::default(),
             image: None,
             image_pull_secrets: Vec::new(),
-            slots: Slots::default(),
+            slots: PipelineSlots::default(),
             opencensus: false,
             enrichment: true,
             trusted_relays: Vec::new(),
-            log_level: LogLevel::default(),
-            defaults: Sending::default(),
+            log_level: CollectorLogLevel::default(),
+            defaults: SendingSettings::default(),
         }
     }
 
-    /// What a Telemetry says.
+    /// The settings of a Telemetry.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it.
-    pub fn of(spec: &TelemetrySpec, namespace: impl Into<String>) -> Result<Self, Vec<Problem>> {
-        let (settings, problems) = Self::as_far_as_possible(spec, namespace);
+    /// All problems of the spec.
+    pub fn from_spec(spec: &TelemetrySpec, namespace: impl Into<String>) -> Result<Self, Vec<SpecProblem>> {
+        let (settings, problems) = Self::from_spec_lenient(spec, namespace);
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
 
-    /// What a Telemetry says where it makes sense, what holds without it elsewhere, and everything that is wrong with it.
-    pub fn as_far_as_possible(spec: &TelemetrySpec, namespace: impl Into<String>) -> (Self, Vec<Problem>) {
-        telemetry::read(spec, Self::new(namespace))
+    /// The settings of a Telemetry where it is valid, defaults elsewhere, and all problems.
+    pub fn from_spec_lenient(spec: &TelemetrySpec, namespace: impl Into<String>) -> (Self, Vec<SpecProblem>) {
+        telemetry::apply_spec(spec, Self::new(namespace))
     }
 
-    /// What one collector that receives requests, and what it may use.
-    pub fn gateway(&self) -> Amounts {
-        Amounts::new(&self.resources, amounts::GATEWAY_MEMORY)
+    /// The resources of a gateway collector.
+    pub fn gateway(&self) -> EffectiveResources {
+        EffectiveResources::new(&self.resources, resources::GATEWAY_MEMORY)
     }
 
-    /// The same of one in which whole traces wait.
-    pub fn sticky(&self) -> Amounts {
-        Amounts::new(&self.sticky_resources, amounts::STICKY_MEMORY)
+    /// The resources of a sticky collector.
+    pub fn sticky(&self) -> EffectiveResources {
+        EffectiveResources::new(&self.sticky_resources, resources::STICKY_MEMORY)
     }
 
-    /// What is unwise about a pipeline where collectors run like this.
-    pub fn warnings(&self, pipeline: &Pipeline) -> Vec<Problem> {
+    /// Warnings about a pipeline that depend on these settings.
+    pub fn warnings(&self, pipeline: &TelemetryPipeline) -> Vec<SpecProblem> {
         let is_sticky = pipeline.sampling.as_ref().is_some_and(|sampling| sampling.tail.is_some());
         let amounts = if is_sticky { self.sticky() } else { self.gateway() };
         let queue = pipeline.output.as_ref().and_then(|otlp| otlp.queue.as_ref());
         too_large("spec.output.otlp.queue", queue, &amounts).into_iter().collect()
     }
 
-    /// How many pipelines of a kind are active at once.
+    /// How many pipelines of a kind may be active at once.
     pub fn slots(&self, signal: Signal) -> usize {
         let slots = match signal {
             Signal::Traces => self.slots.traces,
@@ -120,24 +123,26 @@ impl Settings {
     }
 }
 
-/// Everything that is wrong with a Telemetry, or unwise about it.
-pub fn validate_telemetry(spec: &TelemetrySpec) -> Review {
-    let (settings, problems) = Settings::as_far_as_possible(spec, "");
+/// Validates a Telemetry: all problems and warnings.
+pub fn validate_telemetry(spec: &TelemetrySpec) -> ValidationReport {
+    let (settings, problems) = CollectorSettings::from_spec_lenient(spec, "");
     let queue = spec.defaults.as_ref().and_then(|defaults| defaults.queue.as_ref());
     let warnings = too_large("spec.defaults.queue", queue, &settings.gateway()).into_iter().collect();
-    Review { problems, warnings }
+    ValidationReport { problems, warnings }
 }
 
-/// The part of its memory that a collector fills before it refuses what comes in, as documents say it: three quarters, less what is kept free in them.
-const FILLED: f64 = 0.6;
+/// The share of its memory that a collector fills before it refuses data. It follows from the documents: three
+/// quarters, less the part of these that is reserved.
+const BUFFER_MEMORY_SHARE: f64 = 0.6;
 
-/// A queue that can never be full: the collector refuses what comes in before, also for other pipelines.
-fn too_large(path: &str, queue: Option<&Queue>, amounts: &Amounts) -> Option<Problem> {
-    let (size, memory) = (queue?.size_bytes?, amounts.limits.get("memory")?);
-    let room = amounts.memory()? * FILLED;
-    (size as f64 > room).then(|| Problem {
+/// Warns about a queue that can never be full: the collector refuses data before, also for other pipelines.
+fn too_large(path: &str, queue: Option<&QueueOptions>, amounts: &EffectiveResources) -> Option<SpecProblem> {
+    let size = queue?.size_bytes?;
+    let memory = amounts.limits.get("memory")?;
+    let room = amounts.memory()? * BUFFER_MEMORY_SHARE;
+    (size as f64 > room).then(|| SpecProblem {
         path: format!("{path}.sizeBytes"),
-        reason: Reason::SettingInvalid,
+        reason: ConditionReason::SettingInvalid,
         message: format!(
             "is more than a collector of {memory} can hold, which is {room:.0}: before the queue is full, memory is, and all pipelines are refused data; raise \
              the limit of memory in Telemetry `default`, or lower this"
@@ -145,27 +150,27 @@ fn too_large(path: &str, queue: Option<&Queue>, amounts: &Amounts) -> Option<Pro
     })
 }
 
-/// How an exporter holds, sends and sends again, as far as somebody said it.
+/// The compression, timeout, retry and queue of an exporter, as far as they are set.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Sending {
-    pub(crate) compression: Option<Compression>,
+pub(crate) struct SendingSettings {
+    pub(crate) compression: Option<OtlpCompression>,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) retry: Retrying,
-    pub(crate) queue: Batching,
+    pub(crate) retry: RetrySettings,
+    pub(crate) queue: SendingQueueSettings,
 }
 
-/// As `retry_on_failure`.
+/// The settings of `retry_on_failure`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Retrying {
+pub(crate) struct RetrySettings {
     pub(crate) enabled: Option<bool>,
     pub(crate) initial_interval: Option<Duration>,
     pub(crate) max_interval: Option<Duration>,
     pub(crate) max_elapsed_time: Option<Duration>,
 }
 
-/// As `sending_queue`.
+/// The settings of `sending_queue`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Batching {
+pub(crate) struct SendingQueueSettings {
     pub(crate) bytes: Option<i64>,
     pub(crate) consumers: Option<i32>,
     pub(crate) flush_timeout: Option<Duration>,
@@ -173,19 +178,20 @@ pub(crate) struct Batching {
     pub(crate) max_bytes: Option<i64>,
 }
 
-/// A fifth of what a collector of the usual size holds, so that a few pipelines have room beside each other.
-pub(crate) const QUEUE_BYTES: i64 = 64 << 20;
-/// Large enough that the cost of a request does not count.
-const MIN_BATCH_BYTES: i64 = 512 << 10;
-/// gRPC servers take messages of up to 4 MiB unless they are told otherwise.
-const MAX_BATCH_BYTES: i64 = 3 << 20;
+/// A fifth of what a collector of the default size holds, so that several pipelines have room.
+pub(crate) const DEFAULT_QUEUE_BYTES: i64 = 64 << 20;
+/// Large enough that the cost per request is negligible.
+const DEFAULT_MIN_BATCH_BYTES: i64 = 512 << 10;
+/// By default gRPC servers accept messages of up to 4 MiB.
+const DEFAULT_MAX_BATCH_BYTES: i64 = 3 << 20;
 
-impl Retrying {
-    /// What this says, then what the defaults say, then what the collector does by itself. What was said for this very pipeline is kept, and the rest follows
-    /// it: a pipeline that gives up after 10 s does not wait 30 s.
-    pub(crate) fn over(&self, defaults: &Self) -> written::Retry {
+impl RetrySettings {
+    /// Fills in settings that are not set, from `defaults` and then from the collector's own defaults. Settings
+    /// of this pipeline are kept, and the others are adjusted to them: a pipeline that gives up after 10 s does
+    /// not wait 30 s.
+    pub(crate) fn with_defaults(&self, defaults: &Self) -> document_builder::RetrySection {
         if !self.enabled.or(defaults.enabled).unwrap_or(true) {
-            return written::Retry::Off;
+            return document_builder::RetrySection::Off;
         }
         let or = |own: Option<Duration>, default: Option<Duration>, seconds| {
             own.or(default).unwrap_or(Duration::from_secs(seconds))
@@ -204,25 +210,25 @@ impl Retrying {
             (None, _) => initial = initial.min(max),
             (Some(_), Some(_)) => {}
         }
-        written::Retry::On { initial_interval: initial, max_interval: max, max_elapsed_time: elapsed }
+        document_builder::RetrySection::On { initial_interval: initial, max_interval: max, max_elapsed_time: elapsed }
     }
 }
 
-impl Batching {
-    /// As [`Retrying::over`].
-    pub(crate) fn over(&self, defaults: &Self) -> written::Queue {
-        let bytes = self.bytes.or(defaults.bytes).unwrap_or(QUEUE_BYTES);
-        let min = self.min_bytes.or(defaults.min_bytes).unwrap_or(MIN_BATCH_BYTES);
-        let max = self.max_bytes.or(defaults.max_bytes).unwrap_or(MAX_BATCH_BYTES);
+impl SendingQueueSettings {
+    /// Fills in settings that are not set, as in [`RetrySettings::with_defaults`].
+    pub(crate) fn with_defaults(&self, defaults: &Self) -> document_builder::QueueSection {
+        let bytes = self.bytes.or(defaults.bytes).unwrap_or(DEFAULT_QUEUE_BYTES);
+        let min = self.min_bytes.or(defaults.min_bytes).unwrap_or(DEFAULT_MIN_BATCH_BYTES);
+        let max = self.max_bytes.or(defaults.max_bytes).unwrap_or(DEFAULT_MAX_BATCH_BYTES);
         let max = if self.max_bytes.is_none() { max.max(self.min_bytes.unwrap_or(1)) } else { max };
         let min = min.min(max);
-        // What is joined has to fit.
+        // The queue must have room for a batch.
         let bytes = if self.bytes.is_none() { bytes.max(min) } else { bytes };
         let min = min.min(bytes);
-        written::Queue {
+        document_builder::QueueSection {
             bytes,
             consumers: self.consumers.or(defaults.consumers),
-            batch: written::QueueBatch {
+            batch: document_builder::QueueBatchSection {
                 flush_timeout: self.flush_timeout.or(defaults.flush_timeout).unwrap_or(Duration::from_millis(200)),
                 min_bytes: min,
                 max_bytes: max,

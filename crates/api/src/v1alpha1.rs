@@ -1,7 +1,8 @@
 //! `telemetry.kubewake.io/v1alpha1`: the resources as they are written and served.
 //!
-//! The schema and its rules come from these types, and so do the descriptions that `kubectl explain` shows. Whatever is text is kept as text: an
-//! object that was stored is always read, and [`validate`](crate::validate()) says what is wrong with it.
+//! The schema and its rules come from these types, and so do the descriptions that `kubectl explain` shows.
+//! Whatever is text is kept as text: an object that was stored is always read, and
+//! [`validate`](crate::validate()) says what is wrong with it.
 
 mod filter;
 mod input;
@@ -13,22 +14,29 @@ mod sending;
 mod telemetry;
 mod value;
 
-pub use filter::{Attribute, LogFilter, MatchType, MetricFilter, Severity, SpanFilter, SpanKind, StatusCode};
-pub use input::{Input, Inputs, NamespaceSelector, OtlpInput, Workload, WorkloadKind, WorkloadSelector};
-pub use output::{Authentication, Basic, Bearer, Compression, Header, OAuth2, Otlp, Output, Protocol, Tls};
+pub use filter::{AttributeMatcher, LogFilter, LogSeverity, MatchType, MetricFilter, SpanFilter, SpanKind, StatusCode};
+pub use input::{
+    NamespaceSelector, OtlpInput, PipelineInputs, TracePipelineInput, WorkloadKind, WorkloadReference, WorkloadSelector,
+};
+pub use output::{
+    AuthenticationOptions, BasicAuthOptions, BearerAuthOptions, OAuth2Options, OtlpCompression, OtlpOutput,
+    OtlpProtocol, PipelineOutput, RequestHeader, TlsOptions,
+};
 pub use pipelines::{
     LogPipeline, LogPipelineSpec, MetricPipeline, MetricPipelineSpec, PipelineStatus, ShutdownDrops, TracePipeline,
     TracePipelineSpec,
 };
 pub use policy::{
-    Always, AndPart, AndPolicy, BooleanAttribute, BytesLimiting, CompositePart, CompositePolicy, DropPolicy, Latency,
-    NotPart, NotPolicy, NumericAttribute, Plain, Policy, Probabilistic, RateAllocation, RateLimiting, SpanCount,
-    Status, StringAttribute, TraceFlags, TraceState,
+    AlwaysSampleRule, AndPart, AndPolicy, BooleanAttributeRule, BytesLimitingRule, CompositePart, CompositePolicy,
+    DropPolicy, LatencyRule, NotPart, NotPolicy, NumericAttributeRule, PlainRules, ProbabilisticRule, RateAllocation,
+    RateLimitingRule, SpanCountRule, StatusCodeRule, StringAttributeRule, TailSamplingPolicy, TraceFlagsRule,
+    TraceStateRule,
 };
-pub use sampling::{DecisionCache, Sampling, Tail};
-pub use sending::{Batch, Defaults, Queue, Retry};
+pub use sampling::{DecisionCacheOptions, SamplingOptions, TailSamplingOptions};
+pub use sending::{BatchOptions, OutputDefaults, QueueOptions, RetryOptions};
 pub use telemetry::{
-    Endpoints, Enrichment, LogLevel, OpenCensus, OtlpEndpoints, PullSecret, Quantity, Receivers, Replicas, Resources,
-    Scaling, Slots, Sticky, Telemetry, TelemetrySpec, TelemetryStatus, TrustedRelay,
+    CollectorEndpoints, CollectorLogLevel, ContainerResources, EnrichmentOptions, OpenCensusOptions, OtlpEndpoints,
+    PipelineSlots, PullSecret, ReceiverOptions, ReplicaRange, ResourceQuantity, ScalingOptions, StickyTierOptions,
+    Telemetry, TelemetrySpec, TelemetryStatus, TrustedRelay,
 };
 pub use value::{KeyRef, ValueFrom, ValueType};

@@ -1,14 +1,15 @@
-//! Whether a pipeline can work as it is written.
+//! Validates pipelines.
 //!
 //! # Guarantees
 //!
-//! - All that is wrong is found at once, each with its path in the resource.
-//! - What is [`Valid`] can be rendered, and the collector takes what comes out.
-//! - No message holds a text that is a secret or that stands elsewhere than in the resource.
+//! - All problems are found at once, each with its path in the resource.
+//! - A [`ValidPipeline`] can be rendered, and the collector accepts the result.
+//! - No message holds a text that is a secret or that comes from another object.
 //!
-//! Nothing is asked of the cluster here. What it would say is given as [`Resolved`]; without that, [`validate_spec`] says what can be said.
+//! No request is sent from here. Values from the cluster are given as [`ResolvedReferences`]; without these,
+//! [`validate_spec`] checks the resource alone.
 
-mod check;
+mod context;
 mod endpoint;
 mod output;
 mod sampling;
@@ -23,50 +24,54 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::{Pipeline, Reason, Resolved, Signal, Valid};
-use check::Check;
+use crate::{ConditionReason, ResolvedReferences, Signal, TelemetryPipeline, ValidPipeline};
+use context::ValidationContext;
 pub(crate) use selection::{is_label, is_name};
-pub(crate) use sending::{refuse, sending, within};
-pub(crate) use tls::SOON;
+pub(crate) use sending::{check_range, refuse, sending};
+pub(crate) use tls::EXPIRY_WARNING_PERIOD;
 
-/// One thing that is wrong with a resource, or unwise about it.
+/// A problem of a resource, or a warning about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where: `spec.output.otlp.endpoint`.
+pub struct SpecProblem {
+    /// The path of the field: `spec.output.otlp.endpoint`.
     pub path: String,
-    /// What kind of thing it is.
-    pub reason: Reason,
-    /// What is wrong, and how to mend it.
+    /// The reason for the status.
+    pub reason: ConditionReason,
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
-/// `spec.output.otlp.endpoint: has no port`
-impl fmt::Display for Problem {
+/// Formats as `spec.output.otlp.endpoint: has no port`.
+impl fmt::Display for SpecProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.message)
     }
 }
 
-/// What can be said of a resource alone.
+/// The result of validating a resource alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Review {
-    /// What is wrong.
-    pub problems: Vec<Problem>,
-    /// What is allowed but unwise.
-    pub warnings: Vec<Problem>,
+pub struct ValidationReport {
+    /// Problems that make it invalid.
+    pub problems: Vec<SpecProblem>,
+    /// Problems that do not make it invalid.
+    pub warnings: Vec<SpecProblem>,
 }
 
-/// The longest name of a pipeline: it is a part of names that must not be longer than 253 characters.
-const MAX_NAME: usize = 63;
+/// The limit of a pipeline's name, which is part of names with up to 253 characters.
+const MAX_NAME_BYTES: usize = 63;
 
-/// Checks a pipeline with what was found in the Secrets and ConfigMaps that it names.
+/// Validates a pipeline with the values of its references.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it.
-pub fn validate(pipeline: &Pipeline, resolved: &Resolved, now: Timestamp) -> Result<Valid, Vec<Problem>> {
-    let mut check = Check::new(pipeline, Some(resolved), now);
-    let valid = pipeline_with(&mut check, pipeline);
+/// All problems of the pipeline.
+pub fn validate(
+    pipeline: &TelemetryPipeline,
+    resolved: &ResolvedReferences,
+    now: Timestamp,
+) -> Result<ValidPipeline, Vec<SpecProblem>> {
+    let mut check = ValidationContext::new(pipeline, Some(resolved), now);
+    let valid = validate_in_context(&mut check, pipeline);
     match valid {
         Some(mut valid) if check.problems.is_empty() => {
             valid.warnings = check.warnings;
@@ -77,25 +82,25 @@ pub fn validate(pipeline: &Pipeline, resolved: &Resolved, now: Timestamp) -> Res
     }
 }
 
-/// Checks a pipeline without looking at the Secrets and ConfigMaps that it names.
-pub fn validate_spec(pipeline: &Pipeline, now: Timestamp) -> Review {
-    let mut check = Check::new(pipeline, None, now);
-    pipeline_with(&mut check, pipeline);
-    Review { problems: check.problems, warnings: check.warnings }
+/// Validates a pipeline without the values of its references.
+pub fn validate_spec(pipeline: &TelemetryPipeline, now: Timestamp) -> ValidationReport {
+    let mut check = ValidationContext::new(pipeline, None, now);
+    validate_in_context(&mut check, pipeline);
+    ValidationReport { problems: check.problems, warnings: check.warnings }
 }
 
-/// All steps, each of which is taken whatever the others found.
-fn pipeline_with(check: &mut Check<'_>, pipeline: &Pipeline) -> Option<Valid> {
+/// Runs all checks, each regardless of the results of the others.
+fn validate_in_context(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) -> Option<ValidPipeline> {
     name(check, &pipeline.name);
     selection::input(check, pipeline);
     selection::filter(check, pipeline);
     let sampling = sampling::sampling(check, pipeline);
     let Some(otlp) = &pipeline.output else {
-        check.refuse("spec.output", Reason::SpecInvalid, "an output must be set: `otlp`");
+        check.refuse("spec.output", ConditionReason::SpecInvalid, "an output must be set: `otlp`");
         return None;
     };
     let output = output::output(check, pipeline.signal, otlp);
-    Some(Valid {
+    Some(ValidPipeline {
         signal: pipeline.signal,
         name: pipeline.name.clone(),
         uid: pipeline.uid.clone(),
@@ -111,18 +116,18 @@ fn pipeline_with(check: &mut Check<'_>, pipeline: &Pipeline) -> Option<Valid> {
     })
 }
 
-fn name(check: &mut Check<'_>, name: &str) {
+fn name(check: &mut ValidationContext<'_>, name: &str) {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     let whole = name.bytes().all(inner) && !name.starts_with(['-', '.']) && !name.ends_with(['-', '.']);
-    if name.is_empty() || name.len() > MAX_NAME || !whole {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !whole {
         let message = format!(
-            "must have at most {MAX_NAME} characters: lower-case letters, digits, `-` and `.`, the last two only inside"
+            "must have at most {MAX_NAME_BYTES} characters: lower-case letters, digits, `-` and `.`, the last two only inside"
         );
-        check.refuse("metadata.name", Reason::NameInvalid, message);
+        check.refuse("metadata.name", ConditionReason::NameInvalid, message);
     }
 }
 
-/// Where the inputs of a kind stand.
+/// The path of the input in the spec of a kind.
 fn input_path(signal: Signal) -> &'static str {
     match signal {
         Signal::Traces => "spec.input",

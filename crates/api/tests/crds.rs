@@ -1,4 +1,4 @@
-//! The definitions in `deploy/crds` are those of the types. `cargo xtask crds` writes them.
+//! Checks that the definitions in `deploy/crds` are those of the types. `cargo xtask crds` writes them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The resources in the documentation are right.
+//! Checks the resources in the documentation.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
@@ -6,7 +6,7 @@ use std::fs;
 
 use jiff::Timestamp;
 use kubewake_api::{
-    Pipeline,
+    TelemetryPipeline,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
     validate_spec, validate_telemetry,
 };
@@ -20,9 +20,9 @@ fn every_resource_of_the_page_on_pipelines_is_right() {
     assert!(!blocks.is_empty());
     for object in blocks.iter().flat_map(|block| serde_saphyr::from_multiple::<Value>(block).unwrap()) {
         let pipeline = match object["kind"].as_str().unwrap() {
-            "TracePipeline" => Pipeline::from(&read::<TracePipeline>(&object)),
-            "LogPipeline" => Pipeline::from(&read::<LogPipeline>(&object)),
-            "MetricPipeline" => Pipeline::from(&read::<MetricPipeline>(&object)),
+            "TracePipeline" => TelemetryPipeline::from(&read::<TracePipeline>(&object)),
+            "LogPipeline" => TelemetryPipeline::from(&read::<LogPipeline>(&object)),
+            "MetricPipeline" => TelemetryPipeline::from(&read::<MetricPipeline>(&object)),
             _ => {
                 assert_eq!(validate_telemetry(&read::<Telemetry>(&object).spec).problems, []);
                 continue;
@@ -32,7 +32,7 @@ fn every_resource_of_the_page_on_pipelines_is_right() {
     }
 }
 
-/// Reads an object in which nothing is unknown: all that is in it comes back.
+/// Parses an object without unknown fields: serializing it again yields the same.
 fn read<K: DeserializeOwned + Serialize>(object: &Value) -> K {
     let resource: K = serde_json::from_value(object.clone()).unwrap();
     assert_known(&object["spec"], &serde_json::to_value(&resource).unwrap()["spec"], "spec");

@@ -1,6 +1,7 @@
-//! Pipelines and what collectors read for them: `golden/NAME.in.yaml` becomes `golden/NAME.yaml`, which `UPDATE_GOLDEN=1` writes anew.
+//! Golden tests of the collectors' documents: `golden/NAME.in.yaml` becomes `golden/NAME.yaml`, which
+//! `UPDATE_GOLDEN=1` rewrites.
 //!
-//! Every document is one that the collector takes, without a warning.
+//! The collector accepts every document without a warning.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
@@ -9,7 +10,8 @@ use std::{fmt::Write as _, fs, path::PathBuf};
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 use kubewake_api::{
-    Document, Found, Layer, Pipeline, Reference, Resolved, Settings, Valid, render,
+    CollectorConfigs, CollectorSettings, ReferencedValue, RenderedDocument, ResolvedReferences, TelemetryPipeline,
+    ValidPipeline, ValueReference, render,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
     validate,
 };
@@ -17,7 +19,7 @@ use kubewake_config::load;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 
-/// What the documents of a case are.
+/// Compares the documents of a case.
 fn case(name: &str) {
     let path = |ending: &str| PathBuf::from(format!("{}/tests/golden/{name}.{ending}", env!("CARGO_MANIFEST_DIR")));
     let (pipelines, settings) = read(&fs::read_to_string(path("in.yaml")).unwrap());
@@ -38,11 +40,11 @@ fn case(name: &str) {
     assert!(golden == made, "{name}: not as in {}:\n{made}", path("yaml").display());
 }
 
-fn shown(layer: &Layer) -> String {
+fn shown(layer: &CollectorConfigs) -> String {
     let mut text = String::new();
     let documents = [("gateway", &layer.gateway), ("sticky", &layer.sticky)];
     for (name, document) in documents.iter().filter_map(|(name, document)| Some((name, document.as_ref()?))) {
-        let Document { yaml, .. } = document;
+        let RenderedDocument { yaml, .. } = document;
         write!(text, "# {name}\n{yaml}---\n").unwrap();
     }
     text.push_str("# the keys of the Secret\n");
@@ -53,18 +55,18 @@ fn shown(layer: &Layer) -> String {
     text
 }
 
-/// The resources of a file, all stored at generation 2.
-fn read(text: &str) -> (Vec<Valid>, Settings) {
-    let mut settings = Settings::new("kubewake-system");
+/// Parses the resources of a file, all at generation 2.
+fn read(text: &str) -> (Vec<ValidPipeline>, CollectorSettings) {
+    let mut settings = CollectorSettings::new("kubewake-system");
     let mut pipelines = Vec::new();
     for value in serde_saphyr::from_multiple::<Value>(text).unwrap() {
         let pipeline = match value["kind"].as_str().unwrap() {
-            "TracePipeline" => Pipeline::from(&stored::<TracePipeline>(value, |one| &mut one.metadata)),
-            "LogPipeline" => Pipeline::from(&stored::<LogPipeline>(value, |one| &mut one.metadata)),
-            "MetricPipeline" => Pipeline::from(&stored::<MetricPipeline>(value, |one| &mut one.metadata)),
+            "TracePipeline" => TelemetryPipeline::from(&stored::<TracePipeline>(value, |one| &mut one.metadata)),
+            "LogPipeline" => TelemetryPipeline::from(&stored::<LogPipeline>(value, |one| &mut one.metadata)),
+            "MetricPipeline" => TelemetryPipeline::from(&stored::<MetricPipeline>(value, |one| &mut one.metadata)),
             _ => {
                 let telemetry: Telemetry = serde_json::from_value(value).unwrap();
-                settings = Settings::of(&telemetry.spec, "kubewake-system").unwrap();
+                settings = CollectorSettings::from_spec(&telemetry.spec, "kubewake-system").unwrap();
                 continue;
             }
         };
@@ -95,8 +97,8 @@ impl Pair {
         Self { cert: cert.pem(), key: key.serialize_pem() }
     }
 
-    /// What stands everywhere at revision 77.
-    fn find(&self, reference: &Reference) -> Found {
+    /// Resolves references to values at revision 77.
+    fn find(&self, reference: &ValueReference) -> ReferencedValue {
         let text = match reference.key.as_str() {
             "ca.crt" | "tls.crt" => &self.cert,
             "tls.key" => &self.key,
@@ -104,7 +106,7 @@ impl Pair {
             "url" => "https://backend.example.com/otlp?key=$a",
             _ => "p${env:POD_IP}$$\"word",
         };
-        Found::text(text, "77")
+        ReferencedValue::text(text, "77")
     }
 }
 
@@ -144,19 +146,25 @@ fn a_key_of_the_secret_names_what_is_in_it() {
     }}}));
     let mut resource = TracePipeline::new("backend", spec.unwrap());
     let layer = |resource: &TracePipeline, revisions: [&str; 2]| {
-        let pipeline = Pipeline::from(resource);
+        let pipeline = TelemetryPipeline::from(resource);
         let references = pipeline.references();
-        let found = references.into_iter().zip(revisions).map(|(one, revision)| (one, Found::text(revision, revision)));
-        render(&[validate(&pipeline, &found.collect(), Timestamp::now()).unwrap()], &Settings::new("kubewake-system"))
+        let found = references
+            .into_iter()
+            .zip(revisions)
+            .map(|(one, revision)| (one, ReferencedValue::text(revision, revision)));
+        render(
+            &[validate(&pipeline, &found.collect(), Timestamp::now()).unwrap()],
+            &CollectorSettings::new("kubewake-system"),
+        )
     };
-    let keys = |layer: &Layer| layer.secrets.keys().cloned().collect::<Vec<_>>();
+    let keys = |layer: &CollectorConfigs| layer.secrets.keys().cloned().collect::<Vec<_>>();
     let first = layer(&resource, ["1", "2"]);
     assert_eq!(first, layer(&resource, ["1", "2"]));
-    // One Secret has changed: another key, and another document. The other key stays.
+    // One Secret has changed: its key and the document change, the other key stays.
     let rotated = layer(&resource, ["3", "2"]);
     assert!(keys(&rotated)[0] != keys(&first)[0] && keys(&rotated)[1] == keys(&first)[1]);
     assert!(rotated.gateway.as_ref().unwrap().hash != first.gateway.as_ref().unwrap().hash);
-    // The headers have changed places, or another resource has taken the name: what was held under a key is never held by another one.
+    // The headers have changed places, or another resource has taken the name: a key never gets another value.
     resource.metadata.generation = Some(2);
     let edited = layer(&resource, ["1", "2"]);
     resource.metadata.uid = Some("another".into());
@@ -171,9 +179,9 @@ fn a_dollar_in_a_path_is_a_dollar() {
     let spec = serde_json::json!({"output": {"otlp": {
         "protocol": "http", "endpoint": {"value": "http://backend:4318"}, "path": "/$tenant/${env:POD_IP}",
     }}});
-    let pipeline = Pipeline::from(&TracePipeline::new("backend", serde_json::from_value(spec).unwrap()));
-    let valid = validate(&pipeline, &Resolved::new(), Timestamp::now()).unwrap();
-    let layer = render(&[valid], &Settings::new("kubewake-system"));
+    let pipeline = TelemetryPipeline::from(&TracePipeline::new("backend", serde_json::from_value(spec).unwrap()));
+    let valid = validate(&pipeline, &ResolvedReferences::new(), Timestamp::now()).unwrap();
+    let layer = render(&[valid], &CollectorSettings::new("kubewake-system"));
     let document = layer.gateway.as_ref().unwrap();
     load(&document.yaml, &layer.sources()).unwrap();
     assert!(document.yaml.contains("http://backend:4318/$$tenant/$${env:POD_IP}"), "{}", document.yaml);

@@ -1,7 +1,7 @@
-//! Resources as the schema allows them, whatever is in them: checking and rendering them never fails, what is valid is a document that the collector takes,
-//! and no secret is where it could be seen.
+//! Properties of arbitrary resources within the schema: validating and rendering never fails, the collector
+//! accepts the documents of valid ones, and no secret is where it could be seen.
 //!
-//! The rules beside the schema (CEL) are not asked, so that more is tried than an API server would let through.
+//! The schema's CEL rules are not applied, so that more is tried than an API server would accept.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::core::ObjectMeta;
 use kubewake_api::{
-    Found, Pipeline, Resolved, Settings, Valid, crds, render,
+    CollectorSettings, ReferencedValue, ResolvedReferences, TelemetryPipeline, ValidPipeline, crds, render,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
     validate, validate_spec,
 };
@@ -23,20 +23,21 @@ use proptest::prelude::*;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Map, Value, json};
 
-/// What must be seen nowhere.
+/// A marker that must not be visible anywhere.
 const PLANTED: &str = "PLANTED";
 
-/// A certificate and its key, and a key that is another's.
+/// A certificate and its key, and the key of another one.
 static PEM: LazyLock<[String; 3]> = LazyLock::new(|| {
-    let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let key = KeyPair::generate().unwrap();
+    let other = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(["backend".to_owned()]).unwrap().self_signed(&key).unwrap();
     [certificate.pem(), key.serialize_pem(), other.serialize_pem()]
 });
 
-/// Makes values that a schema allows.
+/// Generates values that a schema allows.
 struct Maker {
     rng: Rng,
-    /// How often, in percent, something is tried that makes no sense.
+    /// The probability of nonsensical values, in percent.
     folly: u32,
 }
 
@@ -59,7 +60,7 @@ impl Maker {
             Some("boolean") => json!(self.rng.u8(..4) == 0),
             Some("integer") => json!(self.integer(path, schema)),
             Some("number") => json!(self.rng.f64() * 100.0),
-            // What may be a number or a text.
+            // A quantity, which may be a number or a text.
             None => json!(["100m", "1", "512Mi", "2Gi"][self.rng.usize(..4)]),
             _ => Value::String(self.text(path, schema)),
         }
@@ -94,7 +95,7 @@ impl Maker {
         Value::Object(object)
     }
 
-    /// Makes things go together.
+    /// Makes fields of an object consistent with each other.
     fn mend(&mut self, path: &str, schema: &JSONSchemaProps, object: &mut Map<String, Value>) {
         let property = |name: &str| schema.properties.as_ref().and_then(|properties| properties.get(name));
         let pairs = [("value", "valueFrom"), ("secretKeyRef", "configMapKeyRef"), ("include", "exclude")];
@@ -181,20 +182,25 @@ impl Maker {
         }
     }
 
-    /// Something secret, where secrets are.
+    /// The marker, in fields that hold secrets.
     fn secret_at(&self, path: &str) -> &'static str {
         let is_open = path.contains(".filter.") || path.contains(".endpoint.value") || !path.ends_with(".value");
         if is_open { "" } else { PLANTED }
     }
 
-    /// What stands somewhere.
-    fn found(&mut self, key: &str, wanted: &str) -> Found {
+    /// The value of a reference.
+    fn found(&mut self, key: &str, wanted: &str) -> ReferencedValue {
         if self.is_foolish() {
-            let odd = [Found::NoObject, Found::NoKey, Found::NotText, Found::Unreadable("forbidden".into())];
+            let odd = [
+                ReferencedValue::NoObject,
+                ReferencedValue::NoKey,
+                ReferencedValue::NotText,
+                ReferencedValue::Unreadable("forbidden".into()),
+            ];
             let text = [PLANTED, "", "PLANTED\u{7}", "PLANTED://x", "-----BEGIN CERTIFICATE-----\nPLANTED", &PEM[2]];
             return match self.rng.usize(..10) {
                 index @ 0..4 => odd[index].clone(),
-                index => Found::text(text[index - 4], "r:7/é"),
+                index => ReferencedValue::text(text[index - 4], "r:7/é"),
             };
         }
         let text = match wanted {
@@ -203,7 +209,7 @@ impl Maker {
             "key" => PEM[1].clone(),
             _ => format!("{PLANTED}${{env:POD_IP}}{key}\n"),
         };
-        Found::text(text, "77")
+        ReferencedValue::text(text, "77")
     }
 }
 
@@ -216,20 +222,20 @@ fn spec_schema(kind: &str) -> JSONSchemaProps {
 static SCHEMAS: LazyLock<[JSONSchemaProps; 4]> =
     LazyLock::new(|| ["TracePipeline", "LogPipeline", "MetricPipeline", "Telemetry"].map(spec_schema));
 
-fn pipeline(maker: &mut Maker, which: usize, name: &str) -> (Pipeline, Value) {
+fn pipeline(maker: &mut Maker, which: usize, name: &str) -> (TelemetryPipeline, Value) {
     let spec = maker.make("spec", &SCHEMAS[which]);
     let object = json!({"metadata": ObjectMeta { name: Some(name.into()), uid: Some("5f0c1a2b-0".into()), generation: Some(2), ..ObjectMeta::default() },
         "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "x", "spec": spec});
     let pipeline = match which {
-        0 => Pipeline::from(&serde_json::from_value::<TracePipeline>(object.clone()).unwrap()),
-        1 => Pipeline::from(&serde_json::from_value::<LogPipeline>(object.clone()).unwrap()),
-        _ => Pipeline::from(&serde_json::from_value::<MetricPipeline>(object.clone()).unwrap()),
+        0 => TelemetryPipeline::from(&serde_json::from_value::<TracePipeline>(object.clone()).unwrap()),
+        1 => TelemetryPipeline::from(&serde_json::from_value::<LogPipeline>(object.clone()).unwrap()),
+        _ => TelemetryPipeline::from(&serde_json::from_value::<MetricPipeline>(object.clone()).unwrap()),
     };
     (pipeline, object)
 }
 
-/// What is found at each reference, by what it is for.
-fn resolved(maker: &mut Maker, pipeline: &Pipeline) -> Resolved {
+/// Resolves all references of a pipeline, by their purpose.
+fn resolved(maker: &mut Maker, pipeline: &TelemetryPipeline) -> ResolvedReferences {
     let otlp = pipeline.output.as_ref();
     let oauth2 = otlp.and_then(|otlp| otlp.authentication.as_ref()).and_then(|given| given.oauth2.as_ref());
     let endpoints = [otlp.map(|otlp| &otlp.endpoint), oauth2.map(|oauth2| &oauth2.token_url)];
@@ -237,10 +243,10 @@ fn resolved(maker: &mut Maker, pipeline: &Pipeline) -> Resolved {
         .into_iter()
         .flatten()
         .collect();
-    let is = |values: &[Option<&kubewake_api::v1alpha1::ValueType>], reference: &kubewake_api::Reference| {
-        values.iter().flatten().any(|value| kubewake_api::Reference::of(value).as_ref() == Some(reference))
+    let is = |values: &[Option<&kubewake_api::v1alpha1::ValueType>], reference: &kubewake_api::ValueReference| {
+        values.iter().flatten().any(|value| kubewake_api::ValueReference::from_value(value).as_ref() == Some(reference))
     };
-    let mut found = Resolved::new();
+    let mut found = ResolvedReferences::new();
     for reference in pipeline.references() {
         let certificates: Vec<_> = tls.iter().flat_map(|tls| [tls.ca.as_ref(), tls.cert.as_ref()]).collect();
         let keys: Vec<_> = tls.iter().map(|tls| tls.key.as_ref()).collect();
@@ -262,7 +268,7 @@ fn assert_hidden(text: &str, what: &str) {
     assert!(!PEM.iter().any(|pem| text.contains(&body(pem))), "a certificate or key in {what}: {text}");
 }
 
-fn checked(maker: &mut Maker, which: usize, name: &str) -> Option<Valid> {
+fn checked(maker: &mut Maker, which: usize, name: &str) -> Option<ValidPipeline> {
     let (pipeline, _) = pipeline(maker, which, name);
     assert_hidden(&format!("{pipeline:?}"), "Debug");
     let now = Timestamp::now();
@@ -275,21 +281,22 @@ fn checked(maker: &mut Maker, which: usize, name: &str) -> Option<Valid> {
     for problem in review.problems.iter().chain(&review.warnings).chain(&problems).chain(&warnings) {
         assert_hidden(&problem.to_string(), "a problem");
     }
-    // What is wrong with the resource alone is wrong in the cluster, too.
+    // Problems of the resource alone are problems in the cluster, too.
     assert!(review.problems.iter().all(|problem| problems.contains(problem)), "{:?} {problems:?}", review.problems);
     let valid = result.ok()?;
     assert_hidden(&format!("{valid:?} {}", valid.backend()), "Debug");
     Some(valid)
 }
 
-fn settings(maker: &mut Maker) -> Settings {
+fn settings(maker: &mut Maker) -> CollectorSettings {
     let spec = maker.make("spec", &SCHEMAS[3]);
     let telemetry: Telemetry =
         serde_json::from_value(json!({"apiVersion": "", "kind": "", "metadata": {}, "spec": spec})).unwrap();
-    Settings::of(&telemetry.spec, "kubewake-system").unwrap_or_else(|_| Settings::new("kubewake-system"))
+    CollectorSettings::from_spec(&telemetry.spec, "kubewake-system")
+        .unwrap_or_else(|_| CollectorSettings::new("kubewake-system"))
 }
 
-/// Three pipelines of any kind, and what collectors read for those that are valid.
+/// Tries three pipelines of any kind, and the documents of the valid ones.
 fn tried(seed: u64, folly: u32) -> usize {
     let mut maker = Maker { rng: Rng::with_seed(seed), folly };
     let names = ["a", "b.c", "d-e"];
@@ -297,7 +304,7 @@ fn tried(seed: u64, folly: u32) -> usize {
         let which = maker.rng.usize(..3);
         checked(&mut maker, which, name)
     });
-    let valid: Vec<Valid> = made.into_iter().flatten().collect();
+    let valid: Vec<ValidPipeline> = made.into_iter().flatten().collect();
     let layer = render(&valid, &settings(&mut maker));
     for document in layer.gateway.iter().chain(&layer.sticky) {
         assert_hidden(&document.yaml, "a document");
@@ -309,7 +316,7 @@ fn tried(seed: u64, folly: u32) -> usize {
         key.len() <= 253 && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     };
     assert!(layer.secrets.keys().all(fits), "{:?}", layer.secrets);
-    assert_eq!(layer.gateway.is_some(), valid.iter().any(Valid::is_rendered));
+    assert_eq!(layer.gateway.is_some(), valid.iter().any(ValidPipeline::is_rendered));
     valid.len()
 }
 

@@ -1,4 +1,4 @@
-//! The definitions on an API server: what it takes, and in which words it refuses.
+//! The definitions on an API server: accepted objects, and messages about refused ones.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
@@ -17,7 +17,7 @@ use kubewake_api::{
 use kubewake_apiserver::server::{ApiServer, Options};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on the slowest machine.
+/// Longer than any step takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 static CRDS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(crds);
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// Asserts that it is refused, in words that hold these.
+    /// Asserts that an object is refused, with these words in the message.
     async fn refuses(&self, kind: &str, name: &str, spec: Value, words: &[&str]) {
         let message = self.create(kind, name, spec.clone()).await.expect_err(&format!("{spec} was taken"));
         for word in words {
@@ -88,7 +88,8 @@ async fn good_resources_are_taken_and_read_back() {
         let path = format!("{}/tests/golden/{file}.in.yaml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
         for object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
-            let (kind, name) = (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
+            let kind = object["kind"].as_str().unwrap();
+            let name = object["metadata"]["name"].as_str().unwrap();
             if kind == "Telemetry" && file == "settings" {
                 continue;
             }
@@ -97,7 +98,7 @@ async fn good_resources_are_taken_and_read_back() {
     }
     let pipelines: Api<TracePipeline> = Api::all(world.client.clone());
     let smallest = pipelines.get("backend").await.unwrap();
-    assert_eq!(smallest.spec.output.otlp.unwrap().protocol, kubewake_api::v1alpha1::Protocol::Grpc);
+    assert_eq!(smallest.spec.output.otlp.unwrap().protocol, kubewake_api::v1alpha1::OtlpProtocol::Grpc);
     assert_eq!(pipelines.list(&ListParams::default()).await.unwrap().items.len(), 10);
     assert!(Api::<Telemetry>::all(world.client.clone()).get("default").await.is_ok());
 }
@@ -160,7 +161,7 @@ async fn bad_selections_and_samplings_are_refused_in_clear_words() {
     refuses(with("input", json!({"namespaces": {"include": ["A"]}})), &["spec.input.namespaces.include[0]"]).await;
     let kind = json!({"workloads": {"include": [{"kind": "Node", "name": "a"}]}});
     refuses(with("input", kind), &["workloads.include[0].kind", "Deployment"]).await;
-    // As in a manifest of another operator, whose conditions are texts.
+    // Conditions of another operator, which are texts.
     let foreign = json!([{"conditions": ["span.name == 'x'"]}]);
     refuses(with("filter", foreign), &["spec.filter[0]", "a filter without a condition would drop everything"]).await;
     refuses(with("sampling", json!({"percentage": 101})), &["spec.sampling.percentage", "100"]).await;

@@ -1,4 +1,4 @@
-//! Prints what the store's operations cost: `cargo run --release --example store_speed -- [DIR]`.
+//! Measures the store's operations: `cargo run --release --example store_speed -- [DIR]`.
 
 use std::{
     error::Error,
@@ -8,7 +8,7 @@ use std::{
 
 use kubewake_apiserver::{
     api::{GroupResource, ObjectKey},
-    store::{At, ListQuery, Options, Store, WatchFrom},
+    store::{ListQuery, ListRevision, ObjectStore, Options, WatchFrom},
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const OBJECTS: u32 = 10_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let data_dir = std::env::args_os().nth(1).map(PathBuf::from);
-    let store = Store::open(Options { data_dir, ..Options::default() })?;
+    let store = ObjectStore::open(Options { data_dir, ..Options::default() })?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let keys: Vec<ObjectKey> = (0..OBJECTS).map(key).collect();
     let mut watch = store.watch(&resource(), WatchFrom::Now)?;
@@ -51,19 +51,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let page = |at| ListQuery { at, limit: Some(500), ..ListQuery::default() };
     let start = Instant::now();
     for _ in 0..1000 {
-        store.list(&resource(), &page(At::Now))?;
+        store.list(&resource(), &page(ListRevision::Newest))?;
     }
     print("list of 500", start.elapsed(), 1000);
 
     let start = Instant::now();
     for _ in 0..100 {
-        store.list_where(&resource(), &page(At::Now), &|object| object.label("shard") == Some("7"))?;
+        store.list_filtered(&resource(), &page(ListRevision::Newest), &|object| object.label("shard") == Some("7"))?;
     }
     print("list of 500 by a label, one in ten", start.elapsed(), 100);
 
     let start = Instant::now();
     for _ in 0..100 {
-        store.list(&resource(), &page(At::Exact(middle)))?;
+        store.list(&resource(), &page(ListRevision::Exact(middle)))?;
     }
     print("list of 500 at a revision 10 000 writes ago", start.elapsed(), 100);
     println!("{bytes} bytes in bodies; {:?}", store.stats());

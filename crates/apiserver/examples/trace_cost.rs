@@ -1,7 +1,8 @@
-//! Prints what tracing costs: `cargo run --release --example trace_cost`.
+//! Measures the cost of tracing: `cargo run --release --example trace_cost`.
 //!
-//! The CPU time of this process for creates over TLS, without tracing and with every request traced and exported to a collector that is
-//! another process; and the time that a request's context takes where nothing is exported.
+//! It prints the CPU time of this process for creates over TLS, without tracing and with every request traced
+//! and exported to a collector in another process; and the time for the context of a request where nothing is
+//! exported.
 
 use std::{
     convert::Infallible,
@@ -21,9 +22,9 @@ use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kubewake_apiserver::{
     auth::kubeconfig::ClientCredentials,
-    client::{Address, Client, Connector, Trust},
+    client::{AddressConnector, DialAddress, HttpClient, TlsClientConfig},
     server::{ApiServer, Options},
-    trace::{Begin, Context, Kind, Origin, Scope, Tracer},
+    trace::{InstrumentationScope, SpanContext, SpanOrigin, SpanStart, TraceSpanKind, Tracer},
 };
 use tokio::net::TcpListener;
 
@@ -42,7 +43,7 @@ fn main() -> Outcome<()> {
     let folder = std::env::temp_dir().join(format!("trace-cost-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let (mut sink, address) = start_sink()?;
-    // Twice, since the first round warms everything up.
+    // Twice, since the first round is a warm-up.
     for _ in 0..2 {
         let plain = runtime.block_on(creates(None))?;
         let traced = runtime.block_on(creates(Some((&folder, &address))))?;
@@ -53,7 +54,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What every request pays, in microseconds.
+/// The cost of contexts in every request, in microseconds.
 fn contexts() -> Outcome<f64> {
     let mut headers = HeaderMap::new();
     headers.insert("traceparent", HeaderValue::from_static(PARENT));
@@ -62,16 +63,16 @@ fn contexts() -> Outcome<f64> {
     let tracer = Tracer::default();
     let before = cpu()?;
     for _ in 0..CONTEXTS {
-        let context = Context::extract(black_box(&headers));
-        let origin = context.as_ref().map_or(Origin::Root, Origin::Parent);
+        let context = SpanContext::extract(black_box(&headers));
+        let origin = context.as_ref().map_or(SpanOrigin::Root, SpanOrigin::Parent);
         let start = SystemTime::now();
-        let begin = Begin { scope: Scope::Http, kind: Kind::Server, name: &"POST", start };
-        black_box(tracer.start(&origin, begin).with_baggage(&headers).step("Create"));
+        let begin = SpanStart { scope: InstrumentationScope::Http, kind: TraceSpanKind::Server, name: &"POST", start };
+        black_box(tracer.start(&origin, begin).with_baggage(&headers).component_child("Create"));
     }
     Ok((cpu()? - before) / f64::from(CONTEXTS) * 1e6)
 }
 
-/// The CPU time of one create, in microseconds, the client's share included.
+/// The CPU time of one create, in microseconds, including the client's share.
 async fn creates(traced: Option<(&Path, &str)>) -> Outcome<f64> {
     let mut options = Options::default();
     if let Some((folder, address)) = traced {
@@ -97,16 +98,16 @@ async fn creates(traced: Option<(&Path, &str)>) -> Outcome<f64> {
     Ok((cpu()? - before) / f64::from(CREATES) * 1e6)
 }
 
-fn client(server: &ApiServer) -> Outcome<Client> {
+fn client(server: &ApiServer) -> Outcome<HttpClient> {
     let kubeconfig = server.kubeconfig();
     let ClientCredentials::Certificate(pair) = &kubeconfig.credentials else { return Err("no certificate".into()) };
     let ca = kubeconfig.certificate_authority.as_deref().map(str::as_bytes);
-    let trust = Trust::new(ca, "127.0.0.1", Some((pair.chain.as_bytes(), pair.key.as_bytes())), &[b"h2"])?;
-    let address = Address::Tcp("127.0.0.1".into(), server.address().port());
-    Ok(Client::new(Connector::new(address, Some(trust)), true, 1 << 20))
+    let trust = TlsClientConfig::new(ca, "127.0.0.1", Some((pair.chain.as_bytes(), pair.key.as_bytes())), &[b"h2"])?;
+    let address = DialAddress::Tcp("127.0.0.1".into(), server.address().port());
+    Ok(HttpClient::new(AddressConnector::new(address, Some(trust)), true, 1 << 20))
 }
 
-/// Seconds of CPU that this process has used, from the kernel's ticks of 10 ms.
+/// The CPU time of this process in seconds, from the kernel's ticks of 10 ms.
 fn cpu() -> Outcome<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit_once(')').ok_or("no stat")?.1.split_whitespace();
@@ -121,7 +122,7 @@ fn start_sink() -> Outcome<(Child, String)> {
     Ok((child, line.trim().to_owned()))
 }
 
-/// Takes everything and forgets it.
+/// A collector that discards everything.
 async fn sink() -> Outcome<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);

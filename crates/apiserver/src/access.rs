@@ -1,4 +1,4 @@
-//! Who is who and who may what on this server: [`crate::auth`] put together over the store.
+//! The authentication and authorization of one server: [`crate::auth`] on top of the store.
 
 use std::{path::Path, sync::Arc};
 
@@ -8,64 +8,59 @@ use serde_json::Value;
 use crate::{
     api::ObjectKey,
     auth::{
-        Anonymous, Authentication, Authorizer, Authorizers, Objects, Rbac, ServiceAccountTokens,
-        objects::ObjectIdentity,
+        AnonymousAccess, Authorizer, ObjectGetter, RbacAuthorizer, ServiceAccountTokens, UnionAuthenticator,
+        UnionAuthorizer,
+        object_getter::ObjectIdentity,
         static_tokens::{self, StaticTokens},
-        tokens::{Settings, keys},
-        webhook::{self, Webhook, access::AccessWebhook, tokens::TokenWebhook},
+        tokens::{TokenSettings, keys},
+        webhook::{self, WebhookClient, authenticator::WebhookTokenAuthenticator, authorizer::WebhookAuthorizer},
     },
-    store::Store,
+    store::ObjectStore,
 };
 
 /// Authentication and authorization of a server.
-pub struct Access {
-    /// Who is asking.
-    pub authentication: Authentication,
-    /// What they may do.
-    pub authorizers: Authorizers,
-    /// Roles and bindings, kept up to date by a controller.
-    pub rbac: Arc<Rbac>,
-    /// Tokens of ServiceAccounts.
+pub struct AccessControl {
+    pub authentication: UnionAuthenticator,
+    pub authorizers: UnionAuthorizer,
+    /// Roles and bindings. A controller keeps them up to date.
+    pub rbac: Arc<RbacAuthorizer>,
     pub tokens: Arc<ServiceAccountTokens>,
 }
 
-/// Why it cannot be put together.
+/// Why [`AccessControl`] cannot be set up.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum AccessError {
     #[error("the tokens cannot be read")]
-    Tokens(#[from] static_tokens::Error),
+    Tokens(#[from] static_tokens::TokenFileError),
     #[error("there is no key to sign tokens with")]
-    Key(#[from] keys::Error),
+    Key(#[from] keys::KeyError),
     #[error("the webhook cannot be used")]
-    Webhook(#[from] webhook::Error),
+    Webhook(#[from] webhook::WebhookConfigError),
 }
 
-/// Where things are that it reads.
+/// The files that [`AccessControl`] reads.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Files<'a> {
-    /// `--token-auth-file`
+pub struct AuthFiles<'a> {
     pub tokens: Option<&'a Path>,
-    /// `--authentication-token-webhook-config-file`
     pub token_webhook: Option<&'a Path>,
-    /// `--authorization-webhook-config-file`
     pub access_webhook: Option<&'a Path>,
-    /// The key that signs tokens of ServiceAccounts; made if it is not there, in memory if there is no path.
+    /// The key that signs ServiceAccount tokens. A missing file is created; without a path the key is in memory
+    /// only.
     pub signing_key: Option<&'a Path>,
 }
 
-impl Access {
-    /// Puts it together.
-    pub fn new(store: &Store, files: Files<'_>, anonymous: bool) -> Result<Self, Error> {
+impl AccessControl {
+    pub fn new(store: &ObjectStore, files: AuthFiles<'_>, anonymous: bool) -> Result<Self, AccessError> {
         let key = match files.signing_key {
-            Some(path) => keys::SigningKey::in_file(path)?,
+            Some(path) => keys::SigningKey::load_or_generate(path)?,
             None => keys::SigningKey::generate()?,
         };
         let objects = Arc::new(StoredObjects(store.clone()));
-        let tokens = Arc::new(ServiceAccountTokens::new(Settings::default(), key, objects, Arc::new(Timestamp::now)));
-        let mut authentication = Authentication::default();
+        let tokens =
+            Arc::new(ServiceAccountTokens::new(TokenSettings::default(), key, objects, Arc::new(Timestamp::now)));
+        let mut authentication = UnionAuthenticator::default();
         if anonymous {
-            authentication.anonymous = Anonymous::On;
+            authentication.anonymous = AnonymousAccess::On;
         }
         if let Some(path) = files.tokens {
             let known = StaticTokens::load(path, Arc::clone(tokens.audiences()))?;
@@ -73,39 +68,39 @@ impl Access {
         }
         authentication.tokens.push(Arc::clone(&tokens) as Arc<_>);
         if let Some(path) = files.token_webhook {
-            let webhook = TokenWebhook::new(Webhook::load(path)?, Arc::clone(tokens.audiences()));
+            let webhook = WebhookTokenAuthenticator::new(WebhookClient::load(path)?, Arc::clone(tokens.audiences()));
             authentication.tokens.push(Arc::new(webhook));
         }
-        let rbac = Arc::new(Rbac::default());
+        let rbac = Arc::new(RbacAuthorizer::default());
         let mut authorizers: Vec<Arc<dyn Authorizer>> = vec![Arc::clone(&rbac) as Arc<_>];
         if let Some(path) = files.access_webhook {
-            authorizers.push(Arc::new(AccessWebhook::new(Webhook::load(path)?)));
+            authorizers.push(Arc::new(WebhookAuthorizer::new(WebhookClient::load(path)?)));
         }
-        let authorizers = Authorizers::new(authorizers);
+        let authorizers = UnionAuthorizer::new(authorizers);
         Ok(Self { authentication, authorizers, rbac, tokens })
     }
 }
 
-impl std::fmt::Debug for Access {
+impl std::fmt::Debug for AccessControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Access").finish_non_exhaustive()
     }
 }
 
-struct StoredObjects(Store);
+struct StoredObjects(ObjectStore);
 
-impl Objects for StoredObjects {
+impl ObjectGetter for StoredObjects {
     fn get(&self, key: &ObjectKey) -> Option<Value> {
         self.0.get(key).map(|stored| stored.value())
     }
 
     fn identity(&self, key: &ObjectKey) -> Option<ObjectIdentity> {
         let stored = self.0.get(key)?;
-        let deleted = if stored.deleting { deletion(&stored.value()) } else { None };
+        let deleted = if stored.deleting { deletion_timestamp(&stored.value()) } else { None };
         Some(ObjectIdentity { uid: stored.uid.to_string(), deleted })
     }
 }
 
-fn deletion(object: &Value) -> Option<Timestamp> {
+fn deletion_timestamp(object: &Value) -> Option<Timestamp> {
     object.pointer("/metadata/deletionTimestamp")?.as_str()?.parse().ok()
 }

@@ -1,41 +1,48 @@
-//! Who owns which field: `managedFields`, and server-side apply.
+//! Field ownership: `managedFields` and server-side apply.
 //!
-//! - [`Owner::update`] keeps the books of an ordinary create, update or patch; [`Owner::apply`] merges an applied configuration.
-//! - What is a field of its own follows the schema: atomic lists and maps are owned as a whole, sets by value, list maps by key.
-//! - A set of fields is never deeper than [`MAX_PATH`]; what is deeper in an object belongs to the field at that depth.
-//! - Objects are given in the version of the request. What a write changed is taken from sets of other versions of the kind as those
-//!   versions see it ([`Convert`]); a set of a version that is no more goes.
-//! - Nothing here checks an object beyond what apply itself needs, and nothing reads a clock.
+//! - [`FieldManager::update`] records the ownership of an ordinary create, update or patch;
+//!   [`FieldManager::apply`] merges an applied configuration.
+//! - The schema decides the granularity of ownership: atomic lists and maps are owned as a whole, sets by
+//!   value, list maps by key.
+//! - A field set is never deeper than [`MAX_PATH_ELEMENTS`]; values below that depth belong to the field at
+//!   that depth.
+//! - Objects are given in the version of the request. For entries of other versions the change is converted to
+//!   those versions ([`VersionConverter`]); the entry of a version that no longer exists is dropped.
+//! - Nothing here validates an object beyond what apply itself needs, and nothing reads a clock.
 
 mod compare;
 mod conflict;
 mod element;
+mod field_manager;
 mod fields_v1;
 mod fieldset;
 mod last_applied;
-mod managed;
+mod managed_fields;
 mod merge;
-mod owner;
+mod ownership;
 mod prune;
 mod reset;
 pub mod scale;
-mod shape;
-mod toset;
-mod update;
+mod schema_position;
+mod to_field_set;
 mod validate;
 
 pub use self::{
     conflict::Conflicts,
-    element::{Element, Path},
-    fieldset::{Node, Set},
-    managed::{Entry, Id, Managed, Operation, check_managers, keep_times},
-    owner::{Convert, Owner, default_manager},
+    element::{FieldPath, PathElement},
+    field_manager::{FieldManager, VersionConverter, default_manager},
+    fieldset::{FieldSet, FieldSetNode},
+    managed_fields::{
+        ManagedFields, ManagedFieldsEntry, ManagedFieldsOperation, ManagerIdentifier, check_managed_fields,
+        keep_unchanged_times,
+    },
+    ownership::FieldManagerError,
     reset::reset_fields,
-    update::Error,
 };
 
-/// The longest path of a field. Five levels of JSON are above it in an object, and JSON text is read to a depth of 127.
-pub const MAX_PATH: usize = 100;
+/// The longest path of a field. In an object it is below five levels of JSON, and JSON is decoded to a depth of
+/// 127.
+pub const MAX_PATH_ELEMENTS: usize = 100;
 
 #[cfg(test)]
 mod tests;

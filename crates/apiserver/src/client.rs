@@ -1,10 +1,10 @@
-//! HTTP to others: webhooks and the collector that takes the server's spans.
+//! HTTP clients for webhooks and for the collector that receives the server's spans.
 //!
-//! A client talks to the one address that it was made for; the authority of a request may name something else. Connections are
-//! pooled and answers are bounded.
+//! A client connects to the one address that it was created for; the authority of a request may differ from it.
+//! Connections are pooled and responses are bounded.
 
 mod dial;
-mod verify;
+mod server_verifier;
 
 use std::{fmt, time::Duration};
 
@@ -16,78 +16,76 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
-pub use self::dial::{Address, Connector, Trust, TrustError};
+pub use self::dial::{AddressConnector, DialAddress, TlsClientConfig, TlsConfigError};
 
-/// Knows the addresses of Services.
-pub trait Services: fmt::Debug + Send + Sync {
-    /// The address behind a port of a Service. The error is for people.
-    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Address, String>;
+/// Resolves the addresses of Services.
+pub trait ServiceAddressResolver: fmt::Debug + Send + Sync {
+    /// The address behind a port of a Service. The error is a message for users.
+    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<DialAddress, String>;
 }
 
-/// As long as Go's client keeps a connection that nobody uses.
-const IDLE: Duration = Duration::from_secs(90);
-/// As often as Go's client asks whether a silent HTTP/2 connection is alive, and as long as it waits for the answer.
-const PING: Duration = Duration::from_secs(15);
+/// How long an idle connection is kept: the value of Go's client.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// The interval of HTTP/2 keep-alive pings, and the time to wait for their answer: the values of Go's client.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A client for one destination; clones share its connections.
 #[derive(Clone, Debug)]
-pub struct Client {
-    inner: legacy::Client<Connector, Full<Bytes>>,
-    limit: usize,
+pub struct HttpClient {
+    inner: legacy::Client<AddressConnector, Full<Bytes>>,
+    max_response_bytes: usize,
 }
 
-/// An answer, read to its end.
+/// A response whose body was read to its end.
 #[derive(Debug)]
-pub struct Answer {
-    /// Its status and headers.
+pub struct BufferedResponse {
     pub head: http::response::Parts,
-    /// Its body.
     pub body: Bytes,
-    /// What came after the body.
     pub trailers: Option<HeaderMap>,
 }
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// No connection, or it broke.
-    #[error("{}", reason(.0))]
+pub enum HttpClientError {
+    /// The connection failed or broke.
+    #[error("{}", innermost_error(.0))]
     Request(#[from] legacy::Error),
-    /// The answer broke off.
     #[error("the answer broke off: {0}")]
     Body(String),
-    /// The answer is longer than anybody would send.
+    /// The response exceeds the client's limit.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
 }
 
-impl Client {
-    /// A client; `http2` where the other side is known to speak nothing else, as gRPC does.
-    pub fn new(connector: Connector, http2: bool, limit: usize) -> Self {
+impl HttpClient {
+    /// Creates a client. `http2` is for servers that are known to speak nothing else, as gRPC does.
+    pub fn new(connector: AddressConnector, http2: bool, max_response_bytes: usize) -> Self {
         let mut builder = legacy::Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).http2_only(http2);
-        // A connection whose other side is gone without a word is found out while somebody waits for an answer on it.
-        builder.timer(TokioTimer::new()).http2_keep_alive_interval(PING).http2_keep_alive_timeout(PING);
-        Self { inner: builder.build(connector), limit }
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(POOL_IDLE_TIMEOUT).http2_only(http2);
+        // Keep-alive pings detect a dead connection while a request waits for its response.
+        builder
+            .timer(TokioTimer::new())
+            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .http2_keep_alive_timeout(KEEP_ALIVE_INTERVAL);
+        Self { inner: builder.build(connector), max_response_bytes }
     }
 
-    /// Sends a request and reads the answer.
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Answer, Error> {
+    /// Sends a request and reads the whole response.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<BufferedResponse, HttpClientError> {
         let response: Response<_> = self.inner.request(request).await?;
         let (head, body) = response.into_parts();
-        let collected = Limited::new(body, self.limit).collect().await.map_err(|error| {
+        let collected = Limited::new(body, self.max_response_bytes).collect().await.map_err(|error| {
             match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => Error::TooLong(self.limit),
-                None => Error::Body(error.to_string()),
+                Some(_) => HttpClientError::TooLong(self.max_response_bytes),
+                None => HttpClientError::Body(error.to_string()),
             }
         })?;
         let trailers = collected.trailers().cloned();
-        Ok(Answer { head, body: collected.to_bytes(), trailers })
+        Ok(BufferedResponse { head, body: collected.to_bytes(), trailers })
     }
 }
 
-/// The innermost reason, which is the one that helps.
-fn reason(error: &legacy::Error) -> String {
+/// The innermost cause, which is the most helpful one.
+fn innermost_error(error: &legacy::Error) -> String {
     let mut reason: &dyn std::error::Error = error;
     while let Some(source) = reason.source() {
         reason = source;

@@ -1,7 +1,9 @@
-//! Bytes to [`Value`] and back, and what else of a request is text: media types, selectors, query parameters.
+//! Decoding and encoding: [`Value`]s, and the textual parts of a request (media types, selectors, query
+//! parameters).
 //!
-//! Whatever a client sends, reading it takes memory in proportion to its length and bounded depth, and ends in a value or in a
-//! [`Status`] with kube-apiserver's words. Nothing here knows a kind's schema: a value is checked against one elsewhere.
+//! Guaranteed: decoding any input takes memory in proportion to its length and bounded depth, and ends in a
+//! value or in a [`StatusError`] with kube-apiserver's message. Nothing here knows the schema of a kind: values
+//! are checked against it elsewhere.
 
 pub mod accept;
 pub mod body;
@@ -16,28 +18,25 @@ pub mod yaml;
 mod tests;
 
 #[cfg(doc)]
-use crate::api::Status;
+use crate::api::StatusError;
 #[cfg(doc)]
 use serde_json::Value;
 
 pub use self::body::{Body, decode};
 
-/// How objects travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Media {
+pub enum MediaType {
     Json,
     Yaml,
     Protobuf,
 }
 
-impl Media {
-    /// As in headers.
+impl MediaType {
     pub fn name(self) -> &'static str {
         match self {
-            Media::Json => "application/json",
-            Media::Yaml => "application/yaml",
-            Media::Protobuf => "application/vnd.kubernetes.protobuf",
+            MediaType::Json => "application/json",
+            MediaType::Yaml => "application/yaml",
+            MediaType::Protobuf => "application/vnd.kubernetes.protobuf",
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Discovery: which groups, versions and resources are served, in the legacy documents and in the aggregated one (v2).
+//! Discovery: documents that list the served groups, versions and resources, in the legacy and in the
+//! aggregated (v2) format.
 //!
-//! Guaranteed: the same catalog gives the same bytes; groups and versions are in kube-apiserver's order, so that clients prefer
-//! the same ones. Assumed: the caller answers what is not found here, and writes it in what is accepted. Not done:
-//! protobuf (kubectl and client-go ask for JSON first), and the server's address in `/api`, which clients ignore.
+//! Guaranteed: the same catalog gives the same bytes; groups and versions are in kube-apiserver's order, so
+//! that clients prefer the same ones. Assumed: the caller answers paths that are not found here, and encodes
+//! that answer in an accepted media type. Not done: protobuf (kubectl and client-go ask for JSON first), and
+//! the server's address in `/api`, which clients ignore.
 
 mod aggregated;
 pub(crate) mod groups;
@@ -16,49 +18,45 @@ use serde::Serialize;
 
 use crate::{
     api::GroupVersion,
-    codec::{Media, accept::header},
+    codec::{MediaType, accept::header},
     registry::Catalog,
 };
 
 pub(crate) use self::groups::groups;
 
-const JSON: &str = "application/json";
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const JSON_MEDIA_TYPE: &str = "application/json";
+const AGGREGATED_MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A document about what is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The HTTP status.
+pub struct DiscoveryDocument {
     pub status: u16,
-    /// The `Content-Type`; empty where the answer has none.
+    /// The `Content-Type`; empty where the response has none.
     pub content_type: &'static str,
-    /// Further headers, their names in lower case.
+    /// Further headers, with names in lower case.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
     pub body: Bytes,
 }
 
-impl Found {
-    /// A document as JSON.
+impl DiscoveryDocument {
     pub(crate) fn json(document: &impl Serialize) -> Self {
-        Self::new(JSON, serde_json::to_vec(document).unwrap_or_default())
+        Self::new(JSON_MEDIA_TYPE, serde_json::to_vec(document).unwrap_or_default())
     }
 
     pub(crate) fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self { status: 200, content_type, headers: Vec::new(), body: body.into() }
     }
 
-    /// An answer without a body.
+    /// A response without a body.
     pub(crate) fn empty(status: u16) -> Self {
         Self { status, ..Self::new("", Bytes::new()) }
     }
 
-    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The answer for someone who has a document already: 304 if it is this one. `if_none_match` is the request's header.
+    /// The response to a conditional request: 304 if the client has this document already. `if_none_match` is
+    /// the request's header.
     #[must_use]
     pub fn revalidated(self, if_none_match: Option<&str>) -> Self {
         let mut known = if_none_match.unwrap_or_default().split(',').map(|tag| tag.trim().trim_start_matches("W/"));
@@ -69,34 +67,35 @@ impl Found {
     }
 }
 
-/// Answers a path of discovery: `/api`, `/apis`, a group, or a group and version, with or without a slash at the end. None for
-/// other paths, and for what is not served. `accept` is the request's header.
-pub fn answer(catalog: &Catalog, path: &str, accept: Option<&str>) -> Option<Found> {
+/// Looks up a discovery path: `/api`, `/apis`, a group, or a group and version, with or without a trailing
+/// slash. None for other paths and for groups and versions that are not served. `accept` is the request's
+/// header.
+pub fn lookup_document(catalog: &Catalog, path: &str, accept: Option<&str>) -> Option<DiscoveryDocument> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let aggregate = || wants_aggregated(accept.unwrap_or_default());
     match path {
-        "/api" if aggregate() => return Some(aggregated::found(catalog, true)),
-        "/apis" if aggregate() => return Some(aggregated::found(catalog, false)),
-        "/api" => return Some(Found::json(&legacy::versions(catalog))),
-        "/apis" => return Some(Found::json(&legacy::groups(catalog))),
+        "/api" if aggregate() => return Some(aggregated::aggregated_document(catalog, true)),
+        "/apis" if aggregate() => return Some(aggregated::aggregated_document(catalog, false)),
+        "/api" => return Some(DiscoveryDocument::json(&legacy::versions(catalog))),
+        "/apis" => return Some(DiscoveryDocument::json(&legacy::groups(catalog))),
         _ => {}
     }
     if let Some(version) = path.strip_prefix("/api/") {
-        return legacy::resources(catalog, &GroupVersion::new("", version)).map(|list| Found::json(&list));
+        return legacy::resources(catalog, &GroupVersion::new("", version)).map(|list| DiscoveryDocument::json(&list));
     }
     match path.strip_prefix("/apis/")?.split_once('/') {
         Some(("", _)) => None,
         Some((group, version)) => {
-            legacy::resources(catalog, &GroupVersion::new(group, version)).map(|list| Found::json(&list))
+            legacy::resources(catalog, &GroupVersion::new(group, version)).map(|list| DiscoveryDocument::json(&list))
         }
-        None => legacy::group(catalog, path.strip_prefix("/apis/")?).map(|group| Found::json(&group)),
+        None => legacy::group(catalog, path.strip_prefix("/apis/")?).map(|group| DiscoveryDocument::json(&group)),
     }
 }
 
-/// Whether the first form of JSON that the caller would take, and that we have, is the aggregated one.
+/// Whether the first supported JSON form in `Accept` is the aggregated one.
 fn wants_aggregated(accept: &str) -> bool {
     let clauses = header::parse(accept);
-    let forms = clauses.iter().filter(|clause| clause.includes(Media::Json)).filter_map(|clause| {
+    let forms = clauses.iter().filter(|clause| clause.includes(MediaType::Json)).filter_map(|clause| {
         if !clause.transforms() {
             return Some(false);
         }
@@ -106,7 +105,7 @@ fn wants_aggregated(accept: &str) -> bool {
     forms.into_iter().next().unwrap_or_default()
 }
 
-/// A hash in the form of kube-apiserver's.
+/// A hash in kube-apiserver's format.
 pub(crate) fn etag(body: &[u8]) -> String {
     let hash = digest::digest(&digest::SHA256, body);
     hash.as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {

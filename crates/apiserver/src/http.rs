@@ -1,6 +1,6 @@
-//! Connections: TLS, HTTP/1.1 and HTTP/2, and the bodies of answers.
+//! Connections: TLS, HTTP/1.1 and HTTP/2, and response bodies.
 //!
-//! What a request means is decided in [`crate::handler`]; this module only carries it there and back.
+//! Requests are interpreted in [`crate::handler`]; this module only transports them and their responses.
 
 mod body;
 mod gzip;
@@ -9,7 +9,7 @@ mod serve;
 
 pub use self::{
     body::Body,
-    gzip::Gzip,
+    gzip::GzipChunks,
     request::{RequestInfo, ResourcePath},
-    serve::{Peer, Server, Service},
+    serve::{ClientPeer, HttpService, HttpsServer},
 };

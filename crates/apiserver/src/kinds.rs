@@ -1,15 +1,15 @@
-//! The built-in kinds: which resources there are, and the rules of each.
+//! The built-in kinds: the table of resources, and the rules of each kind.
 //!
-//! [`catalog`] is the table of all of them. A kind with rules of its own has a [`crate::registry::Strategy`] here: its defaults, what a
-//! writer cannot choose, and what is refused, in kube-apiserver's words. What holds for the metadata of every object, custom ones
-//! too, is in [`metadata`]; what names may look like in [`names`]; what `kubectl get` shows in [`table`].
+//! [`catalog`] is the whole table. A kind with rules of its own implements [`crate::registry::Strategy`] here:
+//! its defaults, the fields that a writer cannot choose, and its validation, with kube-apiserver's messages.
+//! The rules for the metadata of every object, custom ones too, are in [`metadata`]; the rules for names are in
+//! [`names`]; the columns of `kubectl get` are in [`table`].
 //!
-//! Guaranteed: nothing here does I/O, panics on any object, or recurses without bound. Assumed: an object has been decoded, so the
-//! types of its fields are right (a wrong one reads as absent). Not done: controllers, and admission plugins beyond what an object
-//! itself tells (tolerations and priority of pods).
+//! Guaranteed: nothing here does I/O, panics on any object, or recurses without bound. Assumed: an object has
+//! been decoded, so the types of its fields are right (a wrong one reads as absent). Not done: controllers, and
+//! admission plugins that need more than the object itself (tolerations and the built-in priorities of pods are
+//! here).
 
-mod addresses;
-mod at;
 mod autoscaling;
 pub(crate) mod batch;
 mod catalog;
@@ -18,20 +18,22 @@ mod config;
 mod daemonset;
 mod deployment;
 pub mod event;
+mod field_value;
+mod json_object;
 pub mod jsonpath;
 pub mod metadata;
 pub mod names;
 mod namespace;
 mod network;
 pub mod node;
-mod object;
 pub mod pod;
 mod rbac;
 mod replicaset;
-mod rules;
 pub mod selector;
 mod service;
-mod small;
+mod service_allocator;
+mod simple_strategy;
+mod small_strategies;
 mod statefulset;
 mod storage;
 pub mod table;
@@ -44,9 +46,9 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 
 pub use self::{
-    addresses::{Addresses, Claim, Holder},
-    at::At,
-    rules::Simple,
+    field_value::FieldValue,
+    service_allocator::{AllocationLookup, ServiceAllocation, ServiceAllocator},
+    simple_strategy::SimpleStrategy,
 };
 use crate::{api::GroupVersion, registry::Catalog};
 
@@ -55,12 +57,12 @@ pub fn catalog() -> Catalog {
     catalog_with(&Arc::default())
 }
 
-/// Every built-in resource, with Services at these addresses.
-pub fn catalog_with(addresses: &Arc<Addresses>) -> Catalog {
-    catalog::build(addresses)
+/// Every built-in resource, with Services at the given addresses.
+pub fn catalog_with(addresses: &Arc<ServiceAllocator>) -> Catalog {
+    catalog::build_catalog(addresses)
 }
 
-/// As in discovery: it tells a client when a kind is stored in another version.
+/// The `storageVersionHash` of discovery, by which a client notices that a kind is stored in another version.
 pub fn storage_version_hash(stored: &GroupVersion, kind: &str) -> Arc<str> {
     let name = format!("{}/{}/{kind}", stored.group, stored.version);
     let hash = digest::digest(&digest::SHA256, name.as_bytes());

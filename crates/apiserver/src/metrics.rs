@@ -1,4 +1,4 @@
-//! What the server counts, under kube-apiserver's names.
+//! Metrics of the server, under kube-apiserver's names.
 
 use std::{
     fmt::Write as _,
@@ -9,43 +9,38 @@ use std::{
 use http::StatusCode;
 
 /// Upper bounds of the histogram of commit-to-delivery times, in seconds.
-const BOUNDS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
+const LATENCY_BUCKETS_SECONDS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
-/// Counters of the server.
 #[derive(Debug, Default)]
-pub struct Metrics {
+pub struct ApiServerMetrics {
     in_flight: AtomicI64,
     /// Requests by the first digit of their status, from 1 to 5.
     by_class: [AtomicU64; 6],
     request_nanos: AtomicU64,
-    delivery: Histogram,
+    delivery: LatencyHistogram,
 }
 
-/// How often something took how long.
 #[derive(Debug, Default)]
-struct Histogram {
-    buckets: [AtomicU64; BOUNDS.len()],
+struct LatencyHistogram {
+    buckets: [AtomicU64; LATENCY_BUCKETS_SECONDS.len()],
     count: AtomicU64,
     nanos: AtomicU64,
 }
 
-/// A request under way.
 #[derive(Debug)]
-pub struct InFlight<'a>(&'a Metrics);
+pub struct InFlightGuard<'a>(&'a ApiServerMetrics);
 
-impl Metrics {
-    /// A request begins.
-    pub fn request(&self) -> InFlight<'_> {
+impl ApiServerMetrics {
+    pub fn request(&self) -> InFlightGuard<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(self)
+        InFlightGuard(self)
     }
 
-    /// A watcher was handed an event: how long after it was committed?
-    pub fn delivered(&self, committed: Instant) {
+    /// Records how long after its commit an event was delivered to a watcher.
+    pub fn observe_delivery(&self, committed: Instant) {
         self.delivery.observe(committed.elapsed());
     }
 
-    /// In Prometheus' text form.
     pub fn text(&self, more: &[(&str, &str, &str, u64)]) -> String {
         let mut text = String::new();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -71,9 +66,8 @@ impl Metrics {
     }
 }
 
-impl InFlight<'_> {
-    /// It was answered.
-    pub fn done(self, took: Duration, status: StatusCode) {
+impl InFlightGuard<'_> {
+    pub fn finish(self, took: Duration, status: StatusCode) {
         if let Some(count) = self.0.by_class.get(usize::from(status.as_u16() / 100)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -81,16 +75,18 @@ impl InFlight<'_> {
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Histogram {
+impl LatencyHistogram {
     fn observe(&self, time: Duration) {
         let seconds = time.as_secs_f64();
-        if let Some((_, bucket)) = BOUNDS.iter().zip(&self.buckets).find(|(bound, _)| seconds <= **bound) {
+        if let Some((_, bucket)) =
+            LATENCY_BUCKETS_SECONDS.iter().zip(&self.buckets).find(|(bound, _)| seconds <= **bound)
+        {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
         self.count.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +96,7 @@ impl Histogram {
     fn put(&self, text: &mut String, name: &str, help: &str) {
         put(text, name, "histogram", help);
         let mut sum = 0;
-        for (bound, bucket) in BOUNDS.iter().zip(&self.buckets) {
+        for (bound, bucket) in LATENCY_BUCKETS_SECONDS.iter().zip(&self.buckets) {
             sum += bucket.load(Ordering::Relaxed);
             let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {sum}");
         }
@@ -110,7 +106,7 @@ impl Histogram {
     }
 }
 
-/// Writing to a text cannot fail, here and above.
+/// Writing to a `String` cannot fail, here and above.
 fn put(text: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }

@@ -1,7 +1,7 @@
-//! Which resources are served now, and what is special about each.
+//! The catalog of served resources, and the strategy of each kind.
 //!
-//! The catalog is replaced as a whole when a CRD comes, changes or goes, so that a request sees one catalog from its start to its
-//! end. Nothing here does I/O.
+//! The catalog is replaced as a whole when a CRD is created, changed or deleted, so that a request sees one
+//! catalog from its start to its end. Nothing here does I/O.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,132 +11,129 @@ use tokio::sync::watch;
 
 use crate::{
     api::{GroupKind, GroupResource, GroupVersion, field},
-    auth::User,
-    schema::{Node, Schema},
+    auth::UserInfo,
+    schema::{Schema, SchemaNode},
     store::Stored,
 };
 
 /// One resource of one group and version, as it is served.
 #[derive(Clone, Debug)]
-pub struct Resource {
-    /// Where it is served.
+pub struct ServedResource {
     pub gv: GroupVersion,
-    /// As in paths: `deployments`.
     pub plural: Arc<str>,
     /// As in `kubectl get deployment`.
     pub singular: Arc<str>,
-    /// As in `kind: Deployment`.
     pub kind: Arc<str>,
-    /// As in `kind: DeploymentList`.
     pub list_kind: Arc<str>,
-    /// Whether its objects live in namespaces.
     pub namespaced: bool,
     /// As in `kubectl get deploy`.
     pub short_names: Vec<Arc<str>>,
     /// As in `kubectl get all`.
     pub categories: Vec<Arc<str>>,
-    /// What can be done with it, in the words of discovery.
+    /// The verbs in discovery.
     pub verbs: Vec<&'static str>,
     /// `status`, `scale` and so on.
     pub subresources: Vec<Subresource>,
-    /// The shape of its objects.
-    pub schema: Node,
-    /// What is special about the kind.
+    /// The schema of its objects.
+    pub schema: SchemaNode,
+    /// The rules of its kind.
     pub strategy: Arc<dyn Strategy>,
-    /// The definition, for custom resources.
-    pub custom: Option<Arc<Custom>>,
-    /// Fields that a selector may name, beside `metadata.name` and `metadata.namespace`, as paths without the first dot.
+    /// The CRD, for custom resources.
+    pub custom: Option<Arc<CustomResourceInfo>>,
+    /// Fields that field selectors support beside `metadata.name` and `metadata.namespace`, as paths without
+    /// the first dot.
     pub selectable: Vec<Arc<str>>,
-    /// As in discovery; empty where there is none.
+    /// The hash in discovery; empty where there is none.
     pub storage_version_hash: Arc<str>,
 }
 
-/// A part of a resource with a path of its own.
+/// A subresource, which has a path of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subresource {
-    /// As in paths: `status`.
     pub name: Arc<str>,
-    /// The kind that it takes and gives: the resource's own for `status`, `Scale` for `scale`.
+    /// The kind that it accepts and returns: the resource's own for `status`, `Scale` for `scale`.
     pub kind: Arc<str>,
-    /// Where that kind is from, if not from the resource's own group and version.
+    /// The group and version of that kind, if they are not the resource's own.
     pub gv: Option<GroupVersion>,
-    /// What can be done with it, in the words of discovery.
+    /// The verbs in discovery.
     pub verbs: Vec<&'static str>,
 }
 
-/// What a CRD says of a resource, beyond its schema.
+/// The parts of a CRD that concern one resource, beyond its schema.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Custom {
+pub struct CustomResourceInfo {
     /// The name of the CRD: `widgets.example.com`.
     pub crd: Arc<str>,
-    /// The version that objects are stored in.
     pub storage_version: Arc<str>,
     /// The schemas of all versions, also of those that are not served.
     pub schemas: Arc<BTreeMap<Arc<str>, Arc<Schema>>>,
-    /// Tells these versions and schemas from those that the definition had before.
+    /// Identifies this set of versions and schemas among those that the CRD has had.
     pub fingerprint: Arc<str>,
-    /// What was stored at this revision or before may follow other schemas.
+    /// Objects stored at this revision or before may follow other schemas.
     pub schemas_since: u64,
-    /// The versions that objects were stored in before, each with the last revision of which that holds, oldest first.
+    /// Earlier storage versions, each with the last revision for which it applies, oldest first.
     pub stored_before: Arc<[(u64, Arc<str>)]>,
-    /// Whether there is a status that the main path does not touch.
+    /// Whether there is a status that writes to the main path do not change.
     pub has_status: bool,
     /// The paths of `scale`, if there is one.
     pub scale: Option<ScalePaths>,
-    /// `additionalPrinterColumns`, as they stand in the CRD.
+    /// `additionalPrinterColumns`, as in the CRD.
     pub columns: Vec<Value>,
-    /// Said to everyone who uses the version.
+    /// The warning for every request to this version.
     pub deprecation_warning: Option<Arc<str>>,
-    /// Objects are kept whole: neither pruned nor checked (`x-kubernetes-preserve-unknown-fields` at the root).
+    /// Objects are kept whole: neither pruned nor validated (`x-kubernetes-preserve-unknown-fields` at the
+    /// root).
     pub preserve_unknown: bool,
-    /// The CRD is being deleted: nothing can be created any more.
+    /// The CRD is being deleted, so nothing can be created any more.
     pub terminating: bool,
 }
 
-/// Where a custom resource keeps what `scale` shows.
+/// The fields of a custom resource that `scale` maps to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the CRD's own")]
 pub struct ScalePaths {
     pub spec_replicas: Arc<str>,
     pub status_replicas: Arc<str>,
     pub label_selector: Option<Arc<str>>,
 }
 
-/// What is special about a kind. Every method has the answer of a kind about which nothing is special.
+/// The rules of a kind. Every method has a default for kinds without a rule of their own.
 ///
-/// The order of a write is kube-apiserver's: decode and default → mutating admission → default again → `prepare_…` → `validate_…` →
-/// validating admission → store.
+/// The order of a write is kube-apiserver's: decode and default → mutating admission → default again →
+/// `prepare_…` → `validate_…` → validating admission → store.
 pub trait Strategy: std::fmt::Debug + Send + Sync {
-    /// Fills in what the schema's own defaults cannot say. It runs after every decode, also of what is read from a patch.
+    /// Sets the defaults that the schema cannot express. It runs after every decode, also of the result of a
+    /// patch.
     fn default(&self, _object: &mut Value) {}
 
-    /// Records in a new object who makes it, for kinds that say so.
-    fn record_author(&self, _object: &mut Value, _author: &User) {}
+    /// Records the author of a new object, for kinds that have such a field.
+    fn record_author(&self, _object: &mut Value, _author: &UserInfo) {}
 
-    /// Removes or sets what a creator may not choose (status, for kinds that have one).
+    /// Removes or sets the fields that a creator may not choose (status, for kinds that have one).
     fn prepare_create(&self, _object: &mut Value) {}
 
-    /// The same for an update. `subresource` is empty on the main path. Generation rules are here for built-in kinds.
+    /// The same for an update. `subresource` is empty on the main path. Built-in kinds also update the
+    /// generation here.
     fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str) {}
 
-    /// What a deletion says in the object before it is marked: finalizers of the kind's own, conditions, phases.
+    /// Changes an object before it is marked as deleted: finalizers of the kind's own, conditions, phases.
     fn prepare_delete(&self, _object: &mut Value, _now: &str) {}
 
-    /// What is wrong with a new object, beyond its metadata (which is checked for every kind).
-    fn validate_create(&self, _object: &Value, _errors: &mut field::Errors) {}
+    /// Validates a new object, except its metadata (which is validated for every kind).
+    fn validate_create(&self, _object: &Value, _errors: &mut field::FieldErrors) {}
 
-    /// What is wrong with a change, beyond its metadata.
-    fn validate_update(&self, _new: &Value, _old: &Value, _subresource: &str, _errors: &mut field::Errors) {}
+    /// Validates a change, except that of metadata.
+    fn validate_update(&self, _new: &Value, _old: &Value, _subresource: &str, _errors: &mut field::FieldErrors) {}
 
-    /// What is wrong with a new object that is stored already, as others were stored at the same moment. It is taken back then.
-    fn validate_stored(&self, _stored: &Stored, _errors: &mut field::Errors) {}
+    /// Validates a new object after it was stored, against objects that were stored concurrently. An object
+    /// that fails is removed again.
+    fn validate_stored(&self, _stored: &Stored, _errors: &mut field::FieldErrors) {}
 
-    /// What to tell the writer although it is allowed.
+    /// Warnings for the writer of an accepted object.
     fn warnings(&self, _object: &Value) -> Vec<String> {
         Vec::new()
     }
 
-    /// What to tell the writer of a change although it is allowed.
+    /// Warnings for the writer of an accepted change.
     fn warnings_on_update(&self, new: &Value, _old: &Value) -> Vec<String> {
         self.warnings(new)
     }
@@ -146,45 +143,45 @@ pub trait Strategy: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether a PUT may create.
+    /// Whether a PUT may create an object.
     fn create_on_update(&self) -> bool {
         false
     }
 
-    /// Whether a PUT without a resourceVersion overwrites whatever is there.
+    /// Whether a PUT without a resourceVersion overwrites the stored object.
     fn unconditional_update(&self) -> bool {
         true
     }
 
-    /// How names are checked.
     fn names(&self) -> NameRule {
         NameRule::Subdomain
     }
 
-    /// Seconds between the deletion of an object and its end: pods have a grace period.
+    /// The grace period of a deletion in seconds, for kinds that have one, such as pods.
     fn grace_period(&self, _object: &Value, _asked: Option<i64>) -> Option<i64> {
         None
     }
 
-    /// The value of a field for a selector, where it is not simply the text at that path.
+    /// The value of a field for a field selector, where it is not simply the text at that path.
     fn field_value(&self, _object: &Value, _path: &str) -> Option<String> {
         None
     }
 
-    /// The group and version that objects are stored in, where these are not the resource's own: one collection can be served in
-    /// two shapes (events, autoscalers). Plural and kind are the same in both.
-    fn stored_as(&self) -> Option<GroupVersion> {
+    /// The group and version that objects are stored in, where these are not the resource's own: one collection
+    /// can be served in two shapes (events, autoscalers). Plural and kind are the same in both.
+    fn storage_version(&self) -> Option<GroupVersion> {
         None
     }
 
-    /// Turns an object from the resource's own shape into the stored one. Everything else of this trait sees the stored shape.
-    fn stored(&self, _object: &mut Value) {}
+    /// Converts an object from the served shape to the stored one. All other methods of this trait see the
+    /// stored shape.
+    fn convert_to_stored(&self, _object: &mut Value) {}
 
-    /// Turns an object from the stored shape into the resource's own.
-    fn served(&self, _object: &mut Value) {}
+    /// Converts an object from the stored shape to the served one.
+    fn convert_to_served(&self, _object: &mut Value) {}
 }
 
-/// How names of a kind are checked.
+/// The rule for names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// DNS-1123 subdomain: most kinds.
@@ -193,102 +190,94 @@ pub enum NameRule {
     Label,
     /// DNS-1035 label: services.
     Label1035,
-    /// Only what a path segment may hold: RBAC.
+    /// Anything that a path segment may hold: RBAC.
     PathSegment,
 }
 
-/// A kind about which nothing is special.
+/// A kind without rules of its own.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plain;
+pub struct DefaultStrategy;
 
-impl Strategy for Plain {}
+impl Strategy for DefaultStrategy {}
 
-/// Everything that is served at one moment.
+/// All resources that are served at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    resources: BTreeMap<(GroupVersion, Arc<str>), Arc<Resource>>,
+    resources: BTreeMap<(GroupVersion, Arc<str>), Arc<ServedResource>>,
 }
 
-/// The catalog of now.
 #[derive(Debug, Default)]
 pub struct Registry {
-    now: ArcSwap<Catalog>,
+    current: ArcSwap<Catalog>,
     changes: watch::Sender<()>,
 }
 
-impl Resource {
-    /// The collection that its objects are stored in.
+impl ServedResource {
     pub fn group_resource(&self) -> GroupResource {
         GroupResource { group: self.stored_group(), resource: Arc::clone(&self.plural) }
     }
 
-    /// As in messages about its objects.
+    /// The group and kind, as in messages about its objects.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind { group: self.stored_group(), kind: Arc::clone(&self.kind) }
     }
 
     fn stored_group(&self) -> Arc<str> {
-        self.strategy.stored_as().map_or_else(|| Arc::clone(&self.gv.group), |stored| stored.group)
+        self.strategy.storage_version().map_or_else(|| Arc::clone(&self.gv.group), |stored| stored.group)
     }
 
-    /// A subresource by its name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|subresource| &*subresource.name == name)
     }
 
-    /// Whether it has a subresource `status`.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }
 }
 
 impl Catalog {
-    /// A resource by its place.
-    pub fn get(&self, gv: &GroupVersion, plural: &str) -> Option<&Arc<Resource>> {
+    /// Looks up a resource by its version and plural.
+    pub fn get(&self, gv: &GroupVersion, plural: &str) -> Option<&Arc<ServedResource>> {
         self.resources.get(&(gv.clone(), Arc::from(plural)))
     }
 
-    /// A resource by its kind.
-    pub fn by_kind(&self, gv: &GroupVersion, kind: &str) -> Option<&Arc<Resource>> {
-        self.of(gv).find(|resource| &*resource.kind == kind)
+    pub fn find_by_kind(&self, gv: &GroupVersion, kind: &str) -> Option<&Arc<ServedResource>> {
+        self.resources_of_version(gv).find(|resource| &*resource.kind == kind)
     }
 
-    /// The resources of a group and version, in the order of their names.
-    pub fn of(&self, gv: &GroupVersion) -> impl Iterator<Item = &Arc<Resource>> {
+    /// The resources of a group and version, sorted by name.
+    pub fn resources_of_version(&self, gv: &GroupVersion) -> impl Iterator<Item = &Arc<ServedResource>> {
         let from = (gv.clone(), Arc::from(""));
         self.resources.range(from..).take_while(move |((of, _), _)| of == gv).map(|(_, resource)| resource)
     }
 
     /// All resources, by group, version and name.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<ServedResource>> {
         self.resources.values()
     }
 
-    /// Adds a resource, or replaces the one in its place.
-    pub fn insert(&mut self, resource: Arc<Resource>) {
+    pub fn insert(&mut self, resource: Arc<ServedResource>) {
         self.resources.insert((resource.gv.clone(), Arc::clone(&resource.plural)), resource);
     }
 
-    /// Removes the resources for which this holds.
-    pub fn remove(&mut self, gone: impl Fn(&Resource) -> bool) {
+    pub fn remove(&mut self, gone: impl Fn(&ServedResource) -> bool) {
         self.resources.retain(|_, resource| !gone(resource));
     }
 }
 
 impl Registry {
-    /// A registry with this catalog.
     pub fn new(catalog: Catalog) -> Self {
-        Self { now: ArcSwap::from_pointee(catalog), changes: watch::Sender::default() }
+        Self { current: ArcSwap::from_pointee(catalog), changes: watch::Sender::default() }
     }
 
-    /// The catalog of now, for a whole request.
+    /// The current catalog, for a whole request.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.now.load_full()
+        self.current.load_full()
     }
 
-    /// Changes the catalog. Changes at the same time are made one after the other.
-    pub fn change(&self, change: impl Fn(&mut Catalog)) {
-        self.now.rcu(|now| {
+    /// Changes the catalog. Concurrent changes are applied one after the other.
+    pub fn update_catalog(&self, change: impl Fn(&mut Catalog)) {
+        self.current.rcu(|now| {
             let mut next = Catalog::clone(now);
             change(&mut next);
             next
@@ -296,8 +285,8 @@ impl Registry {
         self.changes.send_replace(());
     }
 
-    /// Tells when the catalog has changed.
-    pub fn changed(&self) -> watch::Receiver<()> {
+    /// Notifies of changes of the catalog.
+    pub fn subscribe(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 }

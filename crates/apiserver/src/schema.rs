@@ -1,8 +1,8 @@
-//! One schema tree per kind: what its fields are, and how each of them merges, defaults and is owned.
+//! One schema tree per kind: its fields, and how each of them is merged, defaulted and owned.
 //!
-//! Trees are built from the committed table of built-in kinds and from CustomResourceDefinitions. Everything that must know an
-//! object's shape walks such a tree: decoding checks, pruning, defaulting, strategic merge, the sets of server-side apply,
-//! protobuf, OpenAPI.
+//! Trees are built from the committed table of built-in kinds and from CustomResourceDefinitions. All code that
+//! depends on an object's shape walks such a tree: type checks, pruning, defaulting, strategic merge, the field
+//! sets of server-side apply, protobuf, OpenAPI.
 
 pub mod builtin;
 pub mod decode;
@@ -13,4 +13,6 @@ pub mod quantity;
 #[cfg(test)]
 mod testing;
 
-pub use self::node::{LazyNode, ListType, MapType, Node, PatchStrategy, Rules, Scalar, Schema, Shape};
+pub use self::node::{
+    LazyNode, ListType, MapType, PatchStrategy, ScalarType, Schema, SchemaNode, SchemaShape, ValueValidation,
+};

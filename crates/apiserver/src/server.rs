@@ -1,12 +1,12 @@
-//! The whole server: sockets, store, controllers.
+//! Starts and stops a whole server: listeners, store, tracing and controllers.
 
+mod allocation_index;
 mod bootstrap;
-mod claims;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod gates;
-mod own_service;
-mod services;
+mod kubernetes_service;
+mod service_resolver;
 
 use std::{
     io,
@@ -20,88 +20,89 @@ use jiff::Timestamp;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
-    access::{self, Access, Files},
-    admission::Admission,
+    access::{self, AccessControl, AuthFiles},
+    admission::AdmissionChain,
     api::identity,
     auth::{
-        authenticate::Authenticator,
+        authenticate::TokenAuthenticator,
         certs::{
-            self, Certs, Subjects,
-            tls::{Serving, server_config},
+            self, ServerCertificates, SubjectAltNames,
+            tls::{ServingCertificate, server_config},
         },
         kubeconfig::{ClientCredentials, Kubeconfig},
         token_cache::TokenCache,
     },
-    client::Services,
+    client::ServiceAddressResolver,
     controller,
-    core::Core,
     handler::{
-        Front,
-        heavy::HeavyWork,
-        in_flight::{InFlightLimits, MAX_READS, MAX_WRITES},
+        ApiService,
+        heavy_work::HeavyWork,
+        in_flight::{InFlightLimits, MAX_MUTATING_REQUESTS_IN_FLIGHT, MAX_REQUESTS_IN_FLIGHT},
     },
-    http::Server,
-    kinds::{self, Addresses},
-    metrics::Metrics,
-    nodes::Nodes,
+    http::HttpsServer,
+    kinds::{self, ServiceAllocator},
+    kubelet_client::KubeletClient,
+    metrics::ApiServerMetrics,
     registry::Registry,
-    store::{self, Store},
+    server_state::ServerState,
+    store::{self, ObjectStore},
     trace::{
         self, Tracer,
-        reload::{Settings, Tracing},
+        reload::{TracingReloader, TracingSettings},
     },
 };
 
 pub use self::gates::FeatureGates;
 
-/// kube-apiserver's own limit of a request.
-const BODY_LIMIT: usize = 3 << 20;
+/// The request body limit of kube-apiserver.
+const MAX_REQUEST_BODY_BYTES: usize = 3 << 20;
 
-/// More than the clients of a cluster on one machine open. A connection with a watch takes some 40 KiB.
+/// More connections than the clients of a cluster on one machine open. One with a watch takes some 40 KiB.
 const MAX_CONNECTIONS: usize = 10_000;
 
-/// How to run a server.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 for any that is free.
+    /// The address to listen on; port 0 is any free port.
     pub listen: SocketAddr,
-    /// Objects and certificates are kept here; without it, in memory only.
+    /// The directory of objects and certificates; without it they are in memory only.
     pub data_dir: Option<PathBuf>,
-    /// Names that clients use for the server, beside the usual ones.
+    /// Further names in the serving certificate, beside the usual ones.
     pub names: Vec<String>,
-    /// `token,user,uid,"group1,group2"` in each line.
+    /// The file of static tokens: `token,user,uid,"group1,group2"` in each line.
     pub token_file: Option<PathBuf>,
-    /// How long a token is taken after it was found to be good, although its ServiceAccount may be gone: ten seconds in kube-apiserver. Each request is
-    /// looked at without it.
+    /// How long a verified token is accepted without being checked again, although its ServiceAccount may be
+    /// gone: ten seconds in kube-apiserver. Without it every request checks its token.
     pub token_cache_ttl: Option<Duration>,
-    /// Whether requests without credentials are let in as `system:anonymous`, whatever the path.
+    /// Whether requests without credentials are accepted as `system:anonymous`, whatever the path.
     pub anonymous: bool,
-    /// Callers in these groups are believed: their trace goes on here.
+    /// Groups whose members are trusted with trace context: their trace is continued.
     pub trusted_groups: Vec<String>,
-    /// `--authentication-token-webhook-config-file`: who is asked whose a token is.
+    /// `--authentication-token-webhook-config-file`: the webhook that authenticates tokens.
     pub token_webhook: Option<PathBuf>,
-    /// `--authorization-webhook-config-file`: who is asked, after RBAC, whether something may be done.
+    /// `--authorization-webhook-config-file`: the webhook that authorizes requests that RBAC does not allow.
     pub access_webhook: Option<PathBuf>,
-    /// `--tracing-config-file`: where spans go. Without it nothing is recorded.
+    /// `--tracing-config-file`: the export of spans. Without it nothing is recorded.
     pub tracing_config_file: Option<PathBuf>,
-    /// `--feature-gates`
     pub feature_gates: FeatureGates,
-    /// Finds Services that spans are sent to, and those of webhooks; without it they are where their objects say.
-    pub services: Option<Arc<dyn Services>>,
-    /// Services get their addresses from here: a network, and how many bits of it are fixed.
+    /// Resolves the Services of webhooks and of the span collector; without it the addresses in Service objects
+    /// are used.
+    pub services: Option<Arc<dyn ServiceAddressResolver>>,
+    /// The range of Service addresses: a network and the length of its prefix.
     pub service_range: (Ipv4Addr, u8),
-    /// Has the output of pods; without it no pod has any.
-    pub nodes: Option<Arc<dyn Nodes>>,
-    /// Whether a pod must have a ServiceAccount, and gets its token. Somebody has to make an account `default` in every namespace, and
-    /// a ConfigMap `kube-root-ca.crt`.
+    /// Access to the logs of pods; without it no pod has any.
+    pub nodes: Option<Arc<dyn KubeletClient>>,
+    /// Whether a pod must have a ServiceAccount and gets its token. Another controller has to create the
+    /// account `default` in every namespace, and the ConfigMap `kube-root-ca.crt`.
     pub service_accounts: bool,
-    /// How many connections are served at once; more are closed.
+    /// The limit of open connections; further ones are closed.
     pub max_connections: usize,
-    /// `--max-requests-inflight`: how many requests that read are served at once; more are refused with 429. Zero is no limit.
+    /// `--max-requests-inflight`: the limit of concurrent read requests; further ones are refused with 429.
+    /// Zero is no limit.
     pub max_requests_in_flight: usize,
     /// `--max-mutating-requests-inflight`: the same for requests that write.
     pub max_mutating_requests_in_flight: usize,
-    /// How much of the past is kept for watches and for lists in pages, in bytes.
+    /// The size of the history for watches and paged lists, in bytes.
     pub history_bytes: usize,
 }
 
@@ -114,27 +115,25 @@ impl Default for Options {
             token_file: None,
             token_cache_ttl: None,
             anonymous: false,
-            trusted_groups: crate::handler::TRUSTED.map(str::to_owned).to_vec(),
+            trusted_groups: crate::handler::DEFAULT_TRUSTED_GROUPS.map(str::to_owned).to_vec(),
             token_webhook: None,
             access_webhook: None,
             tracing_config_file: None,
             feature_gates: FeatureGates::default(),
             services: None,
-            service_range: Addresses::DEFAULT,
+            service_range: ServiceAllocator::DEFAULT_RANGE,
             nodes: None,
             service_accounts: false,
             max_connections: MAX_CONNECTIONS,
-            max_requests_in_flight: MAX_READS,
-            max_mutating_requests_in_flight: MAX_WRITES,
+            max_requests_in_flight: MAX_REQUESTS_IN_FLIGHT,
+            max_mutating_requests_in_flight: MAX_MUTATING_REQUESTS_IN_FLIGHT,
             history_bytes: store::Options::default().history_bytes,
         }
     }
 }
 
-/// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum StartError {
+pub enum ServerStartError {
     #[error("the data directory {0:?} is not a directory: name another, or one that is not there yet")]
     DataDir(PathBuf),
     #[error("the data directory {path:?} cannot be made: {file:?} is not a directory")]
@@ -146,88 +145,85 @@ pub enum StartError {
     #[error("the first objects cannot be written")]
     Bootstrap(#[from] store::WriteError),
     #[error("there are no certificates")]
-    Certs(#[from] certs::Error),
+    Certs(#[from] certs::ServerCertificateError),
     #[error("nobody can be let in")]
-    Access(#[from] access::Error),
+    Access(#[from] access::AccessError),
     #[error("the tracing configuration cannot be used")]
-    Tracing(#[from] trace::config::Error),
+    Tracing(#[from] trace::config::TracingConfigError),
 }
 
-/// Whether this can be a data directory: one that is not there yet is made.
+/// Whether this can be a data directory: one that does not exist will be created.
 ///
 /// # Errors
-/// If something else is there, or where a directory above it would be.
-pub fn check_data_dir(data_dir: Option<&Path>) -> Result<(), StartError> {
+/// If the path, or one of its parents, exists and is not a directory.
+pub fn check_data_dir(data_dir: Option<&Path>) -> Result<(), ServerStartError> {
     let Some(path) = data_dir else { return Ok(()) };
     match path.ancestors().find(|above| above.exists()).filter(|above| !above.is_dir()) {
-        Some(file) if file == path => Err(StartError::DataDir(file.to_owned())),
-        Some(file) => Err(StartError::UnderFile { path: path.to_owned(), file: file.to_owned() }),
+        Some(file) if file == path => Err(ServerStartError::DataDir(file.to_owned())),
+        Some(file) => Err(ServerStartError::UnderFile { path: path.to_owned(), file: file.to_owned() }),
         None => Ok(()),
     }
 }
 
-/// Whether a server runs with this data directory.
 pub fn is_data_dir_in_use(data_dir: &Path) -> bool {
     store::is_in_use(&objects(data_dir))
 }
 
-/// Where a data directory has the store.
+/// The store's directory within a data directory.
 fn objects(data_dir: &Path) -> PathBuf {
     data_dir.join("objects")
 }
 
-/// A running server. It stops when it is told to; dropped, it stops without waiting for anybody.
+/// A running server. [`ApiServer::stop`] stops it; dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct ApiServer {
-    core: Arc<Core>,
-    server: Server,
-    certs: Certs,
-    tracing: Option<Tracing>,
+    core: Arc<ServerState>,
+    server: HttpsServer,
+    certs: ServerCertificates,
+    tracing: Option<TracingReloader>,
     _controllers: JoinSet<()>,
 }
 
 impl ApiServer {
-    /// Starts a server. When this returns, it serves.
-    pub async fn start(options: Options) -> Result<Self, StartError> {
+    /// Starts a server. It serves requests when this returns.
+    pub async fn start(options: Options) -> Result<Self, ServerStartError> {
         check_data_dir(options.data_dir.as_deref())?;
         let listener = TcpListener::bind(options.listen)
             .await
-            .map_err(|source| StartError::Listen { address: options.listen, source })?;
+            .map_err(|source| ServerStartError::Listen { address: options.listen, source })?;
         let certs = certificates(&options)?;
-        let tls = server_config(Serving::new(&certs.server)?, [certs.authority.certificate()])?;
-        let store = Store::open(store::Options {
+        let tls = server_config(ServingCertificate::new(&certs.server)?, [certs.authority.certificate()])?;
+        let store = ObjectStore::open(store::Options {
             data_dir: options.data_dir.as_deref().map(objects),
             history_bytes: options.history_bytes,
             ..store::Options::default()
         })?;
         let tracing = tracing(&options, &store)?;
         let core = core(&options, store)?;
-        core.tracer.set(tracing.as_ref().map(|tracing| Arc::clone(tracing.pipeline())));
+        core.tracer.set_pipeline(tracing.as_ref().map(|tracing| Arc::clone(tracing.pipeline())));
         bootstrap::write(&core).await?;
         if let Ok(address) = listener.local_addr() {
-            own_service::write(&core, options.service_range.0, address).await?;
+            kubernetes_service::write(&core, options.service_range.0, address).await?;
         }
-        // What was there at the start is no news to anybody.
-        core.store.forget_history();
+        // No client has seen the bootstrap objects being created, so that history is not needed.
+        core.store.clear_history();
         controller::definitions::restore(&core);
         let controllers = controller::start(&core, certs.authority.certificate());
-        let server = Server::start(listener, tls, Front::new(Arc::clone(&core)), options.max_connections)
-            .map_err(|source| StartError::Listen { address: options.listen, source })?;
+        let server = HttpsServer::start(listener, tls, ApiService::new(Arc::clone(&core)), options.max_connections)
+            .map_err(|source| ServerStartError::Listen { address: options.listen, source })?;
         core.set_port(server.address().port());
         Ok(Self { core, server, certs, tracing, _controllers: controllers })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// As in a kubeconfig.
     pub fn url(&self) -> String {
         format!("https://{}", self.address())
     }
 
-    /// How an administrator reaches it.
+    /// The kubeconfig of an administrator.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig {
             name: "kubewake".into(),
@@ -244,7 +240,7 @@ impl ApiServer {
         }
     }
 
-    /// Ends watches, lets other requests end, sends the last spans, and closes the store.
+    /// Ends watches, waits for other requests, exports the last spans, and closes the store.
     pub async fn stop(self) {
         self.core.stop.send_replace(true);
         self.server.stop().await;
@@ -255,16 +251,19 @@ impl ApiServer {
     }
 }
 
-fn certificates(options: &Options) -> Result<Certs, certs::Error> {
-    let subjects = Subjects { names: options.names.clone(), addresses: vec![options.listen.ip()] };
+fn certificates(options: &Options) -> Result<ServerCertificates, certs::ServerCertificateError> {
+    let subjects = SubjectAltNames { names: options.names.clone(), addresses: vec![options.listen.ip()] };
     match &options.data_dir {
-        Some(dir) => Certs::in_directory(&dir.join("certificates"), &subjects, Timestamp::now()),
-        None => Certs::generate(&subjects, Timestamp::now()),
+        Some(dir) => ServerCertificates::load_or_generate(&dir.join("certificates"), &subjects, Timestamp::now()),
+        None => ServerCertificates::generate(&subjects, Timestamp::now()),
     }
 }
 
-/// Spans on their way, if there is a file that says where to.
-fn tracing(options: &Options, store: &Store) -> Result<Option<Tracing>, trace::config::Error> {
+/// Starts the export of spans, if a configuration file is given.
+fn tracing(
+    options: &Options,
+    store: &ObjectStore,
+) -> Result<Option<TracingReloader>, trace::config::TracingConfigError> {
     let Some(file) = options.tracing_config_file.clone() else { return Ok(None) };
     if !options.feature_gates.tracing {
         tracing::warn!(file = %file.display(), "APIServerTracing is off: the tracing configuration is not used");
@@ -273,31 +272,32 @@ fn tracing(options: &Options, store: &Store) -> Result<Option<Tracing>, trace::c
     let services = services(options, store);
     let instance = format!("apiserver-{}", identity::uid());
     let trusted_groups = options.trusted_groups.clone();
-    Tracing::start(Settings { file, trusted_groups, services, instance }).map(Some)
+    TracingReloader::start(TracingSettings { file, trusted_groups, services, instance }).map(Some)
 }
 
-fn services(options: &Options, store: &Store) -> Arc<dyn Services> {
+fn services(options: &Options, store: &ObjectStore) -> Arc<dyn ServiceAddressResolver> {
     options.services.clone().unwrap_or_else(|| Arc::new(store.clone()))
 }
 
-fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
+fn core(options: &Options, store: ObjectStore) -> Result<Arc<ServerState>, ServerStartError> {
     let key = options.data_dir.as_ref().map(|dir| dir.join("certificates").join("service-account.key"));
-    let files = Files {
+    let files = AuthFiles {
         tokens: options.token_file.as_deref(),
         token_webhook: options.token_webhook.as_deref(),
         access_webhook: options.access_webhook.as_deref(),
         signing_key: key.as_deref(),
     };
-    let mut access = Access::new(&store, files, options.anonymous)?;
+    let mut access = AccessControl::new(&store, files, options.anonymous)?;
     if let Some(ttl) = options.token_cache_ttl {
-        let cached = |it: Arc<dyn Authenticator>| Arc::new(TokenCache::new(it, ttl)) as Arc<dyn Authenticator>;
+        let cached =
+            |it: Arc<dyn TokenAuthenticator>| Arc::new(TokenCache::new(it, ttl)) as Arc<dyn TokenAuthenticator>;
         access.authentication.tokens = access.authentication.tokens.into_iter().map(cached).collect();
     }
-    let admission = Admission::new(services(options, &store));
+    let admission = AdmissionChain::new(services(options, &store));
     let (network, bits) = options.service_range;
-    let addresses = Arc::new(Addresses::new(network, bits));
-    addresses.ask(claims::holder(&store));
-    Ok(Arc::new(Core {
+    let addresses = Arc::new(ServiceAllocator::new(network, bits));
+    addresses.ask(allocation_index::holder(&store));
+    Ok(Arc::new(ServerState {
         store,
         registry: Registry::new(kinds::catalog_with(&addresses)),
         access,
@@ -305,9 +305,9 @@ fn core(options: &Options, store: Store) -> Result<Arc<Core>, StartError> {
         nodes: options.nodes.clone(),
         service_accounts: options.service_accounts,
         tracer: if options.feature_gates.tracing { Tracer::default() } else { Tracer::off() },
-        metrics: Metrics::default(),
+        metrics: ApiServerMetrics::default(),
         clock: Timestamp::now,
-        body_limit: BODY_LIMIT,
+        body_limit: MAX_REQUEST_BODY_BYTES,
         in_flight: InFlightLimits::new(options.max_requests_in_flight, options.max_mutating_requests_in_flight),
         heavy: HeavyWork::default(),
         stop: watch::Sender::new(false),

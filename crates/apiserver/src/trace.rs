@@ -1,8 +1,9 @@
-//! The server's own tracing, as KEP-647 says.
+//! The server's own tracing, as KEP-647 specifies.
 //!
-//! This is the only module that knows OpenTelemetry: the rest of the server says what happens through [`Tracer`], [`Span`] and
-//! [`Context`]. A span is encoded into OTLP as it is filled, so that a finished one is bytes that wait in a bounded queue; a full
-//! queue drops and counts. Without a pipeline nothing is recorded, and what callers send is passed on untouched.
+//! This is the only module that knows OpenTelemetry: the rest of the server records through [`Tracer`],
+//! [`TraceSpan`] and [`SpanContext`]. A span is encoded into OTLP while it is filled, so that a finished one is
+//! bytes in a bounded queue; a full queue drops spans and counts them. Without a pipeline nothing is recorded,
+//! and the trace context of callers is passed on unchanged.
 
 pub mod config;
 mod context;
@@ -21,79 +22,76 @@ use std::sync::{
 use arc_swap::ArcSwapOption;
 
 pub use self::{
-    context::{Context, SpanId, TraceId},
-    pipeline::{Counts, Finished, Pipeline, Sampling},
-    span::{Attribute, Begin, Kind, Scope, Span},
+    context::{SpanContext, SpanId, TraceId},
+    pipeline::{FinishedSpan, SpanCounts, SpanPipeline, SpanSampling},
+    span::{InstrumentationScope, SpanAttributeValue, SpanStart, TraceSpan, TraceSpanKind},
 };
 
-/// Makes spans while a pipeline is set.
+/// Starts spans while a pipeline is set.
 #[derive(Debug, Default)]
 pub struct Tracer {
-    /// The feature gate says no: not even contexts are looked at.
+    /// The feature gate is off: not even contexts are read.
     off: AtomicBool,
-    pipeline: ArcSwapOption<Pipeline>,
+    pipeline: ArcSwapOption<SpanPipeline>,
 }
 
-/// Where a span comes from.
+/// The origin of a span.
 #[derive(Clone, Debug)]
-pub enum Origin<'a> {
-    /// A caller that is trusted: its context is the parent.
-    Parent(&'a Context),
-    /// A caller that is not: a new root with a link.
-    Link(&'a Context),
-    /// Nobody.
+pub enum SpanOrigin<'a> {
+    /// The context of a trusted caller, which becomes the parent.
+    Parent(&'a SpanContext),
+    /// The context of an untrusted caller: the span is a new root with a link to it.
+    Link(&'a SpanContext),
     Root,
 }
 
 impl Tracer {
-    /// One that neither records nor passes anything on.
+    /// A tracer that neither records nor passes contexts on.
     pub fn off() -> Self {
         Self { off: AtomicBool::new(true), pipeline: ArcSwapOption::default() }
     }
 
-    /// Whether it does not even look at contexts.
+    /// Whether not even contexts are read.
     pub fn is_off(&self) -> bool {
         self.off.load(Ordering::Relaxed)
     }
 
-    /// Records from now on, or no longer.
-    pub fn set(&self, pipeline: Option<Arc<Pipeline>>) {
+    /// Starts recording with a pipeline, or stops it.
+    pub fn set_pipeline(&self, pipeline: Option<Arc<SpanPipeline>>) {
         self.pipeline.store(pipeline);
     }
 
-    /// Whether spans are recorded at all.
     pub fn is_on(&self) -> bool {
         self.pipeline.load().is_some()
     }
 
-    /// What became of spans.
-    pub fn counts(&self) -> Counts {
-        self.pipeline.load().as_ref().map_or_else(Counts::default, |pipeline| pipeline.counts())
+    pub fn counts(&self) -> SpanCounts {
+        self.pipeline.load().as_ref().map_or_else(SpanCounts::default, |pipeline| pipeline.counts())
     }
 
-    /// Whether somebody is trusted who is in the groups of which `is_in` says so.
+    /// Whether a caller is trusted. `is_in` tells whether the caller is in a group.
     pub fn trusts(&self, is_in: impl Fn(&str) -> bool) -> bool {
         self.pipeline.load().as_ref().is_some_and(|pipeline| pipeline.trusts(is_in))
     }
 
-    /// Whether authentication leaves no trace of its own where the caller has one.
+    /// Whether authentication starts no trace of its own where the caller has one.
     pub fn joins_authentication(&self) -> bool {
         self.pipeline.load().as_ref().is_some_and(|pipeline| pipeline.joins_authentication())
     }
 
-    /// The first span of this process in a trace.
-    pub fn start(&self, origin: &Origin<'_>, begin: Begin<'_>) -> Span {
+    /// Starts the first span of this process in a trace.
+    pub fn start(&self, origin: &SpanOrigin<'_>, begin: SpanStart<'_>) -> TraceSpan {
         let pipeline = self.pipeline.load();
-        let Some(pipeline) = &*pipeline else { return Span::passing(origin) };
+        let Some(pipeline) = &*pipeline else { return TraceSpan::passthrough(origin) };
         let (trace, sampled, state) = match origin {
-            Origin::Parent(context) => (context.trace, context.is_sampled(), context.state.clone()),
-            Origin::Link(_) | Origin::Root => {
+            SpanOrigin::Parent(context) => (context.trace, context.is_sampled(), context.state.clone()),
+            SpanOrigin::Link(_) | SpanOrigin::Root => {
                 let trace = TraceId::random();
                 (trace, pipeline.samples(trace), None)
             }
         };
-        let context = Context { trace, span: SpanId::random(), flags: u8::from(sampled), state };
-        Span::first(sampled.then(|| Arc::clone(pipeline)), context, origin, begin)
+        let context = SpanContext { trace, span: SpanId::random(), flags: u8::from(sampled), state };
+        TraceSpan::start_local_root(sampled.then(|| Arc::clone(pipeline)), context, origin, begin)
     }
 }
 

@@ -1,6 +1,6 @@
-//! What a stranger may send, and what happens to the server: it answers with a `Status`, and goes on.
+//! Hostile requests: the server answers with a `Status`, and continues to work.
 //!
-//! Every test ends with a look at the server: it is alive, and an object that was there before is as it was.
+//! Every test ends with a check of the server: it responds, and an object from before is unchanged.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 

@@ -1,6 +1,8 @@
-//! The server as authors of kube-rs operators use it: started in the test itself, reached through `kube` and nothing else.
+//! The server as authors of kube-rs operators use it: started in the test itself, and accessed only through
+//! `kube`.
 //!
-//! Not shown here: what kubectl and other clients do, and the words of refusals, which the recorded answers of a real server have.
+//! Not covered: kubectl and other clients, and error messages, which are compared with recorded responses of a
+//! real server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 

@@ -1,4 +1,5 @@
-//! Rules of kube-apiserver's handlers, as clients see them: which check comes first, and with which status and words it refuses.
+//! The rules of kube-apiserver's handlers as seen by clients: the order of the checks, and the statuses and
+//! messages of errors.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 

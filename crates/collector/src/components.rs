@@ -1,44 +1,42 @@
-//! The one place that knows which components there are.
+//! The registry of components: the only module that names them.
 //!
-//! The engine works on what these functions return and names no component. Which of them are compiled in is chosen by
-//! cargo features; a document that asks for another one is refused with the name of the feature.
+//! The engine uses the results of these functions and names no component. Cargo features choose which
+//! components are compiled in; a document that uses another one is refused with the name of the feature.
 
 mod catalog;
+mod exporter_node;
 mod files;
-mod sink;
 
 use std::{sync::Arc, time::Duration};
 
 use kubewake_config::{
     ComponentId,
-    model::{self, MemoryLimit, Queue, Retry},
+    model::{self, MemoryLimit, QueueConfig, RetryConfig},
 };
 use kubewake_otlp::Signal;
 
 pub use self::{
-    catalog::listing,
+    catalog::list_components,
+    exporter_node::{ExporterNode, PreparedExporter},
     files::{exporter_files, extension_files, receiver_files},
-    sink::{Built, Sink},
 };
 use crate::{
-    core::{Destination, Exporter, Intake, Processor, ProcessorStats, Registry},
+    core::{DestinationLabels, Exporter, PipelineSet, Processor, ProcessorStats, StatsRegistry},
     extension::{ClientAuth, ServerAuth},
-    net::sockets::Claims,
-    processor::map::{Mapper, Mapping},
+    net::listener_pool::AddressClaims,
+    processor::transform::{RequestTransform, TransformProcessor},
 };
 
-/// An exporter as it was built from its settings, for one signal.
-pub struct BuiltExporter {
-    /// Who sends.
+/// An exporter built from its settings, for one signal.
+pub struct ExporterParts {
     pub exporter: Arc<dyn Exporter>,
-    /// Limit of one attempt.
     pub timeout: Option<Duration>,
-    /// Whether and how often to try again.
-    pub retry: Option<Retry>,
-    /// The buffer in front of it.
-    pub queue: Option<Queue>,
-    /// Where it sends to, for labels.
-    pub destination: Destination,
+    /// The retry policy; `None` disables retries.
+    pub retry: Option<RetryConfig>,
+    /// The queue in front of it.
+    pub queue: Option<QueueConfig>,
+    /// The destination, for labels.
+    pub destination: DestinationLabels,
 }
 
 /// Why a component could not be built. The message holds no secret.
@@ -46,120 +44,122 @@ pub struct BuiltExporter {
 #[error("{0}")]
 pub struct BuildError(pub String);
 
-/// The credentials that an extension gives, by the side that uses them.
+/// The authenticators of an extension, for clients and for servers.
 #[derive(Clone, Default)]
-pub struct Auth {
-    /// For exporters.
+pub struct AuthProviders {
     pub client: Option<Arc<dyn ClientAuth>>,
-    /// For receivers.
     pub server: Option<Arc<dyn ServerAuth>>,
 }
 
 /// Builds an exporter for one signal.
-pub fn build_exporter(
-    settings: &model::Exporter,
+pub fn prepare_exporter(
+    settings: &model::ExporterConfig,
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
-) -> Result<Built, BuildError> {
+) -> Result<PreparedExporter, BuildError> {
     let _ = &auth;
     let one = match settings {
         #[cfg(feature = "exporter-loadbalancing")]
-        model::Exporter::LoadBalancing(settings) => {
+        model::ExporterConfig::LoadBalancing(settings) => {
             let prepared = crate::exporter::loadbalancing::prepare(settings, signal, auth)?;
-            return Ok(Built::Many(Box::new(prepared)));
+            return Ok(PreparedExporter::Balanced(Box::new(prepared)));
         }
         #[cfg(feature = "exporter-otlp")]
-        model::Exporter::OtlpGrpc(settings) => crate::exporter::otlp_grpc::build(settings, signal, auth),
+        model::ExporterConfig::OtlpGrpc(settings) => crate::exporter::otlp_grpc::build(settings, signal, auth),
         #[cfg(feature = "exporter-otlphttp")]
-        model::Exporter::OtlpHttp(settings) => crate::exporter::otlp_http::build(settings, signal, auth),
+        model::ExporterConfig::OtlpHttp(settings) => crate::exporter::otlp_http::build(settings, signal, auth),
         #[cfg(feature = "exporter-debug")]
-        model::Exporter::Debug(settings) => crate::exporter::debug::build(settings),
+        model::ExporterConfig::Debug(settings) => crate::exporter::debug::build(settings),
         #[cfg(feature = "exporter-file")]
-        model::Exporter::File(settings) => crate::exporter::file::build(settings),
+        model::ExporterConfig::File(settings) => crate::exporter::file::build(settings),
         #[cfg(feature = "exporter-nop")]
-        model::Exporter::Nop => crate::exporter::nop::build(),
+        model::ExporterConfig::Nop => crate::exporter::nop::build(),
         #[allow(unreachable_patterns)]
-        _ => Err(catalog::left_out("this exporter", "exporter-…")),
+        _ => Err(catalog::missing_feature_error("this exporter", "exporter-…")),
     };
-    one.map(|built| Built::One(Box::new(built)))
+    one.map(|built| PreparedExporter::Single(Box::new(built)))
 }
 
-/// The extension that an exporter takes its credentials from.
-pub fn exporter_auth(settings: &model::Exporter) -> Option<&ComponentId> {
+/// The extension that provides the credentials of an exporter.
+pub fn exporter_auth_id(settings: &model::ExporterConfig) -> Option<&ComponentId> {
     match settings {
-        model::Exporter::OtlpGrpc(settings) => settings.auth.as_ref(),
-        model::Exporter::OtlpHttp(settings) => settings.auth.as_ref(),
-        model::Exporter::LoadBalancing(settings) => settings.otlp.auth.as_ref(),
-        model::Exporter::Debug(_) | model::Exporter::File(_) | model::Exporter::Nop => None,
+        model::ExporterConfig::OtlpGrpc(settings) => settings.auth.as_ref(),
+        model::ExporterConfig::OtlpHttp(settings) => settings.auth.as_ref(),
+        model::ExporterConfig::LoadBalancing(settings) => settings.otlp.auth.as_ref(),
+        model::ExporterConfig::Debug(_) | model::ExporterConfig::File(_) | model::ExporterConfig::Nop => None,
     }
 }
 
-/// The extensions that a receiver takes its authenticators from.
-pub fn receiver_auth(settings: &model::Receiver) -> Vec<&ComponentId> {
+/// The extensions that provide the authenticators of a receiver.
+pub fn receiver_auth_ids(settings: &model::ReceiverConfig) -> Vec<&ComponentId> {
     match settings {
-        model::Receiver::Otlp(settings) => {
+        model::ReceiverConfig::Otlp(settings) => {
             let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
             let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
             grpc.into_iter().chain(http).collect()
         }
-        model::Receiver::OpenCensus(settings) => settings.server.auth.iter().collect(),
+        model::ReceiverConfig::OpenCensus(settings) => settings.server.auth.iter().collect(),
     }
 }
 
-/// What a processor is to a pipeline.
-pub enum Role {
-    /// A limit of the memory that the pipeline draws on: bytes, and the part kept for requests under way.
-    Budget(u64, u64),
-    /// A step that data goes through.
-    Step,
+/// The role of a processor in its pipeline.
+pub enum ProcessorRole {
+    /// A limit of the memory that the pipeline is charged to: bytes, and the part reserved for requests in
+    /// progress.
+    MemoryBudget(u64, u64),
+    /// A processor that data passes through.
+    Node,
 }
 
-/// What the processor is.
-pub fn role(settings: &model::Processor) -> Role {
+pub fn processor_role(settings: &model::ProcessorConfig) -> ProcessorRole {
     match settings {
-        model::Processor::MemoryLimiter(limiter) => match limiter.limit {
-            MemoryLimit::Bytes { limit, spike } => Role::Budget(limit, spike),
+        model::ProcessorConfig::MemoryLimiter(limiter) => match limiter.limit {
+            MemoryLimit::Bytes { limit, spike } => ProcessorRole::MemoryBudget(limit, spike),
             MemoryLimit::Percent { limit, spike } => {
-                let total = crate::engine::memory::available();
+                let total = crate::engine::memory::available_bytes();
                 let share = |percent: u32| total / 100 * u64::from(percent.min(100));
-                Role::Budget(share(limit), share(spike))
+                ProcessorRole::MemoryBudget(share(limit), share(spike))
             }
         },
-        _ => Role::Step,
+        _ => ProcessorRole::Node,
     }
 }
 
-/// Whether this build has the processor, and it can be put into effect here.
-pub fn check_processor(settings: &model::Processor) -> Result<(), BuildError> {
+/// Whether this build has the processor, and the settings can be applied here.
+pub fn check_processor(settings: &model::ProcessorConfig) -> Result<(), BuildError> {
     match settings {
         #[cfg(feature = "processor-k8sattributes")]
-        model::Processor::KubernetesAttributes(settings) => crate::processor::k8s_attributes::check(settings),
-        settings => catalog::has_processor(settings),
+        model::ProcessorConfig::KubernetesAttributes(settings) => crate::processor::k8s_attributes::check(settings),
+        settings => catalog::require_processor(settings),
     }
 }
 
-/// What turns requests into others by these settings, if that is what the processor does.
-fn mapper(id: &ComponentId, settings: &model::Processor, stats: &ProcessorStats) -> Option<Box<dyn Mapper>> {
+/// Builds the request transform of these settings, if the processor is one.
+fn build_transform(
+    id: &ComponentId,
+    settings: &model::ProcessorConfig,
+    stats: &ProcessorStats,
+) -> Option<Box<dyn RequestTransform>> {
     let _ = (id, stats);
     match settings {
         #[cfg(feature = "processor-filter")]
-        model::Processor::Filter(settings) => {
-            Some(Box::new(crate::processor::filter::Filter::new(model::Filter::clone(settings))))
+        model::ProcessorConfig::Filter(settings) => {
+            Some(Box::new(crate::processor::filter::FilterTransform::new(model::FilterProcessor::clone(settings))))
         }
         #[cfg(feature = "processor-attributes")]
-        model::Processor::Attributes(settings) => {
-            Some(Box::new(crate::processor::attributes::Attributes::new(model::Attributes::clone(settings))))
-        }
+        model::ProcessorConfig::Attributes(settings) => Some(Box::new(
+            crate::processor::attributes::AttributesTransform::new(model::AttributesProcessor::clone(settings)),
+        )),
         #[cfg(feature = "processor-attributes")]
-        model::Processor::Resource(settings) => {
-            Some(Box::new(crate::processor::attributes::Resources::new(settings.clone())))
+        model::ProcessorConfig::Resource(settings) => {
+            Some(Box::new(crate::processor::attributes::ResourceTransform::new(settings.clone())))
         }
         #[cfg(feature = "processor-redaction")]
-        model::Processor::Redaction(settings) => {
-            Some(Box::new(crate::processor::redaction::Redaction::new(model::Redaction::clone(settings))))
-        }
+        model::ProcessorConfig::Redaction(settings) => Some(Box::new(
+            crate::processor::redaction::RedactionTransform::new(model::RedactionProcessor::clone(settings)),
+        )),
         #[cfg(feature = "processor-probabilistic-sampler")]
-        model::Processor::ProbabilisticSampler(settings) => {
+        model::ProcessorConfig::ProbabilisticSampler(settings) => {
             use crate::processor::probabilistic_sampler::ProbabilisticSampler;
             Some(Box::new(ProbabilisticSampler::new(id, settings, &stats.sampled)))
         }
@@ -167,145 +167,137 @@ fn mapper(id: &ComponentId, settings: &model::Processor, stats: &ProcessorStats)
     }
 }
 
-/// A step of a pipeline that can take new settings.
-pub enum Step {
-    /// One that turns each request into another one at once.
-    Map(Arc<Mapping>),
-    /// `batch`
+/// A processor in a pipeline, which can take new settings.
+pub enum ProcessorNode {
+    /// A processor that transforms each request at once.
+    Transform(Arc<TransformProcessor>),
     #[cfg(feature = "processor-batch")]
-    Batch(Arc<crate::processor::batch::Batcher>),
-    /// `tail_sampling`
+    Batch(Arc<crate::processor::batch::BatchingProcessor>),
     #[cfg(feature = "processor-tail-sampling")]
     TailSampling(Arc<crate::processor::tail_sampling::TailSampler>),
-    /// `k8s_attributes`
     #[cfg(feature = "processor-k8sattributes")]
-    Enrich(Arc<crate::processor::k8s_attributes::Enricher>),
+    KubernetesAttributes(Arc<crate::processor::k8s_attributes::KubernetesEnrichmentProcessor>),
 }
 
-impl Step {
-    /// Builds a step.
+impl ProcessorNode {
     pub fn build(
         id: &ComponentId,
-        settings: &model::Processor,
+        settings: &model::ProcessorConfig,
         signal: Signal,
-        registry: &Registry,
+        registry: &StatsRegistry,
     ) -> Result<Self, BuildError> {
         let stats = registry.processor(id, signal);
-        if let Some(mapper) = mapper(id, settings, &stats) {
-            return Ok(Self::Map(Mapping::new(signal, mapper, stats)));
+        if let Some(mapper) = build_transform(id, settings, &stats) {
+            return Ok(Self::Transform(TransformProcessor::new(signal, mapper, stats)));
         }
         match settings {
             #[cfg(feature = "processor-batch")]
-            model::Processor::Batch(settings) => {
-                Ok(Self::Batch(crate::processor::batch::Batcher::new(signal, settings.clone(), stats)))
+            model::ProcessorConfig::Batch(settings) => {
+                Ok(Self::Batch(crate::processor::batch::BatchingProcessor::new(signal, settings.clone(), stats)))
             }
             #[cfg(feature = "processor-tail-sampling")]
-            model::Processor::TailSampling(settings) => {
-                let (stats, sampling) = (registry.processor(id, signal), registry.sampler(id));
-                let settings = model::TailSampling::clone(settings);
+            model::ProcessorConfig::TailSampling(settings) => {
+                let stats = registry.processor(id, signal);
+                let sampling = registry.sampler(id);
+                let settings = model::TailSamplingProcessor::clone(settings);
                 Ok(Self::TailSampling(crate::processor::tail_sampling::TailSampler::new(id, settings, stats, sampling)))
             }
             #[cfg(feature = "processor-k8sattributes")]
-            model::Processor::KubernetesAttributes(settings) => {
+            model::ProcessorConfig::KubernetesAttributes(settings) => {
                 let stats = (registry.processor(id, signal), registry.cluster(id));
                 let shared = &registry.shared;
-                Ok(Self::Enrich(crate::processor::k8s_attributes::Enricher::new(id, signal, settings, shared, stats)))
+                Ok(Self::KubernetesAttributes(crate::processor::k8s_attributes::KubernetesEnrichmentProcessor::new(
+                    id, signal, settings, shared, stats,
+                )))
             }
-            _ => Err(catalog::left_out("this processor", "processor-…")),
+            _ => Err(catalog::missing_feature_error("this processor", "processor-…")),
         }
     }
 
-    /// Puts new settings in force.
-    pub fn reconfigure(&self, id: &ComponentId, settings: &model::Processor) {
-        // An id keeps its type, so that a step never meets the settings of another one.
+    pub fn reconfigure(&self, id: &ComponentId, settings: &model::ProcessorConfig) {
+        // An id keeps its type, so the settings always match.
         match self {
-            Self::Map(mapping) => {
-                mapper(id, settings, mapping.stats()).into_iter().for_each(|mapper| mapping.reconfigure(mapper))
-            }
+            Self::Transform(mapping) => build_transform(id, settings, mapping.stats())
+                .into_iter()
+                .for_each(|mapper| mapping.reconfigure(mapper)),
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => {
-                if let model::Processor::Batch(settings) = settings {
+                if let model::ProcessorConfig::Batch(settings) = settings {
                     batcher.reconfigure(settings.clone());
                 }
             }
             #[cfg(feature = "processor-tail-sampling")]
             Self::TailSampling(sampler) => {
-                if let model::Processor::TailSampling(settings) = settings {
-                    sampler.reconfigure(model::TailSampling::clone(settings));
+                if let model::ProcessorConfig::TailSampling(settings) = settings {
+                    sampler.reconfigure(model::TailSamplingProcessor::clone(settings));
                 }
             }
             #[cfg(feature = "processor-k8sattributes")]
-            Self::Enrich(enricher) => {
-                if let model::Processor::KubernetesAttributes(settings) = settings {
+            Self::KubernetesAttributes(enricher) => {
+                if let model::ProcessorConfig::KubernetesAttributes(settings) = settings {
                     enricher.reconfigure(settings);
                 }
             }
         }
     }
 
-    /// Whether anybody else holds it, and so may still hand it data.
+    /// Whether there are other references, through which data may still arrive.
     pub fn is_in_use(&self) -> bool {
         match self {
-            Self::Map(mapping) => Arc::strong_count(mapping) > 1,
+            Self::Transform(mapping) => Arc::strong_count(mapping) > 1,
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => Arc::strong_count(batcher) > 1,
             #[cfg(feature = "processor-tail-sampling")]
             Self::TailSampling(sampler) => Arc::strong_count(sampler) > 1,
             #[cfg(feature = "processor-k8sattributes")]
-            Self::Enrich(enricher) => Arc::strong_count(enricher) > 1,
+            Self::KubernetesAttributes(enricher) => Arc::strong_count(enricher) > 1,
         }
     }
 
-    /// The step itself.
     pub fn processor(&self) -> Arc<dyn Processor> {
         match self {
-            Self::Map(mapping) => mapping.clone(),
+            Self::Transform(mapping) => mapping.clone(),
             #[cfg(feature = "processor-batch")]
             Self::Batch(batcher) => batcher.clone(),
             #[cfg(feature = "processor-tail-sampling")]
             Self::TailSampling(sampler) => sampler.clone(),
             #[cfg(feature = "processor-k8sattributes")]
-            Self::Enrich(enricher) => enricher.clone(),
+            Self::KubernetesAttributes(enricher) => enricher.clone(),
         }
     }
 }
 
-/// Builds what an extension gives to receivers and exporters.
-pub fn build_auth(settings: &model::Extension) -> Result<Auth, BuildError> {
+/// Builds the authenticators of an extension.
+pub fn build_auth(settings: &model::ExtensionConfig) -> Result<AuthProviders, BuildError> {
     match settings {
         #[cfg(feature = "extension-auth")]
-        model::Extension::BasicAuth(settings) => crate::extension::basic::build(settings),
+        model::ExtensionConfig::BasicAuth(settings) => crate::extension::basic::build(settings),
         #[cfg(feature = "extension-auth")]
-        model::Extension::BearerTokenAuth(settings) => crate::extension::bearer::build(settings),
+        model::ExtensionConfig::BearerTokenAuth(settings) => crate::extension::bearer::build(settings),
         #[cfg(feature = "extension-auth")]
-        model::Extension::OAuth2Client(settings) => crate::extension::oauth2::build(settings),
-        model::Extension::HealthCheck(_) => Ok(Auth::default()),
+        model::ExtensionConfig::OAuth2Client(settings) => crate::extension::oauth2::build(settings),
+        model::ExtensionConfig::HealthCheck(_) => Ok(AuthProviders::default()),
         #[allow(unreachable_patterns)]
-        _ => Err(catalog::left_out("this extension", "extension-auth")),
+        _ => Err(catalog::missing_feature_error("this extension", "extension-auth")),
     }
 }
 
 /// A receiver that is checked and bound, and has not started.
 pub enum PreparedReceiver {
-    /// `otlp`
     #[cfg(feature = "receiver-otlp")]
-    Otlp(Box<crate::receiver::otlp::Prepared>),
-    /// `opencensus`
+    Otlp(Box<crate::receiver::otlp::PreparedOtlp>),
     #[cfg(feature = "receiver-opencensus")]
-    OpenCensus(Box<crate::receiver::opencensus::Prepared>),
+    OpenCensus(Box<crate::receiver::opencensus::PreparedOpenCensus>),
 }
 
-/// A running receiver.
-pub enum AnyReceiver {
-    /// `otlp`
+pub enum ReceiverNode {
     #[cfg(feature = "receiver-otlp")]
-    Otlp(crate::receiver::otlp::Otlp),
-    /// `opencensus`
+    Otlp(crate::receiver::otlp::OtlpServer),
     #[cfg(feature = "receiver-opencensus")]
-    OpenCensus(crate::receiver::opencensus::OpenCensus),
+    OpenCensus(crate::receiver::opencensus::OpenCensusServer),
 }
 
-/// What is in a variant, if it is that one. A build may have no other.
+/// The content of a variant, if the value is that variant. The build may have no other variant.
 macro_rules! only {
     ($value:expr, $variant:path) => {
         match $value {
@@ -316,64 +308,63 @@ macro_rules! only {
     };
 }
 
-/// Finds the authenticator of a server.
-pub type FindAuth<'a> = &'a dyn Fn(&ComponentId) -> Result<Arc<dyn ServerAuth>, BuildError>;
+pub type ServerAuthLookup<'a> = &'a dyn Fn(&ComponentId) -> Result<Arc<dyn ServerAuth>, BuildError>;
 
 /// Checks and binds what a receiver needs beyond what the old one has.
 pub fn prepare_receiver(
-    settings: &model::Receiver,
-    old: Option<&AnyReceiver>,
-    auth: FindAuth<'_>,
-    claims: &Claims,
+    settings: &model::ReceiverConfig,
+    old: Option<&ReceiverNode>,
+    auth: ServerAuthLookup<'_>,
+    claims: &AddressClaims,
 ) -> Result<PreparedReceiver, BuildError> {
     let _ = (old, auth, claims);
     match settings {
         #[cfg(feature = "receiver-otlp")]
-        model::Receiver::Otlp(settings) => {
-            let old = old.and_then(|old| only!(old, AnyReceiver::Otlp));
+        model::ReceiverConfig::Otlp(settings) => {
+            let old = old.and_then(|old| only!(old, ReceiverNode::Otlp));
             let prepared = crate::receiver::otlp::prepare(settings, old, auth, claims)?;
             Ok(PreparedReceiver::Otlp(Box::new(prepared)))
         }
         #[cfg(feature = "receiver-opencensus")]
-        model::Receiver::OpenCensus(settings) => {
-            let old = old.and_then(|old| only!(old, AnyReceiver::OpenCensus));
+        model::ReceiverConfig::OpenCensus(settings) => {
+            let old = old.and_then(|old| only!(old, ReceiverNode::OpenCensus));
             let prepared = crate::receiver::opencensus::prepare(settings, old, auth, claims)?;
             Ok(PreparedReceiver::OpenCensus(Box::new(prepared)))
         }
         #[allow(unreachable_patterns)]
-        _ => Err(catalog::left_out("this receiver", "receiver-…")),
+        _ => Err(catalog::missing_feature_error("this receiver", "receiver-…")),
     }
 }
 
 impl PreparedReceiver {
-    /// Takes over from the old one, and starts. What is left of the old one is to be closed.
+    /// Takes over from the old receiver, and starts. The second result is the rest of the old one, to be shut
+    /// down.
     pub fn start(
         self,
         id: &ComponentId,
-        old: Option<AnyReceiver>,
-        intake: &Arc<Intake>,
-        registry: &Registry,
-    ) -> (AnyReceiver, AnyReceiver) {
+        old: Option<ReceiverNode>,
+        intake: &Arc<PipelineSet>,
+        registry: &StatsRegistry,
+    ) -> (ReceiverNode, ReceiverNode) {
         let _ = (id, &old, intake, registry);
         match self {
             #[cfg(feature = "receiver-otlp")]
             Self::Otlp(prepared) => {
-                let old = old.and_then(|old| only!(old, AnyReceiver::Otlp));
+                let old = old.and_then(|old| only!(old, ReceiverNode::Otlp));
                 let (new, rest) = prepared.start(id, old, intake, registry);
-                (AnyReceiver::Otlp(new), AnyReceiver::Otlp(rest))
+                (ReceiverNode::Otlp(new), ReceiverNode::Otlp(rest))
             }
             #[cfg(feature = "receiver-opencensus")]
             Self::OpenCensus(prepared) => {
-                let old = old.and_then(|old| only!(old, AnyReceiver::OpenCensus));
+                let old = old.and_then(|old| only!(old, ReceiverNode::OpenCensus));
                 let (new, rest) = prepared.start(id, old, intake, registry);
-                (AnyReceiver::OpenCensus(new), AnyReceiver::OpenCensus(rest))
+                (ReceiverNode::OpenCensus(new), ReceiverNode::OpenCensus(rest))
             }
         }
     }
 }
 
-impl AnyReceiver {
-    /// The receiver itself.
+impl ReceiverNode {
     pub fn receiver(&self) -> &dyn crate::receiver::Receiver {
         match *self {
             #[cfg(feature = "receiver-otlp")]
@@ -383,7 +374,7 @@ impl AnyReceiver {
         }
     }
 
-    /// Where it listens, with a word for each address.
+    /// The addresses of its listeners, with the protocol of each.
     pub fn addresses(&self) -> Vec<(&'static str, std::net::SocketAddr)> {
         match *self {
             #[cfg(feature = "receiver-otlp")]

@@ -1,55 +1,57 @@
-//! What flows through a pipeline, and what is owed for it.
+//! The types that flow through a pipeline, the memory they are charged for, exporter queues, and counters.
 
-mod arrival;
-mod balancing;
+mod arriving_reservation;
+mod atomic_instant;
+mod balancer_stats;
 mod batch;
+mod batch_queue;
 mod budget;
-mod calls;
-mod cluster;
+mod call_stats;
+mod cluster_stats;
 mod code;
-mod decisions;
+mod delivery_progress;
 mod exporter;
-pub(crate) mod heavy;
-mod intake;
-mod link;
-mod moment;
-mod outlet;
+mod exporter_queue;
+mod failover;
+mod fanout;
+pub(crate) mod heavy_work;
 mod pipeline;
-mod progress;
-mod queue;
+mod pipeline_set;
 mod refusal;
 mod registry;
-mod rescue;
-mod retry;
-mod sampling;
-mod shared;
+mod retry_backoff;
+mod sampler_stats;
+mod shared_instances;
 mod stats;
+mod tail_sampler_stats;
 #[cfg(test)]
 pub(crate) mod testing;
-mod work;
+mod work_memory;
 
-pub use arrival::{Arrival, SenderShare};
-pub use balancing::{BalancerStats, Latency, MoveReason, ResolverKind};
-pub use batch::{Batch, Origin, PART_BYTES, Part, one_by_one};
+pub use arriving_reservation::{ArrivingReservation, SenderShare};
+pub use atomic_instant::AtomicInstant;
+pub use balancer_stats::{BalancerStats, MoveReason, PeerLatency, ResolverKind};
+pub use batch::{Batch, Origin, OriginCharge, PART_OVERHEAD_BYTES, Part, one_by_one};
 pub use budget::{ArrivingCharge, Budget, Charge, Member};
-pub use calls::{Calls, CallsOf};
-pub use cluster::{ClusterState, ClusterStats, ClusterView, Look};
-pub use code::{Code, ConnectFault, ResolverFault, Said, TlsFault};
-pub use decisions::{Decisions, SamplerStats};
-pub use exporter::{Delivered, Exporter, SendError, SendFuture};
-pub use intake::{Admission, Intake};
-pub use link::{Answer, Consumer, Link, Pressure, Shortfall};
-pub use moment::Moment;
-pub use outlet::{HALT_LIMIT, Outlet, OutletSettings, UnderWay};
-pub use pipeline::{Allowance, Gone, Pipeline, Processor};
-pub use progress::{Course, Progress};
+pub use call_stats::{CallSnapshot, CallStats};
+pub use cluster_stats::{ClusterSnapshot, ClusterState, ClusterStats, ClusterView};
+pub use code::{BackendStatus, Code, ConnectFault, ResolverFault, TlsFault};
+pub use delivery_progress::{DeliveryProgress, DeliverySnapshot};
+pub use exporter::{Exporter, SendError, SendFuture, SendSuccess};
+pub use exporter_queue::{ExporterQueue, ExporterQueueSettings, HALT_TIMEOUT, InFlightRequest};
+pub use failover::{Failover, FailoverFuture, RetryDecision};
+pub use fanout::{ConsumeOutcome, Consumer, ConsumerFanout, OverflowPolicy, PartialSuccess};
+pub use pipeline::{Allowance, Pipeline, PipelineGone, Processor};
+pub use pipeline_set::{PipelineSet, RequestReservation};
 pub use refusal::{Refusal, RefusalKind};
-pub use registry::{EndedPipeline, Registry};
-pub use rescue::{HandOver, Next, Rescue};
-pub use sampling::{Counts, Distribution, EarlyDecision, PolicyStats, SamplingOutcome, TailStats};
-pub use shared::Shared;
+pub use registry::{EndedPipeline, StatsRegistry};
+pub use sampler_stats::{PolicyDecisions, SamplerStats};
+pub use shared_instances::SharedInstances;
 pub use stats::{
-    Destination, DropReason, ErrorClass, ExporterStats, Histogram, PerSignal, PipelineStats, ProcessorStats,
-    QueueGauge, ReceiverStats, Transport, TurnedAway,
+    BatchSizeHistogram, DestinationLabels, DropReason, EarlyRefusal, ErrorClass, ExporterStats, PerSignal,
+    PipelineStats, ProcessorStats, QueueGauge, ReceiverStats, Transport,
 };
-pub use work::WorkMemory;
+pub use tail_sampler_stats::{
+    EarlyDecision, PolicyStats, SamplingOutcome, TailSamplerStats, TraceCounts, ValueHistogram,
+};
+pub use work_memory::WorkMemory;

@@ -1,4 +1,4 @@
-//! Exporters.
+//! Exporters: deliver batches to backends, files or standard output.
 
 #[cfg(feature = "exporter-debug")]
 pub(crate) mod debug;

@@ -1,4 +1,4 @@
-//! Extensions: credentials and health.
+//! Extensions: client and server authentication, and health endpoints.
 
 use std::{future::Future, net::IpAddr, pin::Pin};
 
@@ -13,52 +13,48 @@ pub(crate) mod oauth2;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Why credentials could not be had or were not accepted. The message holds no secret.
+/// Why credentials are unavailable or were rejected. The message holds no secret.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct AuthError(pub String);
 
-/// The future of [`ClientAuth::headers`].
 pub type HeadersFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<(HeaderName, HeaderValue)>, AuthError>> + Send + 'a>>;
 
-/// Says who we are: headers for each request that an exporter sends.
+/// Authenticates an exporter: provides the headers for each request that it sends.
 pub trait ClientAuth: Send + Sync {
     /// The headers to send now, marked as sensitive.
     fn headers(&self) -> HeadersFuture<'_>;
 
-    /// The destination did not accept them: whatever was cached is stale.
-    fn rejected(&self) {}
+    /// The destination rejected the headers: cached credentials are stale.
+    fn invalidate(&self) {}
 }
 
-/// Why a sender does not come in.
+/// Why a sender is refused.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AuthRefusal {
-    /// Its credentials are missing or wrong.
+    /// The credentials are missing or wrong.
     #[error(transparent)]
     Unauthenticated(#[from] AuthError),
-    /// It is not allowed, whatever its credentials are.
+    /// The sender is not allowed, whatever its credentials are.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// Too many credentials wait to be checked. It may come again.
+    /// Too many logins wait to be checked. The sender may retry.
     #[error("too many logins wait to be checked")]
     Busy,
 }
 
-/// Who it is, if the authenticator can tell; an error if it may not come in.
-pub type Identified = Result<Option<String>, AuthRefusal>;
+/// The authenticated subject, if the authenticator knows one; an error if the sender is refused.
+pub type AuthResult = Result<Option<String>, AuthRefusal>;
 
-/// What an authenticator says.
-pub enum Verdict {
-    /// Known at once.
-    Now(Identified),
-    /// Known when the future ends: what takes long is not done on a thread that serves connections.
-    Later(Pin<Box<dyn Future<Output = Identified> + Send>>),
+pub enum AuthDecision {
+    Now(AuthResult),
+    /// The decision takes long, and is made off the threads that serve connections.
+    Later(Pin<Box<dyn Future<Output = AuthResult> + Send>>),
 }
 
-impl Verdict {
-    /// Waits for it.
-    pub async fn wait(self) -> Identified {
+impl AuthDecision {
+    pub async fn wait(self) -> AuthResult {
         match self {
             Self::Now(identified) => identified,
             Self::Later(future) => future.await,
@@ -66,8 +62,7 @@ impl Verdict {
     }
 }
 
-/// Checks who comes.
 pub trait ServerAuth: Send + Sync {
-    /// Who sent these headers from this address.
-    fn authenticate(&self, headers: &HeaderMap, peer: IpAddr) -> Verdict;
+    /// Authenticates a request by its headers and the address it came from.
+    fn authenticate(&self, headers: &HeaderMap, peer: IpAddr) -> AuthDecision;
 }

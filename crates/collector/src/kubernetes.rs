@@ -1,11 +1,11 @@
-//! Reading objects of a Kubernetes cluster: a small client that lists and watches.
+//! A small Kubernetes client that lists and watches objects.
 //!
-//! *Guarantees.* Only the few fields that a caller names are kept of an object. A watch goes on from where it was, begins anew when the
-//! server says that it must, and comes back after any failure, ever more slowly. Whoever listens learns of every object that is
-//! there, of each change, and after a new beginning also of those that went meanwhile. An answer that is larger than
-//! any sensible one is refused.
+//! *Guaranteed*: only the few fields that a caller names are kept of an object. A watch resumes where it ended,
+//! lists again when the server requires it, and recovers from any failure with increasing backoff. The caller
+//! learns of every existing object, of each change, and after a new list also of the objects that were deleted
+//! meanwhile. A response that is larger than any sensible one is refused.
 //!
-//! *Does not* write, and does not sign in by other programs (`exec` in a kubeconfig).
+//! *Not done*: writes, and credentials from other programs (`exec` in a kubeconfig).
 
 mod access;
 mod client;
@@ -14,20 +14,20 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use access::{Access, AccessSource};
-pub(crate) use client::{ApiError, Client};
+pub(crate) use access::{AccessSource, ClusterAccess};
+pub(crate) use client::{ApiClient, ApiError};
 #[cfg(feature = "fuzzing")]
 pub(crate) use watch::reads_event;
-pub(crate) use watch::{Event, Query, watch};
+pub(crate) use watch::{ObjectEvent, WatchQuery, watch};
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-/// What is needed of every object's `metadata`.
+/// The part of an object's `metadata` that is needed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Metadata {
+pub(crate) struct ObjectMetadata {
     pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) uid: String,
@@ -41,7 +41,6 @@ pub(crate) struct Metadata {
     pub(crate) owner_references: Vec<OwnerReference>,
 }
 
-/// Who made an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct OwnerReference {
@@ -51,7 +50,7 @@ pub(crate) struct OwnerReference {
     pub(crate) controller: bool,
 }
 
-/// Go writes an empty list or map as `null`.
+/// Reads `null` as the default value: Go writes an empty list or map as `null`.
 pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -60,8 +59,7 @@ where
     Option::<T>::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// An object that can be watched.
-pub(crate) trait Object: for<'de> Deserialize<'de> + Send {
-    /// Its metadata.
-    fn metadata(&self) -> &Metadata;
+/// An object type that can be watched.
+pub(crate) trait WatchedObject: for<'de> Deserialize<'de> + Send {
+    fn metadata(&self) -> &ObjectMetadata;
 }

@@ -1,13 +1,16 @@
 //! Kubewake's data plane: receivers → processors → buffer → exporters.
 //!
-//! * [`core`]: what flows and what it owes: batches, the memory they are charged for, refusals, links, counters.
-//! * [`engine`]: builds a graph of components from a document, swaps it for another one, drains it.
-//! * [`service`]: a document on disk, loaded, watched and reloaded; [`telemetry`]: what is said about all of it.
+//! * [`core`]: the types that flow through a pipeline (batches, memory charges, refusals), queues, and
+//!   counters.
+//! * [`engine`]: builds a graph of components from a document, replaces it by the graph of another document,
+//!   and drains it.
+//! * [`service`]: loads a document from disk, watches and reloads it. [`telemetry`]: metrics and status of the
+//!   process.
 //! * [`net`]: listeners, TLS, framing and compression that several components share.
-//! * `receiver`, `processor`, `exporter`, `extension`: the components. The engine names none of them;
-//!   [`components`] is the one place that does.
+//! * `receiver`, `processor`, `exporter`, `extension`: the components. The engine names none of them; only
+//!   [`components`] does.
 
-// A build with fewer components leaves some of what they share unused.
+// A build with fewer components leaves some of their shared code unused.
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, unused_variables, unreachable_code))]
 
 pub mod components;

@@ -10,7 +10,6 @@ pub mod filter;
 mod hex;
 #[cfg(feature = "processor-k8sattributes")]
 pub mod k8s_attributes;
-pub mod map;
 #[cfg(any(feature = "processor-attributes", feature = "processor-filter"))]
 mod matching;
 #[cfg(feature = "processor-probabilistic-sampler")]
@@ -19,3 +18,4 @@ pub mod probabilistic_sampler;
 pub mod redaction;
 #[cfg(feature = "processor-tail-sampling")]
 pub mod tail_sampling;
+pub mod transform;

@@ -1,30 +1,29 @@
-//! Receivers.
+//! Receivers: servers that accept telemetry and submit it to pipelines.
 
 use std::{future::Future, pin::Pin};
 
-mod activity;
-mod body;
-mod calls;
+mod body_buffer;
+mod body_timeout;
+mod connection_activity;
 mod cors;
 mod discard;
-mod intake;
+mod grpc_calls;
 #[cfg(feature = "receiver-opencensus")]
 pub mod opencensus;
 #[cfg(feature = "receiver-otlp")]
 pub mod otlp;
-mod port;
+mod protocol_server;
 mod rpc_status;
-mod senders;
-mod timers;
+mod sender_shares;
+mod submitter;
 
-/// A running receiver.
 pub trait Receiver: Send + Sync {
-    /// Stops taking requests; those under way may end.
-    fn close(&self);
+    /// Stops accepting requests; requests under way may finish.
+    fn shutdown(&self);
 
-    /// Ends those that are still under way.
-    fn cut(&self);
+    /// Aborts the requests that are still under way.
+    fn abort(&self);
 
-    /// Ends when the last connection is gone.
-    fn closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Resolves when the last connection is closed.
+    fn wait_closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

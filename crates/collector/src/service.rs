@@ -1,12 +1,13 @@
-//! A collector as a process has it: a document on disk, loaded, watched, reloaded, and stopped.
+//! A collector process: its document is loaded from disk, watched and reloaded.
 //!
-//! *Guarantees.* A document that does not load, or whose components cannot be built, changes nothing: the one before
-//! stays in force, and the refusal with its reasons is in the log, in the metrics and in `/status`. Files that the
-//! document refers to (certificates, tokens, `${file:…}`) are part of it: a change in one of them is a reload.
+//! *Guarantees.* A document that does not load, or whose components cannot be built, changes nothing: the
+//! previous one stays in force, and the refusal with its reasons is in the log, in the metrics and in
+//! `/status`. Files that the document refers to (certificates, tokens, `${file:…}`) are part of it: a change in
+//! one of them is a reload.
 
-mod console;
-mod end_report;
-mod watcher;
+mod file_watcher;
+mod telemetry_servers;
+mod termination_report;
 
 use std::{
     collections::BTreeSet,
@@ -19,160 +20,153 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use kubewake_config::{Document, Errors, Loaded, Problem, SystemSources, fingerprint, model::Logs, mounted};
+use kubewake_config::{
+    CollectorDocument, DocumentErrors, DocumentProblem, LoadedDocument, SystemSources, fingerprint, model::LogsConfig,
+    mounted_path,
+};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use self::{
-    console::Console,
-    end_report::Losses,
-    watcher::{Prints, Watcher, prints},
+    file_watcher::{FileFingerprints, FileWatcher, fingerprint_files},
+    telemetry_servers::TelemetryServers,
+    termination_report::LossTotals,
 };
 pub use self::{
-    console::Endpoints,
-    end_report::{EndReport, Lost},
+    telemetry_servers::TelemetryEndpoints,
+    termination_report::{DroppedItems, TerminationReport},
 };
 use crate::{
     components,
-    engine::{ApplyError, Engine, Options},
-    telemetry::{Phase, Process, RefusedRevision, Revision, Telemetry},
+    engine::{ApplyError, Engine, EngineOptions},
+    telemetry::{CollectorPhase, LoadedRevision, ProcessIdentity, RefusedRevision, TelemetryState},
 };
 
-/// When a document that asks for what cannot be had at the moment is tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(30);
+/// The retry interval of a document that was refused for a condition that may pass.
+const RELOAD_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Why a document is not in force.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: Arc<io::Error>,
-    },
-    /// What it says is wrong.
+    Read { path: PathBuf, source: Arc<io::Error> },
+    /// The document is invalid.
     #[error("{0}")]
-    Document(#[from] Errors),
-    /// What it says cannot be had here and now: a busy port, a certificate that is not there.
-    #[error("{}", lines(.0))]
+    Document(#[from] DocumentErrors),
+    /// The document cannot be applied here and now: a busy port, a missing certificate.
+    #[error("{}", join_errors(.0))]
     Apply(Vec<ApplyError>),
 }
 
-fn lines(errors: &[ApplyError]) -> String {
+fn join_errors(errors: &[ApplyError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 impl LoadError {
-    /// Every reason by itself, on one line.
+    /// Every reason separately, on one line each.
     fn reasons(&self) -> Vec<String> {
         match self {
             Self::Read { .. } => vec![self.to_string()],
-            Self::Document(errors) => errors.problems().iter().map(reason).collect(),
+            Self::Document(errors) => errors.problems().iter().map(describe_problem).collect(),
             Self::Apply(errors) => errors.iter().map(ToString::to_string).collect(),
         }
     }
 }
 
-fn reason(problem: &Problem) -> String {
-    let path = if problem.place().is_empty() { "document" } else { problem.place() };
+fn describe_problem(problem: &DocumentProblem) -> String {
+    let path = if problem.display_path().is_empty() { "document" } else { problem.display_path() };
     format!("line {}: {path}: {}", problem.position.line, problem.message)
 }
 
-/// Reads and checks a document, and changes nothing.
-pub fn check(path: &Path) -> Result<Loaded, LoadError> {
-    named(path, &read(path)?)
+/// Reads and checks a document without applying it.
+pub fn check(path: &Path) -> Result<LoadedDocument, LoadError> {
+    parse_document(path, &read_document(path)?)
 }
 
-/// The document of a file, which problems are shown with.
-fn named(path: &Path, text: &str) -> Result<Loaded, LoadError> {
+/// Parses the document of a file, and shows problems with its path.
+fn parse_document(path: &Path, text: &str) -> Result<LoadedDocument, LoadError> {
     let file = path.display().to_string();
     let mut loaded = kubewake_config::load(text, &SystemSources).map_err(|errors| errors.in_file(&file))?;
     loaded.warnings = loaded.warnings.into_iter().map(|warning| warning.in_file(&file)).collect();
     Ok(loaded)
 }
 
-fn read(path: &Path) -> Result<String, LoadError> {
-    fs::read_to_string(mounted(path))
+fn read_document(path: &Path) -> Result<String, LoadError> {
+    fs::read_to_string(mounted_path(path))
         .map_err(|source| LoadError::Read { path: path.to_owned(), source: Arc::new(source) })
 }
 
-/// A running collector.
-pub struct Service {
+pub struct CollectorService {
     path: PathBuf,
     engine: Arc<Engine>,
-    telemetry: Arc<Telemetry>,
-    /// One change at a time; what serves metrics and health is part of it.
-    console: AsyncMutex<Console>,
-    logs: watch::Sender<Logs>,
-    watcher: AsyncMutex<Watcher>,
+    telemetry: Arc<TelemetryState>,
+    /// Serializes changes, which include the servers of metrics and health.
+    telemetry_servers: AsyncMutex<TelemetryServers>,
+    logs: watch::Sender<LogsConfig>,
+    watcher: AsyncMutex<FileWatcher>,
     /// The files that the document in force refers to.
     watched: Mutex<BTreeSet<PathBuf>>,
-    /// What the document and its files held when they were last loaded or refused.
-    tried: Mutex<Prints>,
-    /// The last attempt was refused for something that may pass.
-    may_pass: AtomicBool,
+    /// The contents of the document and its files at the last attempt to load them.
+    last_attempted: Mutex<FileFingerprints>,
+    /// Whether the last attempt failed for a condition that may pass.
+    is_transient: AtomicBool,
 }
 
-impl Service {
-    /// Loads the document and runs it. The warnings are for whoever started it.
-    pub async fn start(path: &Path, options: Options) -> Result<(Arc<Self>, Vec<Problem>), LoadError> {
-        let watcher = Watcher::new(path);
-        let held = prints(&BTreeSet::from([path.to_owned()]));
-        let text = read(path)?;
-        let loaded = named(path, &text)?;
+impl CollectorService {
+    /// Loads the document and runs it. The warnings are for the caller to show.
+    pub async fn start(path: &Path, options: EngineOptions) -> Result<(Arc<Self>, Vec<DocumentProblem>), LoadError> {
+        let watcher = FileWatcher::new(path);
+        let held = fingerprint_files(&BTreeSet::from([path.to_owned()]));
+        let text = read_document(path)?;
+        let loaded = parse_document(path, &text)?;
         let engine = Engine::new(options);
-        let process = Process::start(env!("CARGO_PKG_VERSION"), &loaded.document.service.telemetry.resource);
-        let telemetry = Telemetry::new(engine.registry().clone(), process);
+        let process = ProcessIdentity::start(env!("CARGO_PKG_VERSION"), &loaded.document.service.telemetry.resource);
+        let telemetry = TelemetryState::new(engine.registry().clone(), process);
         let service = Arc::new(Self {
             path: path.to_owned(),
-            console: AsyncMutex::new(Console::new(telemetry.clone())),
+            telemetry_servers: AsyncMutex::new(TelemetryServers::new(telemetry.clone())),
             engine,
             telemetry,
             logs: watch::Sender::default(),
             watcher: AsyncMutex::new(watcher),
             watched: Mutex::default(),
-            tried: Mutex::default(),
-            may_pass: AtomicBool::new(false),
+            last_attempted: Mutex::default(),
+            is_transient: AtomicBool::new(false),
         });
         let warnings = loaded.warnings.clone();
-        let mut console = service.console.lock().await;
+        let mut console = service.telemetry_servers.lock().await;
         service.apply(&mut console, loaded, &text).await?;
-        service.remember(held);
+        service.record_attempt(held);
         drop(console);
         Ok((service, warnings))
     }
 
-    /// The engine that runs.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Where metrics and health are served.
-    pub async fn endpoints(&self) -> Endpoints {
-        self.console.lock().await.endpoints()
+    pub async fn endpoints(&self) -> TelemetryEndpoints {
+        self.telemetry_servers.lock().await.endpoints()
     }
 
-    /// The settings of the log, now and whenever they change.
-    pub fn logs(&self) -> watch::Receiver<Logs> {
+    /// The logging settings, now and whenever they change.
+    pub fn logs(&self) -> watch::Receiver<LogsConfig> {
         self.logs.subscribe()
     }
 
-    /// What is known about it.
-    pub fn telemetry(&self) -> &Arc<Telemetry> {
+    pub fn telemetry(&self) -> &Arc<TelemetryState> {
         &self.telemetry
     }
 
-    /// Loads the document again. A refusal is logged, counted and shown; what runs goes on.
+    /// Loads the document again. A refusal is logged, counted and shown; the previous document stays in force.
     pub async fn reload(&self) -> Result<(), LoadError> {
-        // Before the document is read: of two reloads the later one has the later document.
-        let mut console = self.console.lock().await;
+        // Locked before the document is read, so that the later of two reloads applies the later document.
+        let mut console = self.telemetry_servers.lock().await;
         self.reload_with(&mut console).await
     }
 
-    async fn reload_with(&self, console: &mut Console) -> Result<(), LoadError> {
-        let held = self.contents();
-        let text = read(&self.path);
+    async fn reload_with(&self, console: &mut TelemetryServers) -> Result<(), LoadError> {
+        let held = self.fingerprints();
+        let text = read_document(&self.path);
         let result = match &text {
             Ok(text) => self.load(console, text).await,
             Err(error) => Err(error.clone()),
@@ -180,57 +174,58 @@ impl Service {
         if let Err(error) = &result {
             self.record_refusal(error, text.as_deref().unwrap_or_default());
         }
-        self.may_pass.store(matches!(result, Err(LoadError::Apply(_))), Ordering::Relaxed);
-        self.remember(held);
+        self.is_transient.store(matches!(result, Err(LoadError::Apply(_))), Ordering::Relaxed);
+        self.record_attempt(held);
         result
     }
 
-    /// Loads the document again because something changed, unless somebody who asked for it has had the change, or its
-    /// refusal, already.
-    async fn take_up_change(&self) -> Result<(), LoadError> {
-        let mut console = self.console.lock().await;
-        if self.contents() == *self.tried.lock().unwrap_or_else(PoisonError::into_inner) {
+    /// Loads the document again after a change, unless another reload has applied or refused the same contents
+    /// already.
+    async fn reload_if_changed(&self) -> Result<(), LoadError> {
+        let mut console = self.telemetry_servers.lock().await;
+        if self.fingerprints() == *self.last_attempted.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(());
         }
         tracing::info!(file = %self.path.display(), "the configuration or one of its files changed");
         self.reload_with(&mut console).await
     }
 
-    /// What the document and its files hold now.
-    fn contents(&self) -> Prints {
+    /// The current fingerprints of the document and its files.
+    fn fingerprints(&self) -> FileFingerprints {
         let mut files = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
         files.insert(self.path.clone());
-        prints(&files)
+        fingerprint_files(&files)
     }
 
-    /// Notes what was held before it was tried. Files that were not known by then have just been read.
-    fn remember(&self, held: Prints) {
-        let mut now = self.contents();
+    /// Records the contents from before the attempt. Files that were unknown by then have just been read.
+    fn record_attempt(&self, held: FileFingerprints) {
+        let mut now = self.fingerprints();
         for (file, print) in &mut now {
             if let Some(before) = held.get(file) {
                 *print = *before;
             }
         }
-        *self.tried.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.last_attempted.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    async fn load(&self, console: &mut Console, text: &str) -> Result<(), LoadError> {
+    async fn load(&self, console: &mut TelemetryServers, text: &str) -> Result<(), LoadError> {
         let loaded = kubewake_config::load(text, &SystemSources)?;
-        loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.place(), warning.message));
+        loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.display_path(), warning.message));
         self.apply(console, loaded, text).await
     }
 
-    /// Reloads whenever the document or one of its files changes, and now and then if it was refused for something that
-    /// may pass, such as a busy port. It never ends.
+    /// Reloads whenever the document or one of its files changes, and periodically while it is refused for a
+    /// condition that may pass, such as a busy port. It never ends.
     pub async fn watch(&self) {
         let mut watcher = self.watcher.lock().await;
         loop {
             let files = || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let changed = watcher.changed(&self.path, files);
-            let patience = if self.may_pass.load(Ordering::Relaxed) { TRY_AGAIN } else { Duration::MAX };
-            // Its error is logged and shown where one looks.
+            let changed = watcher.wait_for_change(&self.path, files);
+            let patience =
+                if self.is_transient.load(Ordering::Relaxed) { RELOAD_RETRY_INTERVAL } else { Duration::MAX };
+            // `reload` logs and shows the error.
             let _ = match tokio::time::timeout(patience, changed).await {
-                Ok(()) => self.take_up_change().await,
+                Ok(()) => self.reload_if_changed().await,
                 Err(_) => {
                     tracing::info!("the configuration that was refused is tried again");
                     self.reload().await
@@ -239,26 +234,26 @@ impl Service {
         }
     }
 
-    /// Closes the receivers, delivers what is held as far as time allows, and ends. Says what was lost meanwhile.
-    pub async fn stop(&self) -> EndReport {
-        let before = Losses::so_far(&self.telemetry);
-        self.telemetry.update(|info| info.phase = Phase::Draining);
+    /// Closes the receivers, drains within the drain limit, and reports the losses.
+    pub async fn stop(&self) -> TerminationReport {
+        let before = LossTotals::snapshot(&self.telemetry);
+        self.telemetry.update(|info| info.phase = CollectorPhase::Draining);
         self.engine.stop().await;
-        let report = before.until(Losses::so_far(&self.telemetry));
-        self.console.lock().await.stop().await;
+        let report = before.report_until(LossTotals::snapshot(&self.telemetry));
+        self.telemetry_servers.lock().await.stop().await;
         report
     }
 
-    async fn apply(&self, console: &mut Console, loaded: Loaded, text: &str) -> Result<(), LoadError> {
-        let Loaded { document, files, .. } = loaded;
-        let files = referred(&document, files);
-        // Also if it is refused: what it misses may be there in a moment.
+    async fn apply(&self, console: &mut TelemetryServers, loaded: LoadedDocument, text: &str) -> Result<(), LoadError> {
+        let LoadedDocument { document, files, .. } = loaded;
+        let files = referenced_files(&document, files);
+        // Also if it is refused, since a missing file may appear.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(files.iter().cloned());
         let claims = self.engine.sockets().claims();
         let change = console.prepare(&document, &claims);
         let changed = match change {
-            // The engine is asked only when the rest can be had, since it cannot be undone.
-            Ok(change) => self.engine.apply_beside(&document, &claims).await.map(|()| change),
+            // Last, because the engine cannot undo a change.
+            Ok(change) => self.engine.apply_with_claims(&document, &claims).await.map(|()| change),
             Err(mut errors) => {
                 errors.extend(self.engine.check(&document, &claims).await);
                 Err(errors)
@@ -267,21 +262,21 @@ impl Service {
         let change = changed.map_err(LoadError::Apply)?;
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = files;
         self.logs.send_replace(document.service.telemetry.logs);
-        // Before there are new servers: the first that they say must be true.
-        let number = self.show_success(text);
+        // Published before new servers start, so that their first response is correct.
+        let number = self.publish_revision(text);
         console.commit(change);
-        // Last, so that whoever sees the count sees the rest too.
+        // Last, so that a reader of this counter sees everything else too.
         self.engine.registry().reloads_applied.store(number, Ordering::Release);
         Ok(())
     }
 
-    /// Shows the document as the one that is in force, and says which one it is since the start.
-    fn show_success(&self, text: &str) -> u64 {
+    /// Publishes the document in force, and returns its revision number since the start.
+    fn publish_revision(&self, text: &str) -> u64 {
         let number = self.engine.registry().reloads_applied.load(Ordering::Relaxed) + 1;
-        let revision = Revision { hash: fingerprint(text), number, loaded_at: SystemTime::now() };
+        let revision = LoadedRevision { hash: fingerprint(text), number, loaded_at: SystemTime::now() };
         let pipelines = self.engine.overview().pipelines.clone();
         self.telemetry.update(|info| {
-            info.phase = Phase::Ready;
+            info.phase = CollectorPhase::Ready;
             info.revision = Some(revision.clone());
             info.refused = None;
             info.pipelines = pipelines.clone();
@@ -301,7 +296,7 @@ impl Service {
 }
 
 /// All files whose change is a change of the document.
-fn referred(document: &Document, mut files: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+fn referenced_files(document: &CollectorDocument, mut files: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     files.extend(document.receivers.values().flat_map(components::receiver_files));
     files.extend(document.exporters.values().flat_map(components::exporter_files));
     files.extend(document.extensions.values().flat_map(components::extension_files));

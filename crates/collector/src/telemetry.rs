@@ -1,58 +1,58 @@
-//! What the collector says of itself: metrics for Prometheus, the `/status` document, and the server for both.
+//! Telemetry of the collector itself: metrics for Prometheus, the `/status` document, and the server for both.
 //!
-//! *Guarantees.* Everything here is made from counters and from what the engine says is running, at the moment it is
-//! asked for; nothing is sampled in between. No label, name or message holds a secret: labels are ids from the
+//! *Guarantees.* Every response is made from counters and from the engine's running state at the time of the
+//! request; nothing is sampled in between. No label, name or message holds a secret: labels are ids from the
 //! document, addresses without credentials, and closed enums.
 
-mod number;
+mod go_float;
 pub mod process;
 pub mod prometheus;
 pub mod server;
 pub mod status;
-mod text;
+mod timestamp;
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kubewake_config::model::{Level, PipelineCheck};
-pub(crate) use number::shortest;
-pub use process::{Process, ProcessInfo};
-pub use server::{Reply, Routes, Server};
-pub use status::{Phase, RefusedRevision, Revision, RunningInfo, RunningPipeline, State, Status};
-pub(crate) use text::rfc3339;
+pub(crate) use go_float::format_shortest;
+use kubewake_config::model::{MetricsLevel, PipelineCheck};
+pub use process::{ProcessIdentity, ProcessInfo};
+pub use server::{RouteHandler, TelemetryResponse, TelemetryServer};
+pub use status::{
+    CollectorPhase, CollectorStatus, LoadedRevision, PipelineInfo, RefusedRevision, RunningInfo, SendState,
+};
+pub(crate) use timestamp::format_rfc3339;
 
-use crate::core::Registry;
+use crate::core::StatsRegistry;
 
-/// What every endpoint reads from; one for each process, filled by the engine.
+/// The state behind all endpoints; one for each process, updated by the service.
 #[derive(Debug)]
-pub struct Telemetry {
-    registry: Arc<Registry>,
-    process: Process,
+pub struct TelemetryState {
+    registry: Arc<StatsRegistry>,
+    process: ProcessIdentity,
     running: ArcSwap<RunningInfo>,
 }
 
-impl Telemetry {
-    /// Of a process that has just started.
-    pub fn new(registry: Arc<Registry>, process: Process) -> Arc<Self> {
+impl TelemetryState {
+    /// The state of a process that has just started.
+    pub fn new(registry: Arc<StatsRegistry>, process: ProcessIdentity) -> Arc<Self> {
         Arc::new(Self { registry, process, running: ArcSwap::default() })
     }
 
-    /// The counters.
-    pub fn registry(&self) -> &Arc<Registry> {
+    pub fn registry(&self) -> &Arc<StatsRegistry> {
         &self.registry
     }
 
-    /// The process.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &ProcessIdentity {
         &self.process
     }
 
-    /// What the engine said last.
+    /// The running state at the last update.
     pub fn running(&self) -> Arc<RunningInfo> {
         self.running.load_full()
     }
 
-    /// The engine says what is running now. `change` may be called more than once.
+    /// Updates the running state. `change` may be called more than once.
     pub fn update(&self, change: impl Fn(&mut RunningInfo)) {
         self.running.rcu(|info| {
             let mut info = RunningInfo::clone(info);
@@ -61,33 +61,31 @@ impl Telemetry {
         });
     }
 
-    /// The page for Prometheus.
-    pub fn metrics(&self, level: Level) -> String {
+    pub fn metrics(&self, level: MetricsLevel) -> String {
         prometheus::render(&self.registry, &self.process.info(), level)
     }
 
-    /// The `/status` document.
-    pub fn status(&self, check: &PipelineCheck) -> Status {
-        status::build(&self.registry, &self.process, &self.running(), check, status::Clock::now())
+    pub fn status(&self, check: &PipelineCheck) -> CollectorStatus {
+        status::build_status(&self.registry, &self.process, &self.running(), check, status::StatusClock::now())
     }
 }
 
-/// What the metrics endpoint answers.
+/// The routes of the metrics endpoint.
 pub struct MetricsRoutes {
-    telemetry: Arc<Telemetry>,
-    level: Level,
+    telemetry: Arc<TelemetryState>,
+    level: MetricsLevel,
 }
 
 impl MetricsRoutes {
-    /// Shows as much as `level` says.
-    pub fn new(telemetry: Arc<Telemetry>, level: Level) -> Self {
+    /// Routes that show metrics up to `level`.
+    pub fn new(telemetry: Arc<TelemetryState>, level: MetricsLevel) -> Self {
         Self { telemetry, level }
     }
 }
 
-impl Routes for MetricsRoutes {
-    fn get(&self, path: &str) -> Option<Reply> {
+impl RouteHandler for MetricsRoutes {
+    fn get(&self, path: &str) -> Option<TelemetryResponse> {
         let content_type = "text/plain; version=0.0.4; charset=utf-8";
-        (path == "/metrics").then(|| Reply::ok(content_type, self.telemetry.metrics(self.level)))
+        (path == "/metrics").then(|| TelemetryResponse::ok(content_type, self.telemetry.metrics(self.level)))
     }
 }

@@ -1,46 +1,25 @@
-//! What a frame that HTTP/2 handed us holds on to.
+//! The memory that an HTTP/2 frame keeps alive.
 //!
-//! The gRPC receiver keeps messages that arrived in one frame of 32 KiB or more where they were read, and charges twice
-//! their length for it. That is right only as long as hyper and h2 read a frame into a buffer of its own size or of
-//! 64 KiB. This test measures it.
+//! The gRPC receiver keeps messages that arrived in one frame of 32 KiB or more where they were read, and
+//! charges twice their length for it. That is right only as long as hyper and h2 read a frame into a buffer of
+//! its own size or of 64 KiB. This test measures it.
 
-#![allow(unsafe_code, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     convert::Infallible,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, client, server, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-
-/// Counts the bytes that are allocated at the moment.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(block, layout) }
-    }
-}
+use kubewake_allocation_meter::{CountingAllocator, live_bytes};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// The receiver's frame limit.
 const MAX_FRAME: u32 = 128 << 10;
 
 #[tokio::test]
@@ -50,14 +29,14 @@ async fn a_large_frame_holds_on_to_at_most_twice_its_length() {
         let whole: Vec<_> = frames.iter().filter(|frame| frame.len() >= 32 << 10).collect();
         assert!(whole.len() >= 190, "{size}: most messages are one frame, {} were", whole.len());
         let held: usize = whole.iter().map(|frame| frame.len()).sum();
-        let with = LIVE.load(Ordering::Relaxed);
+        let with = live_bytes();
         drop(frames);
-        let freed = with - LIVE.load(Ordering::Relaxed);
+        let freed = with - live_bytes();
         assert!(freed <= 2 * held, "{size}: {held} bytes held on to {freed}");
     }
 }
 
-/// The frames in which `count` requests of `size` bytes arrive, all of them kept. Small ones are thrown away.
+/// The frames in which `count` requests of `size` bytes arrive, all of them kept. Small ones are dropped.
 async fn receive(size: usize, count: usize) -> Vec<Bytes> {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let (near, far) = tokio::io::duplex(1 << 20);

@@ -1,4 +1,5 @@
-//! `filter`, `attributes`, `resource` and `redaction` on bytes do what the same rules do on decoded data, written for clarity alone.
+//! `filter`, `attributes`, `resource` and `redaction` on bytes have the same results as a simple reference
+//! implementation on decoded data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs, dead_code)]
 
 #[path = "../../otlp/tests/support/model.rs"]
@@ -18,14 +19,14 @@ use bytes::Bytes;
 use kubewake_collector::{
     core::{Charge, Origin, Part},
     processor::{
-        attributes::{Attributes, Resources},
-        filter::Filter,
-        map::{Mapped, Mapper},
-        redaction::Redaction,
+        attributes::{AttributesTransform, ResourceTransform},
+        filter::FilterTransform,
+        redaction::RedactionTransform,
+        transform::{RequestTransform, TransformedRequest},
     },
 };
-use kubewake_config::model::{self as config, Selection};
-use kubewake_otlp::{Signal, Unlimited, scan};
+use kubewake_config::model::{self as config, RecordSelection};
+use kubewake_otlp::{Signal, UnlimitedAllowance, scan};
 use model::{Decoded, Record};
 use opentelemetry_proto::tonic::{logs::v1::LogRecord, metrics::v1::Metric, resource::v1::Resource, trace::v1::Span};
 use plain::Plain;
@@ -43,16 +44,18 @@ fn part(bytes: Vec<u8>, items: usize) -> Part {
             ("other".into(), "?".into()),
             ("x-tenant".into(), "two".into()),
         ],
+        ..Origin::default()
     };
-    Part::new(Bytes::from(bytes), items, Arc::new(origin), Arc::new(Charge::free()))
+    Part::new(Bytes::from(bytes), items, Arc::new(origin), Arc::new(Charge::exempt()))
 }
 
-/// The request before, the part made of it, and what became of it, which must be a request that counts its items right.
-fn mapped<R: Record>(request: &impl Message, mapper: &dyn Mapper) -> (Decoded<R>, Part, Mapped) {
+/// The request before, the part made of it, and the result, which must be a valid request with the right number
+/// of items.
+fn mapped<R: Record>(request: &impl Message, mapper: &dyn RequestTransform) -> (Decoded<R>, Part, TransformedRequest) {
     let bytes = request.encode_to_vec();
     let before = Decoded::<R>::of(&bytes);
     let part = part(bytes, before.items());
-    let mapped = mapper.map(R::SIGNAL, &part, &mut Unlimited).unwrap();
+    let mapped = mapper.transform(R::SIGNAL, &part, &mut UnlimitedAllowance).unwrap();
     assert_eq!(scan(R::SIGNAL, &mapped.bytes).unwrap().items, mapped.items);
     (before, part, mapped)
 }
@@ -60,19 +63,20 @@ fn mapped<R: Record>(request: &impl Message, mapper: &dyn Mapper) -> (Decoded<R>
 fn filters<R: Plain>(request: &impl Message, seed: u64) {
     let decoded = Decoded::<R>::of(&request.encode_to_vec());
     let mut picker = Picker::new(seed, &decoded);
-    let selection = Selection {
+    let selection = RecordSelection {
         include: (0..picker.below(3)).map(|_| picker.rule()).collect(),
         exclude: (0..picker.below(3)).map(|_| picker.rule()).collect(),
     };
-    let mut settings = config::Filter::default();
+    let mut settings = config::FilterProcessor::default();
     *match R::SIGNAL {
         Signal::Traces => &mut settings.spans,
         Signal::Metrics => &mut settings.metrics,
         Signal::Logs => &mut settings.logs,
     } = selection.clone();
-    let (before, part, mapped) = mapped::<R>(request, &Filter::new(settings));
+    let (before, part, mapped) = mapped::<R>(request, &FilterTransform::new(settings));
     let expected = before.clone().retain(|entry, scope, record| {
-        let any = |rules: &[config::Match]| rules.iter().any(|rule| plain::matches(rule, entry, scope, record));
+        let any =
+            |rules: &[config::MatchProperties]| rules.iter().any(|rule| plain::matches(rule, entry, scope, record));
         (selection.include.is_empty() || any(&selection.include)) && !any(&selection.exclude)
     });
     assert_eq!(Decoded::<R>::of(&mapped.bytes), expected, "{selection:?}");
@@ -87,8 +91,9 @@ fn changes_attributes<R: Plain>(request: &impl Message, seed: u64) {
     let include = picker.flip().then(|| picker.rule());
     let exclude = picker.flip().then(|| picker.rule());
     let actions = picker.actions();
-    let settings = config::Attributes { include: include.clone(), exclude: exclude.clone(), actions: actions.clone() };
-    let (before, part, mapped) = mapped::<R>(request, &Attributes::new(settings));
+    let settings =
+        config::AttributesProcessor { include: include.clone(), exclude: exclude.clone(), actions: actions.clone() };
+    let (before, part, mapped) = mapped::<R>(request, &AttributesTransform::new(settings));
     let mut expected = before.clone();
     for (entry, old) in expected.0.iter_mut().zip(&before.0) {
         for (scope, old_scope) in entry.scopes.iter_mut().zip(&old.scopes) {
@@ -110,7 +115,8 @@ fn changes_attributes<R: Plain>(request: &impl Message, seed: u64) {
 fn changes_resources<R: Plain>(request: &impl Message, seed: u64) {
     let decoded = Decoded::<R>::of(&request.encode_to_vec());
     let actions = Picker::new(seed, &decoded).actions();
-    let (before, part, mapped) = mapped::<R>(request, &Resources::new(config::Resource { actions: actions.clone() }));
+    let (before, part, mapped) =
+        mapped::<R>(request, &ResourceTransform::new(config::ResourceProcessor { actions: actions.clone() }));
     let mut expected = before;
     for entry in &mut expected.0 {
         let mut resource = entry.resource.clone().unwrap_or_default();
@@ -125,7 +131,7 @@ fn changes_resources<R: Plain>(request: &impl Message, seed: u64) {
 fn redacts<R: redaction::Redacted>(request: &impl Message, seed: u64) {
     let decoded = Decoded::<R>::of(&request.encode_to_vec());
     let settings = redaction::settings(&mut Picker::new(seed, &decoded));
-    let (before, part, mapped) = mapped::<R>(request, &Redaction::new(settings.clone()));
+    let (before, part, mapped) = mapped::<R>(request, &RedactionTransform::new(settings.clone()));
     let mut expected = before.clone();
     redaction::redact_all(&settings, &mut expected);
     let mut found = Decoded::<R>::of(&mapped.bytes);

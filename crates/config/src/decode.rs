@@ -1,15 +1,15 @@
-//! From the tree to the model: every field is read, checked and accounted for, and every error is kept.
+//! Decodes the tree into the model: every field is read, checked and accounted for, and every error is kept.
 
 mod attributes;
 mod catalog;
 mod component;
-mod context;
+mod context_uses;
 mod cursor;
 mod document;
 mod duration;
 mod exporter;
 mod extension;
-mod fields;
+mod field_reader;
 mod filter;
 mod id;
 mod kubernetes;
@@ -34,4 +34,4 @@ mod tests;
 
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
-pub(crate) use report::{Findings, Report};
+pub(crate) use report::{DecodeReport, DocumentFindings};

@@ -1,8 +1,9 @@
-//! `${env:…}` and `${file:…}`, as the Collector expands them.
+//! Expansion of `${env:…}` and `${file:…}`, as in the Collector.
 //!
-//! A value that is one reference as a whole becomes what the text behind it means as YAML: a number, a boolean, a map;
-//! where text belongs, the text itself counts. Inside a longer text a reference becomes text. What comes out is expanded
-//! again, within bounds. `$$` is a dollar, `$NAME` is itself, and so is `${` without an end.
+//! A value that consists of one reference becomes the YAML value of the referenced text: a number, a boolean, a
+//! map; where a text is expected, the text itself is used. Within a longer text a reference is replaced by
+//! text. Results are expanded again, within bounds. `$$` is a dollar; `$NAME`, and `${` without an end, are
+//! literal.
 
 mod reference;
 
@@ -11,152 +12,164 @@ mod tests;
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
-use reference::{Reference, ReferenceError};
+use reference::{ExpansionError, SourceReference};
 
 use crate::{
-    decode::Report,
-    problem::{Finding, crop, label},
-    sources::Sources,
-    yaml::{self, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Origin, Span, Value},
+    decode::DecodeReport,
+    problem::{DocumentFinding, crop, label},
+    sources::ConfigSources,
+    yaml::{self, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_NODES, NodeValue, TextSpan, ValueOrigin, YamlNode},
 };
 
-/// How often one value may be expanded; the Collector's number. More is a circle.
-const MAX_ROUNDS: usize = 1000;
+/// How often one value may be expanded, as in the Collector. More is a cycle.
+const MAX_EXPANSION_ROUNDS: usize = 1000;
 
-/// How many bytes all references of a document may bring. Twice the longest document, so that one can be included.
-const MAX_BROUGHT: usize = 2 * MAX_BYTES;
+/// The limit of bytes from all references of a document: twice the longest document, so that one can be
+/// included.
+const MAX_EXPANDED_BYTES: usize = 2 * MAX_DOCUMENT_BYTES;
 
-/// Expands every reference in a tree. Errors and warnings go to the report; what failed becomes [`Value::Bad`].
+/// Expands every reference in a tree. Errors and warnings go to the report; values that failed become
+/// [`NodeValue::Bad`].
 ///
-/// The answer is the files that were read, or should have been.
-pub(crate) fn expand(root: &mut Node, sources: &dyn Sources, report: &Report) -> BTreeSet<PathBuf> {
-    let mut expansion = Expansion { sources, report, files: BTreeSet::new(), brought: 0, nodes: 0 };
-    expansion.node(root, "", 0);
+/// Returns the files that were read, or should have been.
+pub(crate) fn expand(root: &mut YamlNode, sources: &dyn ConfigSources, report: &DecodeReport) -> BTreeSet<PathBuf> {
+    let mut expansion =
+        ReferenceExpander { sources, report, files: BTreeSet::new(), expanded_bytes: 0, expanded_nodes: 0 };
+    expansion.expand_node(root, "", 0);
     expansion.files
 }
 
-struct Expansion<'s> {
-    sources: &'s dyn Sources,
-    report: &'s Report,
+struct ReferenceExpander<'s> {
+    sources: &'s dyn ConfigSources,
+    report: &'s DecodeReport,
     files: BTreeSet<PathBuf>,
-    /// Bytes and nodes that came from outside so far.
-    brought: usize,
-    nodes: usize,
+    /// Bytes and nodes that references have added so far.
+    expanded_bytes: usize,
+    expanded_nodes: usize,
 }
 
-/// What a value became.
-enum Outcome {
+enum ExpandedValue {
     Text(String),
-    Node(Value, Origin),
+    Node(NodeValue, ValueOrigin),
 }
 
-impl Expansion<'_> {
-    fn node(&mut self, node: &mut Node, path: &str, depth: usize) {
+impl ReferenceExpander<'_> {
+    fn expand_node(&mut self, node: &mut YamlNode, path: &str, depth: usize) {
         let join = |name: &str| if path.is_empty() { label(name) } else { format!("{path}::{}", label(name)) };
         match &mut node.value {
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 for entry in entries {
-                    self.node(&mut entry.value, &join(&entry.key.text), depth + 1);
+                    self.expand_node(&mut entry.value, &join(&entry.key.text), depth + 1);
                 }
             }
-            Value::Seq(items) => {
+            NodeValue::Seq(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.node(item, &join(&index.to_string()), depth + 1);
+                    self.expand_node(item, &join(&index.to_string()), depth + 1);
                 }
             }
-            Value::String(text) if text.contains('$') => {
+            NodeValue::String(text) if text.contains('$') => {
                 let text = std::mem::take(text);
-                self.string(node, text, path, depth);
+                self.expand_string(node, text, path, depth);
             }
             _ => {}
         }
     }
 
-    fn string(&mut self, node: &mut Node, text: String, path: &str, depth: usize) {
-        let shown = reference::shown(&text);
+    fn expand_string(&mut self, node: &mut YamlNode, text: String, path: &str, depth: usize) {
+        let shown = reference::display_reference(&text);
         match self.resolve(text, node.span, path) {
-            Ok((Outcome::Text(text), changed)) => {
-                node.value = Value::String(unescape(&text));
+            Ok((ExpandedValue::Text(text), changed)) => {
+                node.value = NodeValue::String(unescape(&text));
                 if changed && node.origin.is_none() {
-                    node.origin = Some(Arc::new(Origin { reference: shown, text: None, syntax: None }));
+                    node.origin = Some(Arc::new(ValueOrigin { reference: shown, text: None, syntax: None }));
                 }
             }
-            Ok((Outcome::Node(value, origin), _)) => {
+            Ok((ExpandedValue::Node(value, origin), _)) => {
                 node.value = value;
                 node.origin = Some(Arc::new(origin));
-                self.settle(node, path, depth);
+                self.expand_inserted(node, path, depth);
             }
             Err(error) => {
-                node.value = Value::Bad;
+                node.value = NodeValue::Bad;
                 self.fail(path, node.span, &error);
             }
         }
     }
 
-    /// What a reference brought stands where the reference stood, and may hold references itself.
-    fn settle(&mut self, node: &mut Node, path: &str, depth: usize) {
-        self.nodes += node.count();
-        if depth + depth_of(node) > MAX_DEPTH || self.nodes > MAX_NODES {
-            node.value = Value::Bad;
-            return self.fail(path, node.span, &ReferenceError::TooLarge);
+    /// Expands the value that replaced a reference, which may contain references itself.
+    fn expand_inserted(&mut self, node: &mut YamlNode, path: &str, depth: usize) {
+        self.expanded_nodes += node.count();
+        if depth + depth_of(node) > MAX_DEPTH || self.expanded_nodes > MAX_NODES {
+            node.value = NodeValue::Bad;
+            return self.fail(path, node.span, &ExpansionError::TooLarge);
         }
-        adopt(node);
-        if let Value::String(text) = &mut node.value {
+        inherit_origin(node);
+        if let NodeValue::String(text) = &mut node.value {
             *text = unescape(text);
         } else {
-            self.node(node, path, depth);
+            self.expand_node(node, path, depth);
         }
     }
 
-    /// Expands a text until nothing is left to expand. The flag says whether anything was.
-    fn resolve(&mut self, text: String, span: Span, path: &str) -> Result<(Outcome, bool), ReferenceError> {
+    /// Expands a text until no reference is left. The flag says whether there was any.
+    fn resolve(&mut self, text: String, span: TextSpan, path: &str) -> Result<(ExpandedValue, bool), ExpansionError> {
         let mut text = text;
         let mut whole: Option<String> = None;
-        for round in 0..MAX_ROUNDS {
+        for round in 0..MAX_EXPANSION_ROUNDS {
             let Some(range) = reference::find(&text) else {
                 return Ok((outcome(text, whole), round > 0));
             };
             let written = text.get(range.clone()).unwrap_or_default().to_owned();
-            let value = self.retrieve(&Reference::parse(&written)?, span, path)?;
+            let value = self.read_source(&SourceReference::parse(&written)?, span, path)?;
             if written.len() < text.len() {
                 text.replace_range(range, &value);
                 whole = None;
                 continue;
             }
-            whole = Some(whole.unwrap_or_else(|| reference::shown(&written)));
+            whole = Some(whole.unwrap_or_else(|| reference::display_reference(&written)));
             text = value;
-            if let (value, None) = parsed(&text)
-                && !matches!(value, Value::String(_))
+            if let (value, None) = parse_as_yaml(&text)
+                && !matches!(value, NodeValue::String(_))
             {
                 return Ok((self.structured(value, text, whole, span, path), true));
             }
         }
-        Err(ReferenceError::Circle)
+        Err(ExpansionError::Circle)
     }
 
-    /// A whole value that is more than text. References in it are expanded where they stand; in its text, here.
-    fn structured(&mut self, value: Value, text: String, whole: Option<String>, span: Span, path: &str) -> Outcome {
+    /// A reference whose value is a collection. References in it are expanded in place; those in its text,
+    /// here.
+    fn structured(
+        &mut self,
+        value: NodeValue,
+        text: String,
+        whole: Option<String>,
+        span: TextSpan,
+        path: &str,
+    ) -> ExpandedValue {
         let reference = whole.unwrap_or_default();
-        let text = match text.contains("${") {
-            false => Some(unescape(&text)),
-            true => self.flatten(text, span, path).ok(),
-        };
-        Outcome::Node(value, Origin { reference, text, syntax: None })
+        let text = if text.contains("${") { self.flatten(text, span, path).ok() } else { Some(unescape(&text)) };
+        ExpandedValue::Node(value, ValueOrigin { reference, text, syntax: None })
     }
 
-    fn flatten(&mut self, mut text: String, span: Span, path: &str) -> Result<String, ReferenceError> {
-        for _ in 0..MAX_ROUNDS {
+    fn flatten(&mut self, mut text: String, span: TextSpan, path: &str) -> Result<String, ExpansionError> {
+        for _ in 0..MAX_EXPANSION_ROUNDS {
             let Some(range) = reference::find(&text) else { return Ok(unescape(&text)) };
             let written = text.get(range.clone()).unwrap_or_default().to_owned();
-            let value = self.retrieve(&Reference::parse(&written)?, span, path)?;
+            let value = self.read_source(&SourceReference::parse(&written)?, span, path)?;
             text.replace_range(range, &value);
         }
-        Err(ReferenceError::Circle)
+        Err(ExpansionError::Circle)
     }
 
-    fn retrieve(&mut self, reference: &Reference<'_>, span: Span, path: &str) -> Result<String, ReferenceError> {
+    fn read_source(
+        &mut self,
+        reference: &SourceReference<'_>,
+        span: TextSpan,
+        path: &str,
+    ) -> Result<String, ExpansionError> {
         let value = match reference {
-            Reference::Env { name, default } => match (self.sources.env(name), default) {
+            SourceReference::Env { name, default } => match (self.sources.env(name), default) {
                 (Some(value), _) => value,
                 (None, Some(default)) => (*default).to_owned(),
                 (None, None) => {
@@ -164,45 +177,50 @@ impl Expansion<'_> {
                     String::new()
                 }
             },
-            Reference::File(file) => {
+            SourceReference::File(file) => {
                 let file = PathBuf::from(file);
                 let content = self.sources.read(&file);
                 self.files.insert(file.clone());
-                content.map_err(|source| ReferenceError::File { path: file, source })?
+                content.map_err(|source| ExpansionError::File { path: file, source })?
             }
         };
-        self.brought += value.len();
-        if self.brought > MAX_BROUGHT { Err(ReferenceError::TooLarge) } else { Ok(value) }
+        self.expanded_bytes += value.len();
+        if self.expanded_bytes > MAX_EXPANDED_BYTES { Err(ExpansionError::TooLarge) } else { Ok(value) }
     }
 
-    fn warn_unset(&self, name: &str, span: Span, path: &str) {
+    fn warn_unset(&self, name: &str, span: TextSpan, path: &str) {
         let message = format!("the environment variable `{}` is not set; its value is empty", crop(name));
         let help = Some(format!("give it a default: ${{env:{}:-default}}", crop(name)));
-        self.report.add_warning(Finding { path: path.to_owned(), span, message, help });
+        self.report.add_warning(DocumentFinding { path: path.to_owned(), span, message, help });
     }
 
-    fn fail(&self, path: &str, span: Span, error: &ReferenceError) {
-        self.report.add_error(Finding { path: path.to_owned(), span, message: error.to_string(), help: error.help() });
+    fn fail(&self, path: &str, span: TextSpan, error: &ExpansionError) {
+        self.report.add_error(DocumentFinding {
+            path: path.to_owned(),
+            span,
+            message: error.to_string(),
+            help: error.help(),
+        });
     }
 }
 
-/// A text that nothing is left to expand in. If it was one reference as a whole, it says so; as in the Collector it
-/// keeps its quotes and line breaks.
-fn outcome(text: String, whole: Option<String>) -> Outcome {
-    let Some(reference) = whole else { return Outcome::Text(text) };
-    let syntax = parsed(&text).1;
+/// The result for a text without references. If the value was a single reference, the text keeps its quotes and
+/// line breaks, as in the Collector.
+fn outcome(text: String, whole: Option<String>) -> ExpandedValue {
+    let Some(reference) = whole else { return ExpandedValue::Text(text) };
+    let syntax = parse_as_yaml(&text).1;
     let original = Some(unescape(&text));
-    Outcome::Node(Value::String(text), Origin { reference, text: original, syntax })
+    ExpandedValue::Node(NodeValue::String(text), ValueOrigin { reference, text: original, syntax })
 }
 
-/// A text as YAML. What is not YAML is text, with the reason.
-fn parsed(text: &str) -> (Value, Option<String>) {
+/// Parses a text as YAML. If it is not YAML it stays text, with the reason.
+fn parse_as_yaml(text: &str) -> (NodeValue, Option<String>) {
     let mut faults = Vec::new();
     match (yaml::parse(text, &mut faults), faults.first()) {
         (Some(node), None) => (node.value, None),
         (_, fault) => {
             let reason = fault.map(|fault| format!("line {}: {}", fault.span.line, fault.message));
-            (Value::String(text.to_owned()), reason)
+            (NodeValue::String(text.to_owned()), reason)
         }
     }
 }
@@ -211,23 +229,24 @@ fn unescape(text: &str) -> String {
     text.replace("$$", "$")
 }
 
-/// Gives everything below a node that node's place and reference.
-fn adopt(node: &mut Node) {
-    let (span, origin) = (node.span, node.origin.clone());
+/// Gives all descendants of a node its position and origin.
+fn inherit_origin(node: &mut YamlNode) {
+    let span = node.span;
+    let origin = node.origin.clone();
     let reference = origin.map(|origin| origin.reference.clone()).unwrap_or_default();
-    let part = Arc::new(Origin { reference, text: None, syntax: None });
-    adopt_children(node, span, &part);
+    let part = Arc::new(ValueOrigin { reference, text: None, syntax: None });
+    inherit_origin_below(node, span, &part);
 }
 
-fn adopt_children(node: &mut Node, span: Span, origin: &Arc<Origin>) {
-    let place = |child: &mut Node| {
+fn inherit_origin_below(node: &mut YamlNode, span: TextSpan, origin: &Arc<ValueOrigin>) {
+    let place = |child: &mut YamlNode| {
         child.span = span;
-        child.origin = (!matches!(child.value, Value::Null)).then(|| Arc::clone(origin));
-        adopt_children(child, span, origin);
+        child.origin = (!matches!(child.value, NodeValue::Null)).then(|| Arc::clone(origin));
+        inherit_origin_below(child, span, origin);
     };
     match &mut node.value {
-        Value::Seq(items) => items.iter_mut().for_each(place),
-        Value::Map(entries) => {
+        NodeValue::Seq(items) => items.iter_mut().for_each(place),
+        NodeValue::Map(entries) => {
             for entry in entries {
                 entry.key.span = span;
                 place(&mut entry.value);
@@ -237,10 +256,10 @@ fn adopt_children(node: &mut Node, span: Span, origin: &Arc<Origin>) {
     }
 }
 
-fn depth_of(node: &Node) -> usize {
+fn depth_of(node: &YamlNode) -> usize {
     match &node.value {
-        Value::Seq(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
-        Value::Map(entries) => 1 + entries.iter().map(|entry| depth_of(&entry.value)).max().unwrap_or(0),
+        NodeValue::Seq(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
+        NodeValue::Map(entries) => 1 + entries.iter().map(|entry| depth_of(&entry.value)).max().unwrap_or(0),
         _ => 0,
     }
 }

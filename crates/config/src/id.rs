@@ -1,4 +1,4 @@
-//! How components and pipelines are named: `type` or `type/name`.
+//! Ids of components and pipelines: `type` or `type/name`.
 
 use std::{fmt, sync::Arc};
 
@@ -9,12 +9,12 @@ use kubewake_otlp::Signal;
 pub struct ComponentId(Arc<str>);
 
 impl ComponentId {
-    /// An id from its text. The parser checks ids before it makes them; this does not.
+    /// Creates an id without checks. The parser checks ids before.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(Arc::from(text.as_ref()))
     }
 
-    /// The whole id, as written.
+    /// The whole id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -40,7 +40,6 @@ impl fmt::Debug for ComponentId {
 /// The id of a pipeline: a signal, and a name when there are several of that signal.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PipelineId {
-    /// What flows through it.
     pub signal: Signal,
     /// The part after the slash.
     pub name: Option<Arc<str>>,

@@ -1,56 +1,59 @@
-//! From text to a checked document.
+//! Loads a document: from text to the checked model.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
-    Document, Errors, Problem,
-    decode::{self, Report},
+    CollectorDocument, DocumentErrors, DocumentProblem,
+    decode::{self, DecodeReport},
     expand,
-    problem::{self, Finding, Masked, Severity},
-    sources::Sources,
+    problem::{self, DocumentFinding, MaskedText, ProblemSeverity},
+    sources::ConfigSources,
     yaml,
 };
 
 /// A document that passed all checks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    /// The document.
-    pub document: Document,
-    /// What is not wrong but may not be meant: components that nothing uses, settings without effect.
-    pub warnings: Vec<Problem>,
-    /// The files that `${file:…}` read: when one changes, so may the document.
+pub struct LoadedDocument {
+    pub document: CollectorDocument,
+    /// Problems that do not make it invalid, such as unused components and settings without effect.
+    pub warnings: Vec<DocumentProblem>,
+    /// The files that `${file:…}` references read: when one changes, so may the document.
     pub files: BTreeSet<PathBuf>,
 }
 
-/// Reads a configuration in the Collector's YAML.
+/// Parses and checks a configuration in the Collector's YAML.
 ///
-/// The environment and files are read through `sources` and nowhere else. Whatever the text holds, this ends, in memory
-/// bounded by the length of the text and of what it refers to.
+/// The environment and files are read only through `sources`. For any text this ends, in memory bounded by the
+/// length of the text and of the content that it references.
 ///
 /// # Errors
 ///
-/// Everything that is wrong, at once: an answer is `Ok` only if the whole document is right.
-pub fn load(text: &str, sources: &dyn Sources) -> Result<Loaded, Errors> {
-    let report = Report::default();
+/// All errors of the document. The result is `Ok` only if there are none.
+pub fn load(text: &str, sources: &dyn ConfigSources) -> Result<LoadedDocument, DocumentErrors> {
+    let report = DecodeReport::default();
     let mut faults = Vec::new();
     let tree = yaml::parse(text, &mut faults);
-    for yaml::Fault { path, span, message, help } in faults {
-        // What can be named by its path is a key.
+    for yaml::YamlFault { path, span, message, help } in faults {
+        // Only keys have a path.
         if !path.is_empty() {
-            report.show(span);
+            report.mark_span_public(span);
         }
-        report.add_error(Finding { path: path.join("::"), span, message, help });
+        report.add_error(DocumentFinding { path: path.join("::"), span, message, help });
     }
     let Some(mut tree) = tree else {
-        return Err(problem::refuse(report.into_findings(), &Masked::unread(text)));
+        return Err(problem::into_errors(report.into_findings(), &MaskedText::new_unparsed(text)));
     };
     let written = tree.clone();
     let files = expand::expand(&mut tree, sources, &report);
     let document = decode::document(&tree, &report);
     let findings = report.into_findings();
-    let masked = Masked::new(text, &written, &findings.public);
+    let masked = MaskedText::new(text, &written, &findings.public);
     if !findings.errors.is_empty() {
-        return Err(problem::refuse(findings, &masked));
+        return Err(problem::into_errors(findings, &masked));
     }
-    Ok(Loaded { document, warnings: problem::show(findings.warnings, Severity::Warning, &masked), files })
+    Ok(LoadedDocument {
+        document,
+        warnings: problem::into_problems(findings.warnings, ProblemSeverity::Warning, &masked),
+        files,
+    })
 }

@@ -1,7 +1,7 @@
-//! The document as types: what a checked configuration says, with the Collector's field names and defaults.
+//! The document as types, with the Collector's field names and defaults.
 //!
-//! Every type here is plain data. A value of [`Document`] made by the parser has passed all checks; one that is built
-//! in code (by the operator) is checked by the same rules.
+//! Every type here is plain data. A [`CollectorDocument`] from [`load`](crate::load()) has passed all checks.
+//! Programs that write documents use [`document_builder`](crate::document_builder) instead.
 
 mod attributes;
 mod balancing;
@@ -20,45 +20,49 @@ mod tail_sampling;
 
 use std::collections::BTreeMap;
 
-pub use attributes::{Action, Attributes, Context, ConvertedType, Keys, Resource, Source};
-pub use balancing::{DnsResolver, LoadBalancingExporter, Resolver, RoutingKey, ServiceResolver};
+pub use attributes::{
+    AttributeAction, AttributeValueSource, AttributesProcessor, ContextKey, ConvertedType, KeySelector,
+    ResourceProcessor,
+};
+pub use balancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver};
 pub use exporter::{
-    DebugExporter, Encoding, Exporter, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter, OtlpHttpExporter, Queue,
-    QueueBatch, Retry, Rotation, Sizer, Verbosity,
+    BodyEncoding, DebugExporter, DebugVerbosity, ExporterConfig, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter,
+    OtlpHttpExporter, QueueBatch, QueueConfig, QueueSizer, RetryConfig, RotationConfig,
 };
 pub use extension::{
-    BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
-    PipelineCheck,
+    BasicAuth, BasicClientCredentials, BearerTokenAuth, ExtensionConfig, HealthBodies, HealthCheck, Htpasswd,
+    OAuth2Client, PipelineCheck,
 };
-pub use filter::{Filter, Selection};
+pub use filter::{FilterProcessor, RecordSelection};
 pub use kubernetes::{
-    ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, Owner, PodFilter, Source as KubernetesSource,
-    TrustedRelay, VerifySenders,
+    AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
+    PodFilter, RelayServiceAccount, VerifySenders,
 };
-pub use matching::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
+pub use matching::{AttributeMatch, LibraryMatch, MatchProperties, SeverityNumber, TextMatcher, ValueMatch};
 pub use network::{
-    ClientKeepalive, ClientTls, Compression, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
+    ClientKeepalive, ClientTls, CompressionType, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
 };
-pub use processor::{Batch, MemoryLimit, MemoryLimiter, Processor};
-pub use receiver::{Cors, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, Receiver};
-pub use redaction::{HashFunction, Redaction, Summary};
+pub use processor::{BatchProcessor, MemoryLimit, MemoryLimiter, ProcessorConfig};
+pub use receiver::{CorsConfig, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, ReceiverConfig};
+pub use redaction::{HashFunction, RedactionProcessor, SummaryLevel};
 pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
-pub use service::{Level, LogEncoding, LogLevel, Logs, Metrics, Pipeline, Service, Telemetry};
-pub use tail_sampling::{Allowed, SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling, TextValues};
+pub use service::{
+    LogEncoding, LogLevel, LogsConfig, MetricsConfig, MetricsLevel, PipelineConfig, ServiceConfig, TelemetryConfig,
+};
+pub use tail_sampling::{
+    PolicyRateLimit, SamplingPolicy, SamplingRule, SamplingStrategy, TailSamplingProcessor, TextValues,
+};
 
 use crate::ComponentId;
 
-/// A whole configuration.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Document {
-    /// What takes data in.
-    pub receivers: BTreeMap<ComponentId, Receiver>,
-    /// What changes, groups or limits it.
-    pub processors: BTreeMap<ComponentId, Processor>,
-    /// What sends it on.
-    pub exporters: BTreeMap<ComponentId, Exporter>,
-    /// What serves the collector itself: health, credentials.
-    pub extensions: BTreeMap<ComponentId, Extension>,
-    /// Which of these run, and how they are wired.
-    pub service: Service,
+pub struct CollectorDocument {
+    pub receivers: BTreeMap<ComponentId, ReceiverConfig>,
+    /// Processors, which change, group or limit data.
+    pub processors: BTreeMap<ComponentId, ProcessorConfig>,
+    pub exporters: BTreeMap<ComponentId, ExporterConfig>,
+    /// Services of the collector itself, such as health and credentials.
+    pub extensions: BTreeMap<ComponentId, ExtensionConfig>,
+    /// Which of these are enabled, and how they are connected.
+    pub service: ServiceConfig,
 }

@@ -1,4 +1,4 @@
-//! Where `${env:…}` and `${file:…}` are read.
+//! The environment and files that `${env:…}` and `${file:…}` read.
 
 use std::{
     collections::BTreeMap,
@@ -7,10 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{mounted, yaml::MAX_BYTES};
+use crate::{mounted_path, yaml::MAX_DOCUMENT_BYTES};
 
-/// The world outside the document, so that reading a document touches nothing that the caller did not give.
-pub trait Sources {
+/// Access to the environment and files, so that reading a document touches nothing that the caller did not
+/// provide.
+pub trait ConfigSources {
     /// The value of an environment variable, if it is set.
     fn env(&self, name: &str) -> Option<String>;
 
@@ -20,27 +21,30 @@ pub trait Sources {
 
 /// The environment and the files of this process.
 ///
-/// Files are where [`mounted`] says. A variable that is not UTF-8 counts as not set. A file that is longer than a document may be is an error, so that
-/// naming an endless one does no harm.
+/// Paths are mapped by [`mounted_path`]. A variable that is not UTF-8 counts as not set. A file that is longer
+/// than a document may be is an error, so that naming an endless one does no harm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemSources;
 
-impl Sources for SystemSources {
+impl ConfigSources for SystemSources {
     fn env(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
 
     fn read(&self, path: &Path) -> io::Result<String> {
         let mut content = String::new();
-        let read = File::open(mounted(path))?.take(MAX_BYTES as u64 + 1).read_to_string(&mut content)?;
-        if read > MAX_BYTES {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {MAX_BYTES} bytes")));
+        let read = File::open(mounted_path(path))?.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_string(&mut content)?;
+        if read > MAX_DOCUMENT_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it is longer than {MAX_DOCUMENT_BYTES} bytes"),
+            ));
         }
         Ok(content)
     }
 }
 
-/// Variables and files that are given, and none beside them: for tests, and for documents whose surroundings are known.
+/// Only the variables and files that were given: for tests, and for documents whose references are known.
 #[derive(Clone, Default)]
 pub struct FixedSources {
     env: BTreeMap<String, String>,
@@ -53,14 +57,12 @@ impl FixedSources {
         Self::default()
     }
 
-    /// And this variable.
     #[must_use]
     pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// And this file.
     #[must_use]
     pub fn with_file(mut self, path: impl Into<PathBuf>, content: impl Into<String>) -> Self {
         self.files.insert(path.into(), content.into());
@@ -68,7 +70,7 @@ impl FixedSources {
     }
 }
 
-impl Sources for FixedSources {
+impl ConfigSources for FixedSources {
     fn env(&self, name: &str) -> Option<String> {
         self.env.get(name).cloned()
     }

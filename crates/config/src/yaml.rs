@@ -1,7 +1,7 @@
-//! YAML as a tree whose every node knows where it stands in the text.
+//! YAML as a tree in which every node knows its position in the text.
 //!
-//! Scalars are read as the Collector reads them: the core schema of YAML 1.2, with `yes`, `no`, `on` and `off` as
-//! text. Whatever a text holds, reading it takes bounded memory and depth; see [`MAX_BYTES`], [`MAX_DEPTH`] and
+//! Scalars are read as in the Collector: by the core schema of YAML 1.2, with `yes`, `no`, `on` and `off` as
+//! text. Reading any text takes bounded memory and depth; see [`MAX_DOCUMENT_BYTES`], [`MAX_DEPTH`] and
 //! [`MAX_NODES`].
 
 mod node;
@@ -11,14 +11,14 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use node::{Entry, Key, Node, Origin, Span, Value};
-pub(crate) use parse::{Fault, parse};
+pub(crate) use node::{NodeValue, TextSpan, ValueOrigin, YamlEntry, YamlKey, YamlNode};
+pub(crate) use parse::{YamlFault, parse};
 
-/// A document may be this long. A Kubernetes object holds at most 1 MiB, so this leaves room for files of other kinds.
-pub(crate) const MAX_BYTES: usize = 4 << 20;
+/// The limit of a document. A Kubernetes object holds at most 1 MiB, so this leaves room for other files.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// Nodes may be nested this deep. Real documents stay below 20; every walk over a tree is recursive.
+/// The limit of nesting. Real documents stay below 20; every walk over a tree is recursive.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// A document may hold this many nodes once its aliases are written out.
+/// The limit of nodes once aliases are expanded.
 pub(crate) const MAX_NODES: usize = 200_000;

@@ -1,10 +1,10 @@
-//! A hostile document costs no more than a fixed multiple of its length.
+//! Bounds of time and memory for hostile documents.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use kubewake_config::{FixedSources, load};
 
-/// Documents of some hundred kilobytes that would be slow for whoever looks at everything more than once.
+/// Documents of some hundred kilobytes that are slow for any quadratic algorithm.
 fn documents() -> Vec<(&'static str, String)> {
     let many = |count: usize, write: &dyn Fn(usize) -> String| (0..count).map(write).collect::<String>();
     vec![
@@ -36,7 +36,7 @@ fn documents() -> Vec<(&'static str, String)> {
 fn every_document_settles_soon() {
     let sources = FixedSources::new().with_env("A", "x");
     for (name, text) in documents() {
-        // What is quadratic takes minutes here, and is noticed.
+        // A quadratic algorithm would take minutes here.
         let length = load(&text, &sources).unwrap_err().to_string().len();
         assert!(length < 8 << 20, "{name} shows {length} bytes");
     }

@@ -1,20 +1,21 @@
-//! What a valid document comes out as: the model's fields, its defaults, and its warnings.
+//! Valid documents: fields of the model, defaults, and warnings.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{path::PathBuf, time::Duration};
 
 use kubewake_config::{
-    ComponentId, FixedSources, Loaded, Secret, load,
+    ComponentId, FixedSources, LoadedDocument, SecretString, load,
     model::{
-        BasicAuth, BearerTokenAuth, ClientKeepalive, Compression, Document, Encoding, Exporter, Extension, FileFormat,
-        GroupBy, KeyPair, Level, LogEncoding, LogLevel, MemoryLimit, OtlpGrpcExporter, OtlpHttpExporter, PemSource,
-        Processor, Queue, QueueBatch, Receiver, Retry, Sizer, TlsVersion, Verbosity,
+        BasicAuth, BearerTokenAuth, BodyEncoding, ClientKeepalive, CollectorDocument, CompressionType, DebugVerbosity,
+        ExporterConfig, ExtensionConfig, FileFormat, GroupBy, KeyPair, LogEncoding, LogLevel, MemoryLimit,
+        MetricsLevel, OtlpGrpcExporter, OtlpHttpExporter, PemSource, ProcessorConfig, QueueBatch, QueueConfig,
+        QueueSizer, ReceiverConfig, RetryConfig, TlsVersion,
     },
 };
 
-/// A document with this exporter, called `x`, as its only one.
-fn with_exporter(kind: &str, settings: &str) -> Loaded {
+/// A document whose only exporter has these settings and is called `x`.
+fn with_exporter(kind: &str, settings: &str) -> LoadedDocument {
     let text = format!(
         "receivers: {{otlp: {{protocols: {{grpc: }}}}}}\n\
          exporters:\n  {kind}/x: {settings}\n\
@@ -28,20 +29,20 @@ fn with_exporter(kind: &str, settings: &str) -> Loaded {
     load(&text, &sources).unwrap_or_else(|errors| panic!("{settings}\n{errors}"))
 }
 
-fn exporter(document: &Document) -> &Exporter {
+fn exporter(document: &CollectorDocument) -> &ExporterConfig {
     document.exporters.values().next().unwrap()
 }
 
 fn grpc(settings: &str) -> OtlpGrpcExporter {
     match exporter(&with_exporter("otlp", settings).document) {
-        Exporter::OtlpGrpc(exporter) => exporter.clone(),
+        ExporterConfig::OtlpGrpc(exporter) => exporter.clone(),
         other => panic!("{other:?}"),
     }
 }
 
 fn http(settings: &str) -> OtlpHttpExporter {
     match exporter(&with_exporter("otlphttp", settings).document) {
-        Exporter::OtlpHttp(exporter) => exporter.clone(),
+        ExporterConfig::OtlpHttp(exporter) => exporter.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -51,10 +52,11 @@ fn a_whole_document_is_read() {
     let text = include_str!("golden/valid.yaml");
     let loaded = load(text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(loaded.warnings, []);
-    let Document { receivers, processors, exporters, extensions, service } = loaded.document;
+    let CollectorDocument { receivers, processors, exporters, extensions, service } = loaded.document;
 
-    let Receiver::Otlp(receiver) = &receivers[&ComponentId::new("otlp")] else { panic!() };
-    let (grpc, http) = (receiver.grpc.as_ref().unwrap(), receiver.http.as_ref().unwrap());
+    let ReceiverConfig::Otlp(receiver) = &receivers[&ComponentId::new("otlp")] else { panic!() };
+    let grpc = receiver.grpc.as_ref().unwrap();
+    let http = receiver.http.as_ref().unwrap();
     assert_eq!(grpc.endpoint, "0.0.0.0:4317");
     assert_eq!(grpc.max_message_bytes, 16 << 20);
     assert_eq!(grpc.keepalive.max_connection_age, Some(Duration::from_secs(90)));
@@ -65,40 +67,42 @@ fn a_whole_document_is_read() {
     assert_eq!(http.endpoint, "localhost:4318");
     assert_eq!(http.traces_path, "/in/traces");
     assert_eq!(http.cors.as_ref().unwrap().allowed_origins, ["https://*.example.com"]);
-    assert_eq!(http.compression_algorithms, [Compression::None, Compression::Gzip, Compression::Zlib]);
+    assert_eq!(http.compression_algorithms, [CompressionType::None, CompressionType::Gzip, CompressionType::Zlib]);
     assert_eq!((http.read_timeout, http.idle_timeout), (Some(Duration::from_secs(5)), None));
 
-    let Processor::MemoryLimiter(limiter) = &processors[&ComponentId::new("memory_limiter")] else { panic!() };
+    let ProcessorConfig::MemoryLimiter(limiter) = &processors[&ComponentId::new("memory_limiter")] else { panic!() };
     assert_eq!(limiter.limit, MemoryLimit::Bytes { limit: 100 << 20, spike: 20 << 20 });
-    let Processor::Batch(batch) = &processors[&ComponentId::new("batch")] else { panic!() };
+    let ProcessorConfig::Batch(batch) = &processors[&ComponentId::new("batch")] else { panic!() };
     assert_eq!((batch.timeout, batch.send_batch_size), (Duration::from_millis(500), 100));
     assert_eq!(batch.metadata_keys, ["x-tenant"]);
 
-    let Exporter::File(file) = &exporters[&ComponentId::new("file")] else { panic!() };
+    let ExporterConfig::File(file) = &exporters[&ComponentId::new("file")] else { panic!() };
     assert_eq!((file.path.clone(), file.format), (PathBuf::from("/tmp/out"), FileFormat::Proto));
     assert_eq!(file.rotation.as_ref().unwrap().max_megabytes, 5);
-    let Exporter::Debug(debug) = &exporters[&ComponentId::new("debug")] else { panic!() };
-    assert_eq!(debug.verbosity, Verbosity::Detailed);
-    assert_eq!(exporters[&ComponentId::new("nop")], Exporter::Nop);
+    let ExporterConfig::Debug(debug) = &exporters[&ComponentId::new("debug")] else { panic!() };
+    assert_eq!(debug.verbosity, DebugVerbosity::Detailed);
+    assert_eq!(exporters[&ComponentId::new("nop")], ExporterConfig::Nop);
 
-    let Extension::BasicAuth(BasicAuth::Client(basic)) = &extensions[&ComponentId::new("basicauth")] else { panic!() };
+    let ExtensionConfig::BasicAuth(BasicAuth::Client(basic)) = &extensions[&ComponentId::new("basicauth")] else {
+        panic!()
+    };
     assert_eq!((basic.username.as_str(), basic.password.reveal()), ("user", "pass"));
-    let Extension::BearerTokenAuth(BearerTokenAuth { tokens, scheme, .. }) =
+    let ExtensionConfig::BearerTokenAuth(BearerTokenAuth { tokens, scheme, .. }) =
         &extensions[&ComponentId::new("bearertokenauth/in")]
     else {
         panic!()
     };
     assert_eq!((tokens.len(), scheme.as_str()), (2, "Bearer"));
-    let Extension::OAuth2Client(oauth) = &extensions[&ComponentId::new("oauth2client")] else { panic!() };
+    let ExtensionConfig::OAuth2Client(oauth) = &extensions[&ComponentId::new("oauth2client")] else { panic!() };
     assert_eq!(oauth.scopes, ["a", "b"]);
     assert_eq!(oauth.endpoint_params, [("audience".to_owned(), "x".to_owned())]);
-    let Extension::HealthCheck(health) = &extensions[&ComponentId::new("health_check")] else { panic!() };
+    let ExtensionConfig::HealthCheck(health) = &extensions[&ComponentId::new("health_check")] else { panic!() };
     assert_eq!((health.endpoint.as_str(), health.path.as_str()), ("0.0.0.0:13133", "/health"));
 
     assert_eq!(service.extensions.len(), 4);
     assert_eq!(service.pipelines.keys().map(ToString::to_string).collect::<Vec<_>>(), ["traces", "metrics/a", "logs"]);
     assert_eq!((service.telemetry.logs.level, service.telemetry.logs.encoding), (LogLevel::Warn, LogEncoding::Json));
-    assert_eq!(service.telemetry.metrics.level, Level::Detailed);
+    assert_eq!(service.telemetry.metrics.level, MetricsLevel::Detailed);
     assert_eq!(service.telemetry.metrics.endpoint.as_deref(), Some("0.0.0.0:8889"));
     assert_eq!(service.telemetry.resource["service.name"], "edge");
 }
@@ -107,18 +111,18 @@ fn a_whole_document_is_read() {
 fn defaults_are_the_collectors() {
     let exporter = grpc("{endpoint: 'backend:4317'}");
     assert_eq!(exporter.endpoint, "backend:4317");
-    assert_eq!(exporter.compression, Compression::Gzip);
+    assert_eq!(exporter.compression, CompressionType::Gzip);
     assert_eq!(exporter.timeout, Some(Duration::from_secs(5)));
-    assert_eq!(exporter.retry, Some(Retry::default()));
-    assert_eq!(exporter.queue, Some(Queue::default()));
+    assert_eq!(exporter.retry, Some(RetryConfig::default()));
+    assert_eq!(exporter.queue, Some(QueueConfig::default()));
     assert!(!exporter.tls.insecure);
     assert_eq!(exporter.keepalive, None);
     let exporter = http("{endpoint: 'http://backend:4318'}");
     assert_eq!(exporter.timeout, Some(Duration::from_secs(30)));
-    assert_eq!(exporter.encoding, Encoding::Proto);
+    assert_eq!(exporter.encoding, BodyEncoding::Proto);
     let document = with_exporter("nop", "").document;
     assert_eq!(document.service.telemetry.metrics.endpoint.as_deref(), Some("localhost:8888"));
-    let Receiver::Otlp(receiver) = document.receivers.values().next().unwrap() else { panic!() };
+    let ReceiverConfig::Otlp(receiver) = document.receivers.values().next().unwrap() else { panic!() };
     assert_eq!(receiver.grpc.as_ref().unwrap().endpoint, "localhost:4317");
     assert_eq!(receiver.http, None);
 }
@@ -163,10 +167,10 @@ fn queue_retry_and_timeout_can_be_changed_and_switched_off() {
     assert_eq!(queue("{enabled: false}"), None);
     assert_eq!(queue("{queue_size: '${env:SIZE}'}").unwrap().queue_size, 7);
     let default =
-        QueueBatch { flush_timeout: Duration::from_millis(200), min_size: 8192, max_size: 0, sizer: Sizer::Items };
+        QueueBatch { flush_timeout: Duration::from_millis(200), min_size: 8192, max_size: 0, sizer: QueueSizer::Items };
     assert_eq!(queue("{batch: }").unwrap().batch, Some(default.clone()));
     assert_eq!(queue("{batch: {enabled: false}}").unwrap().batch, None);
-    let bytes = QueueBatch { sizer: Sizer::Bytes, ..default };
+    let bytes = QueueBatch { sizer: QueueSizer::Bytes, ..default };
     assert_eq!(queue("{sizer: bytes, queue_size: 10000, batch: {}}").unwrap().batch, Some(bytes));
 
     let retry = |settings: &str| grpc(&format!("{{endpoint: 'b:1', retry_on_failure: {settings}}}")).retry;
@@ -178,7 +182,7 @@ fn queue_retry_and_timeout_can_be_changed_and_switched_off() {
 
 #[test]
 fn headers_are_a_map_or_a_list() {
-    let expected = vec![("a".to_owned(), Secret::new("1")), ("b".to_owned(), Secret::new("2"))];
+    let expected = vec![("a".to_owned(), SecretString::new("1")), ("b".to_owned(), SecretString::new("2"))];
     let forms = ["{b: '2', a: '1'}", "[{name: a, value: '1'}, {name: b, value: '2'}]", "'${file:headers.yaml}'"];
     for form in forms {
         assert_eq!(grpc(&format!("{{endpoint: 'b:1', headers: {form}}}")).headers, expected, "{form}");
@@ -199,7 +203,10 @@ fn clients_have_tls_and_keepalive() {
         permit_without_stream: true,
     };
     assert_eq!(exporter.keepalive, Some(keepalive));
-    let identity = KeyPair { cert: PemSource::Inline(Secret::new("CERT")), key: PemSource::Inline(Secret::new("KEY")) };
+    let identity = KeyPair {
+        cert: PemSource::Inline(SecretString::new("CERT")),
+        key: PemSource::Inline(SecretString::new("KEY")),
+    };
     assert_eq!(exporter.tls.identity, Some(identity));
     assert_eq!(exporter.tls.ca, Some(PemSource::File("/ca".into())));
     assert!(exporter.tls.include_system_roots);
@@ -240,7 +247,7 @@ fn what_has_no_effect_is_taken_with_a_warning_where_it_could_mislead() {
 #[test]
 fn files_may_be_grouped_compressed_and_in_new_directories() {
     let file = |settings: &str| match exporter(&with_exporter("file", settings).document) {
-        Exporter::File(file) => file.clone(),
+        ExporterConfig::File(file) => file.clone(),
         other => panic!("{other:?}"),
     };
     let all = "{path: '/a/*.json', compression: zstd, create_directory: true, directory_permissions: '0700', \

@@ -1,4 +1,4 @@
-//! Documents in the documentation can be loaded.
+//! Loads the documents in the documentation.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,6 +1,6 @@
-//! One document with many errors, as a person sees it.
+//! Golden test of the messages for a document with many errors.
 //!
-//! `KUBEWAKE_BLESS=1 cargo test -p kubewake-config --test golden` writes the expected output anew.
+//! `KUBEWAKE_BLESS=1 cargo test -p kubewake-config --test golden` rewrites the expected output.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

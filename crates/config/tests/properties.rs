@@ -1,4 +1,4 @@
-//! Whatever the text, reading it ends with an answer.
+//! Loading any text ends with a result.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ fn sources() -> FixedSources {
         .with_file("f", "receivers: {otlp: }\n")
 }
 
-/// Loads a text; the answer must be printable and its problems must be in the text.
+/// Loads a text. The result must be printable, and its problems must be within the text.
 fn settle(text: &str) {
     let lines = text.lines().count() + 1;
     match load(text, &sources()) {
@@ -27,7 +27,7 @@ fn settle(text: &str) {
     }
 }
 
-/// Words that mean something somewhere in a document.
+/// Words with a meaning somewhere in a document.
 const WORDS: &[&str] = &[
     "receivers",
     "processors",

@@ -1,4 +1,4 @@
-//! What is refused, where, and in which words.
+//! Refused documents: paths and messages.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -8,7 +8,7 @@ const RECEIVERS: &str = "receivers:\n  otlp: {protocols: {grpc: }}\n";
 const EXPORTERS: &str = "exporters:\n  nop:\n";
 const PIPELINES: &str = "  pipelines: {traces: {receivers: [otlp], exporters: [nop]}}\n";
 
-/// A document in which one thing is written by the case and everything else is right.
+/// A valid document but for the part that the case writes.
 fn document(section: &str, written: &str) -> String {
     let indented = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();
     let own = indented(written);
@@ -22,7 +22,7 @@ fn document(section: &str, written: &str) -> String {
     }
 }
 
-/// Each case: where, what, then path and words of the one error that there must be.
+/// Each case: section, content, then path and message of the one expected error.
 fn refused(cases: &[(&str, &str, &str, &str)]) {
     let sources =
         FixedSources::new().with_env("BAD", "s3cret value").with_env("MAP", "{a: 1}").with_env("LIST", "[s3cret");
@@ -116,6 +116,29 @@ fn endpoints_must_be_usable() {
         ("exporters", "otlphttp: {traces_endpoint: x}", "exporters::otlphttp::traces_endpoint", "must be a URL"),
         ("exporters", "otlphttp: {endpoint: ''}", http, "at least one endpoint"),
     ]);
+}
+
+#[test]
+fn listening_addresses_must_be_usable() {
+    let grpc = "receivers::otlp/x::protocols::grpc::endpoint";
+    let http = "receivers::otlp/x::protocols::http::endpoint";
+    let health = "extensions::health_check::endpoint";
+    let address = "service::telemetry::metrics::address";
+    refused(&[
+        ("receivers", "otlp/x: {protocols: {grpc: {endpoint: '0.0.0.0:99999'}}}", grpc, "invalid port \"99999\""),
+        ("receivers", "otlp/x: {protocols: {grpc: {endpoint: ':otlp'}}}", grpc, "invalid port \"otlp\""),
+        ("receivers", "otlp/x: {protocols: {grpc: {endpoint: '::1:4317'}}}", grpc, "in brackets"),
+        ("receivers", "otlp/x: {protocols: {http: {endpoint: localhost}}}", http, "missing port"),
+        ("receivers", "otlp/x: {protocols: {http: {endpoint: '${env:BAD}'}}}", http, "${env:BAD} has no port"),
+        ("extensions", "health_check: {endpoint: 'localhost:70000'}", health, "invalid port \"70000\""),
+        ("extensions", "health_check: {endpoint: ''}", health, "the `endpoint` is empty"),
+        ("service", "telemetry: {metrics: {address: 'localhost:65536'}}", address, "invalid port \"65536\""),
+        ("service", "telemetry: {metrics: {address: '::1:8888'}}", address, "in brackets"),
+    ]);
+    for address in [":4317", "0.0.0.0:0", "localhost:65535", "[::1]:4317", "[::]:4317", "collector.example:4317"] {
+        let text = document("receivers", &format!("otlp/x: {{protocols: {{grpc: {{endpoint: '{address}'}}}}}}"));
+        assert!(load(&text, &FixedSources::new()).is_ok(), "{address}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Secrets are in no message and in no `Debug`.
+//! Secrets are in no message and in no `Debug` output.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -43,7 +43,7 @@ fn a_document_prints_none() {
     assert!(!printed.contains("s3cret"), "{printed}");
 }
 
-/// Puts something in at every place of the document, also between a secret and its name.
+/// Inserts an error at every position of the document, also between a secret and its name.
 #[test]
 fn an_error_shows_none_wherever_it_is() {
     let sources = sources();
@@ -68,7 +68,7 @@ fn an_error_shows_none_of_its_neighbours() {
     assert!(!format!("{errors} {errors:?}").contains("s3cret"), "{errors}");
 }
 
-/// Where a secret belongs, anything else is refused without being shown.
+/// A value of the wrong type in a secret field is refused without being shown.
 #[test]
 fn a_secret_of_the_wrong_type_is_not_shown() {
     for value in ["[s3cret]", "{a: s3cret}", "{a: '${env:SECRET}'}"] {

@@ -1,15 +1,16 @@
-//! `filter`, `attributes` and `resource`: what is understood, and what is refused in which words.
+//! `filter`, `attributes` and `resource`: accepted settings, and messages about refused ones.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use kubewake_config::{
-    Errors, FixedSources, Pattern, Secret, load,
+    DocumentErrors, FixedSources, RegexPattern, SecretString, load,
     model::{
-        Action, AttributeMatch, Attributes, Context, ConvertedType, Filter, HashFunction, Keys, Library, Match,
-        Processor, Selection, SeverityNumber, Source, Summary, Texts, ValueMatch,
+        AttributeAction, AttributeMatch, AttributeValueSource, AttributesProcessor, ContextKey, ConvertedType,
+        FilterProcessor, HashFunction, KeySelector, LibraryMatch, MatchProperties, ProcessorConfig, RecordSelection,
+        SeverityNumber, SummaryLevel, TextMatcher, ValueMatch,
     },
 };
-use kubewake_otlp::{Value, When};
+use kubewake_otlp::{SetCondition, Value};
 
 fn document(processors: &str, signal: &str, name: &str) -> String {
     let indented: String = processors.lines().map(|line| format!("  {line}\n")).collect();
@@ -20,7 +21,7 @@ fn document(processors: &str, signal: &str, name: &str) -> String {
     )
 }
 
-fn read(processors: &str, signal: &str) -> Result<Processor, Errors> {
+fn read(processors: &str, signal: &str) -> Result<ProcessorConfig, DocumentErrors> {
     let name = processors.split(':').next().unwrap();
     let sources = FixedSources::new().with_env("PORT", "8080").with_env("BAD", "s3cret(");
     let loaded = load(&document(processors, signal, name), &sources)?;
@@ -28,7 +29,7 @@ fn read(processors: &str, signal: &str) -> Result<Processor, Errors> {
     Ok(loaded.document.processors.into_values().next().unwrap())
 }
 
-/// The path and the words of each error, in order.
+/// Asserts the path and message of each error, in order.
 fn refused(processors: &str, signal: &str, expected: &[(&str, &str)]) {
     let errors = read(processors, signal).expect_err(processors);
     let paths: Vec<&str> = errors.problems().iter().map(|problem| problem.path.as_str()).collect();
@@ -39,12 +40,12 @@ fn refused(processors: &str, signal: &str, expected: &[(&str, &str)]) {
     assert!(!errors.to_string().contains("s3cret"), "{errors}");
 }
 
-fn strict(texts: &[&str]) -> Option<Texts> {
-    Some(Texts::strict(texts.iter().map(|text| (*text).to_owned()).collect()))
+fn strict(texts: &[&str]) -> Option<TextMatcher> {
+    Some(TextMatcher::strict(texts.iter().map(|text| (*text).to_owned()).collect()))
 }
 
-fn regexp(texts: &[&str]) -> Option<Texts> {
-    Some(Texts::Regexp(texts.iter().map(|text| Pattern::new(text).unwrap()).collect()))
+fn regexp(texts: &[&str]) -> Option<TextMatcher> {
+    Some(TextMatcher::Regexp(texts.iter().map(|text| RegexPattern::new(text).unwrap()).collect()))
 }
 
 #[test]
@@ -88,46 +89,50 @@ fn every_property_of_a_filter_is_understood() {
     let any = |key: &str| AttributeMatch { key: key.into(), value: ValueMatch::Any };
     let like = |key: &str, value: &str| AttributeMatch {
         key: key.into(),
-        value: ValueMatch::Regexp(Pattern::new(value).unwrap()),
+        value: ValueMatch::Regexp(RegexPattern::new(value).unwrap()),
     };
     let host =
         Value::Array(vec![1.into(), 2.5.into(), true.into(), Value::KeyValueList(vec![("k".into(), "v".into())])]);
-    let expected = Filter {
-        spans: Selection {
-            include: vec![Match {
+    let expected = FilterProcessor {
+        spans: RecordSelection {
+            include: vec![MatchProperties {
                 services: strict(&["a", "b"]),
                 span_kinds: strict(&["SPAN_KIND_SERVER"]),
                 status_codes: strict(&["STATUS_CODE_ERROR", "STATUS_CODE_OK"]),
                 attributes: vec![equal("env", "dev".into()), equal("port", 8080.into()), any("any")],
                 resources: vec![equal("host", host)],
                 libraries: vec![
-                    Library { name: strict(&["lib"]).unwrap(), version: strict(&[""]) },
-                    Library { name: strict(&["other"]).unwrap(), version: None },
+                    LibraryMatch { name: strict(&["lib"]).unwrap(), version: strict(&[""]) },
+                    LibraryMatch { name: strict(&["other"]).unwrap(), version: None },
                 ],
-                ..Match::default()
+                ..MatchProperties::default()
             }],
-            exclude: vec![Match { span_names: regexp(&["^/health", "a{2}"]), ..Match::default() }],
+            exclude: vec![MatchProperties { span_names: regexp(&["^/health", "a{2}"]), ..MatchProperties::default() }],
         },
-        logs: Selection {
-            include: vec![Match {
+        logs: RecordSelection {
+            include: vec![MatchProperties {
                 severity_number: Some(SeverityNumber { min: 13, match_undefined: true }),
                 bodies: regexp(&["x"]),
                 severity_texts: regexp(&["ERR.*"]),
                 attributes: vec![like("a", "^b$")],
                 resources: vec![any("c")],
-                ..Match::default()
+                ..MatchProperties::default()
             }],
             exclude: vec![],
         },
-        metrics: Selection {
-            include: vec![Match { metric_names: strict(&["m"]), resources: vec![any("r")], ..Match::default() }],
+        metrics: RecordSelection {
+            include: vec![MatchProperties {
+                metric_names: strict(&["m"]),
+                resources: vec![any("r")],
+                ..MatchProperties::default()
+            }],
             exclude: vec![
-                Match { metric_names: regexp(&["n"]), ..Match::default() },
-                Match { resources: vec![like("s", "t")], ..Match::default() },
+                MatchProperties { metric_names: regexp(&["n"]), ..MatchProperties::default() },
+                MatchProperties { resources: vec![like("s", "t")], ..MatchProperties::default() },
             ],
         },
     };
-    assert_eq!(filter, Processor::Filter(Box::new(expected)));
+    assert_eq!(filter, ProcessorConfig::Filter(Box::new(expected)));
 }
 
 #[test]
@@ -145,27 +150,35 @@ fn a_list_of_conditions_is_met_by_one_of_them() {
         "traces",
     )
     .unwrap();
-    let expected = Filter {
-        spans: Selection {
+    let expected = FilterProcessor {
+        spans: RecordSelection {
             include: vec![
-                Match { span_names: strict(&["a"]), ..Match::default() },
-                Match { services: regexp(&["b"]), ..Match::default() },
+                MatchProperties { span_names: strict(&["a"]), ..MatchProperties::default() },
+                MatchProperties { services: regexp(&["b"]), ..MatchProperties::default() },
             ],
             exclude: vec![],
         },
-        logs: Selection {
+        logs: RecordSelection {
             include: vec![],
-            exclude: vec![Match { services: strict(&["c"]), bodies: strict(&["d"]), ..Match::default() }],
+            exclude: vec![MatchProperties {
+                services: strict(&["c"]),
+                bodies: strict(&["d"]),
+                ..MatchProperties::default()
+            }],
         },
-        metrics: Selection {
+        metrics: RecordSelection {
             include: vec![],
             exclude: vec![
-                Match { metric_names: strict(&["e"]), services: strict(&["f"]), ..Match::default() },
-                Match { metric_names: strict(&["g"]), ..Match::default() },
+                MatchProperties {
+                    metric_names: strict(&["e"]),
+                    services: strict(&["f"]),
+                    ..MatchProperties::default()
+                },
+                MatchProperties { metric_names: strict(&["g"]), ..MatchProperties::default() },
             ],
         },
     };
-    assert_eq!(filter, Processor::Filter(Box::new(expected)));
+    assert_eq!(filter, ProcessorConfig::Filter(Box::new(expected)));
 }
 
 #[test]
@@ -190,36 +203,36 @@ fn every_action_is_understood() {
         "logs",
     )
     .unwrap();
-    let set = |key: &str, when, from, default| Action::Set { key: key.into(), when, from, default };
-    let context = |key: &str, context| set(key, When::Always, Source::Context(context), None);
-    let pattern = |text: &str| Pattern::new(text).unwrap();
-    let expected = Attributes {
-        include: Some(Match {
+    let set = |key: &str, when, from, default| AttributeAction::Set { key: key.into(), when, from, default };
+    let context = |key: &str, context| set(key, SetCondition::Always, AttributeValueSource::Context(context), None);
+    let pattern = |text: &str| RegexPattern::new(text).unwrap();
+    let expected = AttributesProcessor {
+        include: Some(MatchProperties {
             bodies: regexp(&["a"]),
             severity_number: Some(SeverityNumber { min: 9, match_undefined: false }),
             severity_texts: regexp(&["b"]),
-            ..Match::default()
+            ..MatchProperties::default()
         }),
-        exclude: Some(Match {
-            libraries: vec![Library { name: strict(&["lib"]).unwrap(), version: None }],
-            ..Match::default()
+        exclude: Some(MatchProperties {
+            libraries: vec![LibraryMatch { name: strict(&["lib"]).unwrap(), version: None }],
+            ..MatchProperties::default()
         }),
         actions: vec![
-            set("a", When::Absent, Source::Value(8080.into()), None),
-            set("b", When::Present, Source::Attribute("a".into()), Some("none".into())),
-            context("c", Context::Metadata("x-tenant".into())),
-            context("d", Context::ClientAddress),
-            context("e", Context::Auth("subject".into())),
-            set("f", When::Always, Source::Nothing, Some(1.5.into())),
-            Action::Delete(Keys { key: Some("g".into()), pattern: None }),
-            Action::Delete(Keys { key: None, pattern: Some(pattern(r"^h\.")) }),
-            Action::Hash(Keys { key: Some("i".into()), pattern: Some(pattern("j")) }),
-            Action::Extract { key: "k".into(), pattern: pattern("^/(?P<kind>.*)/") },
-            Action::Convert { key: "l".into(), to: ConvertedType::Int },
-            Action::Rename { from: "old".into(), to: "m".into() },
+            set("a", SetCondition::Absent, AttributeValueSource::Value(8080.into()), None),
+            set("b", SetCondition::Present, AttributeValueSource::Attribute("a".into()), Some("none".into())),
+            context("c", ContextKey::Metadata("x-tenant".into())),
+            context("d", ContextKey::ClientAddress),
+            context("e", ContextKey::Auth("subject".into())),
+            set("f", SetCondition::Always, AttributeValueSource::Nothing, Some(1.5.into())),
+            AttributeAction::Delete(KeySelector { key: Some("g".into()), pattern: None }),
+            AttributeAction::Delete(KeySelector { key: None, pattern: Some(pattern(r"^h\.")) }),
+            AttributeAction::Hash(KeySelector { key: Some("i".into()), pattern: Some(pattern("j")) }),
+            AttributeAction::Extract { key: "k".into(), pattern: pattern("^/(?P<kind>.*)/") },
+            AttributeAction::Convert { key: "l".into(), to: ConvertedType::Int },
+            AttributeAction::Rename { from: "old".into(), to: "m".into() },
         ],
     };
-    assert_eq!(attributes, Processor::Attributes(Box::new(expected)));
+    assert_eq!(attributes, ProcessorConfig::Attributes(Box::new(expected)));
 }
 
 #[test]
@@ -401,13 +414,13 @@ fn what_the_documentation_shows_is_taken() {
 
 #[test]
 fn redaction_is_understood_and_its_key_is_a_secret() {
-    let Processor::Redaction(found) = read("redaction: {allowed_keys: [id]}", "logs").unwrap() else { panic!() };
-    assert_eq!((found.allow_all_keys, found.hash_function, found.summary), (false, None, Summary::Silent));
+    let ProcessorConfig::Redaction(found) = read("redaction: {allowed_keys: [id]}", "logs").unwrap() else { panic!() };
+    assert_eq!((found.allow_all_keys, found.hash_function, found.summary), (false, None, SummaryLevel::Silent));
     let key = "k".repeat(32);
     let hmac =
         format!("redaction: {{allowed_keys: [id], hash_function: HMAC-SHA256, hmac_key: {key}, summary: debug}}");
-    let Processor::Redaction(found) = read(&hmac, "logs").unwrap() else { panic!() };
-    assert_eq!(found.hash_function, Some(HashFunction::HmacSha256(Secret::new(key.clone()))));
+    let ProcessorConfig::Redaction(found) = read(&hmac, "logs").unwrap() else { panic!() };
+    assert_eq!(found.hash_function, Some(HashFunction::HmacSha256(SecretString::new(key.clone()))));
     assert!(!format!("{found:?}").contains(&key));
     refused(
         "redaction:
@@ -429,7 +442,7 @@ fn redaction_is_understood_and_its_key_is_a_secret() {
     refused("redaction: {hash_function: rot13}", "traces", &[("processors::redaction::hash_function", "rot13")]);
 }
 
-/// The warnings of a document with these receivers and processors, all of which are in one pipeline.
+/// The warnings of a document with these receivers and processors in one pipeline.
 fn warnings(receivers: &str, processors: &[&str]) -> Vec<String> {
     let names: Vec<&str> = processors.iter().filter_map(|text| text.split(':').next()).collect();
     let text = format!(

@@ -1,4 +1,4 @@
-//! `tail_sampling`: the Collector's documented examples, its defaults, and what is refused.
+//! `tail_sampling`: the Collector's documented examples, defaults, and refused settings.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use kubewake_config::{
     FixedSources, load,
-    model::{Allowed, Processor, SamplingRule, SamplingStrategy, TailSampling},
+    model::{PolicyRateLimit, ProcessorConfig, SamplingRule, SamplingStrategy, TailSamplingProcessor},
 };
 
-/// A document around an example that has processors, or the settings of one.
+/// A document around an example, which has processors or the settings of one.
 fn document(example: &str) -> String {
     let lines = || example.lines();
-    let processors: String = match lines().any(|line| line == "processors:") {
-        true => lines().map(|line| format!("{line}\n")).collect(),
-        false => format!("processors:\n{}", lines().map(|line| format!("  {line}\n")).collect::<String>()),
+    let processors: String = if lines().any(|line| line == "processors:") {
+        lines().map(|line| format!("{line}\n")).collect()
+    } else {
+        format!("processors:\n{}", lines().map(|line| format!("  {line}\n")).collect::<String>())
     };
     format!(
         "receivers:\n  otlp: {{protocols: {{grpc: }}}}\n{processors}exporters:\n  nop:\nservice:\n  pipelines:\n    \
@@ -22,15 +23,15 @@ fn document(example: &str) -> String {
     )
 }
 
-fn settings(example: &str) -> TailSampling {
+fn settings(example: &str) -> TailSamplingProcessor {
     let loaded = load(&document(example), &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
     match loaded.document.processors.into_values().next().unwrap() {
-        Processor::TailSampling(settings) => *settings,
+        ProcessorConfig::TailSampling(settings) => *settings,
         other => panic!("{other:?}"),
     }
 }
 
-/// Settings that stand in one line, beside one good policy.
+/// Settings on one line, with one valid policy.
 fn with(settings: &str) -> String {
     document(&format!("tail_sampling: {{policies: [{{name: all, type: always_sample}}], {settings}}}"))
 }
@@ -44,7 +45,7 @@ fn the_documented_examples_load_unchanged() {
     let practical = settings(include_str!("tail_sampling/practical.yaml"));
     assert_eq!(practical.policies.len(), 7);
     let volume = settings(include_str!("tail_sampling/volume.yaml"));
-    let limit = Allowed { per_second: 1_048_576, burst: 5_242_880 };
+    let limit = PolicyRateLimit { per_second: 1_048_576, burst: 5_242_880 };
     assert_eq!(volume.policies[0].rule, SamplingRule::BytesLimiting(limit));
 }
 
@@ -58,7 +59,7 @@ fn of_the_documented_policies_only_those_in_ottl_are_refused() {
         for problem in errors.problems() {
             assert!(problem.to_string().contains("`ottl_condition` is not supported by this build"), "{problem}");
         }
-        // The rest of it, with something else in their place.
+        // The rest of the example, with other policies in their place.
         let other = example.replace("type: ottl_condition", "type: always_sample");
         assert_eq!(settings(&other).policies.len(), policies);
     }
@@ -156,7 +157,7 @@ fn what_is_wrong_is_refused_with_its_place() {
     }
 }
 
-/// A policy that keeps a share.
+/// A policy that keeps a percentage.
 fn chance(name: &str, percentage: u32, salt: &str) -> String {
     format!(
         "{{name: {name}, type: probabilistic, probabilistic: {{sampling_percentage: {percentage}, hash_salt: '{salt}'}}}}"

@@ -1,4 +1,4 @@
-//! `load_balancing` and `k8s_attributes`: what the Collector's own examples say, and what is refused.
+//! `load_balancing` and `k8s_attributes`: the Collector's own examples, and refused settings.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -7,8 +7,8 @@ use std::time::Duration;
 use kubewake_config::{
     FixedSources, load,
     model::{
-        ClusterAuth, Exporter, ExtractKey, Field, KubernetesAttributes, KubernetesSource, LoadBalancingExporter, Owner,
-        Processor, Resolver, RoutingKey,
+        AssociationSource, ClusterAuth, ExporterConfig, ExtractFrom, ExtractKey, Field, KubernetesAttributesProcessor,
+        LoadBalancingExporter, PeerResolver, ProcessorConfig, RoutingKey,
     },
 };
 
@@ -32,20 +32,20 @@ const PLAIN: &str = "protocol: {otlp: {timeout: 1s}}\nresolver: {static: {hostna
 fn balancing(text: &str) -> LoadBalancingExporter {
     let loaded = load(&document(text, "passthrough: false", &["traces"]), &FixedSources::new());
     match loaded.unwrap_or_else(|errors| panic!("{errors}")).document.exporters.into_values().next() {
-        Some(Exporter::LoadBalancing(exporter)) => *exporter,
+        Some(ExporterConfig::LoadBalancing(exporter)) => *exporter,
         other => panic!("{other:?}"),
     }
 }
 
-fn attributes(text: &str) -> KubernetesAttributes {
+fn attributes(text: &str) -> KubernetesAttributesProcessor {
     let loaded = load(&document(PLAIN, text, &["traces"]), &FixedSources::new());
     match loaded.unwrap_or_else(|errors| panic!("{errors}")).document.processors.into_values().next() {
-        Some(Processor::KubernetesAttributes(processor)) => *processor,
+        Some(ProcessorConfig::KubernetesAttributes(processor)) => *processor,
         other => panic!("{other:?}"),
     }
 }
 
-/// Each case: an exporter, a processor, signals, and the path and words of the one error that there must be.
+/// Each case: an exporter, a processor, signals, and the path and message of the one expected error.
 fn refused(cases: &[(&str, &str, &[&str], &str, &str)]) {
     for (exporter, processor, signals, path, words) in cases {
         let exporter = if exporter.is_empty() { PLAIN } else { exporter };
@@ -62,15 +62,15 @@ fn refused(cases: &[(&str, &str, &[&str], &str, &str)]) {
 #[test]
 fn peers_by_list_name_and_service() {
     let plain = balancing(PLAIN);
-    assert_eq!(plain.resolver, Resolver::Static(vec!["backend-1:4317".into(), "backend-2:4318".into()]));
+    assert_eq!(plain.resolver, PeerResolver::Static(vec!["backend-1:4317".into(), "backend-2:4318".into()]));
     assert_eq!((plain.otlp.timeout, plain.otlp.endpoint.as_str()), (Some(Duration::from_secs(1)), ""));
     assert_eq!((plain.routing, plain.timeout, plain.retry, plain.queue), (None, None, None, None));
-    let Resolver::Dns(dns) = balancing("protocol: {otlp: }\nresolver: {dns: {hostname: tier}}\n").resolver else {
+    let PeerResolver::Dns(dns) = balancing("protocol: {otlp: }\nresolver: {dns: {hostname: tier}}\n").resolver else {
         panic!("by name");
     };
     assert_eq!((dns.port, dns.interval, dns.timeout), (4317, Duration::from_secs(5), Duration::from_secs(1)));
     let service = "protocol: {otlp: }\nresolver: {k8s: {service: tier.web.svc.cluster.local, ports: [16317, 15317]}}\n";
-    let Resolver::Kubernetes(service) = balancing(service).resolver else { panic!("by Service") };
+    let PeerResolver::Kubernetes(service) = balancing(service).resolver else { panic!("by Service") };
     assert_eq!((service.name.as_str(), service.namespace.as_deref()), ("tier", Some("web")));
     assert_eq!((service.ports, service.timeout), (vec![15317, 16317], Duration::from_secs(60)));
 }
@@ -137,7 +137,7 @@ fn what_a_balancer_cannot_mean() {
 #[test]
 fn the_usual_metadata_and_the_collectors_example() {
     let usual = attributes("passthrough: false");
-    assert_eq!((usual.auth, usual.metadata), (ClusterAuth::ServiceAccount, Field::USUAL.to_vec()));
+    assert_eq!((usual.auth, usual.metadata), (ClusterAuth::ServiceAccount, Field::DEFAULT_FIELDS.to_vec()));
     assert_eq!((usual.wait, usual.grace), (None, Duration::from_secs(120)));
     assert!(usual.exclude.iter().any(|name| name.is_match(b"jaeger-agent")));
     let example = attributes(
@@ -151,9 +151,9 @@ fn the_usual_metadata_and_the_collectors_example() {
     assert_eq!(example.metadata, [Field::PodName, Field::ServiceInstanceId]);
     assert_eq!(example.labels[0].key, ExtractKey::Exact("app.kubernetes.io/component".into()));
     assert!(matches!(&example.labels[1].key, ExtractKey::Matching(key) if key.is_match(b"ab") && !key.is_match(b"xa")));
-    assert_eq!(example.labels[1].from, Owner::Node);
+    assert_eq!(example.labels[1].from, ExtractFrom::Node);
     assert_eq!(example.annotations.len(), 1, "those of OpenTelemetry");
-    let sources = [vec![KubernetesSource::Attribute("k8s.pod.ip".into())], vec![KubernetesSource::Connection]];
+    let sources = [vec![AssociationSource::Attribute("k8s.pod.ip".into())], vec![AssociationSource::Connection]];
     assert_eq!(example.associations, sources);
     assert_eq!(example.wait, Some(Duration::from_secs(20)));
 }

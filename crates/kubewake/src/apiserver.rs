@@ -14,7 +14,7 @@ use crate::logging;
   kubewake apiserver --kubeconfig ./kubeconfig
   KUBECONFIG=./kubeconfig kubectl get namespaces
   kubewake apiserver --data-dir ./data --tracing-config-file tracing.yaml")]
-pub(crate) struct Args {
+pub(crate) struct ApiServerArgs {
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -34,7 +34,8 @@ pub(crate) struct ServerArgs {
     /// Bearer tokens: token,user,uid,"group1,group2" in each line
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// For tests: take a token for so many seconds after it was found to be good, as kube-apiserver does for 10, although its account may be gone
+    /// For tests: take a token for so many seconds after it was found to be good, as kube-apiserver does for
+    /// 10, although its account may be gone
     #[arg(long, value_name = "SECONDS", hide = true, value_parser = clap::value_parser!(u64).range(1..=3600))]
     token_cache_ttl: Option<u64>,
     /// Let requests without credentials in, as system:anonymous
@@ -97,18 +98,18 @@ impl ServerArgs {
 }
 
 /// The signals that a server listens to, from before it is ready.
-pub(crate) struct Signals {
+pub(crate) struct ServerSignals {
     terminate: Signal,
     hangup: Signal,
 }
 
-impl Signals {
+impl ServerSignals {
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, hangup: signal(SignalKind::hangup())? })
     }
 
     /// Waits for the one that says to end, and lets the server read again what may have changed when told so.
-    pub(crate) async fn until_ended(mut self, server: &ApiServer) {
+    pub(crate) async fn wait_for_shutdown(mut self, server: &ApiServer) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
@@ -119,13 +120,13 @@ impl Signals {
     }
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let _logging = logging::start(&kubewake_config::model::Logs::default());
-    let signals = Signals::new()?;
+pub(crate) async fn run(args: ApiServerArgs) -> anyhow::Result<()> {
+    let _logging = logging::start(&kubewake_config::model::LogsConfig::default());
+    let signals = ServerSignals::new()?;
     let server = ApiServer::start(args.server.options()).await.context("the API server does not start")?;
     args.server.write_kubeconfig(&server)?;
     println!("ready apiserver on {}", server.address());
-    signals.until_ended(&server).await;
+    signals.wait_for_shutdown(&server).await;
     server.stop().await;
     Ok(())
 }

@@ -1,22 +1,24 @@
-//! `kubewake check`: what is wrong, and how to mend it; before an install and after.
+//! `kubewake check`: finds problems and suggests remedies, before and after an installation.
 //!
-//! - [`line`]: what a check says; [`code`]: all that is looked at, each under a code that stays; [`draw`]: how it is shown;
-//! - [`cluster`], [`rights`], [`kinds`], [`operator`], [`webhooks`], [`pipelines`], [`collectors`], [`viewer`], [`probe`]: a section each.
+//! - [`report`]: the results of checks; [`codes`]: all checks, each with a stable code; [`render`]: the report
+//!   as text;
+//! - [`cluster`], [`permissions`], [`definitions`], [`operator`], [`webhooks`], [`pipelines`], [`collectors`],
+//!   [`viewer`], [`probe`]: one section each.
 //!
-//! *Guaranteed*: nothing is changed but that a span is sent, which `--no-probe` prevents; every line that failed says what to do. What cannot be seen
-//! from here is said to be unseen, and never to be well.
+//! *Guaranteed*: a check changes nothing except that it sends a probe span, which `--no-probe` prevents; every
+//! failed line suggests a remedy. State that cannot be read is reported as unknown, and never as passed.
 
 mod certificate;
 mod cluster;
-mod code;
+mod codes;
 mod collectors;
-mod draw;
-mod kinds;
-mod line;
+mod definitions;
 mod operator;
+mod permissions;
 mod pipelines;
 mod probe;
-mod rights;
+mod render;
+mod report;
 mod viewer;
 mod webhooks;
 
@@ -27,19 +29,19 @@ use std::{
 
 use indicatif::ProgressBar;
 
-use self::line::{Report, Section};
+use self::report::{CheckReport, CheckSection};
 use crate::{
-    output::{self, Format, Screen},
-    place::{Cluster, ClusterArgs, Viewer, ViewerArgs},
-    survey,
+    discovery::{ClusterArgs, ClusterConnection, ViewerArgs, ViewerLocation},
+    inventory,
+    output::{self, OutputFormat, TerminalLayout},
 };
 
 /// Between two looks of `--wait`.
-const PAUSE: Duration = Duration::from_secs(2);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Nobody waits longer than a day.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 /// Often enough to look alive.
-const TICK: Duration = Duration::from_millis(120);
+const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 
 /// Arguments of `kubewake check`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +56,7 @@ const TICK: Duration = Duration::from_millis(120);
 Exit codes: 0 if nothing failed (warnings do not count), 1 if something did, 2 if the arguments are wrong. With --wait, what
 is still under way at the end has failed.
 docs/troubleshooting.md lists every code with its causes.")]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]
@@ -71,48 +73,51 @@ pub(crate) struct Args {
     /// Where to send the span, by OTLP/HTTP [default: the Service of the collectors, or through the API server]
     #[arg(long, value_name = "URL", conflicts_with = "pre")]
     endpoint: Option<String>,
-    /// How long the span may take to the backend; pipelines that wait for whole traces need more than their decisionWait
+    /// How long the span may take to the backend; pipelines that wait for whole traces need more than their
+    /// decisionWait
     #[arg(long, value_name = "SECONDS", default_value_t = 45, value_parser = clap::value_parser!(u64).range(1..=3600))]
     probe_seconds: u64,
     /// The form of the output; `name` is the codes of what failed
-    #[arg(long, short, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    output: OutputFormat,
 }
 
 /// What the sections have at hand.
-struct Scene<'a> {
-    args: &'a Args,
-    cluster: Cluster,
-    viewer: Viewer,
+struct CheckContext<'a> {
+    args: &'a CheckArgs,
+    cluster: ClusterConnection,
+    viewer: ViewerLocation,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let viewer = args.viewer.viewer()?;
+pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
+    let viewer = args.viewer.configured_viewer()?;
     let deadline = args.wait.map(|limit| Instant::now() + limit);
     let bar = ProgressBar::new_spinner();
-    bar.enable_steady_tick(TICK);
+    bar.enable_steady_tick(SPINNER_INTERVAL);
     let report = loop {
-        let mut report = look(&args, &viewer, &bar).await;
+        let mut report = run_checks(&args, &viewer, &bar).await;
         match deadline {
-            Some(deadline) if report.awaited().next().is_some() && Instant::now() < deadline => {
-                bar.set_message(report.awaited().map(|line| line.code.id).collect::<Vec<_>>().join(" "));
-                tokio::time::sleep(PAUSE).await;
+            Some(deadline) if report.pending_lines().next().is_some() && Instant::now() < deadline => {
+                bar.set_message(report.pending_lines().map(|line| line.code.id).collect::<Vec<_>>().join(" "));
+                tokio::time::sleep(RECHECK_INTERVAL).await;
             }
             Some(_) => {
-                report.fail_awaited();
+                report.fail_pending();
                 break report;
             }
             None => break report,
         }
     };
     bar.finish_and_clear();
-    let text = match output::document(args.output, &report.document())? {
+    let text = match output::serialize_document(args.output, &report.to_document())? {
         Some(document) => document,
-        None if args.output == Format::Name => report.failed().map(|line| format!("{}\n", line.code.id)).collect(),
-        None => draw::report(&report, &Screen::stdout()),
+        None if args.output == OutputFormat::Name => {
+            report.failed_lines().map(|line| format!("{}\n", line.code.id)).collect()
+        }
+        None => render::render_report(&report, &TerminalLayout::stdout()),
     };
     output::print(&text)?;
-    Ok(if report.failed().next().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.failed_lines().next().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A number of seconds, or a duration such as `90s`, `5m` and `1h30m`, from a second to a day.
@@ -125,37 +130,37 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
 }
 
 /// Looks once. Without a cluster there is nothing else to look at.
-async fn look(args: &Args, viewer: &Viewer, bar: &ProgressBar) -> Report {
-    let mut report = Report::default();
+async fn run_checks(args: &CheckArgs, viewer: &ViewerLocation, bar: &ProgressBar) -> CheckReport {
+    let mut report = CheckReport::default();
     let begin = |name: &'static str| bar.set_message(name);
     begin("the cluster");
-    let (section, cluster) = cluster::look(&args.cluster).await;
+    let (section, cluster) = cluster::check(&args.cluster).await;
     report.sections.push(section);
     let Some(cluster) = cluster else { return report };
-    let viewer = viewer.clone().or_of(&cluster.client).await;
-    let scene = Scene { args, cluster, viewer };
+    let viewer = viewer.clone().or_discover(&cluster.client).await;
+    let scene = CheckContext { args, cluster, viewer };
     if args.pre {
         begin("what an install needs");
-        report.sections.push(rights::look(&scene).await);
-        report.sections.push(kinds::before(&scene).await);
+        report.sections.push(permissions::check(&scene).await);
+        report.sections.push(definitions::check_before_install(&scene).await);
         return report;
     }
     begin("the operator");
-    report.sections.push(kinds::look(&scene).await);
-    report.sections.push(operator::look(&scene).await);
+    report.sections.push(definitions::check(&scene).await);
+    report.sections.push(operator::check(&scene).await);
     begin("webhooks");
-    report.sections.push(webhooks::look(&scene).await);
+    report.sections.push(webhooks::check(&scene).await);
     begin("pipelines and collectors");
-    let (pipelines, errors) = survey::pipelines::all(&scene.cluster.client).await;
-    let seen = survey::collectors::all(&scene.cluster.client, &args.cluster.namespace).await;
-    report.sections.push(pipelines::look(&pipelines, &errors));
-    report.sections.push(collectors::look(&scene, &pipelines, &seen));
-    report.sections.push(viewer::look(&scene).await);
+    let (pipelines, errors) = inventory::pipelines::list_pipelines(&scene.cluster.client).await;
+    let seen = inventory::collectors::list_collectors(&scene.cluster.client, &args.cluster.namespace).await;
+    report.sections.push(pipelines::check(&pipelines, &errors));
+    report.sections.push(collectors::check(&scene, &pipelines, &seen));
+    report.sections.push(viewer::check(&scene).await);
     if !args.no_probe {
         begin("a span on its way to the backend");
-        report.sections.push(probe::look(&scene, &pipelines).await);
+        report.sections.push(probe::check(&scene, &pipelines).await);
     }
-    report.sections.retain(|section: &Section| !section.lines.is_empty());
+    report.sections.retain(|section: &CheckSection| !section.lines.is_empty());
     report
 }
 

@@ -6,15 +6,15 @@ use anyhow::Context;
 use clap::error::ErrorKind;
 use kubewake_node::{
     addresses,
-    cluster::{EmbeddedCluster, Options},
-    controller::autoscaler::Settings,
-    images::{ImageError, Images, Program},
+    cluster::{ClusterOptions, EmbeddedCluster},
+    controller::autoscaler::AutoscalerSettings,
+    images::{ImageEntrypoint, ImageError, ImageStore},
 };
-use kubewake_release::Image;
+use kubewake_release::ReleaseImage;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::{
-    apiserver::{ServerArgs, Signals},
+    apiserver::{ServerArgs, ServerSignals},
     logging,
 };
 
@@ -29,16 +29,17 @@ use crate::{
 A pod's image is the name of a program on this machine, completed as a kubelet does: example/shell is
 docker.io/example/shell:latest, and another image than example/shell:1. Its program must bind the pod's own address (the variable POD_IP by a
 fieldRef to status.podIP), since all pods share one machine.")]
-pub(crate) struct Args {
+pub(crate) struct EmbeddedClusterArgs {
     #[command(flatten)]
     server: ServerArgs,
     /// How many nodes, 15 at most; each has addresses and capacity of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::MAX_NODES)))]
     nodes: u8,
     /// A program that pods can name as their image: NAME=PATH; may be given more than once
-    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = parse_image_entry)]
     images: Vec<String>,
-    /// An archive of images that every node has from the start, such as one of `cargo xtask image`; may be given more than once
+    /// An archive of images that every node has from the start, such as one of `cargo xtask image`; may be
+    /// given more than once
     #[arg(long = "image-archive", value_name = "FILE")]
     image_archives: Vec<PathBuf>,
     /// Without Kubewake's own images: nodes have what --image and --image-archive give them
@@ -49,36 +50,45 @@ pub(crate) struct Args {
     autoscaler_period: u64,
 }
 
-impl Args {
-    fn options(&self) -> anyhow::Result<Options> {
-        Ok(Options {
+impl EmbeddedClusterArgs {
+    fn options(&self) -> anyhow::Result<ClusterOptions> {
+        Ok(ClusterOptions {
             api: self.server.options(),
             nodes: self.nodes,
-            images: with_given(if self.only_given_images { Images::default() } else { own_images()? }, &self.images)?,
+            images: add_given_images(
+                if self.only_given_images { ImageStore::default() } else { builtin_images()? },
+                &self.images,
+            )?,
             image_archives: self.image_archives.clone(),
-            autoscaler: Settings { period: Duration::from_secs(self.autoscaler_period), ..Settings::default() },
-            ..Options::default()
+            autoscaler: AutoscalerSettings {
+                period: Duration::from_secs(self.autoscaler_period),
+                ..AutoscalerSettings::default()
+            },
+            ..ClusterOptions::default()
         })
     }
 }
 
 /// This program, under the names that Kubewake's own workloads have.
-pub(crate) fn own_images() -> anyhow::Result<Images> {
+pub(crate) fn builtin_images() -> anyhow::Result<ImageStore> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
-    let add =
-        |images: Images, image: Image| images.with(image.reference(), Program::new(this.clone()).arg(image.name()));
-    Ok([Image::Collector, Image::Operator, Image::Webhook].into_iter().fold(Images::default(), add))
+    let add = |images: ImageStore, image: ReleaseImage| {
+        images.with_image(image.reference(), ImageEntrypoint::new(this.clone()).arg(image.name()))
+    };
+    Ok([ReleaseImage::Collector, ReleaseImage::Operator, ReleaseImage::Webhook]
+        .into_iter()
+        .fold(ImageStore::default(), add))
 }
 
 /// An entry that the table of images takes.
-pub(crate) fn image(entry: &str) -> Result<String, ImageError> {
-    Images::default().add(entry).map(|()| entry.to_owned())
+pub(crate) fn parse_image_entry(entry: &str) -> Result<String, ImageError> {
+    ImageStore::default().add_entry(entry).map(|()| entry.to_owned())
 }
 
 /// A table with what was given by `--image`. What is wrong with it is wrong with how the command was called.
-pub(crate) fn with_given(mut images: Images, given: &[String]) -> anyhow::Result<Images> {
+pub(crate) fn add_given_images(mut images: ImageStore, given: &[String]) -> anyhow::Result<ImageStore> {
     let wrong = |error: ImageError| clap::Error::raw(ErrorKind::ArgumentConflict, format!("--image: {error}\n"));
-    given.iter().try_for_each(|entry| images.add(entry)).map_err(wrong)?;
+    given.iter().try_for_each(|entry| images.add_entry(entry)).map_err(wrong)?;
     Ok(images)
 }
 
@@ -92,24 +102,25 @@ pub(crate) fn raise_file_limit() {
 }
 
 /// Pods are processes of whoever starts the cluster.
-fn warn_of_root() {
+fn warn_about_root() {
     if rustix::process::geteuid().is_root() {
         tracing::warn!(
-            "the cluster was started by root, so that every pod runs as root, whatever its securityContext says: \
-             start it as another user unless you trust all that it will run"
+            "the cluster was started by root: a container with runAsNonRoot that names no runAsUser, or user 0, is refused \
+             (CreateContainerConfigError), and every other one runs as root, whatever its securityContext says: start the \
+             cluster as another user unless you trust all that it will run"
         );
     }
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: EmbeddedClusterArgs) -> anyhow::Result<()> {
     let options = args.options()?;
-    let _logging = logging::start(&kubewake_config::model::Logs::default());
+    let _logging = logging::start(&kubewake_config::model::LogsConfig::default());
     raise_file_limit();
-    warn_of_root();
-    let signals = Signals::new()?;
+    warn_about_root();
+    let signals = ServerSignals::new()?;
     let cluster = EmbeddedCluster::start(options).await.context("the cluster does not start")?;
     args.server.write_kubeconfig(cluster.api())?;
     println!("ready cluster on {}", cluster.api().address());
-    signals.until_ended(cluster.api()).await;
+    signals.wait_for_shutdown(cluster.api()).await;
     cluster.stop().await.context("the cluster did not stop as it should")
 }

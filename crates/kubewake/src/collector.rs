@@ -1,6 +1,6 @@
 //! `kubewake collector`: the data plane as a process.
 
-mod swapped;
+mod otelcol_compat;
 
 use std::{
     path::{Path, PathBuf},
@@ -11,8 +11,8 @@ use std::{
 
 use clap::Subcommand;
 use kubewake_collector::{
-    engine::Options,
-    service::{self, Service},
+    engine::EngineOptions,
+    service::{self, CollectorService},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,9 +27,9 @@ use crate::logging;
   kubewake collector validate --config collector.yaml   only check the file
   kubewake collector components                         what this build can run"
 )]
-pub(crate) struct Args {
+pub(crate) struct CollectorArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CollectorCommand>,
     /// The configuration: the OpenTelemetry Collector's YAML
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CollectorCommand {
     /// Checks a configuration and reports every error; exits with 0 or 1
     Validate(FileArgs),
     /// Lists the components of this build
@@ -64,40 +64,43 @@ struct FileArgs {
     feature_gates: Vec<String>,
 }
 
-pub(crate) async fn run(args: Args) -> ExitCode {
+pub(crate) async fn run(args: CollectorArgs) -> ExitCode {
     match (args.command, args.config) {
-        (Some(Command::Validate(given)), _) => match named(&given.config, &given.feature_gates) {
-            Ok(file) => validate(&file),
-            Err(code) => code,
-        },
-        (None, Some(config)) => match named(&config, &args.feature_gates) {
+        (Some(CollectorCommand::Validate(given)), _) => {
+            match resolve_config_path(&given.config, &given.feature_gates) {
+                Ok(file) => validate(&file),
+                Err(code) => code,
+            }
+        }
+        (None, Some(config)) => match resolve_config_path(&config, &args.feature_gates) {
             Ok(file) => {
-                let options = Options { drain_limit: Duration::from_secs(args.drain_seconds), ..Options::default() };
-                serve(&file, options, say_ready).await
+                let options =
+                    EngineOptions { drain_limit: Duration::from_secs(args.drain_seconds), ..EngineOptions::default() };
+                serve(&file, options, print_ready).await
             }
             Err(code) => code,
         },
-        // Without a command the parser insists on a file.
-        (Some(Command::Components), _) | (None, None) => {
-            print!("{}", kubewake_collector::components::listing());
+        // Without a command the parser requires a file.
+        (Some(CollectorCommand::Components), _) | (None, None) => {
+            print!("{}", kubewake_collector::components::list_components());
             ExitCode::SUCCESS
         }
     }
 }
 
 /// The file that is meant, with what there is to say about how it was given.
-fn named(config: &Path, gates: &[String]) -> Result<PathBuf, ExitCode> {
-    if let Some(warning) = swapped::gates_warning(gates) {
+fn resolve_config_path(config: &Path, gates: &[String]) -> Result<PathBuf, ExitCode> {
+    if let Some(warning) = otelcol_compat::gates_warning(gates) {
         eprintln!("warning: {warning}\n");
     }
-    swapped::file(config).map_err(|error| {
+    otelcol_compat::config_path(config).map_err(|error| {
         eprintln!("error: {error}");
-        // As for any other argument that cannot be used.
+        // The exit code of any other invalid argument.
         ExitCode::from(2)
     })
 }
 
-async fn say_ready(service: &Service) {
+async fn print_ready(service: &CollectorService) {
     let overview = service.engine().overview();
     let listeners = overview.listeners.iter().map(|(id, protocol, at)| format!("{id}/{protocol}={at}"));
     println!("ready {}", listeners.collect::<Vec<_>>().join(" "));
@@ -117,11 +120,15 @@ fn validate(file: &Path) -> ExitCode {
 }
 
 /// Runs a document until a signal ends it. `ready` is called once, when everything serves.
-pub(crate) async fn serve(config: &Path, options: Options, ready: impl AsyncFnOnce(&Service)) -> ExitCode {
-    // How log lines look must be known before the first one; whatever else is wrong is told below.
+pub(crate) async fn serve(
+    config: &Path,
+    options: EngineOptions,
+    ready: impl AsyncFnOnce(&CollectorService),
+) -> ExitCode {
+    // The log format must be known before the first line; other errors of the configuration are reported below.
     let settings = service::check(config).map(|loaded| loaded.document.service.telemetry.logs).unwrap_or_default();
     let logs = logging::start(&settings);
-    let started = Service::start(config, options).await;
+    let started = CollectorService::start(config, options).await;
     let (service, warnings) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -130,9 +137,9 @@ pub(crate) async fn serve(config: &Path, options: Options, ready: impl AsyncFnOn
         }
     };
     warnings.iter().for_each(|warning| eprintln!("{warning}\n"));
-    logs.follow(service.logs());
+    logs.follow_settings(service.logs());
     ready(&service).await;
-    match until_stopped(&service).await {
+    match wait_for_shutdown(&service).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -141,14 +148,14 @@ pub(crate) async fn serve(config: &Path, options: Options, ready: impl AsyncFnOn
     }
 }
 
-async fn until_stopped(service: &Arc<Service>) -> std::io::Result<()> {
+async fn wait_for_shutdown(service: &Arc<CollectorService>) -> std::io::Result<()> {
     let (mut hangup, mut terminate, mut interrupt) =
         (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let watched = service.clone();
     let watcher = tokio::spawn(async move { watched.watch().await });
     loop {
         tokio::select! {
-            // A refusal is logged, counted and shown by the service.
+            // The service logs, counts and exposes a refused configuration.
             _ = hangup.recv() => drop(service.reload().await),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
@@ -161,8 +168,9 @@ async fn until_stopped(service: &Arc<Service>) -> std::io::Result<()> {
     );
     tokio::select! {
         report = service.stop() => {
-            // Whoever asks for it later finds nobody: the operator reads it in the status of the pod.
-            if let Err(error) = report.leave() {
+            // The endpoint is gone by then: the operator reads the final status from the pod's termination
+            // message.
+            if let Err(error) = report.write_termination_log() {
                 tracing::warn!(%error, "cannot leave word of what was lost in the termination message");
             }
             Ok(())

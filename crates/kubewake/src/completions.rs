@@ -3,7 +3,7 @@
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::{Cli, output};
+use crate::{KubewakeCli, output};
 
 /// Arguments of `kubewake completions`.
 #[derive(Debug, clap::Args)]
@@ -12,14 +12,14 @@ use crate::{Cli, output};
   kubewake completions bash > ~/.local/share/bash-completion/completions/kubewake
   kubewake completions zsh > \"${fpath[1]}/_kubewake\"
   kubewake completions fish > ~/.config/fish/completions/kubewake.fish")]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kubewake", &mut script);
+    clap_complete::generate(args.shell, &mut KubewakeCli::command(), "kubewake", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }

@@ -17,21 +17,21 @@ use kubewake_config::model::LogLevel;
 use serde::Serialize;
 
 pub(crate) use self::{
-    apply::{Clients, current, install, is_ready, ready, run as show},
-    sample::Sample,
-    trace::{Followed, follow, known},
+    apply::{DemoClients, apply_operator, apply_sample as show, current_trace_id, wait_for_operator, wait_until_ready},
+    sample::DemoSample,
+    trace::{CompletedTrace, lookup_trace, wait_for_trace},
 };
 use crate::{
-    client, logging,
-    output::{self, Format},
+    kube_client, logging,
+    output::{self, OutputFormat},
     up::{
-        notice::{self, Notice},
-        progress::Progress,
+        instance_record::{self, InstanceRecord},
+        progress::StartProgress,
     },
 };
 
 /// Nobody at a terminal waits longer to learn that a cluster is not there.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `kubewake demo`.
 #[derive(Debug, clap::Args)]
@@ -41,21 +41,21 @@ const CONNECT: Duration = Duration::from_secs(5);
   kubewake demo scheduler     a scheduler gets another configuration, and a pod is decided by it
   kubewake demo head          the same again, with a change: another trace, with a link to the one before
   kubewake demo head -o name  the id of its trace, for `kubewake trace --id`")]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// What to show
-    sample: Sample,
+    sample: DemoSample,
     /// The cluster of a running `kubewake up` [default: $KUBECONFIG if it is one, or the one that was started last]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The form of the output; `name` is the id of the trace
-    #[arg(long, short, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    output: OutputFormat,
 }
 
 /// What was shown, for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct DemoOutput<'a> {
     object: String,
     change: &'a str,
     trace_id: &'a str,
@@ -64,7 +64,7 @@ struct Shown<'a> {
 }
 
 /// A cluster with a viewer.
-struct Found {
+struct DemoCluster {
     config: Config,
     /// Unless it is the one that kubectl finds by itself.
     kubeconfig: Option<PathBuf>,
@@ -73,49 +73,50 @@ struct Found {
     otlp: String,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let _logging = logging::start(&logging::only(LogLevel::Warn));
-    let found = find(args.kubeconfig).await?;
-    let clients = Clients::new(found.config, found.kubeconfig.as_deref())?;
-    apply::has_pipeline(&clients, &found.otlp).await?;
-    let step = Progress::new().begin(args.sample.operator().1);
+pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
+    let _logging = logging::start(&logging::logs_at_level(LogLevel::Warn));
+    let found = find_cluster(args.kubeconfig).await?;
+    let clients = DemoClients::new(found.config, found.kubeconfig.as_deref())?;
+    apply::ensure_pipeline(&clients, &found.otlp).await?;
+    let step = StartProgress::new().begin_step(args.sample.operator().1);
     if apply::is_installed(&clients, args.sample).await? {
-        apply::define(&clients, args.sample).await?;
+        apply::apply_definitions(&clients, args.sample).await?;
     } else {
-        install(&clients, args.sample).await?;
+        apply_operator(&clients, args.sample).await?;
     }
-    ready(&clients, args.sample).await?;
+    wait_for_operator(&clients, args.sample).await?;
     let applied = show(&clients, args.sample).await?;
     drop(step);
     let title = args.sample.title();
-    if args.output == Format::Table {
-        println!("{title} {}", applied.what);
+    if args.output == OutputFormat::Table {
+        println!("{title} {}", applied.change);
     }
-    let step = Progress::new().begin("until its trace is whole");
-    let is_ready = is_ready(&clients, args.sample);
-    let followed = follow(&found.page, &applied.trace, args.sample.converge(), is_ready).await;
+    let step = StartProgress::new().begin_step("until its trace is whole");
+    let is_ready = wait_until_ready(&clients, args.sample);
+    let followed = wait_for_trace(&found.page, &applied.trace_id, args.sample.converge_span_name(), is_ready).await;
     let followed = followed.with_context(|| args.sample.title())?;
     drop(step);
-    let (facts, link) = (&followed.facts, &followed.link);
-    let shown = Shown { object: title, change: &applied.what, trace_id: &applied.trace, facts, link };
-    output::print(&match (output::document(args.output, &shown)?, args.output) {
+    let facts = &followed.facts;
+    let link = &followed.link;
+    let shown = DemoOutput { object: title, change: &applied.change, trace_id: &applied.trace_id, facts, link };
+    output::print(&match (output::serialize_document(args.output, &shown)?, args.output) {
         (Some(document), _) => document,
-        (None, Format::Name) => format!("{}\n", applied.trace),
+        (None, OutputFormat::Name) => format!("{}\n", applied.trace_id),
         (None, _) => format!("  {facts}\n  {link}\n"),
     })
 }
 
-async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
+async fn find_cluster(kubeconfig: Option<PathBuf>) -> anyhow::Result<DemoCluster> {
     if let Some(path) = kubeconfig {
-        let config = client::config(Some(&path)).await?;
-        return viewer(config, Some(&path)).await.with_context(|| format!("the cluster of {}", path.display()));
+        let config = kube_client::load_config(Some(&path)).await?;
+        return locate_viewer(config, Some(&path)).await.with_context(|| format!("the cluster of {}", path.display()));
     }
-    // Whatever is wrong with another cluster is no business of ours.
+    // Errors of a cluster that the user did not name are irrelevant.
     let own = std::env::var_os("KUBECONFIG").map(|_| None);
-    let last = Notice::find().map(|up| Some(up.kubeconfig));
+    let last = InstanceRecord::find_newest().map(|up| Some(up.kubeconfig));
     for file in own.into_iter().chain(last) {
-        let Ok(config) = client::config(file.as_deref()).await else { continue };
-        if let Ok(found) = viewer(config, file.as_deref()).await {
+        let Ok(config) = kube_client::load_config(file.as_deref()).await else { continue };
+        if let Ok(found) = locate_viewer(config, file.as_deref()).await {
             return Ok(found);
         }
     }
@@ -123,12 +124,13 @@ async fn find(kubeconfig: Option<PathBuf>) -> anyhow::Result<Found> {
 }
 
 /// Where the viewer of this cluster is.
-async fn viewer(config: Config, kubeconfig: Option<&Path>) -> anyhow::Result<Found> {
+async fn locate_viewer(config: Config, kubeconfig: Option<&Path>) -> anyhow::Result<DemoCluster> {
     let mut brief = config.clone();
-    brief.connect_timeout = Some(CONNECT);
-    let told = notice::told(&Client::try_from(brief)?).await.context("it does not answer")?;
+    brief.connect_timeout = Some(CONNECT_TIMEOUT);
+    let told =
+        instance_record::fetch_advertised_viewer(&Client::try_from(brief)?).await.context("it does not answer")?;
     let (page, otlp) = told
         .and_then(|told| Some((told.page, told.otlp?)))
         .context("it is none of `kubewake up`: there is no viewer")?;
-    Ok(Found { config, kubeconfig: kubeconfig.map(Path::to_owned), page, otlp })
+    Ok(DemoCluster { config, kubeconfig: kubeconfig.map(Path::to_owned), page, otlp })
 }

@@ -6,24 +6,24 @@ use kubewake_example_scheduler::cli as scheduler;
 
 /// Arguments of `kubewake example`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ExampleArgs {
     #[command(subcommand)]
-    which: Which,
+    which: ExampleCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Which {
+enum ExampleCommand {
     /// An operator whose work is one trace
     #[command(subcommand)]
-    HeadOperator(head_operator::Command),
+    HeadOperator(head_operator::HeadOperatorCommand),
     /// A scheduler, and the operator that owns its configuration
     #[command(subcommand)]
-    Scheduler(scheduler::Command),
+    Scheduler(scheduler::SchedulerCommand),
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: ExampleArgs) -> anyhow::Result<()> {
     match args.which {
-        Which::HeadOperator(command) => head_operator::run(command).await,
-        Which::Scheduler(command) => scheduler::run(command).await,
+        ExampleCommand::HeadOperator(command) => head_operator::run(command).await,
+        ExampleCommand::Scheduler(command) => scheduler::run(command).await,
     }
 }

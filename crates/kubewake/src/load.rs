@@ -1,17 +1,17 @@
-//! `kubewake load`: sends OTLP and says what became of it.
+//! `kubewake load`: sends OTLP and reports the responses.
 //!
-//! A request is encoded once; each one sent is a copy with its own ids and times, so that the generator costs little
-//! beside what it measures. Every item has an id that the sink can check (see [`ids`]).
+//! A request is encoded once, and copied with new ids and times, so that the generator costs little compared
+//! with the program under test. Every item has an id that the sink can check (see [`ids`]).
 
-mod answer;
 mod client;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod histogram;
 pub(crate) mod ids;
-mod pace;
 mod progress;
 mod report;
+mod response;
+mod schedule;
 pub(crate) mod shape;
 pub(crate) mod template;
 mod worker;
@@ -30,15 +30,15 @@ use tokio::{
     task::JoinSet,
 };
 
-pub(crate) use self::answer::GRPC_NAMES;
+pub(crate) use self::response::GRPC_NAMES;
 use self::{
-    client::{Client, GrpcChannel, HttpChannel, Target},
-    ids::Seed,
-    pace::Schedule,
-    report::{Report, Tally},
-    shape::Shape,
-    template::{Format, Templates},
-    worker::Run,
+    client::{GrpcChannel, HttpChannel, LoadClient, LoadTarget},
+    ids::RunSeed,
+    report::{LoadRunReport, RequestTally},
+    schedule::RequestSchedule,
+    shape::RequestShape,
+    template::{BodyFormat, RequestTemplates},
+    worker::LoadRun,
 };
 
 /// Arguments of `kubewake load`.
@@ -46,21 +46,21 @@ use self::{
 #[command(after_help = "Examples:
   kubewake load --target http://127.0.0.1:4317 --rate 80000 --seconds 20
   kubewake load --target http://127.0.0.1:4318 --protocol http --compression gzip --requests 1000 --json")]
-pub(crate) struct Args {
+pub(crate) struct LoadArgs {
     /// The receiver, as http://host:port
     #[arg(long, value_name = "URL")]
     target: String,
     /// How to speak to it
-    #[arg(long, value_enum, default_value_t = Protocol::Grpc)]
-    protocol: Protocol,
+    #[arg(long, value_enum, default_value_t = LoadProtocol::Grpc)]
+    protocol: LoadProtocol,
     /// What to send
     #[arg(long, value_enum, default_value_t = SignalArg::Traces)]
     signal: SignalArg,
     /// Items a second, all connections together; flat out without it
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
     rate: Option<f64>,
     /// How long to send (10 s if neither this nor --requests is given)
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
     seconds: Option<f64>,
     /// How many requests to send
     #[arg(long, value_name = "N")]
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 10)]
     attributes: usize,
     /// The share of items that are errors, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = crate::sink::mode::share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = crate::sink::mode::parse_share)]
     error_share: f64,
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
@@ -87,8 +87,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     in_flight: u32,
     /// How bodies are compressed
-    #[arg(long, value_enum, default_value_t = Compression::None)]
-    compression: Compression,
+    #[arg(long, value_enum, default_value_t = LoadCompression::None)]
+    compression: LoadCompression,
     /// Send again what was refused with a retryable answer, after the time that the receiver names
     #[arg(long)]
     retry: bool,
@@ -96,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     grace: f64,
     /// How long to wait for an answer
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = parse_positive)]
     timeout: f64,
     /// The number of the run, which its ids carry; random without it
     #[arg(long, value_name = "N")]
@@ -110,13 +110,13 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Protocol {
+enum LoadProtocol {
     Grpc,
     Http,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Compression {
+enum LoadCompression {
     None,
     Gzip,
 }
@@ -138,7 +138,7 @@ impl From<SignalArg> for Signal {
     }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+fn parse_positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
         _ => Err("a number above 0 is needed".to_owned()),
@@ -146,21 +146,21 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// Sends, then reports. Fails only when it could not do that; a refused request is a result.
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let target = Arc::new(args.target()?);
-    let run = Arc::new(args.plan());
+pub(crate) async fn run(args: LoadArgs) -> anyhow::Result<()> {
+    let target = Arc::new(args.resolve_target()?);
+    let run = Arc::new(args.plan_run());
     stop_on_signal(&run)?;
-    let progress = tokio::spawn(progress::show(Arc::clone(&run), args.expected_items()));
+    let progress = tokio::spawn(progress::show_progress(Arc::clone(&run), args.expected_items()));
     let tally = send(&args, &run, &target).await;
     progress.abort();
-    let mut report = Report {
+    let mut report = LoadRunReport {
         seed: run.seed,
         items: args.spans,
         message_bytes: run.templates.message_len(),
         elapsed: run.schedule.elapsed(),
         worst_lag: run.schedule.worst_lag(),
         tally,
-        connections: Report::connections(target.connections()),
+        connections: LoadRunReport::connection_counts(target.connections()),
     };
     if let Some(path) = &args.acked_file {
         report.write_acknowledged(path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -174,12 +174,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn send(args: &Args, run: &Arc<Run>, target: &Arc<Target>) -> Tally {
+async fn send(args: &LoadArgs, run: &Arc<LoadRun>, target: &Arc<LoadTarget>) -> RequestTally {
     let mut workers = JoinSet::new();
-    for client in args.clients(target) {
-        workers.spawn(worker::work(Arc::clone(run), client));
+    for client in args.create_clients(target) {
+        workers.spawn(worker::run_worker(Arc::clone(run), client));
     }
-    let (mut tally, mut clients) = (Tally::default(), Vec::new());
+    let mut tally = RequestTally::default();
+    let mut clients = Vec::new();
     while let Some(done) = workers.join_next().await {
         if let Ok((one, client)) = done {
             tally.merge(one);
@@ -191,7 +192,7 @@ async fn send(args: &Args, run: &Arc<Run>, target: &Arc<Target>) -> Tally {
 }
 
 /// An interrupted run still reports.
-fn stop_on_signal(run: &Arc<Run>) -> anyhow::Result<()> {
+fn stop_on_signal(run: &Arc<LoadRun>) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let run = Arc::clone(run);
@@ -205,18 +206,18 @@ fn stop_on_signal(run: &Arc<Run>) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Args {
-    fn target(&self) -> anyhow::Result<Target> {
+impl LoadArgs {
+    fn resolve_target(&self) -> anyhow::Result<LoadTarget> {
         let timeout = Duration::from_secs_f64(self.timeout);
-        Target::new(&self.target, self.signal.into(), self.format().grpc, self.format().gzip, timeout)
+        LoadTarget::new(&self.target, self.signal.into(), self.body_format().grpc, self.body_format().gzip, timeout)
     }
 
-    fn format(&self) -> Format {
-        Format { grpc: self.protocol == Protocol::Grpc, gzip: self.compression == Compression::Gzip }
+    fn body_format(&self) -> BodyFormat {
+        BodyFormat { grpc: self.protocol == LoadProtocol::Grpc, gzip: self.compression == LoadCompression::Gzip }
     }
 
-    fn plan(&self) -> Run {
-        let shape = Shape {
+    fn plan_run(&self) -> LoadRun {
+        let shape = RequestShape {
             signal: self.signal.into(),
             items: self.spans,
             traces: self.traces.min(self.spans),
@@ -224,35 +225,39 @@ impl Args {
             error_share: self.error_share,
         };
         let interval = self.rate.map(|rate| Duration::from_secs_f64(self.spans as f64 / rate));
-        Run {
-            seed: Seed::new(self.seed.unwrap_or_else(|| fastrand::u64(..))),
+        LoadRun {
+            seed: RunSeed::new(self.seed.unwrap_or_else(|| fastrand::u64(..))),
             shape,
             spread: self.spread,
-            templates: Templates::new(&shape, self.format()),
-            schedule: Schedule::new(interval, self.requests, self.seconds().map(Duration::from_secs_f64)),
+            templates: RequestTemplates::new(&shape, self.body_format()),
+            schedule: RequestSchedule::new(
+                interval,
+                self.requests,
+                self.duration_seconds().map(Duration::from_secs_f64),
+            ),
             retry: self.retry.then(|| Duration::from_secs_f64(self.grace.max(0.0))),
             acknowledged: AtomicU64::new(0),
         }
     }
 
     /// A run has an end even when none is given.
-    fn seconds(&self) -> Option<f64> {
+    fn duration_seconds(&self) -> Option<f64> {
         if self.requests.is_some() { self.seconds } else { Some(self.seconds.unwrap_or(10.0)) }
     }
 
     fn expected_items(&self) -> Option<u64> {
-        let by_time = self.rate.zip(self.seconds()).map(|(rate, seconds)| (rate * seconds) as u64);
+        let by_time = self.rate.zip(self.duration_seconds()).map(|(rate, seconds)| (rate * seconds) as u64);
         let by_count = self.requests.map(|requests| requests * self.spans);
         by_time.into_iter().chain(by_count).min()
     }
 
-    fn clients(&self, target: &Arc<Target>) -> Vec<Client> {
+    fn create_clients(&self, target: &Arc<LoadTarget>) -> Vec<LoadClient> {
         let mut clients = Vec::new();
         for _ in 0..self.connections {
             let shared = Arc::new(GrpcChannel::new(Arc::clone(target)));
             clients.extend((0..self.in_flight).map(|_| match self.protocol {
-                Protocol::Grpc => Client::Grpc(Arc::clone(&shared)),
-                Protocol::Http => Client::Http(HttpChannel::new(Arc::clone(target))),
+                LoadProtocol::Grpc => LoadClient::Grpc(Arc::clone(&shared)),
+                LoadProtocol::Http => LoadClient::Http(HttpChannel::new(Arc::clone(target))),
             }));
         }
         clients
@@ -269,8 +274,8 @@ mod tests {
     fn a_share_is_a_number_from_0_to_1() {
         let parse = |share: &str| {
             let words = ["load", "--target", "http://127.0.0.1:4317", "--error-share", share];
-            let found = Args::augment_args(Command::new("load")).try_get_matches_from(words)?;
-            Args::from_arg_matches(&found).map(|args| args.error_share)
+            let found = LoadArgs::augment_args(Command::new("load")).try_get_matches_from(words)?;
+            LoadArgs::from_arg_matches(&found).map(|args| args.error_share)
         };
         assert_eq!(parse("0.25").unwrap(), 0.25);
         assert_eq!(parse("1").unwrap(), 1.0);

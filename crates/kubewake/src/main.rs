@@ -4,8 +4,6 @@
 mod apiserver;
 #[cfg(feature = "desk")]
 mod check;
-#[cfg(any(feature = "operator", feature = "webhook"))]
-mod client;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "data-plane")]
@@ -15,24 +13,28 @@ mod completions;
 #[cfg(feature = "desk")]
 mod demo;
 #[cfg(feature = "desk")]
+mod discovery;
+#[cfg(feature = "desk")]
 mod example;
+#[cfg(feature = "desk")]
+mod http_client;
+#[cfg(feature = "desk")]
+mod inventory;
+#[cfg(any(feature = "operator", feature = "webhook"))]
+mod kube_client;
 #[cfg(feature = "tools")]
 mod load;
 mod logging;
 #[cfg(feature = "desk")]
-mod objects;
+mod manifest_applier;
 #[cfg(feature = "operator")]
 mod operator;
 #[cfg(feature = "desk")]
 mod output;
-#[cfg(feature = "desk")]
-mod place;
 #[cfg(feature = "tools")]
 mod sink;
 #[cfg(feature = "desk")]
 mod status;
-#[cfg(feature = "desk")]
-mod survey;
 #[cfg(feature = "desk")]
 mod tail;
 #[cfg(feature = "desk")]
@@ -41,8 +43,6 @@ mod trace;
 mod up;
 #[cfg(feature = "viewer")]
 mod viewer;
-#[cfg(feature = "desk")]
-mod web;
 #[cfg(feature = "webhook")]
 mod webhook;
 
@@ -69,71 +69,72 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 `kubewake COMMAND --help` has examples of each. Colours and progress are for terminals only; NO_COLOR switches colours off."
 )]
-struct Cli {
+struct KubewakeCli {
     #[command(subcommand)]
-    command: Command,
+    command: KubewakeCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page that shows their traces
+enum KubewakeCommand {
+    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page
+    /// that shows their traces
     #[cfg(feature = "desk")]
-    Up(Box<up::Args>),
+    Up(Box<up::UpArgs>),
     /// Applies a sample to a running `up`, and gives the link of its trace
     #[cfg(feature = "desk")]
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// Shows how everything is, at a glance
     #[cfg(feature = "desk")]
-    Status(status::Args),
+    Status(status::StatusArgs),
     /// Says what is wrong and how to mend it, before and after an install
     #[cfg(feature = "desk")]
-    Check(check::Args),
+    Check(check::CheckArgs),
     /// Draws the latest trace of an object
     #[cfg(feature = "desk")]
-    Trace(trace::Args),
+    Trace(trace::TraceArgs),
     /// Shows spans as they arrive
     #[cfg(feature = "desk")]
-    Tail(tail::Args),
+    Tail(tail::TailArgs),
     /// Serves Kubernetes' API from one process, every request traced
     #[cfg(feature = "apiserver")]
-    Apiserver(apiserver::Args),
+    Apiserver(apiserver::ApiServerArgs),
     /// Runs a Kubernetes on this machine, with pods as local processes
     #[cfg(feature = "cluster")]
-    Cluster(cluster::Args),
+    Cluster(cluster::EmbeddedClusterArgs),
     /// Receives, buffers and ships traces, logs and metrics
     #[cfg(feature = "data-plane")]
-    Collector(collector::Args),
+    Collector(collector::CollectorArgs),
     /// Runs a sample operator
     #[cfg(feature = "desk")]
     #[command(hide = true)]
-    Example(Box<example::Args>),
+    Example(Box<example::ExampleArgs>),
     /// Sends OTLP at a fixed rate or flat out, and says what became of it
     #[cfg(feature = "tools")]
-    Load(load::Args),
+    Load(load::LoadArgs),
     /// Makes the collectors that pipelines ask for
     #[cfg(feature = "operator")]
-    Operator(operator::Args),
+    Operator(operator::OperatorCliArgs),
     /// Receives OTLP, counts it, and misbehaves when asked to
     #[cfg(feature = "tools")]
-    Sink(sink::Args),
+    Sink(sink::SinkArgs),
     /// Receives traces and shows them in a browser
     #[cfg(feature = "viewer")]
-    Viewer(viewer::Args),
+    Viewer(viewer::ViewerRunArgs),
     /// Puts trace context on objects as they are written
     #[cfg(feature = "webhook")]
-    Webhook(Box<webhook::Args>),
+    Webhook(Box<webhook::WebhookArgs>),
     /// Prints what a shell needs to complete commands
     #[cfg(feature = "desk")]
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
 }
 
 /// For what blocks: files, mostly. A burst of pods would make hundreds of them otherwise, each with a stack and a heap.
-const BLOCKING_THREADS: usize = 16;
+const MAX_BLOCKING_THREADS: usize = 16;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = KubewakeCli::parse();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = match builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build() {
+    let runtime = match builder.enable_all().max_blocking_threads(MAX_BLOCKING_THREADS).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");
@@ -143,62 +144,62 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match cli.command {
             #[cfg(feature = "desk")]
-            Command::Status(args) => answer(status::run(args).await),
+            KubewakeCommand::Status(args) => exit_code_or_report(status::run(args).await),
             #[cfg(feature = "desk")]
-            Command::Check(args) => answer(check::run(args).await),
+            KubewakeCommand::Check(args) => exit_code_or_report(check::run(args).await),
             #[cfg(feature = "desk")]
-            Command::Trace(args) => answer(trace::run(args).await.map(|()| ExitCode::SUCCESS)),
+            KubewakeCommand::Trace(args) => exit_code_or_report(trace::run(args).await.map(|()| ExitCode::SUCCESS)),
             #[cfg(feature = "desk")]
-            Command::Tail(args) => answer(tail::run(args).await),
+            KubewakeCommand::Tail(args) => exit_code_or_report(tail::run(args).await),
             #[cfg(feature = "desk")]
-            Command::Completions(args) => report(completions::run(&args)),
+            KubewakeCommand::Completions(args) => report_result(completions::run(&args)),
             #[cfg(feature = "desk")]
-            Command::Up(args) => report(up::run(*args).await),
+            KubewakeCommand::Up(args) => report_result(up::run(*args).await),
             #[cfg(feature = "apiserver")]
-            Command::Apiserver(args) => report(apiserver::run(args).await),
+            KubewakeCommand::Apiserver(args) => report_result(apiserver::run(args).await),
             #[cfg(feature = "cluster")]
-            Command::Cluster(args) => report(cluster::run(args).await),
+            KubewakeCommand::Cluster(args) => report_result(cluster::run(args).await),
             #[cfg(feature = "data-plane")]
-            Command::Collector(args) => collector::run(args).await,
+            KubewakeCommand::Collector(args) => collector::run(args).await,
             #[cfg(feature = "desk")]
-            Command::Demo(args) => report(demo::run(args).await),
+            KubewakeCommand::Demo(args) => report_result(demo::run(args).await),
             #[cfg(feature = "desk")]
-            Command::Example(args) => report(example::run(*args).await),
+            KubewakeCommand::Example(args) => report_result(example::run(*args).await),
             #[cfg(feature = "tools")]
-            Command::Load(args) => report(load::run(args).await),
+            KubewakeCommand::Load(args) => report_result(load::run(args).await),
             #[cfg(feature = "operator")]
-            Command::Operator(args) => report(operator::run(args).await),
+            KubewakeCommand::Operator(args) => report_result(operator::run(args).await),
             #[cfg(feature = "tools")]
-            Command::Sink(args) => report(sink::run(args).await),
+            KubewakeCommand::Sink(args) => report_result(sink::run(args).await),
             #[cfg(feature = "viewer")]
-            Command::Viewer(args) => report(viewer::run(args).await),
+            KubewakeCommand::Viewer(args) => report_result(viewer::run(args).await),
             #[cfg(feature = "webhook")]
-            Command::Webhook(args) => webhook::report(webhook::run(*args).await),
+            KubewakeCommand::Webhook(args) => webhook::report_result(webhook::run(*args).await),
         }
     });
-    // Whatever still runs in the background does not keep us from ending.
+    // Background tasks do not delay the exit.
     runtime.shutdown_background();
     code
 }
 
 /// Of a command whose exit code says what it found.
 #[cfg(feature = "desk")]
-fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
+fn exit_code_or_report(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        if let Some(code) = misused(&error) {
+        if let Some(code) = report_usage_error(&error) {
             return code;
         }
-        // It may quote what somebody else answered.
-        eprintln!("error: {}", output::text::safe(&kubewake_trail::in_words(error.as_ref())));
+        // The error may quote a response of another program.
+        eprintln!("error: {}", output::text::sanitize(&kubewake_trail::error_chain(error.as_ref())));
         ExitCode::FAILURE
     })
 }
 
 #[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer"))]
-fn report(result: anyhow::Result<()>) -> ExitCode {
+fn report_result(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => misused(&error).unwrap_or_else(|| {
+        Err(error) => report_usage_error(&error).unwrap_or_else(|| {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }),
@@ -207,9 +208,9 @@ fn report(result: anyhow::Result<()>) -> ExitCode {
 
 /// Arguments that are wrong only together are answered as those that are wrong alone.
 #[cfg(any(feature = "apiserver", feature = "operator", feature = "tools", feature = "viewer"))]
-fn misused(error: &anyhow::Error) -> Option<ExitCode> {
+fn report_usage_error(error: &anyhow::Error) -> Option<ExitCode> {
     let error = error.downcast_ref::<clap::Error>()?;
-    // Whoever closed standard error does not want to know.
+    // Standard error may be closed.
     let _ = error.print();
     Some(ExitCode::from(2))
 }

@@ -19,31 +19,31 @@ use clap::Subcommand;
 The custom resource definitions must be there. Its own spans go where OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, which may be the
 collectors that it makes."
 )]
-pub(crate) struct Args {
+pub(crate) struct OperatorCliArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<OperatorCommand>,
     #[command(flatten)]
     run: run::RunArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum OperatorCommand {
     /// Prints all that a cluster needs: the kinds, the operator, and what it may do
-    Manifests(manifests::Args),
+    Manifests(manifests::ManifestsArgs),
     /// Prints the file that makes a kube-apiserver send its spans to the pipelines
-    TracingConfig(tracing_config::Args),
+    TracingConfig(tracing_config::TracingConfigArgs),
 }
 
 /// What `kubewake operator manifests` prints.
 #[cfg(feature = "desk")]
-pub(crate) fn manifests() -> String {
-    manifests::text(kubewake_release::Image::Operator.reference(), None)
+pub(crate) fn default_manifests() -> String {
+    manifests::render_manifests(kubewake_release::ReleaseImage::Operator.reference(), None)
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: OperatorCliArgs) -> anyhow::Result<()> {
     match args.command {
         None => run::run(args.run).await,
-        Some(Command::Manifests(args)) => manifests::run(&args),
-        Some(Command::TracingConfig(args)) => tracing_config::run(&args).await,
+        Some(OperatorCommand::Manifests(args)) => manifests::run(&args),
+        Some(OperatorCommand::TracingConfig(args)) => tracing_config::run(&args).await,
     }
 }

@@ -1,11 +1,11 @@
 //! How commands show what they found: forms, colours, tables.
 //!
-//! *Guaranteed*: colours only where standard output is a terminal and `NO_COLOR` is not set; no control character of somebody else's text
-//! reaches the terminal; a reader who closes the pipe early is no error.
+//! *Guaranteed*: colours only where standard output is a terminal and `NO_COLOR` is not set; no control
+//! character of somebody else's text reaches the terminal; a reader who closes the pipe early is no error.
 
-pub(crate) mod number;
 pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod units;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// The form of what is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// For people
     Table,
     /// For programs
@@ -29,37 +29,37 @@ pub(crate) enum Format {
 
 /// What is written to: how wide it is, and whether it shows colours.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Screen {
+pub(crate) struct TerminalLayout {
     pub(crate) width: usize,
     pub(crate) colours: bool,
 }
 
 /// What a colour is to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub(crate) enum TextStyle {
     Good,
     Warning,
     Bad,
     Dim,
     Strong,
-    /// One of [`SERVICES`].
+    /// One of [`SERVICE_COLOUR_COUNT`].
     Service(usize),
 }
 
 /// How many colours tell services from each other. Red is for errors.
-pub(crate) const SERVICES: usize = 6;
+pub(crate) const SERVICE_COLOUR_COUNT: usize = 6;
 /// Of what is no terminal, and has no width.
-const WIDTH: usize = 120;
+const DEFAULT_WIDTH: usize = 120;
 /// A terminal that says less is not believed: a line would hold nothing.
-const NARROWEST: usize = 40;
+const MIN_TERMINAL_WIDTH: usize = 40;
 
-impl Screen {
+impl TerminalLayout {
     /// Standard output.
     pub(crate) fn stdout() -> Self {
-        let width = Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| usize::from(columns));
+        let width = Term::stdout().size_checked().map_or(DEFAULT_WIDTH, |(_, columns)| usize::from(columns));
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { width: width.max(NARROWEST), colours: wanted && !dumb && io::stdout().is_terminal() }
+        Self { width: width.max(MIN_TERMINAL_WIDTH), colours: wanted && !dumb && io::stdout().is_terminal() }
     }
 
     /// So many columns without colours.
@@ -69,18 +69,18 @@ impl Screen {
     }
 
     /// The text in the colour of a tone, if there are colours.
-    pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
+    pub(crate) fn paint(&self, tone: TextStyle, text: &str) -> String {
         if !self.colours || text.is_empty() {
             return text.to_owned();
         }
         let style = Style::new().force_styling(true);
         let style = match tone {
-            Tone::Good => style.green(),
-            Tone::Warning => style.yellow(),
-            Tone::Bad => style.red().bold(),
-            Tone::Dim => style.dim(),
-            Tone::Strong => style.bold(),
-            Tone::Service(number) => match number % SERVICES {
+            TextStyle::Good => style.green(),
+            TextStyle::Warning => style.yellow(),
+            TextStyle::Bad => style.red().bold(),
+            TextStyle::Dim => style.dim(),
+            TextStyle::Strong => style.bold(),
+            TextStyle::Service(number) => match number % SERVICE_COLOUR_COUNT {
                 0 => style.cyan(),
                 1 => style.magenta(),
                 2 => style.blue().bright(),
@@ -94,22 +94,22 @@ impl Screen {
 }
 
 /// Something as a document of this form. None for the forms that are a command's own.
-pub(crate) fn document<T: Serialize>(format: Format, what: &T) -> anyhow::Result<Option<String>> {
+pub(crate) fn serialize_document<T: Serialize>(format: OutputFormat, what: &T) -> anyhow::Result<Option<String>> {
     let text = match format {
-        Format::Json => serde_json::to_string_pretty(what)? + "\n",
-        Format::Yaml => serde_saphyr::to_string(what).context("cannot be written as YAML")?,
-        Format::Table | Format::Name => return Ok(None),
+        OutputFormat::Json => serde_json::to_string_pretty(what)? + "\n",
+        OutputFormat::Yaml => serde_saphyr::to_string(what).context("cannot be written as YAML")?,
+        OutputFormat::Table | OutputFormat::Name => return Ok(None),
     };
     Ok(Some(text))
 }
 
 /// Prints, unless nobody reads any more.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    print_on(text).map(|_| ())
+    print_if_open(text).map(|_| ())
 }
 
 /// Prints, and says whether somebody reads still.
-pub(crate) fn print_on(text: &str) -> anyhow::Result<bool> {
+pub(crate) fn print_if_open(text: &str) -> anyhow::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

@@ -1,16 +1,16 @@
-//! `kubewake sink`: receives OTLP, counts it, and misbehaves when asked to.
+//! `kubewake sink`: receives and counts OTLP, and misbehaves on request.
 //!
-//! gRPC and HTTP share one port, and so does the control over HTTP: `GET /stats`, `GET /missing`, `GET /traces`, `POST /mode`,
-//! `POST /reset`. What it counts as received is exactly what it answered with success.
+//! gRPC, HTTP and the control API share one port: `GET /stats`, `GET /missing`, `GET /traces`, `POST /mode`,
+//! `POST /reset`. An item counts as received if and only if its request was acknowledged.
 
 mod control;
-mod count;
+mod counters;
 mod decompress;
 mod items;
 pub(crate) mod mode;
 mod receive;
-pub(crate) mod reply;
-mod seen;
+pub(crate) mod response;
+mod seen_items;
 
 use std::{
     convert::Infallible,
@@ -37,9 +37,9 @@ use tokio::{
 };
 
 use self::{
-    count::Counters,
-    mode::{Code, Mode},
-    reply::Body,
+    counters::SinkCounters,
+    mode::{FailureCode, SinkMode},
+    response::SinkResponseBody,
 };
 
 /// Arguments of `kubewake sink`.
@@ -47,22 +47,26 @@ use self::{
 #[command(after_help = "Examples:
   kubewake sink --listen 127.0.0.1:14317
   kubewake sink --listen 127.0.0.1:0 --fail-share 0.3 --fail-code UNAVAILABLE --retry-after 100ms
-  curl -X POST 'http://127.0.0.1:14317/mode?hang=true'; curl http://127.0.0.1:14317/stats")]
-pub(crate) struct Args {
+  curl -X POST 'http://127.0.0.1:14317/mode?hang=true'; curl http://127.0.0.1:14317/stats
+  curl 'http://127.0.0.1:14317/missing?seed=1&count=1000'   # of kubewake load --seed 1
+
+On its port: GET /stats, GET /traces, GET /missing?seed=N&count=N[&first=N] (which items have not arrived), POST /missing \
+(with the lines that load --acked-file writes), GET /mode, POST /mode?FIELD=VALUE, POST /reset.")]
+pub(crate) struct SinkArgs {
     /// Where to listen, for gRPC and HTTP alike
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:14317")]
     listen: SocketAddr,
     /// Wait this long before each answer: 50ms, 2s
-    #[arg(long, value_name = "DURATION", value_parser = mode::duration, default_value = "0ms")]
+    #[arg(long, value_name = "DURATION", value_parser = mode::parse_duration, default_value = "0ms")]
     delay: Duration,
     /// The share of requests that fail, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = mode::share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = mode::parse_share)]
     fail_share: f64,
     /// How they fail: a gRPC code by name, or an HTTP status
     #[arg(long, value_name = "CODE", default_value = "UNAVAILABLE")]
-    fail_code: Code,
+    fail_code: FailureCode,
     /// The retry hint on failures: 100ms, 2s
-    #[arg(long, value_name = "DURATION", value_parser = mode::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = mode::parse_duration)]
     retry_after: Option<Duration>,
     /// Neither read nor answer requests until told otherwise
     #[arg(long)]
@@ -82,17 +86,17 @@ pub(crate) struct Args {
 }
 
 /// Messages of tens of megabytes should not wait for window updates in the middle.
-const STREAM_WINDOW: u32 = 4 << 20;
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 /// Room for several such streams.
-const CONNECTION_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 /// Large frames mean few of them.
-const FRAME: u32 = 1 << 20;
+const MAX_FRAME_BYTES: u32 = 1 << 20;
 
 /// What all connections share.
 #[derive(Debug)]
-struct Sink {
-    counters: Counters,
-    mode: watch::Sender<Mode>,
+struct SinkServer {
+    counters: SinkCounters,
+    mode: watch::Sender<SinkMode>,
     connections_open: AtomicU64,
     connections_total: AtomicU64,
     /// Requests that hang right now.
@@ -100,9 +104,9 @@ struct Sink {
 }
 
 /// Receives until SIGTERM or Ctrl-C.
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(args: SinkArgs) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
-    let sink = Arc::new(Sink::new(&args)?);
+    let sink = Arc::new(SinkServer::new(&args)?);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     println!("ready sink on {}", listener.local_addr()?);
@@ -114,47 +118,50 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     sink.counters.flush().context("cannot write the received requests")
 }
 
-async fn accept(listener: TcpListener, sink: &Arc<Sink>) {
+async fn accept(listener: TcpListener, sink: &Arc<SinkServer>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 tokio::spawn(serve(stream, Arc::clone(sink)));
             }
-            // Out of descriptors, or the peer is gone already: the next one may do better.
+            // Too many open files, or the peer has disconnected: the next connection may succeed.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-async fn serve(stream: TcpStream, sink: Arc<Sink>) {
+async fn serve(stream: TcpStream, sink: Arc<SinkServer>) {
     sink.connections_total.fetch_add(1, Ordering::Relaxed);
     sink.connections_open.fetch_add(1, Ordering::Relaxed);
-    // Without it answers come late, but they come.
+    // Without the option responses are delayed, but arrive.
     let _ = stream.set_nodelay(true);
     let mut server = auto::Builder::new(TokioExecutor::new());
     server
         .http2()
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_frame_size(FRAME);
-    let service = service_fn(|request| answer(Arc::clone(&sink), request));
-    // A connection that breaks is the sender's to report.
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(MAX_FRAME_BYTES);
+    let service = service_fn(|request| handle_request(Arc::clone(&sink), request));
+    // The sender reports a broken connection.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
     sink.connections_open.fetch_sub(1, Ordering::Relaxed);
 }
 
-async fn answer(sink: Arc<Sink>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    Ok(match receive::Call::of(&request) {
+async fn handle_request(
+    sink: Arc<SinkServer>,
+    request: Request<Incoming>,
+) -> Result<Response<SinkResponseBody>, Infallible> {
+    Ok(match receive::ExportCall::from_request(&request) {
         Some(call) => receive::receive(&sink, call, request).await,
-        None => control::answer(&sink, request).await,
+        None => control::handle_control_request(&sink, request).await,
     })
 }
 
-impl Sink {
-    fn new(args: &Args) -> anyhow::Result<Self> {
+impl SinkServer {
+    fn new(args: &SinkArgs) -> anyhow::Result<Self> {
         Ok(Self {
-            counters: Counters::new(args.out.as_deref(), args.traces)?,
-            mode: watch::Sender::new(args.mode()),
+            counters: SinkCounters::new(args.out.as_deref(), args.traces)?,
+            mode: watch::Sender::new(args.initial_mode()),
             connections_open: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
             hanging: AtomicU64::new(0),
@@ -162,13 +169,13 @@ impl Sink {
     }
 }
 
-impl Args {
-    fn mode(&self) -> Mode {
-        Mode {
+impl SinkArgs {
+    fn initial_mode(&self) -> SinkMode {
+        SinkMode {
             hang: self.hang,
             delay: self.delay,
             fail_share: if self.refuse { 1.0 } else { self.fail_share },
-            fail_code: if self.refuse { Code::INVALID_ARGUMENT } else { self.fail_code },
+            fail_code: if self.refuse { FailureCode::INVALID_ARGUMENT } else { self.fail_code },
             retry_after: self.retry_after,
             reject_items: self.reject_items,
         }

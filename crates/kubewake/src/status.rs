@@ -1,16 +1,17 @@
 //! `kubewake status`: everything at a glance.
 //!
-//! *Guaranteed*: what can be seen is shown, also if other parts cannot; what cannot is said with its reason. Nothing is changed.
+//! *Guaranteed*: what can be seen is shown, also if other parts cannot; what cannot is said with its reason.
+//! Nothing is changed.
 
-mod draw;
 mod gather;
 mod model;
+mod render;
 
 use std::process::ExitCode;
 
 use crate::{
-    output::{self, Format, Screen},
-    place::{ClusterArgs, ViewerArgs},
+    discovery::{ClusterArgs, ViewerArgs},
+    output::{self, OutputFormat, TerminalLayout},
 };
 
 /// Arguments of `kubewake status`.
@@ -24,26 +25,26 @@ use crate::{
 Exit codes: 0 if all that is there is well, 1 if something is not or the cluster cannot be reached, 2 if the arguments are wrong.
 What is optional and not installed (webhook, viewer, Telemetry) is well. `kubewake check` says how to mend what is not.
 RECEIVED, SENT and DROPPED count spans, records and data points since the collectors started or the pipeline was made; DROPPED has what collectors lost that have ended, too; SENT can be less where a pipeline samples or filters.")]
-pub(crate) struct Args {
+pub(crate) struct StatusArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]
     viewer: ViewerArgs,
     /// The form of the output
-    #[arg(long, short, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    output: OutputFormat,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let status = gather::gather(&args.cluster, &args.viewer).await?;
-    let text = match output::document(args.output, &status)? {
+pub(crate) async fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
+    let status = gather::gather_status(&args.cluster, &args.viewer).await?;
+    let text = match output::serialize_document(args.output, &status)? {
         Some(document) => document,
-        None if args.output == Format::Name => {
-            // Names say nothing of what is wrong.
-            status.problems.iter().for_each(|problem| eprintln!("{}", output::text::safe(problem)));
-            draw::names(&status)
+        None if args.output == OutputFormat::Name => {
+            // Names do not show problems, so that these go to standard error.
+            status.problems.iter().for_each(|problem| eprintln!("{}", output::text::sanitize(problem)));
+            render::render_names(&status)
         }
-        None => draw::table(&status, &Screen::stdout()),
+        None => render::render_status(&status, &TerminalLayout::stdout()),
     };
     output::print(&text)?;
     Ok(if status.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

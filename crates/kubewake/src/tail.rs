@@ -1,6 +1,7 @@
-//! `kubewake tail`: spans as they arrive at the viewer.
+//! `kubewake tail`: prints spans as they arrive at the viewer.
 //!
-//! It goes on when the viewer comes back, and says when spans were left out because it read too slowly.
+//! The command reconnects when the viewer comes back, and reports spans that were skipped because it read too
+//! slowly.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -10,22 +11,22 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    discovery::{KubeconfigArgs, ViewerArgs},
+    http_client::{JsonHttpClient, ServerSentEvent, percent_encode},
     output::{
-        self, Format, SERVICES, Screen, Tone,
-        number::{count, duration},
-        text::{cut, fit, safe},
+        self, OutputFormat, SERVICE_COLOUR_COUNT, TerminalLayout, TextStyle,
+        text::{pad_or_truncate, sanitize, truncate},
+        units::{format_count, format_duration},
     },
-    place::{KubeconfigArgs, ViewerArgs},
     trace::nanoseconds,
-    web::{Event, Web, encode},
 };
 
 /// For the first answer. After that a stream may be silent for as long as it likes.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Before the viewer is asked again.
-const PAUSE: Duration = Duration::from_secs(1);
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// The column of services.
-const SERVICE: usize = 22;
+const SERVICE_COLUMN_WIDTH: usize = 22;
 
 /// Arguments of `kubewake tail`.
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ const SERVICE: usize = 22;
   kubewake tail --limit 1 -o json                          wait for one span
 
 Ctrl-C ends it, with exit code 0. Times are UTC.")]
-pub(crate) struct Args {
+pub(crate) struct TailArgs {
     /// Only spans of this service
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
@@ -49,16 +50,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     viewer: ViewerArgs,
     #[command(flatten)]
-    reach: KubeconfigArgs,
-    /// The form of the output; `json` is one object in a line, `yaml` a document for each, `name` the ids of their traces
-    #[arg(long, short, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    kubeconfig_args: KubeconfigArgs,
+    /// The form of the output; `json` is one object in a line, `yaml` a document for each, `name` the ids of
+    /// their traces
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    output: OutputFormat,
 }
 
 /// What is shown of a span.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Arrived {
+struct TailSpan {
     trace_id: String,
     service: String,
     name: String,
@@ -70,12 +72,12 @@ struct Arrived {
 }
 
 /// Whether to go on.
-enum Next {
-    On,
-    End,
+enum TailFlow {
+    Continue,
+    Stop,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: TailArgs) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         ended = tail(&args) => ended?,
@@ -85,12 +87,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn tail(args: &Args) -> anyhow::Result<()> {
-    let viewer = args.viewer.find(&args.reach).await?;
-    let url = args.url(&viewer.url);
-    let (web, screen) = (Web::new(PATIENCE), Screen::stdout());
+async fn tail(args: &TailArgs) -> anyhow::Result<()> {
+    let viewer = args.viewer.discover_viewer(&args.kubeconfig_args).await?;
+    let url = args.stream_url(&viewer.url);
+    let web = JsonHttpClient::new(RESPONSE_TIMEOUT);
+    let screen = TerminalLayout::stdout();
     let mut left = args.limit.unwrap_or(u64::MAX);
-    // The first time nobody may be there at all, which is an error and no pause.
+    // A viewer that is missing at the start is an error, and not an interruption.
     let hint = || {
         format!(
             "the viewer at {} cannot be followed: is it there? (kubewake up, kubewake viewer, --viewer URL)",
@@ -100,13 +103,13 @@ async fn tail(args: &Args) -> anyhow::Result<()> {
     let mut events = web.events(&url).await.with_context(hint)?;
     loop {
         while let Ok(Some(event)) = events.next().await {
-            if let Next::End = args.show(&event, &screen, &mut left)? {
+            if let TailFlow::Stop = args.show(&event, &screen, &mut left)? {
                 return Ok(());
             }
         }
         eprintln!("the viewer at {} has gone; waiting for it", viewer.url);
         events = loop {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RECONNECT_DELAY).await;
             if let Ok(events) = web.events(&url).await {
                 break events;
             }
@@ -114,42 +117,45 @@ async fn tail(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-impl Args {
-    fn url(&self, viewer: &str) -> String {
-        let service = self.service.as_ref().map(|service| format!("service={}", encode(service)));
+impl TailArgs {
+    fn stream_url(&self, viewer: &str) -> String {
+        let service = self.service.as_ref().map(|service| format!("service={}", percent_encode(service)));
         let errors = self.errors.then(|| "errors=true".to_owned());
         let query: Vec<String> = service.into_iter().chain(errors).collect();
         let mark = if query.is_empty() { "" } else { "?" };
         format!("{viewer}/api/v1/tail{mark}{}", query.join("&"))
     }
 
-    fn show(&self, event: &Event, screen: &Screen, left: &mut u64) -> anyhow::Result<Next> {
-        let Some(text) = self.text(event, screen) else { return Ok(Next::On) };
+    fn show(&self, event: &ServerSentEvent, screen: &TerminalLayout, left: &mut u64) -> anyhow::Result<TailFlow> {
+        let Some(text) = self.format_event(event, screen) else { return Ok(TailFlow::Continue) };
         if event.name != "span" {
             eprintln!("{text}");
-            return Ok(Next::On);
+            return Ok(TailFlow::Continue);
         }
-        let is_read = output::print_on(&format!("{text}\n"))?;
+        let is_read = output::print_if_open(&format!("{text}\n"))?;
         *left = left.saturating_sub(1);
-        Ok(if is_read && *left > 0 { Next::On } else { Next::End })
+        Ok(if is_read && *left > 0 { TailFlow::Continue } else { TailFlow::Stop })
     }
 
     /// What to say of an event. None of those that a later viewer might send.
-    fn text(&self, event: &Event, screen: &Screen) -> Option<String> {
+    fn format_event(&self, event: &ServerSentEvent, screen: &TerminalLayout) -> Option<String> {
         match event.name.as_str() {
             "span" => {
-                let span: Arrived = serde_json::from_str(&event.data).ok()?;
+                let span: TailSpan = serde_json::from_str(&event.data).ok()?;
                 Some(match self.output {
-                    // In one line whatever the viewer sent.
-                    Format::Yaml => document(&event.data)?,
-                    Format::Json => serde_json::from_str::<Value>(&event.data).ok()?.to_string(),
-                    Format::Name => safe(&span.trace_id),
-                    Format::Table => line(&span, screen),
+                    // On one line, whatever the viewer sent.
+                    OutputFormat::Yaml => span_document(&event.data)?,
+                    OutputFormat::Json => serde_json::from_str::<Value>(&event.data).ok()?.to_string(),
+                    OutputFormat::Name => sanitize(&span.trace_id),
+                    OutputFormat::Table => format_span(&span, screen),
                 })
             }
             "skipped" => {
                 let skipped: Value = serde_json::from_str(&event.data).ok()?;
-                Some(format!("{} left out: more arrive than are read", count(skipped.get("spans")?.as_u64()?, "span")))
+                Some(format!(
+                    "{} left out: more arrive than are read",
+                    format_count(skipped.get("spans")?.as_u64()?, "span")
+                ))
             }
             _ => None,
         }
@@ -157,39 +163,43 @@ impl Args {
 }
 
 /// With its mark, so that one is told from the next.
-fn document(data: &str) -> Option<String> {
+fn span_document(data: &str) -> Option<String> {
     let span: Value = serde_json::from_str(data).ok()?;
-    let text = output::document(Format::Yaml, &span).ok()??;
+    let text = output::serialize_document(OutputFormat::Yaml, &span).ok()??;
     Some(format!("---\n{}", text.trim_end()))
 }
 
-fn line(span: &Arrived, screen: &Screen) -> String {
+fn format_span(span: &TailSpan, screen: &TerminalLayout) -> String {
     let is_error = span.status == "error";
-    let (trace, took) = (safe(&span.trace_id), duration(span.duration));
-    let taken = 12 + 2 + SERVICE + 2 + 2 + 11 + 2 + trace.len();
+    let trace = sanitize(&span.trace_id);
+    let took = format_duration(span.duration);
+    let taken = 12 + 2 + SERVICE_COLUMN_WIDTH + 2 + 2 + 11 + 2 + trace.len();
     let room = screen.width.saturating_sub(taken).max(16);
     let mark = if is_error { "✗ " } else { "" };
-    let what = fit(&format!("{mark}{}", safe(&span.name)), room);
-    let what = if is_error { screen.paint(Tone::Bad, &what) } else { what };
-    let service = screen.paint(tone(&span.service), &fit(&safe(&span.service), SERVICE));
-    let mut drawn = format!("{}  {service}  {what}  {took:>11}  {}", time(span.start), screen.paint(Tone::Dim, &trace));
+    let what = pad_or_truncate(&format!("{mark}{}", sanitize(&span.name)), room);
+    let what = if is_error { screen.paint(TextStyle::Bad, &what) } else { what };
+    let service =
+        screen.paint(service_style(&span.service), &pad_or_truncate(&sanitize(&span.service), SERVICE_COLUMN_WIDTH));
+    let mut drawn =
+        format!("{}  {service}  {what}  {took:>11}  {}", format_time(span.start), screen.paint(TextStyle::Dim, &trace));
     if let Some(message) = span.message.as_ref().filter(|message| is_error && !message.is_empty()) {
-        let said = cut(&safe(message), screen.width.saturating_sub(14));
-        drawn += &format!("\n{}{}", " ".repeat(14), screen.paint(Tone::Bad, &said));
+        let said = truncate(&sanitize(message), screen.width.saturating_sub(14));
+        drawn += &format!("\n{}{}", " ".repeat(14), screen.paint(TextStyle::Bad, &said));
     }
     drawn
 }
 
 /// The same service has the same colour each time, also in another run.
-fn tone(service: &str) -> Tone {
+fn service_style(service: &str) -> TextStyle {
     let sum = service.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    Tone::Service(sum % SERVICES)
+    TextStyle::Service(sum % SERVICE_COLOUR_COUNT)
 }
 
 /// `12:34:56.789`, in UTC.
-fn time(nanoseconds: u64) -> String {
+fn format_time(nanoseconds: u64) -> String {
     let milliseconds = nanoseconds / 1_000_000;
-    let (seconds, milliseconds) = (milliseconds / 1000, milliseconds % 1000);
+    let seconds = milliseconds / 1000;
+    let milliseconds = milliseconds % 1000;
     format!("{:02}:{:02}:{:02}.{milliseconds:03}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
@@ -197,13 +207,20 @@ fn time(nanoseconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn args(output: Format) -> Args {
+    fn args(output: OutputFormat) -> TailArgs {
         let reach = KubeconfigArgs { kubeconfig: None, context: None };
-        Args { service: None, errors: false, limit: None, viewer: ViewerArgs { viewer: None }, reach, output }
+        TailArgs {
+            service: None,
+            errors: false,
+            limit: None,
+            viewer: ViewerArgs { viewer: None },
+            kubeconfig_args: reach,
+            output,
+        }
     }
 
-    fn event(name: &str, data: &str) -> Event {
-        Event { name: name.to_owned(), data: data.to_owned() }
+    fn event(name: &str, data: &str) -> ServerSentEvent {
+        ServerSentEvent { name: name.to_owned(), data: data.to_owned() }
     }
 
     const SPAN: &str = r#"{"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","service":"shop","id":"1","name":"buy\u001b[1m","start":"1700000000123000000",
@@ -211,29 +228,32 @@ mod tests {
 
     #[test]
     fn a_span_is_a_line_and_an_error_says_why() {
-        let screen = Screen::plain(110);
+        let screen = TerminalLayout::plain(110);
         let expected = "22:13:20.123  shop                    ✗ buy\\u{1b}[1m                  2.5 ms  4bf92f3577b34da6a3ce929d0e0e4736\n              no\\nmoney";
-        assert_eq!(args(Format::Table).text(&event("span", SPAN), &screen).unwrap(), expected);
-        let json = args(Format::Json).text(&event("span", SPAN), &screen).unwrap();
+        assert_eq!(args(OutputFormat::Table).format_event(&event("span", SPAN), &screen).unwrap(), expected);
+        let json = args(OutputFormat::Json).format_event(&event("span", SPAN), &screen).unwrap();
         assert!(!json.contains('\n') && json.contains("\"name\":\"buy\\u001b[1m\""), "{json}");
-        let yaml = args(Format::Yaml).text(&event("span", SPAN), &screen).unwrap();
+        let yaml = args(OutputFormat::Yaml).format_event(&event("span", SPAN), &screen).unwrap();
         assert!(yaml.starts_with("---\n") && yaml.contains("service: shop\n") && !yaml.contains('\u{1b}'), "{yaml}");
-        assert_eq!(args(Format::Name).text(&event("span", SPAN), &screen).unwrap(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(
+            args(OutputFormat::Name).format_event(&event("span", SPAN), &screen).unwrap(),
+            "4bf92f3577b34da6a3ce929d0e0e4736"
+        );
     }
 
     #[test]
     fn what_was_left_out_is_said_and_what_is_unknown_passed_over() {
-        let screen = Screen::plain(80);
-        let said = args(Format::Json).text(&event("skipped", r#"{"spans": 7}"#), &screen).unwrap();
+        let screen = TerminalLayout::plain(80);
+        let said = args(OutputFormat::Json).format_event(&event("skipped", r#"{"spans": 7}"#), &screen).unwrap();
         assert_eq!(said, "7 spans left out: more arrive than are read");
-        assert_eq!(args(Format::Table).text(&event("later", "{}"), &screen), None);
-        assert_eq!(args(Format::Table).text(&event("span", "no"), &screen), None);
+        assert_eq!(args(OutputFormat::Table).format_event(&event("later", "{}"), &screen), None);
+        assert_eq!(args(OutputFormat::Table).format_event(&event("span", "no"), &screen), None);
     }
 
     #[test]
     fn what_is_wanted_is_asked_of_the_viewer() {
-        assert_eq!(args(Format::Table).url("http://v"), "http://v/api/v1/tail");
-        let args = Args { service: Some("a b".to_owned()), errors: true, ..args(Format::Table) };
-        assert_eq!(args.url("http://v"), "http://v/api/v1/tail?service=a%20b&errors=true");
+        assert_eq!(args(OutputFormat::Table).stream_url("http://v"), "http://v/api/v1/tail");
+        let args = TailArgs { service: Some("a b".to_owned()), errors: true, ..args(OutputFormat::Table) };
+        assert_eq!(args.stream_url("http://v"), "http://v/api/v1/tail?service=a%20b&errors=true");
     }
 }

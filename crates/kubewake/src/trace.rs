@@ -1,18 +1,22 @@
 //! `kubewake trace`: the latest trace of an object, as a waterfall in the terminal.
 //!
-//! - [`find`]: which trace is meant; [`live`]: whether the cluster has something newer; [`model`]: a trace as the viewer tells it; [`rows`]: its spans in order, with the gaps between them; [`fold`]: those that only wrap others;
-//!   [`whole`]: whether more of it is on its way; [`short`]: kubectl's short names; [`draw`]: the waterfall.
+//! - [`lookup`]: looks up the trace of an object; [`live_cluster`]: checks whether the cluster has a newer
+//!   generation;
+//! - [`model`]: a trace in the viewer's response; [`completeness`]: whether more of its spans are expected;
+//! - [`rows`]: spans in tree order, with gaps; [`fold`]: spans that only wrap another one;
+//! - [`kind_aliases`]: kubectl's short names; [`render`]: the waterfall.
 //!
-//! *Guaranteed*: whatever is in a trace, every span has a line or is said to be left out, and nothing in it reaches the terminal but text.
+//! *Guaranteed*: whatever a trace contains, every span has a line or is reported as folded, and only sanitized
+//! text reaches the terminal.
 
-mod draw;
-mod find;
+mod completeness;
 mod fold;
-mod live;
+mod kind_aliases;
+mod live_cluster;
+mod lookup;
 mod model;
+mod render;
 mod rows;
-mod short;
-mod whole;
 
 use std::{
     io::IsTerminal as _,
@@ -25,26 +29,26 @@ use serde_json::Value;
 
 pub(crate) use self::model::nanoseconds;
 use self::{
-    find::Object,
-    live::{Live, Newer},
-    model::Trace,
+    live_cluster::{LiveCluster, NewerGeneration},
+    lookup::ObjectQuery,
+    model::TraceDocument,
 };
 use crate::{
-    output::{self, Format, Screen},
-    place::{KubeconfigArgs, ViewerArgs},
-    web::Web,
+    discovery::{KubeconfigArgs, ViewerArgs},
+    http_client::JsonHttpClient,
+    output::{self, OutputFormat, TerminalLayout},
 };
 
 /// The largest traces take a second or two.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two looks of `--follow`.
-const PAUSE: Duration = Duration::from_secs(1);
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// The first spans of a change are batched twice on their way, for a second at most each time.
-const SOON: Duration = Duration::from_secs(3);
+const FIRST_SPAN_TIMEOUT: Duration = Duration::from_secs(3);
 /// Between two looks for them.
-const BRIEF: Duration = Duration::from_millis(100);
+const FIRST_SPAN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Clears the screen, and begins at its top.
-const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
+const CLEAR_SCREEN: &str = "\u{1b}[2J\u{1b}[H";
 
 /// Arguments of `kubewake trace`.
 #[derive(Debug, clap::Args)]
@@ -60,7 +64,7 @@ Where the viewer's cluster, or the one that is named, has a newer generation, it
 the viewer does not know, as it may be new.
 Of what happened a moment ago the rest is waited for, too, for some seconds where spans have no parent yet.
 A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
-pub(crate) struct Args {
+pub(crate) struct TraceArgs {
     /// The object: KIND/NAME, or KIND NAME
     #[arg(value_name = "KIND/NAME", num_args = 1..=2, required_unless_present = "id", conflicts_with = "id")]
     object: Vec<String>,
@@ -82,135 +86,156 @@ pub(crate) struct Args {
     #[command(flatten)]
     viewer: ViewerArgs,
     #[command(flatten)]
-    reach: KubeconfigArgs,
+    kubeconfig_args: KubeconfigArgs,
     /// The form of the output
-    #[arg(long, short, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
+    output: OutputFormat,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let viewer = args.viewer.find(&args.reach).await?;
-    let (web, url) = (Web::new(PATIENCE), viewer.url.as_str());
-    let object = args.object()?;
+pub(crate) async fn run(args: TraceArgs) -> anyhow::Result<()> {
+    let viewer = args.viewer.discover_viewer(&args.kubeconfig_args).await?;
+    let web = JsonHttpClient::new(REQUEST_TIMEOUT);
+    let url = viewer.url.as_str();
+    let object = args.requested_object()?;
     if let Some(object) = object.as_ref().filter(|_| args.generation.is_none()) {
-        let live = Live::find(&args.reach, url).await?;
-        if !args.follow || follow(&args, &web, url, object, live.as_ref()).await? {
-            catch_up(&args, &web, url, object, live.as_ref()).await;
+        let live = LiveCluster::find_cluster(&args.kubeconfig_args, url).await?;
+        if !args.follow || follow_trace(&args, &web, url, object, live.as_ref()).await? {
+            wait_for_first_spans(&args, &web, url, object, live.as_ref()).await;
         }
     }
     let id = match (&args.id, &object) {
         (Some(id), _) => id.clone(),
-        (None, Some(object)) => find::trace(&web, url, object, args.generation).await?,
+        (None, Some(object)) => lookup::find_trace_id(&web, url, object, args.generation).await?,
         (None, None) => bail!("name an object as KIND/NAME, or a trace by --id"),
     };
     let trace = match args.output {
-        Format::Name => fetch(&web, url, &id).await?,
-        _ => whole(&web, url, &id).await?,
+        OutputFormat::Name => fetch_trace(&web, url, &id).await?,
+        _ => fetch_complete(&web, url, &id).await?,
     };
-    output::print(&shown(&args, url, &trace)?)
+    output::print(&render_trace(&args, url, &trace)?)
 }
 
-impl Args {
-    fn object(&self) -> anyhow::Result<Option<Object>> {
+impl TraceArgs {
+    fn requested_object(&self) -> anyhow::Result<Option<ObjectQuery>> {
         let (kind, name) = match self.object.as_slice() {
             [] => return Ok(None),
             [both] => {
-                both.split_once('/').ok_or_else(|| misused(&format!("{both:?} is no object: write KIND/NAME")))?
+                both.split_once('/').ok_or_else(|| usage_error(&format!("{both:?} is no object: write KIND/NAME")))?
             }
             [kind, name, ..] => (kind.as_str(), name.as_str()),
         };
         if kind.is_empty() || name.is_empty() || name.contains('/') {
-            return Err(misused("an object is KIND/NAME, its namespace --namespace NAME"));
+            return Err(usage_error("an object is KIND/NAME, its namespace --namespace NAME"));
         }
-        Ok(Some(Object {
-            kind: short::kind(kind).to_owned(),
+        Ok(Some(ObjectQuery {
+            kind: kind_aliases::expand_kind(kind).to_owned(),
             name: name.to_owned(),
             namespace: self.namespace.clone(),
         }))
     }
 }
 
-fn misused(words: &str) -> anyhow::Error {
+fn usage_error(words: &str) -> anyhow::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{words}\n")).into()
 }
 
-async fn fetch(web: &Web, url: &str, id: &str) -> anyhow::Result<Value> {
-    let what = format!("{url}/api/v1/traces/{}", crate::web::encode(id));
+async fn fetch_trace(web: &JsonHttpClient, url: &str, id: &str) -> anyhow::Result<Value> {
+    let what = format!("{url}/api/v1/traces/{}", crate::http_client::percent_encode(id));
     web.get(&what).await.with_context(|| format!("the viewer at {url} does not give trace {id}"))
 }
 
 /// The trace, and of what has just happened as much as comes in a moment.
-async fn whole(web: &Web, url: &str, id: &str) -> anyhow::Result<Value> {
+async fn fetch_complete(web: &JsonHttpClient, url: &str, id: &str) -> anyhow::Result<Value> {
     let began = Instant::now();
     loop {
-        let trace = fetch(web, url, id).await?;
-        if !whole::is_awaited(&trace, SystemTime::now(), began.elapsed()) {
+        let trace = fetch_trace(web, url, id).await?;
+        if !completeness::is_incomplete(&trace, SystemTime::now(), began.elapsed()) {
             return Ok(trace);
         }
-        tokio::time::sleep(BRIEF).await;
+        tokio::time::sleep(FIRST_SPAN_POLL_INTERVAL).await;
     }
 }
 
-fn shown(args: &Args, url: &str, trace: &Value) -> anyhow::Result<String> {
-    if let Some(document) = output::document(args.output, trace)? {
+fn render_trace(args: &TraceArgs, url: &str, trace: &Value) -> anyhow::Result<String> {
+    if let Some(document) = output::serialize_document(args.output, trace)? {
         return Ok(document);
     }
-    let trace: Trace = serde_json::from_value(trace.clone()).context("the viewer's answer is no trace")?;
+    let trace: TraceDocument = serde_json::from_value(trace.clone()).context("the viewer's answer is no trace")?;
     Ok(match args.output {
-        Format::Name => format!("{}\n", output::text::safe(&trace.trace_id)),
-        _ => draw::waterfall(&trace, url, !args.all, &Screen::stdout()),
+        OutputFormat::Name => format!("{}\n", output::text::sanitize(&trace.trace_id)),
+        _ => render::render_waterfall(&trace, url, !args.all, &TerminalLayout::stdout()),
     })
 }
 
-/// A change that was made a moment ago may not have come to the viewer: its first spans are waited for, and if they do not come that is said.
-async fn catch_up(args: &Args, web: &Web, url: &str, object: &Object, live: Option<&Live>) {
+/// A change that was made a moment ago may not have come to the viewer: its first spans are waited for, and if
+/// they do not come that is said.
+async fn wait_for_first_spans(
+    args: &TraceArgs,
+    web: &JsonHttpClient,
+    url: &str,
+    object: &ObjectQuery,
+    live: Option<&LiveCluster>,
+) {
     let began = Instant::now();
-    // Where there is a cluster it may have been made there a moment ago.
-    while live.is_some() && began.elapsed() < SOON && find::is_unknown(web, url, object).await {
-        tokio::time::sleep(BRIEF).await;
+    // The object may have been created in the cluster a moment ago.
+    while live.is_some() && began.elapsed() < FIRST_SPAN_TIMEOUT && lookup::is_unknown_object(web, url, object).await {
+        tokio::time::sleep(FIRST_SPAN_POLL_INTERVAL).await;
     }
-    while let Some(newer) = missing(web, url, object, live).await {
-        if began.elapsed() > SOON {
+    while let Some(newer) = find_newer(web, url, object, live).await {
+        if began.elapsed() > FIRST_SPAN_TIMEOUT {
             let advice = if args.follow { "" } else { "; --follow waits for it" };
-            return eprintln!("{}{advice}", newer.missed(url));
+            return eprintln!("{}{advice}", newer.timeout_message(url));
         }
-        tokio::time::sleep(BRIEF).await;
+        tokio::time::sleep(FIRST_SPAN_POLL_INTERVAL).await;
     }
 }
 
 /// What the cluster has that the viewer has not.
-async fn missing(web: &Web, url: &str, object: &Object, live: Option<&Live>) -> Option<Newer> {
-    // Whatever is wrong is said when the trace itself is asked for.
-    let (known, latest) = find::latest(web, url, object).await.ok()??;
-    match latest.is_untold() {
-        true => Some(Newer::untold(&known, &latest)),
-        false => live?.newer(&known, &latest).await,
+async fn find_newer(
+    web: &JsonHttpClient,
+    url: &str,
+    object: &ObjectQuery,
+    live: Option<&LiveCluster>,
+) -> Option<NewerGeneration> {
+    // Errors are reported when the trace itself is looked up.
+    let (known, latest) = lookup::find_latest_generation(web, url, object).await.ok()??;
+    if latest.lacks_trace() {
+        Some(NewerGeneration::from_untraced(&known, &latest))
+    } else {
+        live?.find_newer(&known, &latest).await
     }
 }
 
-/// Waits until the object's last generation is as it should be, or has failed; says whether it is, as somebody may not want to wait any longer. A terminal
-/// sees how it comes about.
-async fn follow(args: &Args, web: &Web, url: &str, object: &Object, live: Option<&Live>) -> anyhow::Result<bool> {
-    let shows = args.output == Format::Table && std::io::stdout().is_terminal();
-    let (mut last, mut said) = (String::new(), None);
-    let mut say = |newer: Newer| {
+/// Waits until the object's last generation is as it should be, or has failed; says whether it is, as somebody
+/// may not want to wait any longer. A terminal sees how it comes about.
+async fn follow_trace(
+    args: &TraceArgs,
+    web: &JsonHttpClient,
+    url: &str,
+    object: &ObjectQuery,
+    live: Option<&LiveCluster>,
+) -> anyhow::Result<bool> {
+    let shows = args.output == OutputFormat::Table && std::io::stdout().is_terminal();
+    let mut last = String::new();
+    let mut said = None;
+    let mut say = |newer: NewerGeneration| {
         if said.as_ref() != Some(&newer) {
-            eprintln!("{}", newer.awaited(url));
+            eprintln!("{}", newer.waiting_message(url));
             said = Some(newer);
         }
     };
     loop {
-        match find::latest(web, url, object).await? {
-            Some((known, latest)) if latest.is_over() => {
+        match lookup::find_latest_generation(web, url, object).await? {
+            Some((known, latest)) if latest.is_finished() => {
                 let Some(live) = live else { return Ok(true) };
-                let Some(newer) = live.newer(&known, &latest).await else { return Ok(true) };
+                let Some(newer) = live.find_newer(&known, &latest).await else { return Ok(true) };
                 say(newer);
             }
-            Some((known, latest)) if latest.is_untold() => say(Newer::untold(&known, &latest)),
+            Some((known, latest)) if latest.lacks_trace() => say(NewerGeneration::from_untraced(&known, &latest)),
             Some((_, latest)) if shows => {
                 if let Some(id) = latest.trace_id {
-                    let drawn = shown(args, url, &fetch(web, url, &id).await?)?;
-                    if drawn != last && !output::print_on(&format!("{CLEAR}{drawn}"))? {
+                    let drawn = render_trace(args, url, &fetch_trace(web, url, &id).await?)?;
+                    if drawn != last && !output::print_if_open(&format!("{CLEAR_SCREEN}{drawn}"))? {
                         return Ok(false);
                     }
                     last = drawn;
@@ -219,7 +244,7 @@ async fn follow(args: &Args, web: &Web, url: &str, object: &Object, live: Option
             _ => {}
         }
         tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
+            () = tokio::time::sleep(FOLLOW_INTERVAL) => {}
             _ = tokio::signal::ctrl_c() => return Ok(false),
         }
     }

@@ -6,23 +6,23 @@
 //!   cluster          kubewake-webhook, head-operator, scheduler-operator
 //! ```
 //!
-//! What runs in the cluster is deployed there by the manifests of `deploy/` and of the examples, so that it is as on any cluster: kubectl shows
-//! it, and the node starts again what ended. The TracePipeline `default` leads to the viewer, and everything in the cluster sends its spans
-//! through it; programs outside send to the viewer itself.
+//! The components in the cluster are deployed by the manifests of `deploy/` and of the examples, as on any
+//! cluster: kubectl lists them, and the node restarts them. The TracePipeline `default` ends at the viewer, and
+//! everything in the cluster sends its spans through it; programs outside send to the viewer directly.
 //!
-//! *Guarantees.* Whenever it is told to end, in the middle of its start, too, everything ends in order, and no process stays. Several run side by
-//! side. *Not done*: it does not look after objects that somebody deletes; the next start applies them again.
+//! *Guaranteed.* A stop, even during the start, ends everything in order and leaves no process behind. Several
+//! instances run side by side. *Not done*: deleted objects are not restored before the next start.
 
-mod folder;
+mod components;
 pub(crate) mod install;
-pub(crate) mod notice;
-mod parts;
-mod pipelines;
+pub(crate) mod instance_record;
+mod pipeline_events;
 mod ports;
 pub(crate) mod progress;
+mod ready_message;
 mod restarts;
-mod screen;
 mod start;
+mod state_directory;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -34,7 +34,9 @@ use tokio::{
     sync::watch,
 };
 
-use self::{folder::Folder, parts::Parts, ports::Ports, progress::Progress};
+use self::{
+    components::RunningComponents, ports::ListenAddresses, progress::StartProgress, state_directory::StateDirectory,
+};
 use crate::{cluster, logging};
 
 /// Arguments of `kubewake up`.
@@ -46,7 +48,7 @@ use crate::{cluster, logging};
   kubewake demo head                   in another terminal: a change, and the link of its trace
 
 A port that is busy moves to the next one that is free.")]
-pub(crate) struct Args {
+pub(crate) struct UpArgs {
     /// Keep objects, traces, kubeconfig and ports here; without it all is gone when it ends
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -60,32 +62,36 @@ pub(crate) struct Args {
     #[arg(long)]
     open: bool,
     /// Where the page is [default: 127.0.0.1:16686]
-    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     listen: Option<SocketAddr>,
     /// Where OTLP over gRPC is taken [default: 127.0.0.1:4317]
-    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     otlp: Option<SocketAddr>,
     /// Where OTLP over HTTP is taken [default: 127.0.0.1:4318]
-    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     otlp_http: Option<SocketAddr>,
     /// Where the API server listens [default: 127.0.0.1:6443]
-    #[arg(long, value_name = "ADDR", value_parser = ports::parse)]
+    #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     api: Option<SocketAddr>,
     /// How many nodes, 15 at most
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::NODES)))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::MAX_NODES)))]
     nodes: u8,
     /// A program that pods can name as their image: NAME=PATH; may be given more than once
-    #[arg(long = "image", value_name = "NAME=PATH", value_parser = cluster::image)]
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = cluster::parse_image_entry)]
     images: Vec<String>,
 }
 
-impl Args {
+impl UpArgs {
     /// Where the parts should listen: where it is said, else where they did before, else at the usual ports.
-    fn ports(&self, before: Option<Ports>) -> Ports {
+    fn requested_addresses(&self, before: Option<ListenAddresses>) -> ListenAddresses {
         let usual = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let before =
-            before.unwrap_or(Ports { page: usual(16686), api: usual(6443), otlp: usual(4317), otlp_http: usual(4318) });
-        Ports {
+        let before = before.unwrap_or(ListenAddresses {
+            page: usual(16686),
+            api: usual(6443),
+            otlp: usual(4317),
+            otlp_http: usual(4318),
+        });
+        ListenAddresses {
             page: self.listen.unwrap_or(before.page),
             api: self.api.unwrap_or(before.api),
             otlp: self.otlp.unwrap_or(before.otlp),
@@ -95,13 +101,13 @@ impl Args {
 }
 
 /// The signals that tell it to end.
-struct Ends {
+struct ShutdownSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
-impl Ends {
+impl ShutdownSignals {
     fn new() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -110,41 +116,42 @@ impl Ends {
         })
     }
 
-    async fn next(&mut self) {
+    async fn wait_for_signal(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            // The terminal is gone.
+            // The terminal was closed.
             _ = self.hangup.recv() => {}
         }
     }
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    // Said before anything is started.
-    start::images(&args.images)?;
-    // While parts come and go, they complain of each other. What they say when all are there is worth reading.
-    let (level, levels) = watch::channel(logging::only(LogLevel::Error));
-    logging::start(&logging::only(LogLevel::Error)).follow(levels);
+pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
+    // Invalid images are reported before anything is started.
+    start::process_images(&args.images)?;
+    // Components log errors about each other while they start and stop. Their logs are useful once all of them
+    // run.
+    let (level, levels) = watch::channel(logging::logs_at_level(LogLevel::Error));
+    logging::start(&logging::logs_at_level(LogLevel::Error)).follow_settings(levels);
     cluster::raise_file_limit();
-    let mut ends = Ends::new()?;
-    let progress = Progress::new();
-    let folder = Folder::take(args.data_dir.as_deref())?;
-    let mut parts = Parts::default();
+    let mut ends = ShutdownSignals::new()?;
+    let progress = StartProgress::new();
+    let folder = StateDirectory::acquire(args.data_dir.as_deref())?;
+    let mut parts = RunningComponents::default();
     let ended = tokio::select! {
         biased;
-        () = ends.next() => Ok(()),
-        failed = start::run(&args, &folder, &mut parts, progress, &level) => failed,
+        () = ends.wait_for_signal() => Ok(()),
+        failed = start::start_and_watch(&args, &folder, &mut parts, progress, &level) => failed,
     };
-    level.send_replace(logging::only(LogLevel::Error));
+    level.send_replace(logging::logs_at_level(LogLevel::Error));
     if parts.is_empty() {
         return ended;
     }
-    let step = progress.begin("stopping");
+    let step = progress.begin_step("stopping");
     tokio::select! {
         stopped = parts.stop() => stopped?,
-        () = ends.next() => bail!("stopped at once by a second signal"),
+        () = ends.wait_for_signal() => bail!("stopped at once by a second signal"),
     }
-    step.done("everything has ended");
+    step.succeed("everything has ended");
     ended
 }

@@ -1,4 +1,4 @@
-//! `kubewake webhook`: trace context on objects, whoever writes them.
+//! `kubewake webhook`: stamps the trace context of each write on the written object.
 
 mod args;
 
@@ -15,13 +15,13 @@ use anyhow::Context;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 use kube::{Api, Client};
 use kubewake_trail::{
-    Clock, Options, Setup, in_words,
+    Options, TelemetrySetup, TrailClock, error_chain,
     webhook::{
-        PATH, Webhook,
-        certificates::{Keep, Terms},
-        registration::{Hooks, Registration, namespace_owner},
-        serve::Server,
-        upkeep::{Plan, Upkeep},
+        PATH, StampWebhook,
+        certificates::{CertificateStore, CertificateTerms},
+        registration::{WebhookRegistration, WebhookSet, namespace_owner},
+        server::WebhookServer,
+        upkeep::{MaintenanceOptions, WebhookMaintenance},
     },
 };
 use tokio::{
@@ -29,39 +29,51 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-pub(crate) use args::Args;
+pub(crate) use args::WebhookArgs;
 
-use crate::{client::client, logging};
+use crate::{kube_client::new_client, logging};
 
-/// Who owns the fields of the registration.
-const MANAGER: &str = "kubewake-webhook";
-/// How often the owner of the registration is asked for, and the pause in between: API servers learn of a new ClusterRole a moment after it was made.
+/// Field manager of the registration.
+const FIELD_MANAGER: &str = "kubewake-webhook";
+/// How often the owner of the registration is looked up, and the delay in between: a new ClusterRole takes
+/// effect with a short delay.
 const OWNER_ATTEMPTS: u32 = 4;
-const OWNER_PAUSE: Duration = Duration::from_millis(500);
+const OWNER_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let _logging = logging::start(&kubewake_config::model::Logs::default());
+pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
+    let _logging = logging::start(&kubewake_config::model::LogsConfig::default());
     let mut terminate = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
-    let endpoint = args.endpoint(listener.local_addr()?)?;
-    let client = client(args.kubeconfig.as_deref()).await?;
+    let endpoint = args.webhook_endpoint(listener.local_addr()?)?;
+    let client = new_client(args.kubeconfig.as_deref()).await?;
 
-    let options = Options { keys: args.keys()?, trust: args.trust(), ..Options::default() };
-    let (telemetry, _) = Setup::new(MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
-    let webhook = Arc::new(Webhook::new(telemetry.tracer(MANAGER), options));
-    let select = args.select();
+    let options = Options { keys: args.context_keys()?, trust: args.context_trust(), ..Options::default() };
+    let (telemetry, _) =
+        TelemetrySetup::new(FIELD_MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
+    if !telemetry.is_enabled() {
+        tracing::warn!(
+            "the webhook records no spans and begins no traces: OTEL_EXPORTER_OTLP_ENDPOINT is not set; \
+             objects get the API server's own context, if it sends one"
+        );
+    }
+    let webhook = Arc::new(StampWebhook::new(telemetry.tracer(FIELD_MANAGER), options));
+    let select = args.selected_resources();
     let hook = select.webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config(PATH));
-    let plan = Plan {
-        keep: keep(&args, &client),
-        terms: args.certificate_lifetime.map_or(Ok(Terms::default()), Terms::new).context("--certificate-lifetime")?,
+    let plan = MaintenanceOptions {
+        store: certificate_store(&args, &client),
+        terms: args
+            .certificate_lifetime
+            .map_or(Ok(CertificateTerms::default()), CertificateTerms::new)
+            .context("--certificate-lifetime")?,
         names: endpoint.names(),
-        registrations: vec![registration(&args, &client, hook).await?],
-        clock: Clock::default(),
+        registrations: vec![build_registration(&args, &client, hook).await?],
+        clock: TrailClock::default(),
         counters: Arc::clone(webhook.counters().upkeep()),
     };
-    let mut upkeep = Upkeep::begin(plan).await.context("the webhook does not start")?;
+    let mut upkeep = WebhookMaintenance::start(plan).await.context("the webhook does not start")?;
     let ready = Arc::new(AtomicBool::new(false));
-    let server = Server::start(listener, upkeep.serving().config()?, webhook.router(Arc::clone(&ready)))?;
+    let server =
+        WebhookServer::start(listener, upkeep.certificate_resolver().config()?, webhook.router(Arc::clone(&ready)))?;
     upkeep.register().await.context("the webhook does not start")?;
     ready.store(true, Ordering::Relaxed);
     println!("ready webhook on {}", server.address());
@@ -82,10 +94,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Behind a Service, the registration belongs to the Service's namespace and is deleted with it. The webhook works without the right to
-/// read that namespace, as an older ClusterRole has it: its registration is just not deleted then.
-async fn registration(args: &Args, client: &Client, hook: MutatingWebhook) -> anyhow::Result<Registration> {
-    let registration = Registration::new(client.clone(), &args.name, MANAGER, Hooks::Mutating(vec![hook]));
+/// Builds the registration. Behind a Service, the Service's namespace owns it, so that both are deleted
+/// together. The webhook works without permission to read that namespace, which older ClusterRoles lack: its
+/// registration is then left behind.
+async fn build_registration(
+    args: &WebhookArgs,
+    client: &Client,
+    hook: MutatingWebhook,
+) -> anyhow::Result<WebhookRegistration> {
+    let registration =
+        WebhookRegistration::new(client.clone(), &args.name, FIELD_MANAGER, WebhookSet::Mutating(vec![hook]));
     let Some(namespace) = args.service_namespace() else { return Ok(registration) };
     for attempt in 1..=OWNER_ATTEMPTS {
         let refused = match namespace_owner(client, namespace).await {
@@ -94,7 +112,7 @@ async fn registration(args: &Args, client: &Client, hook: MutatingWebhook) -> an
             Err(error) => return Err(error).with_context(|| format!("failed to get namespace {namespace}")),
         };
         if attempt < OWNER_ATTEMPTS {
-            tokio::time::sleep(OWNER_PAUSE).await;
+            tokio::time::sleep(OWNER_RETRY_INTERVAL).await;
             continue;
         }
         tracing::warn!(
@@ -108,23 +126,23 @@ async fn registration(args: &Args, client: &Client, hook: MutatingWebhook) -> an
     Ok(registration)
 }
 
-/// Says what went wrong in words: kube's own errors repeat themselves, and show what the API server answered as Rust sees it.
-pub(crate) fn report(result: anyhow::Result<()>) -> ExitCode {
+/// Prints an error with its causes, without kube's repetitions and debug representations.
+pub(crate) fn report_result(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", in_words(error.as_ref()));
+            eprintln!("error: {}", error_chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
-fn keep(args: &Args, client: &Client) -> Keep {
+fn certificate_store(args: &WebhookArgs, client: &Client) -> CertificateStore {
     match &args.certificate_secret {
         Some(secret) => {
             let api = Box::new(Api::namespaced(client.clone(), &secret.namespace));
-            Keep::Secret { api, name: secret.name.clone() }
+            CertificateStore::Secret { api, name: secret.name.clone() }
         }
-        None => Keep::Memory,
+        None => CertificateStore::Memory,
     }
 }

@@ -1,18 +1,19 @@
-//! For build scripts: puts the functions that a program runs again and again side by side.
+//! For build scripts: makes the linker place a program's hot functions next to each other.
 //!
-//! A request to a collector runs some four hundred functions, a few lines of code of each. Where the linker leaves them among all others they are spread over 270 pages, which
-//! are out of the processor's reach again by the time of the next request; side by side they are on 110. A list names them, hottest first and with `*` for the hashes in
-//! their names, so that they are found in every build; `cargo xtask order` makes it.
+//! A request to a collector runs some four hundred functions, a few lines of code of each. In the linker's own
+//! order they are spread over 270 pages, which the processor no longer caches by the time of the next request;
+//! next to each other they take 110. A list names them, hottest first and with `*` for the hashes in their
+//! names, so that it matches every build; `cargo xtask order` creates it.
 //!
-//! *Guarantees.* Only the order of functions changes. A name that is not there any more is passed over, and costs what it gained.
-//! *Does not* order what is built for anything but Linux, nor debug builds, which nobody measures.
+//! *Guaranteed*: only the order of functions changes. A name that no longer exists is ignored, and only its own
+//! gain is lost. *Not done*: builds for other systems than Linux, and debug builds, which nobody measures.
 
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
 };
 
-/// Links the programs of the package that is being built by this list, a file in the package's folder.
+/// Links the programs of this package in the order of a list, a file in the package's folder.
 pub fn apply(list: &str) -> io::Result<()> {
     let list = variable("CARGO_MANIFEST_DIR").map(|folder| Path::new(&folder).join(list))?;
     println!("cargo::rerun-if-changed=build.rs");
@@ -25,12 +26,13 @@ pub fn apply(list: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// What cargo tells every build script.
+/// A variable that cargo sets for build scripts.
 fn variable(name: &str) -> io::Result<String> {
     env::var(name).map_err(|error| io::Error::other(format!("{name}: {error}")))
 }
 
-/// A script that adds to the linker's own layout: what code begins with. The rest follows. Rust's compiler gives every function a section of its own, named after it.
+/// A linker script that inserts the functions at the start of the code, into the linker's own layout. Rust's
+/// compiler gives every function a section of its own, named after it.
 fn linker_script(functions: &str) -> String {
     let sections: String = functions.lines().map(|function| format!("    *(.text.{function})\n")).collect();
     format!("SECTIONS {{\n  .text : {{\n{sections}  }}\n}}\nINSERT BEFORE .init;\n")

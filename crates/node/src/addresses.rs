@@ -1,4 +1,4 @@
-//! The addresses of a cluster: a block 127.B.0.0/16 that no other cluster of this machine uses at the same time.
+//! The addresses of a cluster: a block 127.B.0.0/16 that no other cluster of this machine uses concurrently.
 //!
 //! ```text
 //!   127.B.0.0/20    node 0: its own address is 127.B.0.1, its pods have the others
@@ -8,11 +8,11 @@
 //!   127.B.240.0/20  Services
 //! ```
 //!
-//! *Guarantees.* A block belongs to one cluster for as long as somebody holds the [`Block`], one of its ranges or an address of
-//! them, and is free when the process is gone, however it went: it is an abstract Unix socket that says who has it, and the
-//! kernel closes it. An address that is given back is the last of its range to be handed out again, so that what still
-//! talks to the old pod does not reach a new one. *Assumes* that nothing but Kubewake uses 127.16.0.0 and above; as sockets do,
-//! a block belongs to a network namespace.
+//! *Guaranteed*: a block belongs to one cluster for as long as the [`AddressBlock`], one of its ranges or one
+//! of their addresses is held, and is free when the process has ended, in whatever way: the block is reserved
+//! by an abstract Unix socket, which the kernel closes. A released address is the last of its range to be
+//! allocated again, so that clients of the old pod do not reach a new one. *Assumed*: only Kubewake uses
+//! 127.16.0.0 and above. Like sockets, a block belongs to a network namespace.
 
 use std::{
     collections::BTreeSet,
@@ -26,38 +26,38 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Blocks that a cluster may have. Below are addresses that systems use themselves (127.0.0.53, 127.0.1.1); above is the broadcast
-/// address.
-const BLOCKS: RangeInclusive<u8> = 16..=250;
+/// The blocks that clusters use. Lower addresses are used by systems themselves (127.0.0.53, 127.0.1.1); the
+/// highest is the broadcast address.
+const BLOCK_NUMBERS: RangeInclusive<u8> = 16..=250;
 
-/// The fixed bits of the range of a node, and of that of Services: there are 16 of them in a block.
-const BITS: u8 = 20;
+/// The prefix length of the range of a node or of Services: there are 16 ranges in a block.
+const RANGE_PREFIX_LENGTH: u8 = 20;
 
-/// The third bytes of addresses that one range has.
-const BYTES: u8 = 16;
+/// The number of values of the third byte in one range.
+const THIRD_OCTETS_PER_RANGE: u8 = 16;
 
-/// How many nodes have a range. What is left is for Services.
-pub const NODES: u8 = 15;
+/// The number of ranges for nodes. The last range of a block is for Services.
+pub const MAX_NODES: u8 = 15;
 
-/// The block of one cluster.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct AddressBlock {
     number: u8,
     nodes: Vec<NodeRange>,
 }
 
-impl Block {
-    /// Takes a block: the preferred one (the B of 127.B.0.0/16) if it is free, else any other.
-    pub fn take(preferred: Option<u8>) -> io::Result<Self> {
-        let (first, last) = (*BLOCKS.start(), *BLOCKS.end());
-        // Without a preference, those who start at the same time do not all go for the same one.
-        let begin = preferred.unwrap_or_else(|| fastrand::u8(BLOCKS));
-        if !BLOCKS.contains(&begin) {
+impl AddressBlock {
+    /// Reserves a block: the preferred one (the B of 127.B.0.0/16) if it is free, else any other.
+    pub fn acquire(preferred: Option<u8>) -> io::Result<Self> {
+        let first = *BLOCK_NUMBERS.start();
+        let last = *BLOCK_NUMBERS.end();
+        // A random start avoids that clusters which start at the same time compete for the same block.
+        let begin = preferred.unwrap_or_else(|| fastrand::u8(BLOCK_NUMBERS));
+        if !BLOCK_NUMBERS.contains(&begin) {
             let message = format!("127.{begin}.0.0/16 cannot be a cluster's: choose from {first} to {last}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         for number in (begin..=last).chain(first..begin) {
-            match claim(number) {
+            match bind_block_socket(number) {
                 Ok(claim) => return Ok(Self::new(number, Arc::new(claim))),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 Err(error) => return Err(error),
@@ -71,101 +71,101 @@ impl Block {
 
     fn new(number: u8, claim: Arc<UnixListener>) -> Self {
         let node = |index| NodeRange {
-            network: Ipv4Addr::new(127, number, index * BYTES, 0),
-            leases: Arc::new(Leases { pods: Mutex::default(), _claim: Arc::clone(&claim) }),
+            network: Ipv4Addr::new(127, number, index * THIRD_OCTETS_PER_RANGE, 0),
+            leases: Arc::new(AddressLeases { pods: Mutex::default(), _claim: Arc::clone(&claim) }),
         };
-        Self { number, nodes: (0..NODES).map(node).collect() }
+        Self { number, nodes: (0..MAX_NODES).map(node).collect() }
     }
 
-    /// The B of 127.B.0.0/16. A cluster that starts again with Services it had before needs the same one.
+    /// The B of 127.B.0.0/16. A cluster that restarts with existing Services needs the same one.
     pub fn number(&self) -> u8 {
         self.number
     }
 
-    /// Where Services have their addresses: a network and how many of its bits are fixed.
+    /// The network of Service addresses and its prefix length.
     pub fn services(&self) -> (Ipv4Addr, u8) {
-        (Ipv4Addr::new(127, self.number, NODES * BYTES, 0), BITS)
+        (Ipv4Addr::new(127, self.number, MAX_NODES * THIRD_OCTETS_PER_RANGE, 0), RANGE_PREFIX_LENGTH)
     }
 
-    /// The range of a node, counted from 0. There are [`NODES`]. Whoever asks twice gets the same one.
+    /// The range of a node, counted from 0, below [`MAX_NODES`]. The same index gives the same range.
     pub fn node(&self, index: usize) -> Option<NodeRange> {
         self.nodes.get(index).cloned()
     }
 }
 
-/// Says machine-wide that the block is taken. Pods do not inherit it: the socket is closed when they start.
-fn claim(number: u8) -> io::Result<UnixListener> {
+/// Reserves the block for this machine. Pods do not inherit the socket: it is closed on exec.
+fn bind_block_socket(number: u8) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("kubewake-cluster-127.{number}"))?)
 }
 
-/// The addresses of one node and of the pods on it. Clones are the same range.
+/// The addresses of one node and its pods. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct NodeRange {
     network: Ipv4Addr,
-    leases: Arc<Leases>,
+    leases: Arc<AddressLeases>,
 }
 
 #[derive(Debug)]
-struct Leases {
-    pods: Mutex<Pods>,
+struct AddressLeases {
+    pods: Mutex<PodAddresses>,
     _claim: Arc<UnixListener>,
 }
 
-/// Addresses as their distance from that of the network.
+/// Allocated addresses, as offsets from the network address.
 #[derive(Debug, Default)]
-struct Pods {
+struct PodAddresses {
     taken: BTreeSet<u32>,
-    /// The one handed out last.
+    /// The last allocated offset.
     last: u32,
 }
 
-/// How many addresses a range has.
-const SIZE: u32 = 1 << (32 - BITS);
+/// The number of addresses in a range.
+const ADDRESSES_PER_RANGE: u32 = 1 << (32 - RANGE_PREFIX_LENGTH);
 
-/// The node's own address. Pods have those that come after it.
-const NODE: u32 = 1;
+/// The offset of the node's own address. The addresses of pods follow.
+const NODE_ADDRESS_OFFSET: u32 = 1;
 
 impl NodeRange {
     /// The node's own address, its `InternalIP`.
     pub fn address(&self) -> Ipv4Addr {
-        self.at(NODE)
+        self.nth_address(NODE_ADDRESS_OFFSET)
     }
 
-    /// The network and how many of its bits are fixed, as in `podCIDR`.
+    /// The network and its prefix length, as in `podCIDR`.
     pub fn network(&self) -> (Ipv4Addr, u8) {
-        (self.network, BITS)
+        (self.network, RANGE_PREFIX_LENGTH)
     }
 
-    /// An address for a pod, or none when all are taken: the next one after that which was handed out last.
-    pub fn take(&self) -> Option<PodAddress> {
+    /// Allocates an address for a pod: the next free one after the last allocated. None when all are in use.
+    pub fn allocate(&self) -> Option<PodAddress> {
         let mut pods = self.leases.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        let from = pods.last.max(NODE) + 1;
-        let number =
-            (from..SIZE).chain(NODE + 1..from).find(|number| is_usual(*number) && !pods.taken.contains(number))?;
+        let from = pods.last.max(NODE_ADDRESS_OFFSET) + 1;
+        let number = (from..ADDRESSES_PER_RANGE)
+            .chain(NODE_ADDRESS_OFFSET + 1..from)
+            .find(|number| is_plain_host_address(*number) && !pods.taken.contains(number))?;
         pods.taken.insert(number);
         pods.last = number;
-        Some(PodAddress { ip: self.at(number), number, leases: Arc::clone(&self.leases) })
+        Some(PodAddress { ip: self.nth_address(number), number, leases: Arc::clone(&self.leases) })
     }
 
-    fn at(&self, number: u32) -> Ipv4Addr {
+    fn nth_address(&self, number: u32) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.network) + number)
     }
 }
 
-/// Some programs take an address that ends in 0 or 255 for a network or for everybody.
-fn is_usual(number: u32) -> bool {
+/// Some programs take an address that ends in 0 or 255 for a network or broadcast address.
+fn is_plain_host_address(number: u32) -> bool {
     !matches!(number % 256, 0 | 255)
 }
 
-/// The address of one pod, which is given back when this is dropped.
+/// The address of one pod, released on drop.
 pub struct PodAddress {
     ip: Ipv4Addr,
     number: u32,
-    leases: Arc<Leases>,
+    leases: Arc<AddressLeases>,
 }
 
 impl PodAddress {
-    /// The address.
     pub fn ip(&self) -> Ipv4Addr {
         self.ip
     }

@@ -1,8 +1,8 @@
-//! How the cluster's parts reach the API server: all requests and watches of one part share one connection.
+//! Clients for the cluster's components: all requests and watches of a component share one connection.
 //!
-//! kube's own client speaks HTTP/1.1, where every request that is under way takes a connection, and so does every watch. Both ends
-//! of them are in this process, and cost some hundred KiB together: a hundred pods that start at once took twenty MiB.
-//! *Assumes* that the API server speaks HTTP/2, as every Kubernetes does.
+//! kube's own client speaks HTTP/1.1, where every request in flight and every watch needs a connection. Both
+//! ends of a connection are in this process and take some hundred KiB together: a hundred pods that started at
+//! once took 20 MiB. *Assumed*: the API server speaks HTTP/2, as every Kubernetes API server does.
 
 use http::{HeaderValue, Method, Request};
 use hyper_rustls::HttpsConnector;
@@ -16,13 +16,16 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder, limit::ConcurrencyLimitLayer};
 
-/// As many requests of one part are under way, so that a burst of work does not become a burst of memory. A watch counts only until it is answered.
-const REQUESTS: usize = 16;
+/// The limit of requests in flight per component, so that a burst of work is no burst of memory. A watch counts
+/// only until its response begins.
+const MAX_REQUESTS_IN_FLIGHT: usize = 16;
 
-/// A context of a trace that nobody records: leases, status and events would be most of what is seen otherwise.
-const UNRECORDED: &str = "00-6b75626577616b656b75626577616b65-6b75626577616b65-00";
+/// A trace context that is not sampled: without it, leases, status updates and Events would be most of the
+/// traces.
+const UNSAMPLED_TRACEPARENT: &str = "00-6b75626577616b656b75626577616b65-6b75626577616b65-00";
 
-/// A client with one connection. A quiet one begins no traces, but for those of pods that it creates: they may be somebody's to follow.
+/// Creates a client with one connection. A quiet client starts no traces, except for the pods that it creates,
+/// as these may be traced by somebody.
 pub(crate) fn connect(config: &Config, quiet: bool) -> Result<Client> {
     let mut tls = config.rustls_client_config()?;
     tls.alpn_protocols = vec![b"h2".to_vec()];
@@ -35,20 +38,20 @@ pub(crate) fn connect(config: &Config, quiet: bool) -> Result<Client> {
         .pool_timer(TokioTimer::new())
         .build::<_, Body>(HttpsConnector::from((tcp, tls)));
     let service = ServiceBuilder::new()
-        .layer(ConcurrencyLimitLayer::new(REQUESTS))
+        .layer(ConcurrencyLimitLayer::new(MAX_REQUESTS_IN_FLIGHT))
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .map_request(move |request| if quiet { unrecorded(request) } else { request })
+        .map_request(move |request| if quiet { add_unsampled_context(request) } else { request })
         .map_err(BoxError::from)
         .service(http);
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
-fn unrecorded(mut request: Request<Body>) -> Request<Body> {
+fn add_unsampled_context(mut request: Request<Body>) -> Request<Body> {
     let creates_pod = request.method() == Method::POST && request.uri().path().ends_with("/pods");
     if !creates_pod {
-        request.headers_mut().insert("traceparent", HeaderValue::from_static(UNRECORDED));
+        request.headers_mut().insert("traceparent", HeaderValue::from_static(UNSAMPLED_TRACEPARENT));
     }
     request
 }
@@ -61,7 +64,7 @@ mod tests {
     fn only_the_creation_of_a_pod_begins_a_trace() {
         let is_recorded = |method, path: &str| {
             let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-            !unrecorded(request).headers().contains_key("traceparent")
+            !add_unsampled_context(request).headers().contains_key("traceparent")
         };
         assert!(is_recorded(Method::POST, "https://a/api/v1/namespaces/shop/pods?x=y"));
         assert!(!is_recorded(Method::POST, "/api/v1/namespaces/shop/pods/web/binding"));

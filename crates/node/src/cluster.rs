@@ -1,11 +1,11 @@
-//! The embedded cluster: an API server with everything that stands around it, in one process.
+//! The embedded cluster: an API server with controllers, scheduler, nodes and proxy, in one process.
 //!
 //! ```no_run
 //! # async fn f() -> Result<(), Box<dyn std::error::Error>> {
-//! use kubewake_node::{cluster::{EmbeddedCluster, Options}, images::{Images, Program}};
+//! use kubewake_node::{cluster::{EmbeddedCluster, ClusterOptions}, images::{ImageEntrypoint, ImageStore}};
 //!
-//! let images = Images::default().with("example/web", Program::new("/usr/bin/python3"));
-//! let cluster = EmbeddedCluster::start(Options { images, ..Options::default() }).await?;
+//! let images = ImageStore::default().with_image("example/web", ImageEntrypoint::new("/usr/bin/python3"));
+//! let cluster = EmbeddedCluster::start(ClusterOptions { images, ..ClusterOptions::default() }).await?;
 //! let client = cluster.api().client()?;
 //! // … create a Deployment of image example/web with kube-rs, and await that it is ready …
 //! cluster.stop().await?;
@@ -13,9 +13,10 @@
 //! # }
 //! ```
 //!
-//! *Guarantees.* When [`start`](EmbeddedCluster::start) returns, every node is Ready. When [`stop`](EmbeddedCluster::stop) returns, no
-//! process of a pod runs and none of its files is left; when the cluster is dropped, or its process killed, that is so a moment
-//! later. With a data directory, objects and the directories of claims come back at the next start, and what ran runs again.
+//! *Guaranteed*: when [`start`](EmbeddedCluster::start) returns, every node is Ready. When
+//! [`stop`](EmbeddedCluster::stop) returns, no process of a pod runs and none of its files is left; after a
+//! drop of the cluster or a kill of its process, that holds a moment later. With a data directory, the next
+//! start restores objects and the directories of claims, and restarts the pods.
 
 mod directory;
 mod nodes;
@@ -26,75 +27,76 @@ use kube::Client;
 use kubewake_apiserver::server::{self, ApiServer, client::ClientError};
 use tokio::task::JoinSet;
 
-use self::{directory::Directory, nodes::Nodes};
+use self::{directory::ClusterDirectory, nodes::NodeRegistry};
 use crate::{
-    addresses::{self, Block},
+    addresses::{self, AddressBlock},
+    cleanup_guard::CleanupGuard,
     client,
     controller::{self, autoscaler},
-    error::Error,
-    events::Events,
-    guard::Guard,
-    images::{ArchiveError, Images},
-    kubelet::{BackoffRules, Capacity, Kubelet, KubeletOptions, LOG_BYTES, USAGE_WINDOW},
-    proxy::Proxy,
+    error::ClusterError,
+    events::EventRecorder,
+    images::{ArchiveError, ImageStore},
+    informers::InformerSet,
+    kubelet::{BackoffRules, DEFAULT_MAX_LOG_FILE_BYTES, DEFAULT_USAGE_WINDOW, Kubelet, KubeletOptions, NodeCapacity},
+    proxy::ServiceProxy,
     scheduler,
-    views::Views,
 };
 
-/// Nobody waits longer for pods that do not end.
-const GRACE: Duration = Duration::from_secs(15);
-/// Whatever keeps a node from ending, the cluster ends so much later: there is time to kill what did not end, and to say so.
-const STOP: Duration = Duration::from_secs(5);
-/// A pod that lost its node is kept for so long: the node may come back.
-const QUARANTINE: Duration = Duration::from_secs(40);
+/// The limit of a pod's grace period when the cluster stops.
+const DEFAULT_MAX_POD_GRACE_PERIOD: Duration = Duration::from_secs(15);
+/// The time that a stop may take beyond the grace period, to kill the remaining processes and to report it.
+const NODE_STOP_MARGIN: Duration = Duration::from_secs(5);
+/// How long a pod without its node is kept: the node may come back.
+const ORPHAN_QUARANTINE: Duration = Duration::from_secs(40);
 
-/// How to run a cluster.
+/// The options of a cluster.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The API server. Its data directory is the cluster's; the range of Services and the nodes are the cluster's to say.
+pub struct ClusterOptions {
+    /// The options of the API server. Its data directory is the cluster's; the cluster itself sets the range of
+    /// Services and the nodes.
     pub api: server::Options,
-    /// How many nodes: 1 to [`addresses::NODES`].
+    /// The number of nodes: 1 to [`addresses::MAX_NODES`].
     pub nodes: u8,
     /// The programs that nodes can run.
-    pub images: Images,
-    /// Archives of images that are imported into every node when the cluster starts.
+    pub images: ImageStore,
+    /// Image archives that are imported into every node at the start.
     pub image_archives: Vec<PathBuf>,
-    /// What each node has to give.
-    pub capacity: Capacity,
-    /// How long containers that end wait before they run again.
+    /// The capacity of each node.
+    pub capacity: NodeCapacity,
+    /// The restart backoff of containers.
     pub backoff: BackoffRules,
-    /// How the autoscaler goes about it.
-    pub autoscaler: autoscaler::Settings,
-    /// The size of a log file; there are two for each run of a container.
+    /// The settings of the autoscaler.
+    pub autoscaler: autoscaler::AutoscalerSettings,
+    /// The size limit of a log file; there are two for each run of a container.
     pub log_bytes: u64,
-    /// When the cluster ends, pods get the time that they ask for, and no more than this.
+    /// The limit of a pod's grace period when the cluster stops.
     pub grace: Duration,
-    /// Whether the cluster's own housekeeping stays out of traces; what it makes pods of begins some all the same.
+    /// Whether the cluster's own requests start no traces. Requests that create pods may start some all the
+    /// same.
     pub quiet: bool,
 }
 
-impl Default for Options {
+impl Default for ClusterOptions {
     fn default() -> Self {
         Self {
             api: server::Options::default(),
             nodes: 1,
-            images: Images::default(),
+            images: ImageStore::default(),
             image_archives: Vec::new(),
-            capacity: Capacity::of_this_machine(),
+            capacity: NodeCapacity::of_this_machine(),
             backoff: BackoffRules::default(),
-            autoscaler: autoscaler::Settings::default(),
-            log_bytes: LOG_BYTES,
-            grace: GRACE,
+            autoscaler: autoscaler::AutoscalerSettings::default(),
+            log_bytes: DEFAULT_MAX_LOG_FILE_BYTES,
+            grace: DEFAULT_MAX_POD_GRACE_PERIOD,
             quiet: false,
         }
     }
 }
 
-/// Why a cluster does not start.
+/// The reason why a cluster does not start.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum StartError {
-    #[error("a cluster has 1 to {most} nodes, not {0}", most = addresses::NODES)]
+pub enum ClusterStartError {
+    #[error("a cluster has 1 to {most} nodes, not {0}", most = addresses::MAX_NODES)]
     Nodes(u8),
     #[error("there are no addresses for the cluster")]
     Addresses(#[source] io::Error),
@@ -102,7 +104,7 @@ pub enum StartError {
         "the Services in {directory:?} have addresses in 127.{block}.0.0/16, which another cluster on this machine uses: \
          stop that one first"
     )]
-    Taken { directory: PathBuf, block: u8 },
+    AddressBlockTaken { directory: PathBuf, block: u8 },
     #[error("the data directory {0:?} is in use by another cluster: stop that one first, or name another directory")]
     InUse(PathBuf),
     #[error("the directory {path:?} cannot be used")]
@@ -114,23 +116,22 @@ pub enum StartError {
     #[error("nobody would clean up after the cluster")]
     Guard(#[source] io::Error),
     #[error("the API server does not start")]
-    Api(#[from] server::StartError),
+    Api(#[from] server::ServerStartError),
     #[error("the API server has no client")]
     Client(#[from] ClientError),
     #[error("a node does not start")]
-    Node(#[from] Error),
+    Node(#[from] ClusterError),
 }
 
-/// A running cluster.
 pub struct EmbeddedCluster {
     api: ApiServer,
     kubelets: Vec<Kubelet>,
-    /// Controllers, watches and forwarders: they end when this is dropped.
+    /// Controllers, watches and proxies: aborted on drop.
     tasks: JoinSet<()>,
-    guard: Guard,
+    guard: CleanupGuard,
     grace: Duration,
-    /// The addresses are the cluster's as long as it runs.
-    _block: Block,
+    /// Keeps the addresses reserved as long as the cluster runs.
+    _block: AddressBlock,
 }
 
 impl fmt::Debug for EmbeddedCluster {
@@ -143,22 +144,22 @@ impl EmbeddedCluster {
     /// Starts a cluster. When this returns, its nodes are Ready.
     ///
     /// # Errors
-    /// If something that it needs is not to be had; nothing is left behind then.
-    pub async fn start(options: Options) -> Result<Self, StartError> {
-        started(options).await
+    /// If a component cannot be started; nothing is left behind then.
+    pub async fn start(options: ClusterOptions) -> Result<Self, ClusterStartError> {
+        start_boxed(options).await
     }
 
-    async fn start_all(options: Options) -> Result<Self, StartError> {
-        if !(1..=addresses::NODES).contains(&options.nodes) {
-            return Err(StartError::Nodes(options.nodes));
+    async fn start_components(options: ClusterOptions) -> Result<Self, ClusterStartError> {
+        if !(1..=addresses::MAX_NODES).contains(&options.nodes) {
+            return Err(ClusterStartError::Nodes(options.nodes));
         }
-        let directory = Directory::open(options.api.data_dir.as_deref())?;
-        let block = directory.block()?;
-        let guard = Guard::start(directory.run()).map_err(|error| {
+        let directory = ClusterDirectory::open(options.api.data_dir.as_deref())?;
+        let block = directory.acquire_block()?;
+        let guard = CleanupGuard::start(directory.run()).map_err(|error| {
             directory.remove();
-            StartError::Guard(error)
+            ClusterStartError::Guard(error)
         })?;
-        let nodes = Arc::new(Nodes::default());
+        let nodes = Arc::new(NodeRegistry::default());
         let api = ApiServer::start(server::Options {
             service_range: block.services(),
             nodes: Some(Arc::clone(&nodes) as _),
@@ -166,30 +167,34 @@ impl EmbeddedCluster {
             ..options.api.clone()
         })
         .await?;
-        let mut starting =
-            Starting { options: &options, directory: &directory, guard: &guard, api: &api, tasks: JoinSet::new() };
-        let views = starting.views().await?;
-        starting.controllers(&views, &nodes)?;
-        let kubelets = starting.nodes(&views, &block).await?;
-        nodes.are(&kubelets);
+        let mut starting = ClusterStartup {
+            options: &options,
+            directory: &directory,
+            guard: &guard,
+            api: &api,
+            tasks: JoinSet::new(),
+        };
+        let views = starting.start_informers().await?;
+        starting.start_controllers(&views, &nodes)?;
+        let kubelets = starting.start_nodes(&views, &block).await?;
+        nodes.set_kubelets(&kubelets);
         Ok(Self { tasks: starting.tasks, api, kubelets, guard, grace: options.grace, _block: block })
     }
 
-    /// The API server.
     pub fn api(&self) -> &ApiServer {
         &self.api
     }
 
-    /// Ends all processes, then everything else. Objects stay as they are: with a data directory, the next start goes on with
-    /// them.
+    /// Stops all processes, then everything else. Objects stay unchanged: with a data directory, the next start
+    /// continues with them.
     ///
     /// # Errors
-    /// If nobody knows what became of whoever cleans up.
+    /// If the result of the cleanup guard is unknown.
     pub async fn stop(mut self) -> io::Result<()> {
         let grace = self.grace;
         tracing::info!(limit = ?grace, "stopping: pods are asked to end");
         let stops = futures_util::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.stop(grace)));
-        if tokio::time::timeout(grace + STOP, stops).await.is_err() {
+        if tokio::time::timeout(grace + NODE_STOP_MARGIN, stops).await.is_err() {
             tracing::warn!("some pods did not end in time; what is left of them is killed");
         }
         self.tasks.shutdown().await;
@@ -199,54 +204,62 @@ impl EmbeddedCluster {
     }
 }
 
-/// Behind a pointer, so that all that it takes to start is compiled with this crate and not once more with each program.
-fn started(options: Options) -> Pin<Box<dyn Future<Output = Result<EmbeddedCluster, StartError>> + Send>> {
-    Box::pin(EmbeddedCluster::start_all(options))
+/// Boxed, so that the startup code is compiled with this crate and not again with each program.
+fn start_boxed(
+    options: ClusterOptions,
+) -> Pin<Box<dyn Future<Output = Result<EmbeddedCluster, ClusterStartError>> + Send>> {
+    Box::pin(EmbeddedCluster::start_components(options))
 }
 
-/// A cluster that is not one yet.
-struct Starting<'a> {
-    options: &'a Options,
-    directory: &'a Directory,
-    guard: &'a Guard,
+/// A cluster that is starting.
+struct ClusterStartup<'a> {
+    options: &'a ClusterOptions,
+    directory: &'a ClusterDirectory,
+    guard: &'a CleanupGuard,
     api: &'a ApiServer,
     tasks: JoinSet<()>,
 }
 
-impl Starting<'_> {
-    async fn views(&mut self) -> Result<Views, StartError> {
-        let views = Views::default();
-        views.follow(&self.client("kube-controller-manager")?, &mut self.tasks).await;
+impl ClusterStartup<'_> {
+    async fn start_informers(&mut self) -> Result<InformerSet, ClusterStartError> {
+        let views = InformerSet::default();
+        views.start_all(&self.connect_as("kube-controller-manager")?, &mut self.tasks).await;
         Ok(views)
     }
 
-    fn controllers(&mut self, views: &Views, nodes: &Arc<Nodes>) -> Result<(), StartError> {
-        let (client, authority) = (self.client("kube-controller-manager")?, self.authority());
-        let (client, tasks) = (&client, &mut self.tasks);
-        controller::start::<controller::deployment::Deployments>(client, views, tasks);
-        controller::start::<controller::replicaset::ReplicaSets>(client, views, tasks);
-        controller::start::<controller::statefulset::StatefulSets>(client, views, tasks);
-        controller::start::<controller::daemonset::DaemonSets>(client, views, tasks);
-        controller::start::<controller::claims::Claims>(client, views, tasks);
-        controller::start::<controller::endpoints::Endpoints>(client, views, tasks);
-        controller::start::<controller::loadbalancers::LoadBalancers>(client, views, tasks);
-        controller::nodes::start(client, views, QUARANTINE, tasks);
-        controller::accounts::start(client, views, authority, tasks);
+    fn start_controllers(&mut self, views: &InformerSet, nodes: &Arc<NodeRegistry>) -> Result<(), ClusterStartError> {
+        let client = self.connect_as("kube-controller-manager")?;
+        let authority = self.ca_certificate_pem();
+        let client = &client;
+        let tasks = &mut self.tasks;
+        controller::start::<controller::deployment::DeploymentController>(client, views, tasks);
+        controller::start::<controller::replicaset::ReplicaSetController>(client, views, tasks);
+        controller::start::<controller::statefulset::StatefulSetController>(client, views, tasks);
+        controller::start::<controller::daemonset::DaemonSetController>(client, views, tasks);
+        controller::start::<controller::claims::PersistentVolumeController>(client, views, tasks);
+        controller::start::<controller::endpoints::EndpointSliceController>(client, views, tasks);
+        controller::start::<controller::loadbalancers::LoadBalancerController>(client, views, tasks);
+        controller::nodes::start(client, views, ORPHAN_QUARANTINE, tasks);
+        controller::namespace_defaults::start(client, views, authority, tasks);
         let usage = Arc::clone(nodes) as _;
         autoscaler::start(client, views, usage, self.options.autoscaler, tasks);
-        scheduler::start(&self.client("kube-scheduler")?, views, &mut self.tasks);
-        let events = Events::new(self.client("kube-proxy")?, "kube-proxy", None);
-        Proxy::start(views, events, &mut self.tasks);
+        scheduler::start(&self.connect_as("kube-scheduler")?, views, &mut self.tasks);
+        let events = EventRecorder::new(self.connect_as("kube-proxy")?, "kube-proxy", None);
+        ServiceProxy::start(views, events, &mut self.tasks);
         Ok(())
     }
 
-    async fn nodes(&mut self, views: &Views, block: &Block) -> Result<Vec<Kubelet>, StartError> {
-        let client = self.client("kubelet")?;
-        let images = Arc::new(self.images().await?);
+    async fn start_nodes(
+        &mut self,
+        views: &InformerSet,
+        block: &AddressBlock,
+    ) -> Result<Vec<Kubelet>, ClusterStartError> {
+        let client = self.connect_as("kubelet")?;
+        let images = Arc::new(self.import_images().await?);
         let mut kubelets = Vec::new();
         for index in 0..self.options.nodes {
             let name = format!("node-{}", index + 1);
-            let range = block.node(index.into()).ok_or(StartError::Nodes(self.options.nodes))?;
+            let range = block.node(index.into()).ok_or(ClusterStartError::Nodes(self.options.nodes))?;
             let options = KubeletOptions {
                 dir: self.directory.run().join(&name),
                 claims: self.directory.claims(),
@@ -255,10 +268,10 @@ impl Starting<'_> {
                 range,
                 capacity: self.options.capacity,
                 images: Arc::clone(&images),
-                mark: self.guard.mark().clone(),
+                tag: self.guard.cluster_tag().clone(),
                 backoff: self.options.backoff,
                 log_bytes: self.options.log_bytes,
-                usage_window: self.options.autoscaler.period.min(USAGE_WINDOW),
+                usage_window: self.options.autoscaler.period.min(DEFAULT_USAGE_WINDOW),
                 api_server: self.api.address(),
             };
             kubelets.push(Kubelet::start(options, client.clone(), views, &mut self.tasks).await?);
@@ -266,9 +279,10 @@ impl Starting<'_> {
         Ok(kubelets)
     }
 
-    /// All that nodes can run. What archives hold is unpacked where it goes with the cluster.
-    async fn images(&self) -> Result<Images, StartError> {
-        let (mut images, archives) = (self.options.images.clone(), self.options.image_archives.clone());
+    /// Imports all image archives. Their files are unpacked in the directory of this run.
+    async fn import_images(&self) -> Result<ImageStore, ClusterStartError> {
+        let mut images = self.options.images.clone();
+        let archives = self.options.image_archives.clone();
         let folder = self.directory.run().join("images");
         let import = move || {
             for archive in &archives {
@@ -278,18 +292,19 @@ impl Starting<'_> {
             Ok::<_, ArchiveError>(images)
         };
         let imported = tokio::task::spawn_blocking(import).await;
-        imported.map_err(|_| StartError::Node(Error::Panicked))?.map_err(StartError::Images)
+        imported.map_err(|_| ClusterStartError::Node(ClusterError::Panicked))?.map_err(ClusterStartError::Images)
     }
 
-    fn authority(&self) -> String {
+    fn ca_certificate_pem(&self) -> String {
         self.api.kubeconfig().certificate_authority.unwrap_or_default()
     }
 
-    /// Everybody is an administrator, and says who they are: managers of fields are called after them.
-    fn client(&self, who: &str) -> Result<Client, StartError> {
+    /// Creates a client for a component. All components are administrators; the user name becomes the field
+    /// manager.
+    fn connect_as(&self, who: &str) -> Result<Client, ClusterStartError> {
         let mut config = self.api.client_config()?;
         let agent = format!("{who}/kubewake-{}", env!("CARGO_PKG_VERSION"));
         config.headers.extend(agent.parse().map(|agent| (http::header::USER_AGENT, agent)));
-        client::connect(&config, self.options.quiet).map_err(|error| StartError::Node(error.into()))
+        client::connect(&config, self.options.quiet).map_err(|error| ClusterStartError::Node(error.into()))
     }
 }

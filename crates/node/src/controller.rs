@@ -1,27 +1,28 @@
-//! What kube-controller-manager does: a folder or file for each kind, each a function from what is seen to what is written.
+//! The controllers of kube-controller-manager, one module for each kind.
 //!
-//! A controller is told which [keys](Key) to look at by listeners on the [views](crate::views), looks at one key at a time, compares
-//! what the object asks for with what is there, and writes the difference and the object's status. It keeps nothing
-//! of its own in memory that it could not do without: stopped anywhere and started again, it goes on.
+//! Listeners on the [informers](crate::informers) queue the [keys](NamespacedKey) of changed objects. A
+//! controller takes one key at a time, compares the desired state with the observed one, and writes the
+//! difference and the status. It keeps no state in memory that it cannot rebuild: after a stop at any point it
+//! continues.
 
-pub mod accounts;
-pub mod adopt;
-pub mod amount;
 pub mod autoscaler;
 pub mod claims;
+pub mod controller_ref_manager;
 pub mod daemonset;
 pub mod deployment;
 pub mod endpoints;
 pub mod hash;
+pub mod int_or_percent;
 pub mod loadbalancers;
+pub mod namespace_defaults;
 pub mod nodes;
-pub mod owner;
+pub mod owner_reference;
 pub mod pods;
 pub mod replicaset;
 pub mod revision;
 pub mod statefulset;
 pub mod status;
-pub mod write;
+pub mod write_through;
 
 use std::{future::Future, sync::Arc};
 
@@ -30,57 +31,54 @@ use tokio::task::JoinSet;
 
 use crate::{
     error::Result,
-    events::Events,
-    key::Key,
-    queue::{Again, Queue},
-    views::Views,
+    events::EventRecorder,
+    informers::InformerSet,
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
-/// How many objects of a kind are looked at at once.
-const AT_ONCE: usize = 8;
+/// The number of objects of a kind that are reconciled concurrently.
+const MAX_CONCURRENT_RECONCILES: usize = 8;
 
-/// In whose name the fields are that controllers write.
-pub const MANAGER: &str = "kube-controller-manager";
+/// The field manager of the controllers' writes.
+pub const FIELD_MANAGER: &str = "kube-controller-manager";
 
-/// What a controller works with.
+/// The context of a controller.
 #[derive(Clone)]
-pub struct Context {
-    /// Speaks for the controller manager.
+pub struct ControllerContext {
+    /// A client with the identity of the controller manager.
     pub client: Client,
-    /// What there is.
-    pub views: Views,
-    /// In the name of the controller that this was made for.
-    pub events: Events,
+    pub informers: InformerSet,
+    /// Records Events in the name of the controller.
+    pub events: EventRecorder,
 }
 
-impl std::fmt::Debug for Context {
+impl std::fmt::Debug for ControllerContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("views", &self.views).finish_non_exhaustive()
+        f.debug_struct("Context").field("views", &self.informers).finish_non_exhaustive()
     }
 }
 
 /// A controller of one kind.
-pub trait Controller: Send + Sync + 'static {
-    /// As events and logs call it, such as `deployment-controller`.
+pub trait ResourceController: Send + Sync + 'static {
+    /// The name in Events and logs, such as `deployment-controller`.
     const NAME: &'static str;
 
-    /// With what it works with.
-    fn new(context: Context) -> Self;
+    fn new(context: ControllerContext) -> Self;
 
-    /// Puts into the queue whatever a change concerns: registers listeners on views.
-    fn listen(&self, queue: &Queue<Key>);
+    /// Registers listeners on informers that queue the keys that a change concerns.
+    fn listen(&self, queue: &WorkQueue<NamespacedKey>);
 
-    /// Looks at one object, which may be gone.
-    fn reconcile(&self, key: Key) -> impl Future<Output = Result<Again>> + Send;
+    /// Reconciles one object, which may no longer exist.
+    fn reconcile(&self, key: NamespacedKey) -> impl Future<Output = Result<RequeueAfter>> + Send;
 }
 
-/// Starts a controller.
-pub fn start<C: Controller>(client: &Client, views: &Views, tasks: &mut JoinSet<()>) {
-    let events = Events::new(client.clone(), C::NAME, None);
-    let controller = Arc::new(C::new(Context { client: client.clone(), views: views.clone(), events }));
-    let queue = Queue::default();
+pub fn start<C: ResourceController>(client: &Client, views: &InformerSet, tasks: &mut JoinSet<()>) {
+    let events = EventRecorder::new(client.clone(), C::NAME, None);
+    let controller = Arc::new(C::new(ControllerContext { client: client.clone(), informers: views.clone(), events }));
+    let queue = WorkQueue::default();
     controller.listen(&queue);
-    tasks.spawn(queue.run(C::NAME, AT_ONCE, move |key| {
+    tasks.spawn(queue.run_workers(C::NAME, MAX_CONCURRENT_RECONCILES, move |key| {
         let controller = Arc::clone(&controller);
         async move { controller.reconcile(key).await }
     }));

@@ -1,77 +1,72 @@
-//! Why a step of a controller or of a node failed.
+//! Errors of controllers and nodes.
 
 use kube::core::Status;
 
-/// It is tried again: see [`queue`](crate::queue).
+/// The failed step is retried: see [`queue`](crate::queue).
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The API server refused, or was not reached.
-    #[error("the API server: {}", plain(.0))]
+pub enum ClusterError {
+    /// The API server rejected a request or was not reachable.
+    #[error("the API server: {}", plain_message(.0))]
     Api(#[from] Box<kube::Error>),
-    /// An object does not say what it must.
+    /// An object is invalid.
     #[error("{0}")]
     Object(String),
-    /// A mistake of ours, which the log tells more about.
+    /// A bug; the log has the details.
     #[error("it panicked")]
     Panicked,
-    /// A file or a process.
+    /// A file or process operation failed.
     #[error("{what}")]
-    Io {
-        /// What was tried.
-        what: String,
-        /// Why it failed.
-        source: std::io::Error,
-    },
+    Io { what: String, source: std::io::Error },
 }
 
-impl From<kube::Error> for Error {
+impl From<kube::Error> for ClusterError {
     fn from(error: kube::Error) -> Self {
         Self::Api(Box::new(error))
     }
 }
 
-impl Error {
-    /// Something else wrote the object in between: nothing is wrong, and it is tried again at once.
+impl ClusterError {
+    /// The object was changed by another writer; a retry resolves it.
     pub fn is_conflict(&self) -> bool {
-        self.is_code(409)
+        self.has_code(409)
     }
 
-    /// The object is not there (any more).
+    /// The object does not exist (any more).
     pub fn is_not_found(&self) -> bool {
-        self.is_code(404)
+        self.has_code(404)
     }
 
-    /// The API server does not take what was sent.
+    /// The API server rejected the object as invalid.
     pub fn is_invalid(&self) -> bool {
-        self.is_code(422)
+        self.has_code(422)
     }
 
-    /// There is one of this name already.
+    /// An object of this name exists already.
     pub fn already_exists(&self) -> bool {
-        self.status().is_some_and(|status| status.reason == "AlreadyExists")
+        self.api_status().is_some_and(|status| status.reason == "AlreadyExists")
     }
 
-    /// Nothing new is made in a namespace that is going away.
+    /// The namespace is terminating, so nothing can be created in it.
     pub fn is_namespace_terminating(&self) -> bool {
-        let details = self.status().and_then(|status| status.details.as_ref());
+        let details = self.api_status().and_then(|status| status.details.as_ref());
         details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
     }
 
-    /// The namespace is going or gone: nothing can be made in it any more.
+    /// The namespace is terminating or gone, so nothing can be created in it.
     pub fn is_refused_by_namespace(&self) -> bool {
         self.is_not_found() || self.is_namespace_terminating()
     }
 
-    /// What the API server said, for people to read in an event or a condition.
+    /// The message of the API server, for an Event or a condition.
     pub fn message(&self) -> String {
-        self.status().map_or_else(|| self.to_string(), |status| status.message.clone())
+        self.api_status().map_or_else(|| self.to_string(), |status| status.message.clone())
     }
 
-    fn is_code(&self, code: u16) -> bool {
-        self.status().is_some_and(|status| status.code == code)
+    fn has_code(&self, code: u16) -> bool {
+        self.api_status().is_some_and(|status| status.code == code)
     }
 
-    fn status(&self) -> Option<&Status> {
+    fn api_status(&self) -> Option<&Status> {
         match self {
             Self::Api(error) => match &**error {
                 kube::Error::Api(status) => Some(status),
@@ -82,16 +77,15 @@ impl Error {
     }
 }
 
-/// Without what is only for those who look for a mistake in this program.
-fn plain(error: &kube::Error) -> String {
+/// The message without details that only help to debug this program.
+fn plain_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
     }
 }
 
-/// Of a step that may fail.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub type Result<T, E = ClusterError> = std::result::Result<T, E>;
 
 #[cfg(test)]
 mod tests {
@@ -100,7 +94,7 @@ mod tests {
     #[test]
     fn a_refusal_is_told_in_the_words_of_the_api_server() {
         let status = Status::failure("pods \"a\" is forbidden: no", "Forbidden").with_code(403);
-        let error = Error::from(kube::Error::Api(status.boxed()));
+        let error = ClusterError::from(kube::Error::Api(status.boxed()));
         assert_eq!(error.to_string(), "the API server: pods \"a\" is forbidden: no");
         assert_eq!(error.message(), "pods \"a\" is forbidden: no");
     }

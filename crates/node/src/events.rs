@@ -1,8 +1,9 @@
-//! Events: what `kubectl describe` and `kubectl get events` tell of an object.
+//! Events, as `kubectl describe` and `kubectl get events` show them.
 //!
-//! They are client-go's: what is said again of the same object is counted and not written again, and who says too much of one object is
-//! not heard for a while. *Guarantees.* Events of one component are written in the order in which things happened. Nobody waits
-//! for an event, and nothing depends on one: if the API server is slow, some are lost.
+//! They follow client-go's recorder: a repeated Event increases a count instead of being written again, and
+//! Events about one object are rate-limited. *Guaranteed*: Events of one component are written in the order in
+//! which they occurred. Nothing waits for an Event or depends on one: if the API server is slow, some are
+//! dropped.
 
 use std::{
     collections::HashMap,
@@ -21,44 +22,44 @@ use kube::{
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::error::Error;
+use crate::error::ClusterError;
 
-/// As many may wait to be written.
-const WAITING: usize = 1024;
-/// The API server takes no longer text.
-const LONGEST: usize = 1024;
-/// For so long it is known what was said: client-go's ten minutes, in which similar events count as the same.
-const KNOWN: Duration = Duration::from_secs(600);
-/// So much may be said of one object at once, and after that as often as this: client-go's numbers.
-const BURST: f64 = 25.0;
-const REFILL: Duration = Duration::from_secs(300);
+/// The most Events that wait to be written.
+const MAX_QUEUED_EVENTS: usize = 1024;
+/// The API server's limit for a note.
+const MAX_NOTE_BYTES: usize = 1024;
+/// client-go's ten minutes, in which similar Events are counted as one.
+const SIMILARITY_WINDOW: Duration = Duration::from_secs(600);
+/// The burst of Events about one object and the rate after it: client-go's values.
+const MAX_EVENT_BURST: f64 = 25.0;
+const TOKEN_REFILL_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Writes the events of one component. Clones write for the same one.
+/// Records the Events of one component. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct Events(mpsc::Sender<Said>);
+pub struct EventRecorder(mpsc::Sender<RecordedEvent>);
 
-/// What somebody said, and when.
+/// An Event with its time.
 #[derive(Debug)]
-struct Said {
+struct RecordedEvent {
     at: Timestamp,
-    what: What,
+    what: EventContent,
 }
 
-/// The same is not written twice.
+/// Events with the same key are counted as one.
 #[derive(Clone, Debug, PartialEq)]
-struct What {
+struct EventContent {
     about: ObjectReference,
     kind: &'static str,
     reason: String,
     note: String,
 }
 
-impl Events {
-    /// Of this component (`deployment-controller`, `kubelet`), on this node if it is one of a node. It must be called within a
-    /// runtime.
+impl EventRecorder {
+    /// Creates a recorder for this component (`deployment-controller`, `kubelet`), with the node of a node
+    /// component. Must be called within a runtime.
     pub fn new(client: Client, component: &str, node: Option<&str>) -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let writer = Writer {
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_EVENTS);
+        let writer = EventWriter {
             client,
             component: component.to_owned(),
             host: node.map(str::to_owned),
@@ -66,68 +67,66 @@ impl Events {
             budgets: HashMap::new(),
             swept: Instant::now(),
         };
-        tokio::spawn(writer.run(receiver));
+        tokio::spawn(writer.write_all(receiver));
         Self(sender)
     }
 
-    /// Something happened as it should.
-    pub fn normal(&self, about: ObjectReference, reason: &str, note: impl Into<String>) {
-        self.say(about, "Normal", reason, note.into());
+    /// Records an Event of type Normal.
+    pub fn record_normal(&self, about: ObjectReference, reason: &str, note: impl Into<String>) {
+        self.record(about, "Normal", reason, note.into());
     }
 
-    /// Something is wrong.
-    pub fn warning(&self, about: ObjectReference, reason: &str, note: impl Into<String>) {
-        self.say(about, "Warning", reason, note.into());
+    pub fn record_warning(&self, about: ObjectReference, reason: &str, note: impl Into<String>) {
+        self.record(about, "Warning", reason, note.into());
     }
 
-    fn say(&self, mut about: ObjectReference, kind: &'static str, reason: &str, mut note: String) {
-        note.truncate(note.floor_char_boundary(LONGEST));
-        // The same is said of the object whatever became of it in between.
+    fn record(&self, mut about: ObjectReference, kind: &'static str, reason: &str, mut note: String) {
+        note.truncate(note.floor_char_boundary(MAX_NOTE_BYTES));
+        // Without the version, later Events about the same object are still similar.
         about.resource_version = None;
-        let what = What { about, kind, reason: reason.to_owned(), note };
-        if self.0.try_send(Said { at: Timestamp::now(), what }).is_err() {
+        let what = EventContent { about, kind, reason: reason.to_owned(), note };
+        if self.0.try_send(RecordedEvent { at: Timestamp::now(), what }).is_err() {
             tracing::debug!(reason, "an event is lost: too many wait");
         }
     }
 }
 
-/// What was written.
-struct Written {
-    what: What,
+struct WrittenEvent {
+    what: EventContent,
     name: String,
     count: i32,
     at: Instant,
 }
 
-struct Writer {
+struct EventWriter {
     client: Client,
     component: String,
     host: Option<String>,
     /// By the uid of the object.
-    written: HashMap<String, Vec<Written>>,
-    budgets: HashMap<String, Budget>,
-    /// When the old was last forgotten.
+    written: HashMap<String, Vec<WrittenEvent>>,
+    budgets: HashMap<String, EventTokenBucket>,
+    /// The time of the last removal of old entries.
     swept: Instant,
 }
 
-impl Writer {
-    /// Until nobody can say anything any more.
-    async fn run(mut self, mut said: mpsc::Receiver<Said>) {
-        while let Some(Said { at, what }) = said.recv().await {
+impl EventWriter {
+    /// Writes Events until all recorders are dropped.
+    async fn write_all(mut self, mut said: mpsc::Receiver<RecordedEvent>) {
+        while let Some(RecordedEvent { at, what }) = said.recv().await {
             self.forget_old();
             let uid = what.about.uid.clone().unwrap_or_default();
-            if !self.budgets.entry(uid).or_insert_with(Budget::new).take(Instant::now()) {
+            if !self.budgets.entry(uid).or_insert_with(EventTokenBucket::new).take(Instant::now()) {
                 tracing::debug!(reason = what.reason, "an event is lost: too much is said of the object");
                 continue;
             }
             let reason = what.reason.clone();
-            if let Err(error) = self.write(at, what).await {
+            if let Err(error) = self.write_or_count(at, what).await {
                 tracing::debug!(reason, %error, "an event is lost");
             }
         }
     }
 
-    async fn write(&mut self, at: Timestamp, what: What) -> Result<(), Error> {
+    async fn write_or_count(&mut self, at: Timestamp, what: EventContent) -> Result<(), ClusterError> {
         let namespace = what.about.namespace.clone().filter(|namespace| !namespace.is_empty());
         let namespace = namespace.unwrap_or_else(|| "default".to_owned());
         let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
@@ -137,33 +136,33 @@ impl Writer {
             before.count += 1;
             before.at = Instant::now();
             let patch = Patch::Merge(json!({ "count": before.count, "lastTimestamp": Time(at) }));
-            match api.patch(&before.name, &PatchParams::default(), &patch).await.map_err(Error::from) {
+            match api.patch(&before.name, &PatchParams::default(), &patch).await.map_err(ClusterError::from) {
                 Err(error) if error.is_not_found() => {}
                 other => return other.map(drop),
             }
             written.retain(|before| before.what != what);
         }
-        let event = event(&self.component, self.host.as_deref(), &namespace, at, &what);
+        let event = new_event(&self.component, self.host.as_deref(), &namespace, at, &what);
         let name = event.name_any();
         api.create(&PostParams::default(), &event).await?;
-        written.push(Written { what, name, count: 1, at: Instant::now() });
+        written.push(WrittenEvent { what, name, count: 1, at: Instant::now() });
         Ok(())
     }
 
     fn forget_old(&mut self) {
-        if self.swept.elapsed() < KNOWN / 10 {
+        if self.swept.elapsed() < SIMILARITY_WINDOW / 10 {
             return;
         }
         self.swept = Instant::now();
         self.written.retain(|_, written| {
-            written.retain(|written| written.at.elapsed() < KNOWN);
+            written.retain(|written| written.at.elapsed() < SIMILARITY_WINDOW);
             !written.is_empty()
         });
         self.budgets.retain(|_, budget| !budget.is_full(Instant::now()));
     }
 }
 
-fn event(component: &str, host: Option<&str>, namespace: &str, at: Timestamp, what: &What) -> Event {
+fn new_event(component: &str, host: Option<&str>, namespace: &str, at: Timestamp, what: &EventContent) -> Event {
     let name = what.about.name.as_deref().unwrap_or(component);
     Event {
         metadata: ObjectMeta {
@@ -185,16 +184,16 @@ fn event(component: &str, host: Option<&str>, namespace: &str, at: Timestamp, wh
     }
 }
 
-/// How much may still be said of an object.
+/// The remaining rate budget of an object.
 #[derive(Debug)]
-struct Budget {
+struct EventTokenBucket {
     left: f64,
     at: Instant,
 }
 
-impl Budget {
+impl EventTokenBucket {
     fn new() -> Self {
-        Self { left: BURST, at: Instant::now() }
+        Self { left: MAX_EVENT_BURST, at: Instant::now() }
     }
 
     fn take(&mut self, now: Instant) -> bool {
@@ -207,12 +206,12 @@ impl Budget {
     }
 
     fn is_full(&self, now: Instant) -> bool {
-        self.now(now) >= BURST
+        self.now(now) >= MAX_EVENT_BURST
     }
 
     fn now(&self, now: Instant) -> f64 {
         let passed = now.saturating_duration_since(self.at);
-        (self.left + passed.as_secs_f64() / REFILL.as_secs_f64()).min(BURST)
+        (self.left + passed.as_secs_f64() / TOKEN_REFILL_INTERVAL.as_secs_f64()).min(MAX_EVENT_BURST)
     }
 }
 

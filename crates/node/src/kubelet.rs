@@ -1,17 +1,16 @@
-//! A node: it runs the pods that are bound to it, as processes of this machine.
+//! A node: it runs the pods that are bound to it as processes of this machine.
 //!
-//! One [worker](pod) looks after each pod. The node is told of pods by the view that everybody shares, and tells of them by
-//! their status. *Guarantees.* What was bound to a node runs there, whether it was bound before or after the node started.
-//! *Not done*: what a process of this machine's user cannot have (security contexts, limits of CPU and memory, other users), ephemeral
-//! containers, `exec`, `attach` and `port-forward`.
+//! Each pod has a [worker](pod). The node gets its pods from the shared informer and reports their status.
+//! *Guaranteed*: all pods bound to the node run there, whether they were bound before or after its start. *Not
+//! done*: features that the processes of one user cannot have (security contexts, limits of CPU and memory,
+//! other users), ephemeral containers, `exec`, `attach` and `port-forward`.
 
-mod admit;
+mod admission;
 pub mod downward;
 pub mod env;
-pub mod facts;
-pub mod listening;
 pub mod logs;
-mod node;
+pub mod node_facts;
+mod node_status;
 mod pod;
 pub mod probe;
 pub mod process;
@@ -20,7 +19,8 @@ pub mod status;
 pub mod tokens;
 mod usage;
 pub mod volumes;
-mod wildcards;
+pub mod wildcard_listeners;
+mod wildcard_monitor;
 mod workers;
 
 use std::{fmt, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration};
@@ -29,8 +29,8 @@ use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::ContainerState;
 use kube::{Client, ResourceExt};
 use kubewake_apiserver::{
-    api::Status,
-    nodes::{self, LogRequest},
+    api::StatusError,
+    kubelet_client::{self, LogRequest},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -39,113 +39,113 @@ use tokio::{
 };
 
 use self::{
-    facts::NodeFacts,
-    logs::{LogError, Logs},
-    probe::Checker,
-    sources::Sources,
-    usage::Meter,
-    wildcards::Wildcards,
-    workers::Workers,
+    logs::{ContainerLogStore, LogError},
+    node_facts::NodeFacts,
+    probe::ProbeChecker,
+    sources::SourceReader,
+    usage::UsageMeter,
+    wildcard_monitor::WildcardMonitor,
+    workers::PodWorkers,
 };
-pub use self::{node::Capacity, pod::BackoffRules};
+pub use self::{node_status::NodeCapacity, pod::BackoffRules};
 use crate::{
     addresses::NodeRange,
     error::Result,
-    events::Events,
-    images::Images,
-    key::Key,
-    marks::{ClusterMark, Sweeper},
-    scheduler::resources::Resources,
-    usage::{PodUsage, Usage},
-    views::Views,
+    events::EventRecorder,
+    images::ImageStore,
+    informers::InformerSet,
+    key::NamespacedKey,
+    process_tags::{ClusterTag, ProcessSweeper},
+    scheduler::resources::ResourceAmounts,
+    usage::{PodUsage, UsageProvider},
 };
 
-/// One of the two files that a run of a container may fill with its output.
-pub const LOG_BYTES: u64 = 10 << 20;
+/// The size of one of the two log files of a run of a container.
+pub const DEFAULT_MAX_LOG_FILE_BYTES: u64 = 10 << 20;
 
-/// As often as metrics-server looks.
-pub const USAGE_WINDOW: Duration = Duration::from_secs(15);
+/// The interval of metrics-server.
+pub const DEFAULT_USAGE_WINDOW: Duration = Duration::from_secs(15);
 
-/// Pieces of a log that may wait for who reads it; each is 64 KiB at most.
-const LOG_PIECES: usize = 4;
+/// Chunks of a log that are buffered for a reader; at most 64 KiB each.
+const MAX_BUFFERED_LOG_CHUNKS: usize = 4;
 
-/// How to run a node.
+/// The options of a node.
 #[derive(Clone, Debug)]
 pub struct KubeletOptions {
-    /// Its name, and that of its Node.
+    /// The name of the node and of its Node object.
     pub name: String,
     /// The addresses of the node and its pods.
     pub range: NodeRange,
-    /// What it has to give.
-    pub capacity: Capacity,
-    /// Where its pods have their files. Nobody else uses it.
+    /// The capacity of the node.
+    pub capacity: NodeCapacity,
+    /// The directory of the node's pods. It is not shared.
     pub dir: PathBuf,
-    /// Where the output of containers is kept until their pod is deleted. Nodes of one cluster may share it.
+    /// The directory of container logs, which are kept until their pod is deleted. Nodes of one cluster may
+    /// share it.
     pub logs: PathBuf,
     /// The directories of persistent volume claims. Nodes of one cluster may share it.
     pub claims: PathBuf,
-    /// Where pods reach the API server.
+    /// The address at which pods reach the API server.
     pub api_server: SocketAddr,
     /// The programs that it can run.
-    pub images: Arc<Images>,
-    /// What every process carries.
-    pub mark: ClusterMark,
-    /// How long containers that end wait before they run again.
+    pub images: Arc<ImageStore>,
+    pub tag: ClusterTag,
+    /// The restart backoff of containers.
     pub backoff: BackoffRules,
-    /// The size of a log file; there are two for each run of a container.
+    /// The size limit of a log file; there are two for each run of a container.
     pub log_bytes: u64,
-    /// Over this time the use of CPU is averaged.
+    /// The window over which CPU usage is averaged.
     pub usage_window: Duration,
 }
 
-/// What all parts of a node share.
-pub(crate) struct Node {
+/// The shared state of a node.
+pub(crate) struct NodeAgent {
     options: KubeletOptions,
     client: Client,
-    views: Views,
-    events: Events,
-    logs: Logs,
-    checker: Checker,
-    meter: Meter,
-    wildcards: Wildcards,
-    sweeper: Sweeper,
-    /// What its pods are told of it.
+    informers: InformerSet,
+    events: EventRecorder,
+    logs: ContainerLogStore,
+    probe_checker: ProbeChecker,
+    meter: UsageMeter,
+    wildcards: WildcardMonitor,
+    sweeper: ProcessSweeper,
+    /// The facts about the node that its pods can see.
     facts: Arc<NodeFacts>,
-    sources: Arc<Sources>,
-    /// When everything has to have ended, once the node stops.
-    stopping: watch::Sender<Option<Instant>>,
+    sources: Arc<SourceReader>,
+    /// The time by which all processes must have ended, once the node stops.
+    stop_deadline: watch::Sender<Option<Instant>>,
 }
 
-impl fmt::Debug for Node {
+impl fmt::Debug for NodeAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Node({})", self.options.name)
     }
 }
 
-impl Node {
+impl NodeAgent {
     fn is_stopping(&self) -> bool {
-        self.stopping.borrow().is_some()
+        self.stop_deadline.borrow().is_some()
     }
 
     /// Waits until the node is to stop.
-    async fn stops(&self) {
-        // The sender is ours.
-        let _ = self.stopping.subscribe().wait_for(Option::is_some).await;
+    async fn wait_until_stopping(&self) {
+        // `self` holds the sender, so the channel stays open.
+        let _ = self.stop_deadline.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// What pods can have of it.
-    fn allocatable(&self) -> Resources {
-        Resources::read(Some(&self.facts.allocatable))
+    /// The resources for pods.
+    fn allocatable(&self) -> ResourceAmounts {
+        ResourceAmounts::from_quantities(Some(&self.facts.allocatable))
     }
 
-    fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
+    fn open_log(&self, request: LogRequest) -> Result<kubelet_client::LogStream, StatusError> {
         let pieces = self.logs.open(&request).map_err(|error| match error {
             LogError::Read(error) => {
                 tracing::warn!(pod = request.pod, container = request.container, %error, "its log cannot be read");
-                Status::internal("the log of the container cannot be read")
+                StatusError::internal("the log of the container cannot be read")
             }
             LogError::NotStarted { pod, container, .. } => {
-                Status::bad_request(match self.state_of(&request).unwrap_or_default() {
+                StatusError::bad_request(match self.container_state(&request).unwrap_or_default() {
                     ContainerState { waiting: None, running: None, terminated: Some(_) } => {
                         format!("the log of container {container:?} in pod {pod:?} is not kept any more")
                     }
@@ -156,9 +156,9 @@ impl Node {
                     }
                 })
             }
-            LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
+            LogError::NoPrevious { .. } => StatusError::bad_request(error.to_string()),
         })?;
-        let (sender, output) = mpsc::channel(LOG_PIECES);
+        let (sender, output) = mpsc::channel(MAX_BUFFERED_LOG_CHUNKS);
         tokio::spawn(async move {
             let mut pieces = pin!(pieces);
             while let Some(piece) = tokio::select! {
@@ -173,100 +173,101 @@ impl Node {
         Ok(output)
     }
 
-    /// What the pod says of a container.
-    fn state_of(&self, request: &LogRequest) -> Option<ContainerState> {
-        let pod = self.views.pods.get(&Key::new(&request.namespace, &request.pod))?;
+    /// The state of a container in the pod's status.
+    fn container_state(&self, request: &LogRequest) -> Option<ContainerState> {
+        let pod = self.informers.pods.get(&NamespacedKey::new(&request.namespace, &request.pod))?;
         let status = pod.status.as_ref()?;
         let mut all = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
         all.find(|one| one.name == request.container)?.state.clone()
     }
 }
 
-/// A running node. Clones are the same; when the last is dropped, its processes are killed.
+/// A running node. Clones share their state; dropping the last one kills the node's processes.
 #[derive(Clone, Debug)]
 pub struct Kubelet {
-    node: Arc<Node>,
-    workers: Arc<Workers>,
+    node: Arc<NodeAgent>,
+    workers: Arc<PodWorkers>,
 }
 
 impl Kubelet {
-    /// Registers the node and runs what is bound to it. `tasks` keeps it alive in the API.
+    /// Registers the node and runs the pods that are bound to it. `tasks` contains its heartbeat.
     ///
     /// # Errors
-    /// If the API server takes no Node of this name.
+    /// If the API server rejects the Node.
     pub async fn start(
         options: KubeletOptions,
         client: Client,
-        views: &Views,
+        views: &InformerSet,
         tasks: &mut JoinSet<()>,
     ) -> Result<Self> {
-        let node = Arc::new(Node {
-            events: Events::new(client.clone(), "kubelet", Some(&options.name)),
-            logs: Logs::new(options.logs.clone(), options.log_bytes),
-            checker: Checker::default(),
-            meter: Meter::new(options.usage_window),
-            wildcards: Wildcards::default(),
-            sweeper: Sweeper::start(),
-            facts: Arc::new(facts(&options)),
-            sources: Sources::new(client.clone(), views),
-            stopping: watch::Sender::new(None),
+        let node = Arc::new(NodeAgent {
+            events: EventRecorder::new(client.clone(), "kubelet", Some(&options.name)),
+            logs: ContainerLogStore::new(options.logs.clone(), options.log_bytes),
+            probe_checker: ProbeChecker::default(),
+            meter: UsageMeter::new(options.usage_window),
+            wildcards: WildcardMonitor::default(),
+            sweeper: ProcessSweeper::start(),
+            facts: Arc::new(node_facts(&options)),
+            sources: SourceReader::new(client.clone(), views),
+            stop_deadline: watch::Sender::new(None),
             options,
             client,
-            views: views.clone(),
+            informers: views.clone(),
         });
         node.register().await?;
         node.logs.remove_others(|| views.pods.all().iter().filter_map(|pod| pod.uid()).collect());
-        volumes::claims::remove_with_claims(&node.options.claims, views);
-        let workers = Arc::new(Workers::new(Arc::clone(&node)));
+        volumes::claims::remove_dirs_of_deleted_claims(&node.options.claims, views);
+        let workers = Arc::new(PodWorkers::new(Arc::clone(&node)));
         let told = Arc::downgrade(&workers);
         views.pods.on_change(move |change| {
             if let Some(workers) = told.upgrade() {
-                workers.tell(&told, change);
+                workers.handle_change(&told, change);
             }
         });
         let alive = Arc::clone(&node);
-        tasks.spawn(async move { alive.live().await });
+        tasks.spawn(async move { alive.run_heartbeat().await });
         tasks.spawn(node.wildcards.clone().run());
         Ok(Self { node, workers })
     }
 
-    /// Its name, and that of its Node.
+    /// The name of the node and of its Node object.
     pub fn name(&self) -> &str {
         &self.node.options.name
     }
 
-    /// What a container of this node said, as its API server asks for it.
+    /// Opens the log of a container for the API server.
     ///
     /// # Errors
-    /// With the kubelet's words, if there is nothing to read.
-    pub fn log(&self, request: LogRequest) -> Result<nodes::Output, Status> {
-        self.node.log(request)
+    /// If there is no log to read; the message is the kubelet's.
+    pub fn open_log(&self, request: LogRequest) -> Result<kubelet_client::LogStream, StatusError> {
+        self.node.open_log(request)
     }
 
-    /// Asks all processes to end, makes them when the grace period of their pod or this time is over, and returns when they are gone.
-    /// Pods stay in the API, with what became of their containers: a node that starts again runs them again.
+    /// Terminates all processes, kills those that remain after the grace period of their pod or this limit, and
+    /// returns when all have ended. The pods stay in the API, with the final state of their containers: a node
+    /// that starts again restarts them.
     pub async fn stop(&self, limit: Duration) {
-        self.node.stopping.send_replace(Some(Instant::now() + limit));
+        self.node.stop_deadline.send_replace(Some(Instant::now() + limit));
         let mut count = self.workers.count.subscribe();
-        // The sender is ours.
+        // `self` holds the sender, so the channel stays open.
         let _ = count.wait_for(|count| *count == 0).await;
     }
 }
 
-fn facts(options: &KubeletOptions) -> NodeFacts {
+fn node_facts(options: &KubeletOptions) -> NodeFacts {
     NodeFacts {
         name: options.name.clone(),
         address: options.range.address().into(),
         api_server: options.api_server,
         allocatable: options.capacity.quantities(),
         claims: options.claims.clone(),
-        environment: facts::inherited(),
+        environment: node_facts::inherited_environment(),
     }
 }
 
-impl Usage for Kubelet {
-    fn of(&self, pod: &Key) -> Option<PodUsage> {
-        self.node.meter.of(pod)
+impl UsageProvider for Kubelet {
+    fn pod_usage(&self, pod: &NamespacedKey) -> Option<PodUsage> {
+        self.node.meter.pod_usage(pod)
     }
 }
 

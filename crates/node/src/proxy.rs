@@ -1,19 +1,19 @@
-//! What kube-proxy does: whoever connects to the address of a Service reaches one of its pods.
+//! The proxy: forwards connections to the address of a Service to one of its pods, like kube-proxy.
 //!
-//! Each port of a Service is a socket on the Service's own address; ports of the nodes are sockets on the nodes' addresses and on
-//! 127.0.0.1. Every connection is forwarded to a ready endpoint, in turn; where none is ready, to one that still serves while it
-//! ends. An endpoint that refuses is passed over.
+//! Each port of a Service is a socket on the Service's own address; node ports are sockets on the nodes'
+//! addresses and on 127.0.0.1. Connections are forwarded to ready endpoints in turn; if none is ready, to
+//! endpoints that are terminating but still serving. An endpoint that refuses is skipped.
 //!
-//! *Guarantees.* A port without endpoints refuses connections, as on a real cluster, and is still held for its Service. A connection
-//! outlives the change of its Service and of its endpoint, until one of its sides ends it; each side sees how the other one
-//! ended. Nothing is read that the other side does not take, and the number of connections is bounded. What cannot be served
-//! is an event of the Service.
+//! *Guaranteed*: a port without endpoints refuses connections, as on a real cluster, and stays reserved for its
+//! Service. A connection survives changes of its Service and endpoints until one of its sides ends it; each
+//! side sees how the other one ended. Nothing is read before the other side can take it, and the number of
+//! connections is bounded. A port that cannot be served is reported by an Event of the Service.
 //!
-//! *Not done*: UDP and SCTP; `sessionAffinity: ClientIP` and `internalTrafficPolicy: Local`, as everybody on this machine
-//! comes from 127.0.0.1; `externalIPs`; `healthCheckNodePort`.
+//! *Not done*: UDP and SCTP; `sessionAffinity: ClientIP` and `internalTrafficPolicy: Local`, as all clients of
+//! this machine come from 127.0.0.1; `externalIPs`; `healthCheckNodePort`.
 
 mod backends;
-mod door;
+mod listener;
 mod relay;
 mod routes;
 
@@ -30,135 +30,142 @@ use kube::{Resource, ResourceExt};
 use tokio::task::JoinSet;
 
 use self::{
-    backends::Backends,
-    door::{Door, Hall},
-    routes::Route,
+    backends::ServiceBackends,
+    listener::{ConnectionSet, PortListener},
+    routes::ServiceRoute,
 };
 use crate::{
-    controller::endpoints::SERVICE,
-    events::Events,
-    key::Key,
-    queue::{Again, Queue},
-    views::Views,
+    controller::endpoints::SERVICE_NAME_LABEL,
+    events::EventRecorder,
+    informers::InformerSet,
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
-/// An address that somebody else uses is tried again after this time. Usually it is one of our own, and tried when that one goes.
-const AGAIN: Duration = Duration::from_secs(5);
+/// The retry delay for an address in use. Usually another listener of ours has it, and its release triggers an
+/// earlier retry.
+const ADDRESS_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Forwards connections to Services.
-pub struct Proxy {
-    views: Views,
-    events: Events,
-    queue: Queue<Key>,
-    hall: Arc<Hall>,
-    served: Mutex<Served>,
+pub struct ServiceProxy {
+    informers: InformerSet,
+    events: EventRecorder,
+    queue: WorkQueue<NamespacedKey>,
+    connections: Arc<ConnectionSet>,
+    state: Mutex<ProxyState>,
 }
 
-/// What there is now.
 #[derive(Default)]
-struct Served {
-    services: HashMap<Key, Doors>,
-    /// Services that could not have an address since somebody used it.
-    waiting: HashSet<Key>,
+struct ProxyState {
+    services: HashMap<NamespacedKey, ServiceListeners>,
+    /// Services that wait for an address in use.
+    waiting: HashSet<NamespacedKey>,
 }
 
-/// What a Service has.
 #[derive(Default)]
-struct Doors {
-    open: BTreeMap<SocketAddr, Door>,
-    /// What people were told last.
+struct ServiceListeners {
+    listeners: BTreeMap<SocketAddr, PortListener>,
+    /// The problems that were reported last.
     complaints: Vec<String>,
 }
 
-impl std::fmt::Debug for Proxy {
+impl std::fmt::Debug for ServiceProxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Proxy").finish_non_exhaustive()
     }
 }
 
-impl Proxy {
-    /// Serves all Services there are and will be, until the task is dropped; connections end with it.
-    pub fn start(views: &Views, events: Events, tasks: &mut JoinSet<()>) {
+impl ServiceProxy {
+    /// Serves all current and later Services until the task is dropped, which also ends the connections.
+    pub fn start(views: &InformerSet, events: EventRecorder, tasks: &mut JoinSet<()>) {
         let proxy = Self::new(views, events);
         proxy.listen();
-        tasks.spawn(proxy.queue.clone().run("kube-proxy", 1, move |key| {
-            let again = proxy.look(&key);
+        tasks.spawn(proxy.queue.clone().run_workers("kube-proxy", 1, move |key| {
+            let again = proxy.sync_service(&key);
             async move { Ok(again) }
         }));
     }
 
-    fn new(views: &Views, events: Events) -> Self {
-        let (queue, hall, served) = (Queue::default(), Arc::default(), Mutex::default());
-        Self { views: views.clone(), events, queue, hall, served }
+    fn new(views: &InformerSet, events: EventRecorder) -> Self {
+        let queue = WorkQueue::default();
+        let connections = Arc::default();
+        let state = Mutex::default();
+        Self { informers: views.clone(), events, queue, connections, state }
     }
 
     fn listen(&self) {
         let to = self.queue.clone();
-        self.views.services.on_change(move |change| {
-            change.latest().into_iter().for_each(|service| to.add(Key::of(&**service)));
+        self.informers.services.on_change(move |change| {
+            change.latest().into_iter().for_each(|service| to.add(NamespacedKey::from_object(&**service)));
         });
         let to = self.queue.clone();
-        self.views.endpoint_slices.on_change(move |change| {
+        self.informers.endpoint_slices.on_change(move |change| {
             let slices = [&change.old, &change.new].into_iter().flatten();
             slices.filter_map(|slice| routes::service_of(slice)).for_each(|key| to.add(key));
         });
-        let (to, services) = (self.queue.clone(), Arc::downgrade(&self.views.services));
-        self.views.nodes.on_change(move |change| {
-            let addresses =
-                [&change.old, &change.new].map(|node| node.iter().flat_map(|node| routes::addresses(node)).collect());
+        let to = self.queue.clone();
+        let services = Arc::downgrade(&self.informers.services);
+        self.informers.nodes.on_change(move |change| {
+            let addresses = [&change.old, &change.new]
+                .map(|node| node.iter().flat_map(|node| routes::node_addresses(node)).collect());
             let [old, new]: [Vec<_>; 2] = addresses;
             if old != new {
                 let services = services.upgrade().map(|view| view.all());
-                services.into_iter().flatten().for_each(|service| to.add(Key::of(&*service)));
+                services.into_iter().flatten().for_each(|service| to.add(NamespacedKey::from_object(&*service)));
             }
         });
     }
 
-    /// Brings the doors of a Service up to date.
-    fn look(&self, key: &Key) -> Again {
-        let service = self.views.services.get(key);
-        let routes = service.as_ref().map(|service| self.routes(key, service)).unwrap_or_default();
-        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
-        let Served { services, waiting } = &mut *served;
+    /// Updates the listeners of a Service.
+    fn sync_service(&self, key: &NamespacedKey) -> RequeueAfter {
+        let service = self.informers.services.get(key);
+        let routes = service.as_ref().map(|service| self.service_routes(key, service)).unwrap_or_default();
+        let mut served = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ProxyState { services, waiting } = &mut *served;
         let doors = services.entry(key.clone()).or_default();
         let wanted: HashSet<SocketAddr> = routes.iter().flat_map(|route| route.addresses.iter().copied()).collect();
-        let before = doors.open.len();
-        doors.open.retain(|address, _| wanted.contains(address));
-        if doors.open.len() < before {
-            // Somebody may have waited for an address that is free now.
+        let before = doors.listeners.len();
+        doors.listeners.retain(|address, _| wanted.contains(address));
+        if doors.listeners.len() < before {
+            // Other Services may wait for an address that is free now.
             waiting.drain().for_each(|key| self.queue.add(key));
         }
-        let (complaints, in_use) = self.open(doors, routes);
+        let (complaints, in_use) = self.open_listeners(doors, routes);
         match service {
-            Some(service) => self.complain(doors, complaints, &service),
+            Some(service) => self.record_complaints(doors, complaints, &service),
             None => drop(services.remove(key)),
         }
         if in_use {
             waiting.insert(key.clone());
         }
-        in_use.then_some(AGAIN)
+        in_use.then_some(ADDRESS_RETRY_INTERVAL)
     }
 
-    fn routes(&self, key: &Key, service: &Service) -> Vec<Route> {
-        let mut slices = self.views.endpoint_slices.within(&key.namespace);
-        slices.retain(|slice| slice.labels().get(SERVICE) == Some(&key.name));
-        let nodes: Vec<_> = self.views.nodes.all().iter().flat_map(|node| routes::addresses(node)).collect();
-        routes::routes(service, &slices, &nodes)
+    fn service_routes(&self, key: &NamespacedKey, service: &Service) -> Vec<ServiceRoute> {
+        let mut slices = self.informers.endpoint_slices.in_namespace(&key.namespace);
+        slices.retain(|slice| slice.labels().get(SERVICE_NAME_LABEL) == Some(&key.name));
+        let nodes: Vec<_> = self.informers.nodes.all().iter().flat_map(|node| routes::node_addresses(node)).collect();
+        routes::service_routes(service, &slices, &nodes)
     }
 
-    /// What could not be done, and whether somebody else has an address.
-    fn open(&self, doors: &mut Doors, routes: Vec<Route>) -> (Vec<String>, bool) {
-        let (mut complaints, mut in_use) = (Vec::new(), false);
+    /// Returns the problems, and whether an address is in use by others.
+    fn open_listeners(&self, doors: &mut ServiceListeners, routes: Vec<ServiceRoute>) -> (Vec<String>, bool) {
+        let mut complaints = Vec::new();
+        let mut in_use = false;
         for route in routes {
             complaints.extend(route.complaint);
-            let backends = Arc::new(Backends::new(route.backends));
+            let backends = Arc::new(ServiceBackends::new(route.backends));
             for address in route.addresses {
-                let mut door = doors.open.remove(&address).unwrap_or_else(|| Door::new(address, &self.hall));
-                match door.lead_to(&backends) {
-                    Ok(()) => drop(doors.open.insert(address, door)),
+                let mut door =
+                    doors.listeners.remove(&address).unwrap_or_else(|| PortListener::new(address, &self.connections));
+                match door.set_backends(&backends) {
+                    Ok(()) => drop(doors.listeners.insert(address, door)),
                     Err(error) => {
                         in_use |= error.kind() == io::ErrorKind::AddrInUse;
-                        complaints.push(format!("Cannot listen on {address} for port {}: {}", route.name, why(&error)));
+                        complaints.push(format!(
+                            "Cannot listen on {address} for port {}: {}",
+                            route.name,
+                            bind_error_message(&error)
+                        ));
                     }
                 }
             }
@@ -166,18 +173,17 @@ impl Proxy {
         (complaints, in_use)
     }
 
-    /// Tells people once.
-    fn complain(&self, doors: &mut Doors, complaints: Vec<String>, service: &Service) {
+    fn record_complaints(&self, doors: &mut ServiceListeners, complaints: Vec<String>, service: &Service) {
         for complaint in complaints.iter().filter(|complaint| !doors.complaints.contains(complaint)) {
-            tracing::warn!(service = %Key::of(service), complaint, "a port of a Service is not served");
-            self.events.warning(service.object_ref(&()), "FailedToListen", complaint.clone());
+            tracing::warn!(service = %NamespacedKey::from_object(service), complaint, "a port of a Service is not served");
+            self.events.record_warning(service.object_ref(&()), "FailedToListen", complaint.clone());
         }
         doors.complaints = complaints;
     }
 }
 
-/// Why, and what can be done.
-fn why(error: &io::Error) -> String {
+/// The error with a remedy.
+fn bind_error_message(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "permission denied; give the Service a port above 1023, or lower net.ipv4.ip_unprivileged_port_start"

@@ -1,8 +1,8 @@
-//! Keys that somebody has to look at.
+//! A work queue of keys.
 //!
-//! *Guarantees.* A key that is put in while it waits is looked at once; one that is put in while it is looked at is looked at
-//! again afterwards; no key is looked at twice at the same time. What failed, or panicked, is tried again, later each time. *Not done*:
-//! persistence; whoever starts puts everything in.
+//! *Guaranteed*: a key that is added while it waits is processed once; a key that is added while it is
+//! processed is processed again afterwards; no key is processed twice at the same time. A key whose processing
+//! failed or panicked is retried with backoff. *Not done*: persistence; a restart adds all keys again.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -16,28 +16,28 @@ use std::{
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{ClusterError, Result};
 
-/// The first pause after a failure; each further one doubles it.
-const PAUSE: Duration = Duration::from_millis(5);
-/// What is mended by the next try is nothing to tell people of; after about ten tries it is.
-const TOLD: Duration = Duration::from_secs(2);
-/// The longest pause.
-const LONGEST: Duration = Duration::from_secs(30);
+/// The first retry delay; it doubles with each failure.
+const INITIAL_RETRY_DELAY: Duration = Duration::from_millis(5);
+/// Retries are logged as warnings from this delay on, after about ten failures: earlier ones often resolve
+/// themselves.
+const MIN_WARNED_RETRY_DELAY: Duration = Duration::from_secs(2);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// When to look again although nothing changed.
-pub type Again = Option<Duration>;
+/// The delay until a key is processed again without a change.
+pub type RequeueAfter = Option<Duration>;
 
-/// Keys with the times at which they are due. Clones are the same queue.
-pub struct Queue<T>(Arc<Shared<T>>);
+/// A queue of keys with due times. Clones share the queue.
+pub struct WorkQueue<T>(Arc<WorkQueueShared<T>>);
 
-struct Shared<T> {
-    state: Mutex<State<T>>,
-    bell: Notify,
+struct WorkQueueShared<T> {
+    state: Mutex<WorkQueueState<T>>,
+    wakeup: Notify,
 }
 
-struct State<T> {
-    /// By time, then by the order in which they came.
+struct WorkQueueState<T> {
+    /// By due time, then in the order of addition.
     due: BTreeMap<(Instant, u64), T>,
     waiting: HashMap<T, (Instant, u64)>,
     running: HashSet<T>,
@@ -45,99 +45,100 @@ struct State<T> {
     sequence: u64,
 }
 
-impl<T> Clone for Queue<T> {
+impl<T> Clone for WorkQueue<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for WorkQueue<T> {
     fn default() -> Self {
-        let state = State {
+        let state = WorkQueueState {
             due: BTreeMap::new(),
             waiting: HashMap::new(),
             running: HashSet::new(),
             failures: HashMap::new(),
             sequence: 0,
         };
-        Self(Arc::new(Shared { state: Mutex::new(state), bell: Notify::new() }))
+        Self(Arc::new(WorkQueueShared { state: Mutex::new(state), wakeup: Notify::new() }))
     }
 }
 
-impl<T: Clone + Eq + Hash> Queue<T> {
-    /// Somebody has to look at this now.
+impl<T: Clone + Eq + Hash> WorkQueue<T> {
+    /// Adds a key that is due now.
     pub fn add(&self, key: T) {
-        self.add_at(key, Instant::now());
+        self.add_due(key, Instant::now());
     }
 
-    /// Somebody has to look at this after a while, or earlier if it is added earlier.
+    /// Adds a key that is due after a delay, unless it is due earlier already.
     pub fn add_after(&self, key: T, pause: Duration) {
-        self.add_at(key, Instant::now() + pause);
+        self.add_due(key, Instant::now() + pause);
     }
 
-    fn add_at(&self, key: T, at: Instant) {
-        self.state().put(key, at);
-        self.0.bell.notify_one();
+    fn add_due(&self, key: T, at: Instant) {
+        self.lock_state().schedule(key, at);
+        self.0.wakeup.notify_one();
     }
 
-    /// The state is free again when this returns: whoever looks at the key may add others.
-    fn take(&self) -> Option<T> {
-        self.state().take(Instant::now())
+    /// The lock is released on return, so that the processing of a key may add others.
+    fn take_due(&self) -> Option<T> {
+        self.lock_state().take_due(Instant::now())
     }
 
-    fn next(&self) -> Option<Instant> {
-        self.state().next()
+    fn next_due(&self) -> Option<Instant> {
+        self.lock_state().next_due()
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn lock_state(&self) -> MutexGuard<'_, WorkQueueState<T>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at what is due, at so many keys at once, for ever. What `look` returns says when to look again. `name` is for logs.
-    pub async fn run<F>(self, name: &'static str, at_once: usize, look: impl Fn(T) -> F)
+    /// Processes due keys for ever, up to `at_once` keys concurrently. `look` returns when to process the key
+    /// again. `name` is for logs.
+    pub async fn run_workers<F>(self, name: &'static str, at_once: usize, look: impl Fn(T) -> F)
     where
         T: std::fmt::Display,
-        F: Future<Output = Result<Again>>,
+        F: Future<Output = Result<RequeueAfter>>,
     {
         let mut running = FuturesUnordered::new();
         loop {
             while running.len() < at_once
-                && let Some(key) = self.take()
+                && let Some(key) = self.take_due()
             {
-                // A panic is this key's own: the controller goes on with the others.
+                // A panic affects only this key: the controller continues with the others.
                 let work = AssertUnwindSafe(look(key.clone())).catch_unwind();
-                running.push(async move { (key, work.await.unwrap_or_else(|_| Err(Error::Panicked))) });
+                running.push(async move { (key, work.await.unwrap_or_else(|_| Err(ClusterError::Panicked))) });
             }
-            let next = self.next().filter(|_| running.len() < at_once);
+            let next = self.next_due().filter(|_| running.len() < at_once);
             tokio::select! {
-                Some((key, outcome)) = running.next() => self.done(name, key, outcome),
-                () = self.0.bell.notified() => {}
+                Some((key, outcome)) = running.next() => self.finish_key(name, key, outcome),
+                () = self.0.wakeup.notified() => {}
                 () = sleep_until(next) => {}
             }
         }
     }
 
-    fn done(&self, name: &'static str, key: T, outcome: Result<Again>)
+    fn finish_key(&self, name: &'static str, key: T, outcome: Result<RequeueAfter>)
     where
         T: std::fmt::Display,
     {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.running.remove(&key);
         match outcome {
             Ok(again) => {
                 state.failures.remove(&key);
                 if let Some(pause) = again {
-                    state.put(key, Instant::now() + pause);
+                    state.schedule(key, Instant::now() + pause);
                 }
             }
             Err(error) => {
-                let pause = state.failed(&key);
-                if pause >= TOLD && !error.is_conflict() {
+                let pause = state.record_failure(&key);
+                if pause >= MIN_WARNED_RETRY_DELAY && !error.is_conflict() {
                     tracing::warn!(controller = name, object = %key, %error, ?pause, "it is tried again");
                 } else {
                     tracing::debug!(controller = name, object = %key, %error, ?pause, "it is tried again");
                 }
-                state.put(key, Instant::now() + pause);
+                state.schedule(key, Instant::now() + pause);
             }
         }
     }
@@ -150,8 +151,8 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-impl<T: Clone + Eq + Hash> State<T> {
-    fn put(&mut self, key: T, at: Instant) {
+impl<T: Clone + Eq + Hash> WorkQueueState<T> {
+    fn schedule(&mut self, key: T, at: Instant) {
         if let Some(held) = self.waiting.get(&key).copied() {
             if held.0 <= at {
                 return;
@@ -163,8 +164,8 @@ impl<T: Clone + Eq + Hash> State<T> {
         self.waiting.insert(key, (at, self.sequence));
     }
 
-    /// The first that is due and that nobody looks at.
-    fn take(&mut self, now: Instant) -> Option<T> {
+    /// Takes the first due key that is not in progress.
+    fn take_due(&mut self, now: Instant) -> Option<T> {
         let ready = self.due.range(..=(now, u64::MAX)).find(|(_, key)| !self.running.contains(*key));
         let (place, key) = ready.map(|(place, key)| (*place, key.clone()))?;
         self.due.remove(&place);
@@ -173,14 +174,14 @@ impl<T: Clone + Eq + Hash> State<T> {
         Some(key)
     }
 
-    /// When the first is due that nobody looks at: the others wait for whoever does.
-    fn next(&self) -> Option<Instant> {
+    /// The due time of the first key that is not in progress: the others wait for their worker.
+    fn next_due(&self) -> Option<Instant> {
         self.due.iter().find(|(_, key)| !self.running.contains(*key)).map(|((at, _), _)| *at)
     }
 
-    fn failed(&mut self, key: &T) -> Duration {
+    fn record_failure(&mut self, key: &T) -> Duration {
         let failures = self.failures.entry(key.clone()).or_default();
-        let pause = PAUSE.saturating_mul(1 << (*failures).min(16)).min(LONGEST);
+        let pause = INITIAL_RETRY_DELAY.saturating_mul(1 << (*failures).min(16)).min(MAX_RETRY_DELAY);
         *failures += 1;
         pause
     }

@@ -1,18 +1,18 @@
-//! The default scheduler: gives pods that have no node one, as kube-scheduler does.
+//! The default scheduler: assigns nodes to pending pods, like kube-scheduler.
 //!
-//! *Guarantees.* A node never gets more pods than its cpu, memory, pods and other resources allow by what pods request. A pod that
-//! fits nowhere says why, in its condition `PodScheduled` and in an event, and is tried again whenever a node, a claim or the room on
-//! a node changes. Pods that name another `schedulerName` and pods with scheduling gates are left alone.
-//! *Not done*: preemption, host ports.
+//! *Guaranteed*: the requests of the pods on a node never exceed its cpu, memory, number of pods and other
+//! resources. An unschedulable pod gets a reason, in its condition `PodScheduled` and in an Event, and is
+//! retried whenever a node, a claim or the free resources of a node change. Pods with another `schedulerName`
+//! and pods with scheduling gates are left alone. *Not done*: preemption, host ports.
 
-mod claims;
-pub mod eligible;
-mod ledger;
-mod neighbours;
-mod place;
+mod cache;
+mod inter_pod_affinity;
+pub mod node_eligibility;
+mod node_selection;
 pub mod resources;
 mod score;
-mod waiting;
+mod unschedulable_pods;
+mod volume_binding;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -33,157 +33,158 @@ use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
 use self::{
-    ledger::{Ledger, News, node_of},
-    place::{Nowhere, Place},
-    waiting::Waiting,
+    cache::{ClusterEvent, SchedulerCache, bound_node},
+    node_selection::{FitError, NodeInfo},
+    unschedulable_pods::UnschedulablePods,
 };
 use crate::{
     controller::pods,
-    error::{Error, Result},
-    events::Events,
-    key::Key,
-    queue::{Again, Queue},
-    view::Change,
-    views::Views,
+    error::{ClusterError, Result},
+    events::EventRecorder,
+    informer::InformerChange,
+    informers::InformerSet,
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
-/// As pods name it, and as it names itself.
-pub const NAME: &str = "default-scheduler";
-/// In whose name the fields are that it writes.
-const MANAGER: &str = "kube-scheduler";
-/// Bindings under way at once.
-const AT_ONCE: usize = 16;
-/// A pod that fits nowhere is tried again and says so again after this, as with kube-scheduler, even if nothing changed.
-const AGAIN: Duration = Duration::from_secs(5 * 60);
+/// The `schedulerName` of its pods, and the reporting component of its Events.
+pub const SCHEDULER_NAME: &str = "default-scheduler";
+/// The field manager of the scheduler's writes.
+const FIELD_MANAGER: &str = "kube-scheduler";
+/// The limit of bindings in flight.
+const MAX_CONCURRENT_BINDINGS: usize = 16;
+/// The interval at which an unschedulable pod is retried and reported again without a change: kube-scheduler's.
+const UNSCHEDULABLE_RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// When to look at a pod that was not what the watch said.
-const SOON: Duration = Duration::from_secs(1);
+/// The retry delay for a pod whose state was not that of the watch.
+const STALE_POD_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Starts the scheduler.
-pub fn start(client: &Client, views: &Views, tasks: &mut JoinSet<()>) {
-    let scheduler = Arc::new(Scheduler {
+pub fn start(client: &Client, views: &InformerSet, tasks: &mut JoinSet<()>) {
+    let scheduler = Arc::new(DefaultScheduler {
         client: client.clone(),
-        views: views.clone(),
-        events: Events::new(client.clone(), NAME, None),
+        informers: views.clone(),
+        events: EventRecorder::new(client.clone(), SCHEDULER_NAME, None),
         state: Mutex::default(),
-        queue: Queue::default(),
+        queue: WorkQueue::default(),
     });
     scheduler.listen();
     let queue = scheduler.queue.clone();
-    tasks.spawn(queue.run(NAME, AT_ONCE, move |key| {
+    tasks.spawn(queue.run_workers(SCHEDULER_NAME, MAX_CONCURRENT_BINDINGS, move |key| {
         let scheduler = Arc::clone(&scheduler);
         async move { scheduler.schedule(key).await }
     }));
 }
 
-struct Scheduler {
+struct DefaultScheduler {
     client: Client,
-    views: Views,
-    events: Events,
-    state: Mutex<State>,
-    queue: Queue<Key>,
+    informers: InformerSet,
+    events: EventRecorder,
+    state: Mutex<SchedulerState>,
+    queue: WorkQueue<NamespacedKey>,
 }
 
-/// One lock for both: what fits nowhere waits before anybody can make room for it.
+/// One lock for both: a pod must be marked as unschedulable before a change can make room for it.
 #[derive(Default)]
-struct State {
-    ledger: Ledger,
-    waiting: Waiting,
+struct SchedulerState {
+    cache: SchedulerCache,
+    unschedulable: UnschedulablePods,
 }
 
-impl Scheduler {
+impl DefaultScheduler {
     fn listen(self: &Arc<Self>) {
         let this = Arc::downgrade(self);
-        self.views.pods.on_change(move |change| {
+        self.informers.pods.on_change(move |change| {
             if let (Some(this), Some(pod)) = (this.upgrade(), change.latest()) {
-                this.pod_changed(&Key::of(&**pod), change);
+                this.pod_changed(&NamespacedKey::from_object(&**pod), change);
             }
         });
         let this = Arc::downgrade(self);
-        self.views.nodes.on_change(move |change| {
-            if let Some(this) = this.upgrade().filter(|_| matters(change)) {
-                this.wake(News::Room);
+        self.informers.nodes.on_change(move |change| {
+            if let Some(this) = this.upgrade().filter(|_| may_fit_more_pods(change)) {
+                this.requeue_unschedulable(ClusterEvent::ResourcesFreed);
             }
         });
         let this = Arc::downgrade(self);
-        self.views.claims.on_change(move |_| {
+        self.informers.claims.on_change(move |_| {
             if let Some(this) = this.upgrade() {
-                this.wake(News::Room);
+                this.requeue_unschedulable(ClusterEvent::ResourcesFreed);
             }
         });
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, SchedulerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pod_changed(&self, key: &Key, change: &Change<Pod>) {
-        // Two changes may be told in the wrong order; what is there now is right.
+    fn pod_changed(&self, key: &NamespacedKey, change: &InformerChange<Pod>) {
+        // Events may arrive out of order, so the current state is used.
         let news = {
-            let mut state = self.state();
-            let pod = self.views.pods.get(key);
+            let mut state = self.lock_state();
+            let pod = self.informers.pods.get(key);
             if pod.is_none() {
-                state.waiting.remove(key);
+                state.unschedulable.remove(key);
             }
-            state.ledger.see(key, pod.as_ref())
+            state.cache.update_pod(key, pod.as_ref())
         };
         if let Some(news) = news {
-            self.wake(news);
+            self.requeue_unschedulable(news);
         }
-        if change.new.as_ref().is_some_and(|pod| is_ours(pod)) && asks_anew(change) {
+        if change.new.as_ref().is_some_and(|pod| is_responsible_for(pod)) && has_new_requirements(change) {
             self.queue.add(key.clone());
         }
     }
 
-    /// Those that fit nowhere may fit now.
-    fn wake(&self, news: News) {
-        let helped = self.state().waiting.helped(news);
+    /// Queues unschedulable pods that may fit after this event.
+    fn requeue_unschedulable(&self, news: ClusterEvent) {
+        let helped = self.lock_state().unschedulable.pods_helped_by(news);
         helped.into_iter().for_each(|key| self.queue.add(key));
     }
 
-    async fn schedule(&self, key: Key) -> Result<Again> {
-        let Some(pod) = self.views.pods.get(&key).filter(|pod| is_ours(pod)) else {
-            self.state().waiting.remove(&key);
+    async fn schedule(&self, key: NamespacedKey) -> Result<RequeueAfter> {
+        let Some(pod) = self.informers.pods.get(&key).filter(|pod| is_responsible_for(pod)) else {
+            self.lock_state().unschedulable.remove(&key);
             return Ok(None);
         };
-        match self.choose(&key, &pod) {
-            Choice::Made => Ok(None),
-            Choice::Node(node) => {
-                self.wake(News::Pod);
+        match self.schedule_pod(&key, &pod) {
+            ScheduleResult::AlreadyBound => Ok(None),
+            ScheduleResult::Node(node) => {
+                self.requeue_unschedulable(ClusterEvent::PodChanged);
                 self.bind(&key, &pod, &node).await
             }
-            Choice::Nowhere { why, tell } => self.refuse(&key, &pod, &why, tell).await,
+            ScheduleResult::Unschedulable { why, tell } => self.report_unschedulable(&key, &pod, &why, tell).await,
         }
     }
 
-    /// Decides, and remembers what it decided before anybody else does.
-    fn choose(&self, key: &Key, pod: &Arc<Pod>) -> Choice {
-        let mut state = self.state();
-        if state.ledger.holds(key, pod) {
-            return Choice::Made;
+    /// Selects a node, and assumes the pod there before the next decision.
+    fn schedule_pod(&self, key: &NamespacedKey, pod: &Arc<Pod>) -> ScheduleResult {
+        let mut state = self.lock_state();
+        if state.cache.has_pod(key, pod) {
+            return ScheduleResult::AlreadyBound;
         }
-        // Under the lock: what changes after this wakes the pod.
-        let (nodes, namespaces) = (self.views.nodes.all(), self.views.namespaces.all());
-        let places = Place::all(&nodes, &state.ledger);
-        let chosen = match claims::missing(pod, &self.views.claims) {
-            Some(why) => Err(Nowhere::Pod(places.len(), why)),
-            None => place::choose(pod, &places, &namespaces),
+        // Under the lock: a change after this point queues the pod again.
+        let nodes = self.informers.nodes.all();
+        let namespaces = self.informers.namespaces.all();
+        let places = NodeInfo::snapshot(&nodes, &state.cache);
+        let chosen = match volume_binding::unbound_claim_reason(pod, &self.informers.claims) {
+            Some(why) => Err(FitError::Pod(places.len(), why)),
+            None => node_selection::select_node(pod, &places, &namespaces),
         };
         match chosen {
             Ok(node) => {
-                state.waiting.remove(key);
-                state.ledger.assume(key.clone(), pod, &node);
-                Choice::Node(node)
+                state.unschedulable.remove(key);
+                state.cache.assume_pod(key.clone(), pod, &node);
+                ScheduleResult::Node(node)
             }
             Err(why) => {
                 let why = why.to_string();
-                let tell = state.waiting.add(key.clone(), pod, &why, Instant::now(), AGAIN);
-                Choice::Nowhere { why, tell }
+                let tell =
+                    state.unschedulable.add(key.clone(), pod, &why, Instant::now(), UNSCHEDULABLE_RETRY_INTERVAL);
+                ScheduleResult::Unschedulable { why, tell }
             }
         }
     }
 
-    async fn bind(&self, key: &Key, pod: &Pod, node: &str) -> Result<Again> {
+    async fn bind(&self, key: &NamespacedKey, pod: &Pod, node: &str) -> Result<RequeueAfter> {
         let binding = json!({
             "apiVersion": "v1",
             "kind": "Binding",
@@ -191,30 +192,36 @@ impl Scheduler {
             "target": { "apiVersion": "v1", "kind": "Node", "name": node },
         });
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let bound: Result<Status, _> = pods.create_subresource("binding", &key.name, &params, &binding).await;
-        match bound.map_err(Error::from) {
+        match bound.map_err(ClusterError::from) {
             Ok(_) => {
                 let note = format!("Successfully assigned {key} to {node}");
-                self.events.normal(pod.object_ref(&()), "Scheduled", note);
+                self.events.record_normal(pod.object_ref(&()), "Scheduled", note);
                 Ok(None)
             }
             Err(error) => {
-                self.state().ledger.release(key);
-                self.wake(News::Room);
-                // Somebody else bound it, deletes it or made it again: soon the watch has told.
-                if error.is_conflict() || error.is_not_found() { Ok(Some(SOON)) } else { Err(error) }
+                self.lock_state().cache.forget_pod(key);
+                self.requeue_unschedulable(ClusterEvent::ResourcesFreed);
+                // The pod was bound, deleted or created again by somebody else; the watch will show it soon.
+                if error.is_conflict() || error.is_not_found() { Ok(Some(STALE_POD_RETRY_DELAY)) } else { Err(error) }
             }
         }
     }
 
-    async fn refuse(&self, key: &Key, pod: &Pod, why: &str, tell: bool) -> Result<Again> {
+    async fn report_unschedulable(
+        &self,
+        key: &NamespacedKey,
+        pod: &Pod,
+        why: &str,
+        tell: bool,
+    ) -> Result<RequeueAfter> {
         if tell {
-            self.events.warning(pod.object_ref(&()), "FailedScheduling", why);
+            self.events.record_warning(pod.object_ref(&()), "FailedScheduling", why);
         }
         let before = pods::condition(pod, "PodScheduled").filter(|before| before.status == "False");
         if before.is_some_and(|before| before.message.as_deref() == Some(why)) {
-            return Ok(Some(AGAIN));
+            return Ok(Some(UNSCHEDULABLE_RETRY_INTERVAL));
         }
         let since = before.and_then(|before| before.last_transition_time.as_ref()).map(|time| time.0);
         let condition = json!({
@@ -228,48 +235,48 @@ impl Scheduler {
         });
         let patch = json!({ "metadata": { "uid": pod.uid() }, "status": { "conditions": [condition] } });
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         match pods.patch_status(&key.name, &params, &Patch::Strategic(patch)).await {
-            Ok(pod) => drop(self.views.pods.note(pod)),
-            Err(error) => match Error::from(error) {
-                // Somebody deleted it or made it again: the watch tells.
+            Ok(pod) => drop(self.informers.pods.record_write(pod)),
+            Err(error) => match ClusterError::from(error) {
+                // The pod was deleted or created again; the watch will show it.
                 error if error.is_conflict() || error.is_not_found() => {}
                 error => return Err(error),
             },
         }
-        Ok(Some(AGAIN))
+        Ok(Some(UNSCHEDULABLE_RETRY_INTERVAL))
     }
 }
 
-/// What became of a pod.
-enum Choice {
-    /// It has a node, though the watch has not told so yet.
-    Made,
+/// The result of scheduling a pod.
+enum ScheduleResult {
+    /// The pod has a node that the watch has not shown yet.
+    AlreadyBound,
     Node(String),
-    /// `tell`: not everybody has heard that already.
-    Nowhere {
+    /// `tell`: the reason has not been reported recently.
+    Unschedulable {
         why: String,
         tell: bool,
     },
 }
 
-/// Whether the pod waits for us.
-fn is_ours(pod: &Pod) -> bool {
+/// Whether the pod is pending and names this scheduler.
+fn is_responsible_for(pod: &Pod) -> bool {
     let Some(spec) = &pod.spec else { return false };
     pods::is_active(pod)
-        && node_of(pod).is_none()
-        && spec.scheduler_name.as_deref().unwrap_or(NAME) == NAME
+        && bound_node(pod).is_none()
+        && spec.scheduler_name.as_deref().unwrap_or(SCHEDULER_NAME) == SCHEDULER_NAME
         && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Whether the pod asks for something else than before: what others write about it changes nothing.
-fn asks_anew(change: &Change<Pod>) -> bool {
+/// Whether the pod's requirements changed: status changes by others do not count.
+fn has_new_requirements(change: &InformerChange<Pod>) -> bool {
     let asks = |pod: &Arc<Pod>| (pod.spec.clone(), pod.metadata.labels.clone(), pod.uid());
     change.old.as_ref().map(asks) != change.new.as_ref().map(asks)
 }
 
-/// Whether pods may fit on the node that did not before. What a node says of its health changes nothing.
-fn matters(change: &Change<Node>) -> bool {
+/// Whether pods may fit on the node that did not before. Changes of its health do not count.
+fn may_fit_more_pods(change: &InformerChange<Node>) -> bool {
     let Some(new) = &change.new else { return false };
     let Some(old) = &change.old else { return true };
     let allocatable = |node: &Node| node.status.as_ref().and_then(|status| status.allocatable.clone());

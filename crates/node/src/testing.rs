@@ -1,4 +1,4 @@
-//! A cluster for tests: a real API server, and a node that only says that its pods run, or none.
+//! A cluster for tests: a real API server, and a simulated node, or none.
 
 use std::{
     collections::BTreeSet,
@@ -22,24 +22,24 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    controller::{Controller, pods, start},
-    error::{Error, Result},
-    key::Key,
-    queue::{Again, Queue},
-    view::{Change, View},
-    views::Views,
+    controller::{ResourceController, pods, start},
+    error::{ClusterError, Result},
+    informer::{InformerChange, SharedInformer},
+    informers::InformerSet,
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
 pub(crate) const NAMESPACE: &str = "default";
 
-/// Long enough for any machine: what is waited for comes, or the test is wrong.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for any machine: a timeout means that the test is wrong.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Pods of this image do not get ready.
-pub(crate) const SICK: &str = "sick";
+/// Pods of this image do not become ready.
+pub(crate) const NEVER_READY_IMAGE: &str = "sick";
 
-/// A kind in a namespace.
-pub(crate) trait Kind:
+/// A namespaced kind.
+pub(crate) trait NamespacedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
     + Debug
@@ -51,7 +51,7 @@ pub(crate) trait Kind:
 {
 }
 
-impl<K> Kind for K where
+impl<K> NamespacedKind for K where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
         + Debug
@@ -63,68 +63,73 @@ impl<K> Kind for K where
 {
 }
 
-/// The cluster.
-pub(crate) struct World {
+pub(crate) struct TestCluster {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
-    pub(crate) views: Views,
+    pub(crate) informers: InformerSet,
     pub(crate) tasks: JoinSet<()>,
     node: FakeNode,
 }
 
-/// Says that pods are ready, and that those that are deleted are gone.
+/// A simulated kubelet: marks pods as ready, and completes deletions.
 #[derive(Clone)]
 struct FakeNode {
     client: Client,
-    views: Views,
-    queue: Queue<Key>,
-    /// Pods that do not get ready.
-    sick: Arc<Mutex<BTreeSet<String>>>,
-    /// Pods that do not end.
-    stubborn: Arc<Mutex<BTreeSet<String>>>,
+    informers: InformerSet,
+    queue: WorkQueue<NamespacedKey>,
+    /// Pods that do not become ready.
+    unready: Arc<Mutex<BTreeSet<String>>>,
+    /// Pods that do not terminate.
+    terminating: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl World {
-    /// With a node that only says that its pods run.
+impl TestCluster {
+    /// Creates a cluster with a simulated node.
     pub(crate) async fn new() -> Self {
         let mut world = Self::without_nodes(Options::default()).await;
-        let (node, queue) = (world.node.clone(), world.node.queue.clone());
-        world.views.pods.on_change(move |change| change.new.iter().for_each(|pod| queue.add(Key::of(&**pod))));
-        world.tasks.spawn(world.node.queue.clone().run("fake-node", 8, move |key| {
+        let node = world.node.clone();
+        let queue = world.node.queue.clone();
+        world
+            .informers
+            .pods
+            .on_change(move |change| change.new.iter().for_each(|pod| queue.add(NamespacedKey::from_object(&**pod))));
+        world.tasks.spawn(world.node.queue.clone().run_workers("fake-node", 8, move |key| {
             let node = node.clone();
-            async move { node.look_at(key).await }
+            async move { node.sync_pod(key).await }
         }));
         world
     }
 
     pub(crate) async fn without_nodes(options: Options) -> Self {
         let server = ApiServer::start(options).await.unwrap();
-        let (client, views, mut tasks) = (server.client().unwrap(), Views::default(), JoinSet::new());
-        views.follow(&client, &mut tasks).await;
+        let client = server.client().unwrap();
+        let views = InformerSet::default();
+        let mut tasks = JoinSet::new();
+        views.start_all(&client, &mut tasks).await;
         let node = FakeNode {
             client: client.clone(),
-            views: views.clone(),
-            queue: Queue::default(),
-            sick: Arc::default(),
-            stubborn: Arc::default(),
+            informers: views.clone(),
+            queue: WorkQueue::default(),
+            unready: Arc::default(),
+            terminating: Arc::default(),
         };
-        Self { server, client, views, tasks, node }
+        Self { server, client, informers: views, tasks, node }
     }
 
-    pub(crate) fn start<C: Controller>(&mut self) {
-        start::<C>(&self.client, &self.views, &mut self.tasks);
+    pub(crate) fn start<C: ResourceController>(&mut self) {
+        start::<C>(&self.client, &self.informers, &mut self.tasks);
     }
 
     pub(crate) fn with_scheduler(mut self) -> Self {
-        crate::scheduler::start(&self.client, &self.views, &mut self.tasks);
+        crate::scheduler::start(&self.client, &self.informers, &mut self.tasks);
         self
     }
 
-    pub(crate) fn api<K: Kind>(&self) -> Api<K> {
+    pub(crate) fn api<K: NamespacedKind>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    pub(crate) async fn make<K: Kind>(&self, object: Value) -> K {
+    pub(crate) async fn make<K: NamespacedKind>(&self, object: Value) -> K {
         let object: K = serde_json::from_value(object).unwrap();
         self.api().create(&PostParams::default(), &object).await.unwrap()
     }
@@ -143,31 +148,31 @@ impl World {
         nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
-    pub(crate) async fn patch<K: Kind>(&self, name: &str, patch: Value) -> K {
+    pub(crate) async fn patch<K: NamespacedKind>(&self, name: &str, patch: Value) -> K {
         self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
     }
 
-    pub(crate) async fn delete<K: Kind>(&self, name: &str) {
+    pub(crate) async fn delete<K: NamespacedKind>(&self, name: &str) {
         self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// The object once this holds for it.
-    pub(crate) async fn until<K: Kind>(&self, name: &str, holds: impl Fn(&K) -> bool) -> K {
+    /// Waits until a condition holds for the object, and returns it.
+    pub(crate) async fn until<K: NamespacedKind>(&self, name: &str, holds: impl Fn(&K) -> bool) -> K {
         let condition = |object: Option<&K>| object.is_some_and(&holds);
         await_condition(self.api(), name, condition).await.unwrap().unwrap()
     }
 
-    pub(crate) async fn until_gone<K: Kind>(&self, name: &str) {
+    pub(crate) async fn until_gone<K: NamespacedKind>(&self, name: &str) {
         await_condition(self.api::<K>(), name, |object: Option<&K>| object.is_none()).await.unwrap();
     }
 
-    /// Waits until this holds for all objects of a view.
-    pub(crate) async fn until_all<K, T>(&self, view: &View<K>, holds: impl Fn(&[Arc<K>]) -> Option<T>) -> T
+    /// Waits until a condition holds for all objects of an informer.
+    pub(crate) async fn until_all<K, T>(&self, view: &SharedInformer<K>, holds: impl Fn(&[Arc<K>]) -> Option<T>) -> T
     where
         K: Send + Sync + 'static,
     {
         let (tell, mut told) = tokio::sync::watch::channel(());
-        view.on_change(move |_: &Change<K>| {
+        view.on_change(move |_: &InformerChange<K>| {
             let _ = tell.send(());
         });
         loop {
@@ -197,43 +202,43 @@ impl World {
         panic!("the watch ended");
     }
 
-    /// Pods of this name do not get ready from now on.
-    pub(crate) fn sicken(&self, pod: &str) {
-        self.node.sick.lock().unwrap().insert(pod.to_owned());
+    /// Keeps pods of this name from becoming ready.
+    pub(crate) fn keep_unready(&self, pod: &str) {
+        self.node.unready.lock().unwrap().insert(pod.to_owned());
     }
 
-    pub(crate) fn heal(&self, pod: &str) {
-        self.node.sick.lock().unwrap().remove(pod);
-        self.node.queue.add(Key::new(NAMESPACE, pod));
+    pub(crate) fn make_ready(&self, pod: &str) {
+        self.node.unready.lock().unwrap().remove(pod);
+        self.node.queue.add(NamespacedKey::new(NAMESPACE, pod));
     }
 
-    /// Pods of this name do not end from now on.
-    pub(crate) fn hold(&self, pod: &str) {
-        self.node.stubborn.lock().unwrap().insert(pod.to_owned());
+    /// Keeps pods of this name from terminating.
+    pub(crate) fn keep_terminating(&self, pod: &str) {
+        self.node.terminating.lock().unwrap().insert(pod.to_owned());
     }
 
-    pub(crate) fn let_go(&self, pod: &str) {
-        self.node.stubborn.lock().unwrap().remove(pod);
-        self.node.queue.add(Key::new(NAMESPACE, pod));
+    pub(crate) fn finish_termination(&self, pod: &str) {
+        self.node.terminating.lock().unwrap().remove(pod);
+        self.node.queue.add(NamespacedKey::new(NAMESPACE, pod));
     }
 
     pub(crate) async fn fail(&self, pod: &str) {
-        self.sicken(pod);
+        self.keep_unready(pod);
         let status = json!({"status": {"phase": "Failed", "reason": "Evicted", "conditions": null}});
         self.api::<Pod>().patch_status(pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 }
 
 impl FakeNode {
-    async fn look_at(&self, key: Key) -> Result<Again> {
-        let Some(pod) = self.views.pods.get(&key) else { return Ok(None) };
+    async fn sync_pod(&self, key: NamespacedKey) -> Result<RequeueAfter> {
+        let Some(pod) = self.informers.pods.get(&key) else { return Ok(None) };
         let is_bound = pod.spec.as_ref().unwrap().node_name.as_ref().is_some_and(|node| !node.is_empty());
         if !is_bound {
             return Ok(None);
         }
         let outcome = match pod.metadata.deletion_timestamp {
-            Some(_) => self.end(&key).await,
-            None => self.run(&key, &pod).await,
+            Some(_) => self.remove_pod(&key).await,
+            None => self.mark_running(&key, &pod).await,
         };
         match outcome {
             Err(error) if error.is_not_found() => Ok(None),
@@ -241,23 +246,23 @@ impl FakeNode {
         }
     }
 
-    fn api(&self, key: &Key) -> Api<Pod> {
+    fn api(&self, key: &NamespacedKey) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 
-    async fn end(&self, key: &Key) -> Result<()> {
-        if !self.stubborn.lock().unwrap().contains(&key.name) {
+    async fn remove_pod(&self, key: &NamespacedKey) -> Result<()> {
+        if !self.terminating.lock().unwrap().contains(&key.name) {
             let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-            self.api(key).delete(&key.name, &at_once).await.map_err(Error::from)?;
+            self.api(key).delete(&key.name, &at_once).await.map_err(ClusterError::from)?;
         }
         Ok(())
     }
 
-    async fn run(&self, key: &Key, pod: &Pod) -> Result<()> {
+    async fn mark_running(&self, key: &NamespacedKey, pod: &Pod) -> Result<()> {
         if pods::is_ready(pod) || matches!(pods::phase(pod), "Failed" | "Succeeded") {
             return Ok(());
         }
-        let sick = self.sick.lock().unwrap().contains(&key.name) || image(pod) == Some(SICK);
+        let sick = self.unready.lock().unwrap().contains(&key.name) || image(pod) == Some(NEVER_READY_IMAGE);
         if sick && pods::phase(pod) == "Running" {
             return Ok(());
         }
@@ -273,12 +278,12 @@ fn image(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
-/// Waits until it is so. Files tell nobody that they changed.
+/// Polls until a condition holds, since files have no change notifications here.
 pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "it never came: {what}");
+    assert!(tokio::time::timeout(WAIT_TIMEOUT, waiting).await.is_ok(), "it never came: {what}");
 }

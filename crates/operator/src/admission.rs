@@ -1,15 +1,20 @@
-//! The admission webhook: what is wrong with a pipeline is said to its writer, and nobody names a Secret whom it is kept from.
+//! The validating webhook: tells writers what is wrong with a pipeline, and keeps them from naming Secrets
+//! that they may not read.
 //!
-//! Every replica serves it, whoever leads. A call is decided in three steps: what does the resource itself say ([`case`]), may its writer read what it names
-//! ([`access`]), and is there a slot for it ([`slots`]).
+//! Every replica serves it, whichever leads. A review has three steps: validation of the resource alone
+//! (`reviewed_object`), whether its writer may read the objects that it names (`access`), and warnings
+//! about slots and collectors (`cluster_warnings`).
 //!
-//! *Guaranteed*: a refusal lists all that is wrong, each with its path. A deletion, a status, and whatever leaves the spec as it is pass unseen. Of a resource that is being deleted only access is asked for. No answer holds anything of a
-//! Secret: none is read here.
+//! *Guaranteed*: a refusal lists every problem with its path. Deletions, subresources, and updates that leave
+//! the spec unchanged are always allowed. For a resource that is being deleted only access is checked. No
+//! response holds any part of a Secret: none is read here.
 //!
-//! *Assumed*: `failurePolicy: Fail`. A webhook that is passed by while it is away would let everybody name every Secret, and only the writer's own request tells who they
-//! are: a reconcile cannot make up for it. It makes up for everything else. Without an operator nothing would come of a pipeline anyway, and collectors go on.
+//! *Assumed*: `failurePolicy: Fail`. If requests passed while the webhook is away, anyone could name any
+//! Secret, and a reconcile could not make up for it: only the admission request says who the writer is. A
+//! reconcile does make up for everything else. Without an operator no pipeline would take effect anyway, and
+//! collectors keep running.
 //!
-//! *Not done*: a slot is not promised, nor is its lack a reason to refuse: that is the lock's business.
+//! *Not done*: no slot is reserved, and the lack of one is no reason to refuse: slots belong to the lock.
 
 use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -22,14 +27,14 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, Resource as _};
 use kubewake_trail::{
-    Clock,
+    TrailClock,
     webhook::{
-        certificates::{Keep, Terms},
-        counters::UpkeepCounters,
-        endpoint::Endpoint,
-        registration::{Hooks, Registration},
-        serve::Server,
-        upkeep::{BeginError, Plan, Upkeep},
+        certificates::{CertificateStore, CertificateTerms},
+        counters::MaintenanceCounters,
+        registration::{WebhookRegistration, WebhookSet},
+        server::WebhookServer,
+        upkeep::{MaintenanceOptions, WebhookMaintenance, WebhookStartError},
+        webhook_target::WebhookTarget,
     },
 };
 use tokio::net::TcpListener;
@@ -37,134 +42,138 @@ use tokio::net::TcpListener;
 use crate::names;
 
 mod access;
-mod answer;
-mod case;
+mod cluster_warnings;
 mod counters;
-mod slots;
+mod reviewed_object;
+mod webhook_handler;
 
-use answer::Door;
-use counters::Counters;
+use counters::ReviewCounters;
+use webhook_handler::WebhookHandler;
 
-/// Where an API server sends its calls.
-pub const PATH: &str = "/validate";
-/// As long as an API server waits. A few requests of our own fit into it; a writer who waits longer gives up.
+/// The path of the endpoint that API servers call.
+pub const VALIDATE_PATH: &str = "/validate";
+/// The timeout that API servers apply. It has room for a few requests of this operator; writers would not
+/// wait longer.
 const TIMEOUT_SECONDS: i32 = 5;
-/// What a registration of ours is called.
-const HOOK: &str = "validate.telemetry.kubewake.io";
+/// The name of the webhook in its registration.
+const WEBHOOK_NAME: &str = "validate.telemetry.kubewake.io";
 
-/// How the webhook is reached, and where things are.
+/// The operator's namespace, and how its webhook is reached.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The namespace of the operator.
+pub struct AdmissionOptions {
     pub namespace: String,
-    /// How API servers reach it.
-    pub endpoint: Endpoint,
-    /// The Secret, in that namespace, in which replicas share their certificates. Without it they are in memory.
+    /// The endpoint that API servers call.
+    pub endpoint: WebhookTarget,
+    /// The Secret in `namespace` through which replicas share certificates. Without it certificates are kept
+    /// in memory.
     pub certificates: Option<String>,
-    /// How long certificates live.
-    pub terms: Terms,
+    pub terms: CertificateTerms,
 }
 
-/// Why there is no webhook.
+/// Why the webhook did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Without certificates or registration.
+pub enum AdmissionError {
     #[error("the admission webhook does not start")]
-    Begin(#[from] BeginError),
-    /// What it would show is of no use.
+    Start(#[from] WebhookStartError),
+    /// TLS does not accept the certificate.
     #[error("the certificate cannot be used")]
     Tls(#[from] rustls::Error),
-    /// The socket is of no use.
+    /// The listener cannot be used.
     #[error("the admission webhook cannot listen")]
     Listen(#[from] std::io::Error),
-    /// The namespace is not there.
     #[error("the operator's namespace cannot be read")]
     Namespace(#[source] Box<kube::Error>),
 }
 
-/// The running webhook.
 #[derive(Debug)]
-pub struct Admission {
-    server: Server,
-    upkeep: Upkeep,
-    counters: Arc<Counters>,
-    upkept: Arc<UpkeepCounters>,
-    /// Nobody else answers: the registration must go with this process, or nothing could be written any more.
-    alone: bool,
+pub struct AdmissionServer {
+    server: WebhookServer,
+    maintenance: WebhookMaintenance,
+    counters: Arc<ReviewCounters>,
+    maintenance_counters: Arc<MaintenanceCounters>,
+    /// No other replica serves the registration. It must be removed with this process, or writes of pipelines
+    /// would fail.
+    is_only_replica: bool,
 }
 
-impl Admission {
-    /// Serves, and registers. After this API servers call.
+impl AdmissionServer {
+    /// Starts the server, then registers the webhook, from which moment API servers call it.
     ///
     /// # Errors
-    /// If it cannot be served or registered.
-    pub async fn begin(client: Client, listener: TcpListener, options: Options) -> Result<Self, Error> {
-        let Options { namespace, endpoint, certificates, terms } = options;
-        let (counters, upkept) = (Arc::<Counters>::default(), Arc::<UpkeepCounters>::default());
-        let alone = matches!(endpoint, Endpoint::Url { .. });
-        let hooks = Hooks::Validating(vec![hook(&endpoint)]);
-        let mut registration = Registration::new(client.clone(), names::MANAGER, names::MANAGER, hooks);
+    /// If the server cannot start or the registration cannot be written.
+    pub async fn start(
+        client: Client,
+        listener: TcpListener,
+        options: AdmissionOptions,
+    ) -> Result<Self, AdmissionError> {
+        let AdmissionOptions { namespace, endpoint, certificates, terms } = options;
+        let counters = Arc::<ReviewCounters>::default();
+        let upkept = Arc::<MaintenanceCounters>::default();
+        let alone = matches!(endpoint, WebhookTarget::Url { .. });
+        let hooks = WebhookSet::Validating(vec![validating_webhook(&endpoint)]);
+        let mut registration =
+            WebhookRegistration::new(client.clone(), names::FIELD_MANAGER, names::FIELD_MANAGER, hooks);
         if !alone {
-            registration = registration.owned_by(owner(&client, &namespace).await?);
+            registration = registration.owned_by(registration_owner(&client, &namespace).await?);
         }
         let keep = match certificates {
-            Some(name) => Keep::Secret { api: Box::new(Api::namespaced(client.clone(), &namespace)), name },
-            None => Keep::Memory,
+            Some(name) => CertificateStore::Secret { api: Box::new(Api::namespaced(client.clone(), &namespace)), name },
+            None => CertificateStore::Memory,
         };
-        let plan = Plan {
-            keep,
+        let plan = MaintenanceOptions {
+            store: keep,
             terms,
             names: endpoint.names(),
             registrations: vec![registration],
-            clock: Clock::default(),
+            clock: TrailClock::default(),
             counters: Arc::clone(&upkept),
         };
-        let mut upkeep = Upkeep::begin(plan).await?;
-        let door = Door::new(client, &namespace, Arc::clone(&counters));
-        let server = Server::start(listener, upkeep.serving().config()?, door.router())?;
+        let mut upkeep = WebhookMaintenance::start(plan).await?;
+        let door = WebhookHandler::new(client, &namespace, Arc::clone(&counters));
+        let server = WebhookServer::start(listener, upkeep.certificate_resolver().config()?, door.router())?;
         upkeep.register().await?;
-        Ok(Self { server, upkeep, counters, upkept, alone })
+        Ok(Self { server, maintenance: upkeep, counters, maintenance_counters: upkept, is_only_replica: alone })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Its part of the page for Prometheus, whenever it is asked for.
-    pub fn page(&self) -> impl Fn() -> String + Clone + Send + Sync + use<> {
-        let (counters, upkept) = (Arc::clone(&self.counters), Arc::clone(&self.upkept));
-        move || counters.page() + &upkept.page("kubewake_operator_webhook")
+    /// Renders the webhook's metrics in Prometheus' text format each time it is called.
+    pub fn metrics_page(&self) -> impl Fn() -> String + Clone + Send + Sync + use<> {
+        let counters = Arc::clone(&self.counters);
+        let upkept = Arc::clone(&self.maintenance_counters);
+        move || counters.render_metrics() + &upkept.render_metrics("kubewake_operator_webhook")
     }
 
-    /// Keeps certificates and registration up, for as long as it is polled.
+    /// Renews certificates and repairs the registration for as long as it is polled.
     pub async fn run(&mut self) -> Infallible {
-        self.upkeep.run().await
+        self.maintenance.run().await
     }
 
-    /// Ends. Others who serve the same registration go on to be called.
+    /// Stops the server. Other replicas of the same registration keep being called.
     pub async fn stop(mut self) {
-        if self.alone {
-            self.upkeep.unregister().await;
+        if self.is_only_replica {
+            self.maintenance.unregister().await;
         }
         self.server.stop().await;
     }
 }
 
-/// What is registered.
-fn hook(endpoint: &Endpoint) -> ValidatingWebhook {
+fn validating_webhook(endpoint: &WebhookTarget) -> ValidatingWebhook {
     let text = |text: &str| Some(text.to_owned());
     let texts = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
     ValidatingWebhook {
-        name: HOOK.to_owned(),
+        name: WEBHOOK_NAME.to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
-        client_config: endpoint.client_config(PATH),
+        client_config: endpoint.client_config(VALIDATE_PATH),
         failure_policy: text("Fail"),
         match_policy: text("Equivalent"),
         rules: Some(vec![RuleWithOperations {
             api_groups: texts(&["telemetry.kubewake.io"]),
             api_versions: texts(&["v1alpha1"]),
-            // Neither deletions nor subresources, so that nothing keeps a status from being written and a pipeline from going.
+            // Deletions and subresources are left out, so that the webhook never blocks the removal of a
+            // pipeline or the write of a status.
             operations: texts(&["CREATE", "UPDATE"]),
             resources: texts(&["tracepipelines", "logpipelines", "metricpipelines", "telemetries"]),
             scope: text("Cluster"),
@@ -175,10 +184,11 @@ fn hook(endpoint: &Endpoint) -> ValidatingWebhook {
     }
 }
 
-/// The registration goes with the operator's namespace: without anybody who answers it would keep pipelines from being written.
-async fn owner(client: &Client, namespace: &str) -> Result<OwnerReference, Error> {
+/// The operator's namespace owns the registration: left behind without a server, it would block writes of
+/// pipelines.
+async fn registration_owner(client: &Client, namespace: &str) -> Result<OwnerReference, AdmissionError> {
     let found = Api::<Namespace>::all(client.clone()).get(namespace).await;
-    let found = found.map_err(|error| Error::Namespace(Box::new(error)))?;
+    let found = found.map_err(|error| AdmissionError::Namespace(Box::new(error)))?;
     let uid = found.metadata.uid.unwrap_or_default();
     Ok(OwnerReference {
         api_version: Namespace::api_version(&()).into_owned(),
@@ -189,8 +199,8 @@ async fn owner(client: &Client, namespace: &str) -> Result<OwnerReference, Error
     })
 }
 
-/// An object that a pipeline names.
-type Objects = BTreeSet<access::Object>;
+/// The objects that a resource names.
+type AccessTargets = BTreeSet<access::AccessTarget>;
 
 #[cfg(test)]
 mod tests {
@@ -198,11 +208,11 @@ mod tests {
 
     #[test]
     fn neither_deletions_nor_statuses_are_asked_about_and_silence_is_a_refusal() {
-        let hook = hook(&Endpoint::service("kubewake-system", "kubewake-operator", 443));
+        let hook = validating_webhook(&WebhookTarget::from_service("kubewake-system", "kubewake-operator", 443));
         let rule = hook.rules.unwrap().remove(0);
         assert_eq!(rule.operations.unwrap(), ["CREATE", "UPDATE"]);
         assert!(rule.resources.unwrap().iter().all(|resource| !resource.contains(['/', '*'])));
         assert_eq!(hook.failure_policy.as_deref(), Some("Fail"));
-        assert_eq!(hook.client_config.service.unwrap().path.as_deref(), Some(PATH));
+        assert_eq!(hook.client_config.service.unwrap().path.as_deref(), Some(VALIDATE_PATH));
     }
 }

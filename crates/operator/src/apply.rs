@@ -1,10 +1,11 @@
-//! Makes objects what they should be, and sends nothing where they are.
+//! Server-side apply of objects, without a request for those that are up to date.
 //!
-//! An object is left alone if it has everything that is asked for and carries the hash of it: the first tells that nobody changed it, the second that nothing is left of what was
-//! asked for before. Else it is applied, by server-side apply under a name of our own, taking over what others own in it; what others
-//! added stays.
+//! An object is up to date if it contains every desired field and carries the hash of the desired object. The
+//! fields show that nobody changed it; the hash shows that nothing is left of an earlier desired state. Any
+//! other object is applied with a field manager of our own, which takes over fields of other managers; fields
+//! that others added stay.
 //!
-//! *Guaranteed*: a second run sends no request. *Assumed*: [`Live`] is synced.
+//! *Guaranteed*: a second run sends no request. *Assumed*: [`ObjectCache`] is synced.
 
 use std::sync::Arc;
 
@@ -17,62 +18,60 @@ use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    kind::Kind,
-    live::{Live, text},
+    error_message::{ErrorDisclosure, api_error_message},
+    kind::ObjectKind,
     names,
-    words::{Discretion, words},
+    object_cache::{ObjectCache, text},
 };
 
 mod compare;
 #[cfg(test)]
 mod tests;
 
-/// What did not work.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind:?} {name} cannot be {what}")]
-pub struct Error {
-    kind: Kind,
+pub struct ObjectApplyError {
+    kind: ObjectKind,
     name: String,
     what: &'static str,
     source: Box<kube::Error>,
 }
 
-impl Error {
-    /// What happened, as a status or a log may say it.
-    pub fn words(&self) -> String {
-        let discretion = if self.kind == Kind::Secret { Discretion::Secret } else { Discretion::Open };
-        format!("{self}: {}", words(&self.source, discretion))
+impl ObjectApplyError {
+    /// The message for a status or a log.
+    pub fn message(&self) -> String {
+        let discretion =
+            if self.kind == ObjectKind::Secret { ErrorDisclosure::Redacted } else { ErrorDisclosure::Full };
+        format!("{self}: {}", api_error_message(&self.source, discretion))
     }
 
-    /// What the API server had against it, or why it did not answer.
-    pub fn failure(&self) -> &kube::Error {
+    /// The API server's refusal, or why it did not answer.
+    pub fn api_error(&self) -> &kube::Error {
         &self.source
     }
 
-    /// Whether it may well work in a moment: somebody else wrote the object since it was read, or a binding came before the API server's
-    /// authoriser had seen its role.
-    pub fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed in a moment: somebody else wrote the object since it was read, or a
+    /// binding was applied before the API server's authorizer had seen its role.
+    pub fn is_transient(&self) -> bool {
         matches!(&*self.source, kube::Error::Api(status) if status.code == 409 || status.code == 404)
     }
 }
 
-/// An object as it should be.
+/// The desired state of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Desired {
-    /// Its kind.
-    pub kind: Kind,
-    /// Its name.
+pub struct DesiredObject {
+    pub kind: ObjectKind,
     pub name: String,
-    /// All fields that are ours.
+    /// All fields that the operator owns.
     pub value: Value,
 }
 
-impl Desired {
-    /// The object, with its hash on it.
-    fn stamped(&self) -> Value {
+impl DesiredObject {
+    /// The object with the annotation of its hash.
+    fn with_applied_hash(&self) -> Value {
         let mut value = self.value.clone();
-        if let Some(annotations) = annotations(&mut value) {
-            annotations.insert(names::APPLIED.to_owned(), self.hash().into());
+        if let Some(annotations) = annotations_mut(&mut value) {
+            annotations.insert(names::APPLIED_HASH_ANNOTATION.to_owned(), self.hash().into());
         }
         value
     }
@@ -82,72 +81,77 @@ impl Desired {
     }
 }
 
-/// Writes objects.
 #[derive(Clone)]
-pub struct Applier {
+pub struct ServerSideApplier {
     client: Client,
     namespace: String,
-    live: Arc<Live>,
+    object_cache: Arc<ObjectCache>,
 }
 
-impl Applier {
-    /// In a namespace, with what is known of it.
-    pub fn new(client: Client, namespace: &str, live: Arc<Live>) -> Self {
-        Self { client, namespace: namespace.to_owned(), live }
+impl ServerSideApplier {
+    /// Creates an applier for one namespace that compares with the objects in the cache.
+    pub fn new(client: Client, namespace: &str, object_cache: Arc<ObjectCache>) -> Self {
+        Self { client, namespace: namespace.to_owned(), object_cache }
     }
 
-    /// Makes an object what it should be, and says whether that took a request.
+    /// Applies an object if it is not up to date. Returns whether that took a request.
     ///
     /// # Errors
-    /// What the API server says.
-    pub async fn apply(&self, desired: &Desired) -> Result<bool, Error> {
-        let stamped = desired.stamped();
-        let live = self.live.get(desired.kind, &desired.name);
+    /// The API server's refusal.
+    pub async fn apply(&self, desired: &DesiredObject) -> Result<bool, ObjectApplyError> {
+        let stamped = desired.with_applied_hash();
+        let live = self.object_cache.get(desired.kind, &desired.name);
         if live.is_some_and(|live| compare::contains(&live, &stamped)) {
             return Ok(false);
         }
         let (api, params) =
-            (desired.kind.api(&self.client, &self.namespace), PatchParams::apply(names::MANAGER).force());
+            (desired.kind.api(&self.client, &self.namespace), PatchParams::apply(names::FIELD_MANAGER).force());
         let answer = api.patch(&desired.name, &params, &Patch::Apply(&stamped)).await;
-        let answer = answer.map_err(|error| failed(desired.kind, &desired.name, "applied", error))?;
-        self.live.note(desired.kind, &answer);
+        let answer = answer.map_err(|error| apply_error(desired.kind, &desired.name, "applied", error))?;
+        self.object_cache.record_response(desired.kind, &answer);
         Ok(true)
     }
 
-    /// Makes a Deployment what it should be, and sees to it that it begins with so many replicas. How many there are later is the autoscaler's: `desired` says nothing of it,
-    /// as it would be taken back with every change.
+    /// Applies a Deployment, and sets its initial number of replicas. Later numbers are the autoscaler's:
+    /// `desired` has no `replicas`, which each apply would reset.
     ///
     /// # Errors
-    /// What the API server says.
-    pub async fn apply_scaled(&self, desired: &Desired, min_replicas: i32) -> Result<bool, Error> {
+    /// The API server's refusal.
+    pub async fn apply_scaled(&self, desired: &DesiredObject, min_replicas: i32) -> Result<bool, ObjectApplyError> {
         let mut first = desired.clone();
         if let Some(spec) = first.value.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("replicas".to_owned(), min_replicas.into());
         }
-        match self.live.get(desired.kind, &desired.name) {
+        match self.object_cache.get(desired.kind, &desired.name) {
             None => {
                 self.apply(&first).await?;
-                // Owned by another name before it is let go of under ours.
-                self.hold_replicas(desired, min_replicas, None).await?;
+                // `REPLICAS_MANAGER` must own the field before our own field manager gives it up.
+                self.apply_replicas(desired, min_replicas, None).await?;
             }
-            // It was made, and whoever made it came no further.
-            Some(live) if applied(&live) == Some(first.hash().as_str()) => {
-                self.hold_replicas(desired, min_replicas, None).await?;
+            // An earlier run created it and ended before the next step.
+            Some(live) if applied_hash(&live) == Some(first.hash().as_str()) => {
+                self.apply_replicas(desired, min_replicas, None).await?;
             }
-            // Somebody who scales it to none stops it, as the autoscaler understands it.
-            Some(live) if (1..i64::from(min_replicas)).contains(&replicas(&live)) => {
+            // Zero replicas were set by somebody to stop it, and the autoscaler respects that.
+            Some(live) if (1..i64::from(min_replicas)).contains(&desired_replicas(&live)) => {
                 let revision = text(&live, "/metadata/resourceVersion");
-                self.hold_replicas(desired, min_replicas, revision).await?;
+                self.apply_replicas(desired, min_replicas, revision).await?;
             }
             Some(_) => {}
         }
         self.apply(desired).await
     }
 
-    /// Asks for so many replicas, if the object is still at that revision: nothing that the autoscaler has just written is taken back.
-    async fn hold_replicas(&self, desired: &Desired, replicas: i32, revision: Option<&str>) -> Result<(), Error> {
+    /// Sets the number of replicas if the object is still at that revision, so that a newer write of the
+    /// autoscaler is not reverted.
+    async fn apply_replicas(
+        &self,
+        desired: &DesiredObject,
+        replicas: i32,
+        revision: Option<&str>,
+    ) -> Result<(), ObjectApplyError> {
         let api: Api<DynamicObject> = desired.kind.api(&self.client, &self.namespace);
-        let resource = desired.kind.resource();
+        let resource = desired.kind.api_resource();
         let mut patch = json!({
             "apiVersion": resource.api_version, "kind": resource.kind,
             "metadata": {"name": desired.name}, "spec": {"replicas": replicas},
@@ -157,24 +161,24 @@ impl Applier {
         }
         let params = PatchParams::apply(names::REPLICAS_MANAGER).force();
         match api.patch(&desired.name, &params, &Patch::Apply(&patch)).await {
-            Ok(answer) => self.live.note(desired.kind, &answer),
-            // Somebody wrote it since. A watch will show it, and the next run looks again.
+            Ok(answer) => self.object_cache.record_response(desired.kind, &answer),
+            // Somebody wrote the object since. A watch event will trigger the next run.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => return Err(failed(desired.kind, &desired.name, "scaled", error)),
+            Err(error) => return Err(apply_error(desired.kind, &desired.name, "scaled", error)),
         }
         Ok(())
     }
 
-    /// Writes a ConfigMap only if it still is what was read, which is nothing, if there was none.
+    /// Writes a ConfigMap if it is unchanged since it was read, or creates it if there was none.
     ///
     /// # Errors
-    /// What the API server says; also that it is not what was read.
-    pub async fn replace(&self, read: Option<&ConfigMap>, desired: &Desired) -> Result<bool, Error> {
-        let params = PostParams { field_manager: Some(names::MANAGER.to_owned()), ..PostParams::default() };
+    /// The API server's refusal, also if the ConfigMap changed since it was read.
+    pub async fn replace(&self, read: Option<&ConfigMap>, desired: &DesiredObject) -> Result<bool, ObjectApplyError> {
+        let params = PostParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let api: Api<DynamicObject> = desired.kind.api(&self.client, &self.namespace);
-        let failed = |error| failed(desired.kind, &desired.name, "written", error);
+        let failed = |error| apply_error(desired.kind, &desired.name, "written", error);
         let unreadable = |error| failed(kube::Error::SerdeError(error));
-        let mut base = desired.stamped();
+        let mut base = desired.with_applied_hash();
         if let Some(read) = read {
             let read = serde_json::to_value(read).map_err(unreadable)?;
             let over = std::mem::replace(&mut base, read.clone());
@@ -188,28 +192,34 @@ impl Applier {
             Some(_) => api.replace(&desired.name, &params, &object).await,
             None => api.create(&params, &object).await,
         };
-        self.live.note(desired.kind, &answer.map_err(failed)?);
+        self.object_cache.record_response(desired.kind, &answer.map_err(failed)?);
         Ok(true)
     }
 
-    /// Removes an object, if it still is the one that was seen.
+    /// Deletes an object if it is still the one in the cache.
     ///
     /// # Errors
-    /// What the API server says. That the object is gone already, or is another one, is no error: a watch will show it.
-    pub async fn delete(&self, kind: Kind, name: &str) -> Result<bool, Error> {
-        self.remove(kind, name, false).await
+    /// The API server's refusal. An object that is gone already, or was replaced, is no error: a watch event
+    /// will show it.
+    pub async fn delete(&self, kind: ObjectKind, name: &str) -> Result<bool, ObjectApplyError> {
+        self.delete_with_preconditions(kind, name, false).await
     }
 
-    /// Removes an object, if nothing about it has changed since it was seen.
+    /// Deletes an object if its revision is still the one in the cache.
     ///
     /// # Errors
     /// Those of [`Self::delete`].
-    pub async fn delete_unchanged(&self, kind: Kind, name: &str) -> Result<bool, Error> {
-        self.remove(kind, name, true).await
+    pub async fn delete_if_unchanged(&self, kind: ObjectKind, name: &str) -> Result<bool, ObjectApplyError> {
+        self.delete_with_preconditions(kind, name, true).await
     }
 
-    async fn remove(&self, kind: Kind, name: &str, is_exact: bool) -> Result<bool, Error> {
-        let Some(live) = self.live.get(kind, name) else { return Ok(false) };
+    async fn delete_with_preconditions(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        is_exact: bool,
+    ) -> Result<bool, ObjectApplyError> {
+        let Some(live) = self.object_cache.get(kind, name) else { return Ok(false) };
         if live.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(false);
         }
@@ -222,28 +232,28 @@ impl Applier {
         match kind.api(&self.client, &self.namespace).delete(name, &params).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => return Err(failed(kind, name, "deleted", error)),
+            Err(error) => return Err(apply_error(kind, name, "deleted", error)),
         }
-        self.live.forget(kind, name);
+        self.object_cache.remove_absent(kind, name);
         Ok(true)
     }
 }
 
-/// The hash of what was applied last.
-fn applied(live: &Value) -> Option<&str> {
-    live.pointer("/metadata/annotations").and_then(|all| all.get(names::APPLIED)?.as_str())
+/// The hash of the object that was applied last.
+fn applied_hash(live: &Value) -> Option<&str> {
+    live.pointer("/metadata/annotations").and_then(|all| all.get(names::APPLIED_HASH_ANNOTATION)?.as_str())
 }
 
-/// How many replicas are asked for; one is the default.
-fn replicas(live: &Value) -> i64 {
+/// The desired number of replicas, which defaults to one.
+fn desired_replicas(live: &Value) -> i64 {
     live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
 }
 
-fn failed(kind: Kind, name: &str, what: &'static str, source: kube::Error) -> Error {
-    Error { kind, name: name.to_owned(), what, source: Box::new(source) }
+fn apply_error(kind: ObjectKind, name: &str, what: &'static str, source: kube::Error) -> ObjectApplyError {
+    ObjectApplyError { kind, name: name.to_owned(), what, source: Box::new(source) }
 }
 
-fn annotations(object: &mut Value) -> Option<&mut Map<String, Value>> {
+fn annotations_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     let empty = || Value::Object(Map::new());
     let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(empty);
     metadata.as_object_mut()?.entry("annotations").or_insert_with(empty).as_object_mut()

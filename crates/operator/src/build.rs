@@ -1,95 +1,94 @@
 //! The objects of the collector layer. Pure and infallible: the same pipelines make the same objects.
 //!
-//! Documents and secrets reach the collectors through volumes, and nothing of them is in a pod template: a change of either is read in place, and only a
-//! change of how collectors run rolls them. How many there are is the autoscaler's, so `replicas` of the gateway is in none of them.
+//! Documents and secrets reach the collectors through volumes, and no part of them is in a pod template. A
+//! change of either is read in place; only a change of the settings rolls the collectors. The number of
+//! collectors is the autoscaler's, so no object here has `replicas` of the gateway.
 //!
-//! *Guaranteed*: every namespaced object is owned by one of them, the anchor. That one and everything of no namespace is owned by the pipelines that keep the layer, so that the
-//! garbage collector removes all of it after the last of these, whether an operator runs or not.
+//! *Guaranteed*: every namespaced object is owned by the anchor, a ConfigMap. The anchor and all
+//! cluster-scoped objects are owned by the pipelines that keep the layer. So the garbage collector removes
+//! all of it after the last of these, whether an operator runs or not.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kubewake_api::{Layer, Settings};
+use kubewake_api::{CollectorConfigs, CollectorSettings};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    apply::Desired,
-    kind::Kind,
-    names::{self, Part},
+    apply::DesiredObject,
+    kind::ObjectKind,
+    names::{self, ManagedPart},
 };
 
-mod access;
+mod documents;
 mod network;
-mod pods;
-mod scale;
-mod texts;
+mod rbac;
+mod scaling;
+mod workloads;
 
 #[cfg(test)]
 mod tests;
 
-pub use texts::{CONFIG, secret, staying};
+pub use documents::{CONFIG_FILE, retained_values, values_secret};
 
-/// What objects have to know beside the documents.
+/// The input of all objects besides the documents.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// What owns all of it.
+pub struct BuildContext {
+    /// The anchor as an owner.
     pub anchor: OwnerReference,
-    /// The pipelines that own that.
-    pub keepers: Vec<OwnerReference>,
-    /// How collectors run.
-    pub settings: Settings,
-    /// Their image, unless the settings name one.
+    /// The pipelines that own the anchor.
+    pub anchor_owners: Vec<OwnerReference>,
+    pub settings: CollectorSettings,
+    /// The collectors' image, unless the settings name one.
     pub image: String,
 }
 
-/// What owns everything else.
-pub fn anchor(namespace: &str, keepers: &[OwnerReference]) -> Desired {
-    let mut metadata = metadata(names::LAYER, keepers);
+pub fn anchor_object(namespace: &str, keepers: &[OwnerReference]) -> DesiredObject {
+    let mut metadata = metadata(names::LAYER_CONFIG_MAP, keepers);
     metadata.insert("namespace".to_owned(), namespace.into());
-    desired(Kind::ConfigMap, names::LAYER, metadata, Value::Null)
+    desired_object(ObjectKind::ConfigMap, names::LAYER_CONFIG_MAP, metadata, Value::Null)
 }
 
-/// Everything but documents, secrets and the anchor, in the order in which it is applied. While nothing flows that is the address that senders know.
-pub fn objects(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
+/// All objects but documents, secrets and the anchor, in the order in which they are applied. While all
+/// pipelines are paused, only the Service that senders use.
+pub fn layer_objects(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
     if layer.gateway.is_none() {
-        return vec![network::address(around)];
+        return vec![network::otlp_service(around)];
     }
-    let mut objects = access::objects(around, layer);
-    objects.extend(network::objects(around, layer));
-    objects.push(pods::gateway(around));
-    objects.extend(layer.sticky.iter().map(|_| pods::sticky(around)));
-    objects.extend(scale::objects(around, layer));
+    let mut objects = rbac::rbac_objects(around, layer);
+    objects.extend(network::network_objects(around, layer));
+    objects.push(workloads::gateway_deployment(around));
+    objects.extend(layer.sticky.iter().map(|_| workloads::sticky_stateful_set(around)));
+    objects.extend(scaling::scaling_objects(around, layer));
     objects.sort_by_key(|desired| desired.kind);
     objects
 }
 
-/// The documents, each for the collectors of one name.
-pub fn documents(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
+/// One ConfigMap for each document.
+pub fn document_objects(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
     let all = [(names::GATEWAY, &layer.gateway), (names::STICKY, &layer.sticky)];
     let all = all.into_iter().filter_map(|(name, document)| Some((name, document.as_ref()?)));
-    all.map(|(name, document)| texts::document(around, name, document)).collect()
+    all.map(|(name, document)| documents::document_config_map(around, name, document)).collect()
 }
 
-/// An object of a namespace.
-fn namespaced(around: &Surroundings, kind: Kind, name: &str, rest: Value) -> Desired {
+fn namespaced_object(around: &BuildContext, kind: ObjectKind, name: &str, rest: Value) -> DesiredObject {
     let mut metadata = metadata(name, std::slice::from_ref(&around.anchor));
     metadata.insert("namespace".to_owned(), around.settings.namespace.clone().into());
-    desired(kind, name, metadata, rest)
+    desired_object(kind, name, metadata, rest)
 }
 
-/// An object of the cluster.
-fn of_cluster(around: &Surroundings, kind: Kind, name: &str, rest: Value) -> Desired {
-    desired(kind, name, metadata(name, &around.keepers), rest)
+fn cluster_object(around: &BuildContext, kind: ObjectKind, name: &str, rest: Value) -> DesiredObject {
+    desired_object(kind, name, metadata(name, &around.anchor_owners), rest)
 }
 
 fn metadata(name: &str, owners: &[OwnerReference]) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), name.into());
-    metadata.insert("labels".to_owned(), json!(names::labels(name, Part::Layer)));
+    metadata.insert("labels".to_owned(), json!(names::managed_labels(name, ManagedPart::Layer)));
     metadata.insert("ownerReferences".to_owned(), json!(owners));
     metadata
 }
 
-fn desired(kind: Kind, name: &str, metadata: Map<String, Value>, rest: Value) -> Desired {
-    let resource = kind.resource();
+fn desired_object(kind: ObjectKind, name: &str, metadata: Map<String, Value>, rest: Value) -> DesiredObject {
+    let resource = kind.api_resource();
     let mut value = Map::new();
     value.insert("apiVersion".to_owned(), resource.api_version.into());
     value.insert("kind".to_owned(), resource.kind.into());
@@ -97,5 +96,5 @@ fn desired(kind: Kind, name: &str, metadata: Map<String, Value>, rest: Value) ->
     if let Value::Object(rest) = rest {
         value.extend(rest);
     }
-    Desired { kind, name: name.to_owned(), value: Value::Object(value) }
+    DesiredObject { kind, name: name.to_owned(), value: Value::Object(value) }
 }

@@ -1,12 +1,16 @@
-//! What the collectors say of the pipelines: every few seconds each of them is asked for its `/status`, and what they say together is the verdict about each pipeline.
+//! Polls the collectors' `/status` every two seconds, and derives the delivery health of each pipeline from
+//! all responses together.
 //!
-//! - [`ask`]: one collector, over HTTP; [`report`]: what it answers, as far as it matters here;
-//! - [`sections`]: which documents there are, and what each says of each pipeline;
-//! - [`mod@judge`]: a verdict about each pipeline, pure; [`steady`]: what of it is worth saying.
+//! - [`status_client`]: fetches the status of one collector over HTTP; [`report`]: the part of it that is
+//!   read;
+//! - [`document_history`]: which documents there are, and the section of each pipeline in them;
+//! - [`health_assessment`]: the health of each pipeline, pure; [`debounce`]: when a change of it is
+//!   published.
 //!
-//! *Guaranteed*: an answer costs bounded time and memory, and so many at once; what a verdict says is words of this program, codes, and what a collector has against a document, clipped.
-//! A collector that does not answer is as good as not there.
-//! *Not done*: nothing is written. Verdicts are told to [`Verdicts`](crate::verdicts::Verdicts), and statuses follow.
+//! *Guaranteed*: requests take bounded time and memory, and their number in flight is bounded. Messages
+//! consist of words of this program, codes, and a collector's clipped reason for refusing a document. A
+//! collector that does not answer counts as absent. *Not done*: nothing is written here. Results go to
+//! [`DeliveryHealthCache`](crate::delivery_health::DeliveryHealthCache), and statuses follow.
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
@@ -16,48 +20,48 @@ use kube::ResourceExt as _;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::{
-    judge::{Answer, Tier, judge},
-    sections::Documents,
-    steady::Steady,
+    debounce::HealthDebouncer,
+    document_history::DocumentHistory,
+    health_assessment::{CollectorAnswer, CollectorTier, assess_delivery},
 };
-use crate::{build::CONFIG, context::World, kind::Kind, names, verdicts::Read};
+use crate::{build::CONFIG_FILE, context::OperatorState, delivery_health::ReadDocument, kind::ObjectKind, names};
 
-pub mod ask;
-pub mod judge;
+pub mod debounce;
+pub mod document_history;
+pub mod health_assessment;
 pub mod report;
-pub mod sections;
-pub mod steady;
+pub mod status_client;
 
-/// Wrong credentials are to show within 15 s, and are said when they were seen twice.
-const PERIOD: Duration = Duration::from_secs(2);
-/// How many collectors are asked at once.
-const AT_ONCE: usize = 8;
+/// Wrong credentials must show within 15 s, and are published when two rounds saw them.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 
-/// Asks for ever.
-pub async fn follow(world: &World) {
-    // Also for the pods: what a cache shows that was not filled yet is not what there is.
-    world.all_seen().await;
-    let (mut documents, mut steady) = (Documents::default(), Steady::default());
-    let mut rounds = interval(PERIOD);
+pub async fn poll_collectors(world: &OperatorState) {
+    // Includes the pods: before their cache is synced it says nothing about which collectors exist.
+    world.wait_caches_synced().await;
+    let mut documents = DocumentHistory::default();
+    let mut steady = HealthDebouncer::default();
+    let mut rounds = interval(POLL_INTERVAL);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         rounds.tick().await;
-        let (answers, read) = ask_all(world).await;
-        // As they are after the answers: a collector may be behind, and never ahead.
-        for tier in Tier::ALL {
-            documents.want(tier, document(world, tier).as_deref());
+        let (answers, read) = poll_all(world).await;
+        // Read after the responses: so a collector may be behind the desired document, but never ahead of it.
+        for tier in CollectorTier::ALL {
+            documents.set_desired(tier, desired_document(world, tier).as_deref());
         }
-        world.verdicts.note_read(read);
-        world.verdicts.set(steady.after(judge(&answers, &documents)));
+        world.delivery_health.set_read_documents(read);
+        world.delivery_health.set_health(steady.debounce(assess_delivery(&answers, &documents)));
     }
 }
 
-/// What the collectors that stay say, and by which document each of them goes, also those that are ending: these still deliver as their document says.
-async fn ask_all(world: &World) -> (Vec<Answer>, BTreeMap<String, Read>) {
+/// Asks all collectors. Returns the answers of those that stay, and the document that each one has read,
+/// including those that are ending: these still deliver by their document.
+async fn poll_all(world: &OperatorState) -> (Vec<CollectorAnswer>, BTreeMap<String, ReadDocument>) {
     let pods = world.pods.state();
-    let asked = pods.iter().filter_map(|pod| Asked::from_pod(pod));
+    let asked = pods.iter().filter_map(|pod| PolledCollector::from_pod(pod));
     let answers = asked.map(|asked| async move {
-        let report = ask::ask(asked.address).await;
+        let report = status_client::fetch_status(asked.address).await;
         let report = report.inspect_err(|error| {
             tracing::debug!(
                 kind = "Pod",
@@ -68,28 +72,29 @@ async fn ask_all(world: &World) -> (Vec<Answer>, BTreeMap<String, Read>) {
         });
         (asked, report.ok())
     });
-    let answers: Vec<_> = stream::iter(answers.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
-    let hash = |report: &report::Report| report.revision.as_ref().map(|revision| revision.hash.clone());
+    let answers: Vec<_> =
+        stream::iter(answers.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
+    let hash = |report: &report::CollectorStatusReport| report.revision.as_ref().map(|revision| revision.hash.clone());
     let read = answers.iter().map(|(asked, report)| (asked.uid.clone(), report.as_ref().and_then(hash))).collect();
     let staying = answers.into_iter().filter(|(asked, _)| !asked.is_ending);
-    (staying.map(|(asked, report)| Answer { tier: asked.tier, report }).collect(), read)
+    (staying.map(|(asked, report)| CollectorAnswer { tier: asked.tier, report }).collect(), read)
 }
 
-/// A collector that can be asked.
-struct Asked {
-    tier: Tier,
+/// A collector that can be polled.
+struct PolledCollector {
+    tier: CollectorTier,
     name: String,
     uid: String,
     address: IpAddr,
     is_ending: bool,
 }
 
-impl Asked {
-    /// Nothing, if it does not run.
+impl PolledCollector {
+    /// `None` if the pod is not running or is no collector's.
     fn from_pod(pod: &Pod) -> Option<Self> {
         let status = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Running"))?;
         Some(Self {
-            tier: Tier::of(pod.labels().get(names::NAME)?)?,
+            tier: CollectorTier::from_name(pod.labels().get(names::NAME_LABEL)?)?,
             name: pod.name_any(),
             uid: pod.uid()?,
             address: status.pod_ip.as_ref()?.parse().ok()?,
@@ -98,8 +103,8 @@ impl Asked {
     }
 }
 
-/// The document that the collectors of a tier are to read.
-fn document(world: &World, tier: Tier) -> Option<String> {
-    let map = world.live.get(Kind::ConfigMap, tier.name())?;
-    map.get("data")?.get(CONFIG)?.as_str().map(str::to_owned)
+/// The document that the collectors of a tier should read.
+fn desired_document(world: &OperatorState, tier: CollectorTier) -> Option<String> {
+    let map = world.object_cache.get(ObjectKind::ConfigMap, tier.name())?;
+    map.get("data")?.get(CONFIG_FILE)?.as_str().map(str::to_owned)
 }

@@ -13,42 +13,32 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
 
-/// A kind, in the order in which objects are applied: first what others refer to.
+/// A kind. The order is that of applying: objects come after those that they refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Who the collectors are.
+pub enum ObjectKind {
     ServiceAccount,
-    /// What they may do.
     Role,
-    /// That they may.
     RoleBinding,
-    /// What they may do in the whole cluster.
+    /// Rights in the whole cluster.
     ClusterRole,
-    /// That they may.
     ClusterRoleBinding,
-    /// Values that nobody else may see.
+    /// Values that only collectors may see.
     Secret,
-    /// Documents and locks.
     ConfigMap,
-    /// Addresses.
     Service,
-    /// Who may connect.
     NetworkPolicy,
-    /// The gateway.
     Deployment,
-    /// The sticky tier.
     StatefulSet,
-    /// How many may be taken away at once.
+    /// How many pods may be evicted at once.
     PodDisruptionBudget,
-    /// How many there are.
     HorizontalPodAutoscaler,
-    /// Prometheus' operator's way to scrape.
+    /// Scraping by the Prometheus Operator.
     PodMonitor,
 }
 
-impl Kind {
-    /// All but those that a cluster may lack.
-    pub const ALWAYS: [Self; 13] = [
+impl ObjectKind {
+    /// All kinds but those that a cluster may lack.
+    pub const REQUIRED: [Self; 13] = [
         Self::ServiceAccount,
         Self::Role,
         Self::RoleBinding,
@@ -64,16 +54,16 @@ impl Kind {
         Self::HorizontalPodAutoscaler,
     ];
 
-    /// Whether it says who collectors are and what they may do.
-    pub fn is_right(self) -> bool {
+    /// Whether the kind is an identity of collectors, or their rights.
+    pub fn is_rbac(self) -> bool {
         matches!(
             self,
             Self::ServiceAccount | Self::Role | Self::RoleBinding | Self::ClusterRole | Self::ClusterRoleBinding
         )
     }
 
-    /// How the API server knows it.
-    pub fn resource(self) -> ApiResource {
+    /// The API resource of the kind.
+    pub fn api_resource(self) -> ApiResource {
         match self {
             Self::ServiceAccount => ApiResource::erase::<ServiceAccount>(&()),
             Self::Role => ApiResource::erase::<Role>(&()),
@@ -95,20 +85,21 @@ impl Kind {
         }
     }
 
-    /// Whether its objects are in no namespace.
-    pub fn is_of_cluster(self) -> bool {
+    /// Whether objects of the kind are cluster-scoped.
+    pub fn is_cluster_scoped(self) -> bool {
         matches!(self, Self::ClusterRole | Self::ClusterRoleBinding)
     }
 
-    /// Whether what becomes of an object is of interest, and not only what is asked for.
+    /// Whether the status of objects is read, and not only their spec.
     pub fn has_status(self) -> bool {
         matches!(self, Self::Deployment | Self::StatefulSet)
     }
 
-    /// Its objects, those of a namespace if it has any.
+    /// The API of the kind, in this namespace unless the kind is cluster-scoped.
     pub fn api(self, client: &Client, namespace: &str) -> Api<DynamicObject> {
-        let (client, resource) = (client.clone(), self.resource());
-        if self.is_of_cluster() {
+        let client = client.clone();
+        let resource = self.api_resource();
+        if self.is_cluster_scoped() {
             Api::all_with(client, &resource)
         } else {
             Api::namespaced_with(client, namespace, &resource)

@@ -1,12 +1,14 @@
-//! Slots: who of the pipelines of a kind may be part of the layer.
+//! Slots: which pipelines of a kind may be part of the layer.
 //!
-//! The lock is a ConfigMap whose owners are the pipelines that hold a slot. A pipeline that takes one adds itself to them, at the revision
-//! that it read. The garbage collector removes an owner when the pipeline is deleted, and deletes the ConfigMap with its last owner,
-//! whether an operator runs or not. What it leaves, since somebody wished that nothing goes with the pipeline, is released here.
+//! The lock is a ConfigMap owned by the pipelines that hold a slot. A pipeline takes a slot by adding itself to
+//! the owners, at the revision that was read. The garbage collector removes an owner when its pipeline is
+//! deleted, and deletes the ConfigMap with its last owner, whether an operator runs or not. Owners that it
+//! leaves, after a deletion that orphans dependents, are released here.
 //!
-//! *Guaranteed*: at every revision of the lock there are at most as many owners as the takers were allowed slots, however many operators take
-//! at once, and wherever one of them dies. Who holds a slot keeps it until it is deleted, also when slots become fewer.
-//! *Assumed*: the API server refuses a write at a revision that is not the newest. *Not done*: an order among those who wait.
+//! *Guaranteed*: at every revision of the lock there are at most as many owners as its writers were allowed
+//! slots, however many operators write at once, and wherever one of them dies. A pipeline that holds a slot
+//! keeps it until it is deleted, also when slots become fewer. *Assumed*: the API server refuses a write at a
+//! revision that is not the newest. *Not done*: waiting pipelines have no order.
 
 use std::collections::BTreeSet;
 
@@ -22,130 +24,123 @@ use kube::{
 use kubewake_api::Signal;
 
 use crate::{
-    find::find,
-    names::{self, Part},
+    names::{self, ManagedPart},
+    object_lookup::find_object,
 };
 
 #[cfg(test)]
 mod tests;
 
-/// Each lost race means that somebody else went ahead; so many in a row are left to the next reconcile.
-const ATTEMPTS: usize = 16;
+/// Each conflict means that another pipeline made progress. After this many in a row the next reconcile tries
+/// again.
+const MAX_WRITE_ATTEMPTS: usize = 16;
 
-/// What came of taking a slot.
+/// Whether a pipeline holds a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// The pipeline holds one.
     Held,
-    /// Others hold all of them.
+    /// Other pipelines hold all slots.
     Full,
 }
 
-/// What came of taking a slot, and the lock as it was then.
+/// The result of an attempt to take a slot, and the lock at that time.
 #[derive(Clone, Debug)]
-pub struct Taken {
-    /// Whether it is held.
+pub struct SlotAttempt {
     pub slot: Slot,
-    /// The lock.
     pub lock: Option<ConfigMap>,
 }
 
 /// Why it is not known whether a slot is held.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The API server did not say.
+pub enum SlotLockError {
+    /// The API server refused a request, or did not answer.
     #[error("the lock {name} cannot be read or written")]
-    Api {
-        /// The ConfigMap.
-        name: String,
-        /// What it said.
-        source: Box<kube::Error>,
-    },
-    /// Somebody else was faster, again and again.
+    Api { name: String, source: Box<kube::Error> },
+    /// Every attempt met a write conflict.
     #[error("the lock {0} is in demand")]
     Contended(String),
 }
 
 /// The lock of one kind of pipeline.
 #[derive(Clone, Debug)]
-pub struct Lock {
+pub struct SlotLock {
     api: Api<ConfigMap>,
     name: String,
 }
 
-impl Lock {
-    /// The lock of the pipelines of a signal. The ConfigMaps are those of the operator's namespace.
+impl SlotLock {
+    /// The lock for pipelines of a signal; `api` is that of the operator's namespace.
     pub fn new(api: Api<ConfigMap>, signal: Signal) -> Self {
         Self { api, name: name(signal).to_owned() }
     }
 
-    /// The ConfigMap as it is now.
+    /// The current ConfigMap.
     ///
     /// # Errors
-    /// What the API server says.
-    pub async fn read(&self) -> Result<Option<ConfigMap>, Error> {
-        find(&self.api, &self.name).await.map_err(|error| self.failed(error))
+    /// The API server's refusal.
+    pub async fn read(&self) -> Result<Option<ConfigMap>, SlotLockError> {
+        find_object(&self.api, &self.name).await.map_err(|error| self.api_error(error))
     }
 
-    /// Takes a slot, if the pipeline has none and one is free.
+    /// Takes a slot if the pipeline has none and one is free.
     ///
     /// # Errors
-    /// If it is not known how it ended. To take it again does no harm.
-    pub async fn take(&self, pipeline: &OwnerReference, slots: usize) -> Result<Taken, Error> {
-        for _ in 0..ATTEMPTS {
+    /// If the result is not known. Another attempt does no harm.
+    pub async fn take(&self, pipeline: &OwnerReference, slots: usize) -> Result<SlotAttempt, SlotLockError> {
+        for _ in 0..MAX_WRITE_ATTEMPTS {
             let written = match self.read().await? {
-                None if slots == 0 => return Ok(Taken { slot: Slot::Full, lock: None }),
-                None => self.api.create(&by_us(), &self.with_owner(pipeline)).await,
-                Some(lock) => match judge(&lock, &pipeline.uid, slots) {
-                    Some(slot) => return Ok(Taken { slot, lock: Some(lock) }),
-                    None => self.api.replace(&self.name, &by_us(), &joined(lock, pipeline)).await,
+                None if slots == 0 => return Ok(SlotAttempt { slot: Slot::Full, lock: None }),
+                None => self.api.create(&post_params(), &self.with_owner(pipeline)).await,
+                Some(lock) => match slot_state(&lock, &pipeline.uid, slots) {
+                    Some(slot) => return Ok(SlotAttempt { slot, lock: Some(lock) }),
+                    None => self.api.replace(&self.name, &post_params(), &with_added_owner(lock, pipeline)).await,
                 },
             };
             match written {
-                Ok(lock) => return Ok(Taken { slot: Slot::Held, lock: Some(lock) }),
-                // Somebody wrote it, or deleted it, in between.
+                Ok(lock) => return Ok(SlotAttempt { slot: Slot::Held, lock: Some(lock) }),
+                // Somebody wrote or deleted the lock since it was read.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => return Err(self.api_error(error)),
             }
         }
-        Err(Error::Contended(self.name.clone()))
+        Err(SlotLockError::Contended(self.name.clone()))
     }
 
-    /// Takes these off who are gone for good, and the ConfigMap away that nobody is left to own. Says whether that took a request.
+    /// Removes deleted pipelines from the owners, and the ConfigMap if no owner is left. Returns whether that
+    /// took a request.
     ///
     /// # Errors
-    /// What the API server says. That somebody was faster is none: a watch will show it.
-    pub async fn release(&self, gone: &BTreeSet<String>) -> Result<bool, Error> {
+    /// The API server's refusal. A write conflict is none: a watch event will trigger another attempt.
+    pub async fn release_owners(&self, gone: &BTreeSet<String>) -> Result<bool, SlotLockError> {
         let Some(lock) = self.read().await?.filter(is_ours) else { return Ok(false) };
         let before = lock.owner_references().len();
-        let left = released(lock, gone);
+        let left = without_owners(lock, gone);
         let written = match left.owner_references() {
-            [] => self.api.delete(&self.name, &exactly(&left)).await.map(drop),
+            [] => self.api.delete(&self.name, &exact_delete_params(&left)).await.map(drop),
             owners if owners.len() == before => return Ok(false),
-            _ => self.api.replace(&self.name, &by_us(), &left).await.map(drop),
+            _ => self.api.replace(&self.name, &post_params(), &left).await.map(drop),
         };
         match written {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(true),
-            written => written.map(|()| true).map_err(|error| self.failed(error)),
+            written => written.map(|()| true).map_err(|error| self.api_error(error)),
         }
     }
 
     fn with_owner(&self, pipeline: &OwnerReference) -> ConfigMap {
         let metadata = ObjectMeta {
             name: Some(self.name.clone()),
-            labels: Some(names::labels(&self.name, Part::Lock)),
+            labels: Some(names::managed_labels(&self.name, ManagedPart::Lock)),
             owner_references: Some(vec![pipeline.clone()]),
             ..ObjectMeta::default()
         };
         ConfigMap { metadata, ..ConfigMap::default() }
     }
 
-    fn failed(&self, source: kube::Error) -> Error {
-        Error::Api { name: self.name.clone(), source: Box::new(source) }
+    fn api_error(&self, source: kube::Error) -> SlotLockError {
+        SlotLockError::Api { name: self.name.clone(), source: Box::new(source) }
     }
 }
 
-/// What the lock is called.
 pub fn name(signal: Signal) -> &'static str {
     match signal {
         Signal::Traces => "kubewake-tracepipeline-lock",
@@ -154,39 +149,39 @@ pub fn name(signal: Signal) -> &'static str {
     }
 }
 
-/// What the lock as it is says to a pipeline; nothing, if a slot is free.
-pub fn judge(lock: &ConfigMap, uid: &str, slots: usize) -> Option<Slot> {
+/// Whether a pipeline holds a slot by this lock; `None` if it does not and a slot is free.
+pub fn slot_state(lock: &ConfigMap, uid: &str, slots: usize) -> Option<Slot> {
     let owners = lock.owner_references();
     if owners.iter().any(|owner| owner.uid == uid) {
         return Some(Slot::Held);
     }
-    // One that is being deleted is joined by nobody, as it would take the new owner along.
+    // A lock that is being deleted counts as full: the deletion would take a new owner along.
     let is_full = owners.len() >= slots || lock.metadata.deletion_timestamp.is_some();
     is_full.then_some(Slot::Full)
 }
 
-fn joined(mut lock: ConfigMap, pipeline: &OwnerReference) -> ConfigMap {
+fn with_added_owner(mut lock: ConfigMap, pipeline: &OwnerReference) -> ConfigMap {
     lock.metadata.owner_references.get_or_insert_default().push(pipeline.clone());
     lock
 }
 
-/// Whether it is a lock that an operator made, and that is not going already.
+/// Whether an operator created the lock, and it is not being deleted.
 fn is_ours(lock: &ConfigMap) -> bool {
-    let part = lock.labels().get(names::PART).map(String::as_str);
-    part == Some(Part::Lock.as_str()) && lock.metadata.deletion_timestamp.is_none()
+    let part = lock.labels().get(names::PART_LABEL).map(String::as_str);
+    part == Some(ManagedPart::Lock.as_str()) && lock.metadata.deletion_timestamp.is_none()
 }
 
-fn released(mut lock: ConfigMap, gone: &BTreeSet<String>) -> ConfigMap {
+fn without_owners(mut lock: ConfigMap, gone: &BTreeSet<String>) -> ConfigMap {
     lock.metadata.owner_references.get_or_insert_default().retain(|owner| !gone.contains(&owner.uid));
     lock
 }
 
-/// At the revision that was read: whoever becomes an owner meanwhile keeps it.
-fn exactly(lock: &ConfigMap) -> DeleteParams {
+/// Deletes only the revision that was read, so that a pipeline that takes a slot meanwhile keeps it.
+fn exact_delete_params(lock: &ConfigMap) -> DeleteParams {
     let preconditions = Preconditions { uid: lock.uid(), resource_version: lock.resource_version() };
     DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() }
 }
 
-fn by_us() -> PostParams {
-    PostParams { field_manager: Some(names::MANAGER.to_owned()), ..PostParams::default() }
+fn post_params() -> PostParams {
+    PostParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PostParams::default() }
 }

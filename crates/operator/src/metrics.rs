@@ -1,4 +1,4 @@
-//! What the operator did, counted, in Prometheus' text format.
+//! The operator's metrics, in Prometheus' text format.
 
 use std::{
     collections::BTreeMap,
@@ -13,60 +13,57 @@ use std::{
 use kubewake_api::{Signal, State};
 use kubewake_trail::controller;
 
-use crate::{cause::Cause, closed::closed, desk::Id, kind::Kind};
+use crate::{failure_cause::FailureCause, kind::ObjectKind, label_enum::closed, pipeline_cache::PipelineKey};
 
 #[cfg(test)]
 mod tests;
 
-/// Seconds. A reconcile that changes nothing takes a millisecond, and one that waits for a busy API server some seconds.
-const BOUNDS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+/// Bucket bounds in seconds. A reconcile without changes takes a millisecond, and one that waits for a busy API
+/// server some seconds.
+const BUCKET_BOUNDS_SECONDS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
 closed! {
-    /// What can fail.
-    Step {
-        /// To follow objects. Until it works again the operator goes by what it saw last.
+    ReconcileStep {
+        /// Watching objects. Until it works again the operator relies on its caches.
         Watch => "watch",
-        /// To take a slot.
         Slot => "slot",
-        /// To keep what a pipeline is for an operator that starts later.
-        Keep => "keep",
-        /// To make the collector layer what it should be. Every pipeline that waits for it counts.
+        /// Recording a pipeline's last valid spec.
+        LastValid => "keep",
+        /// Reconciling the collector layer. Every pipeline that waits for the run counts.
         Layer => "layer",
-        /// To write a status.
         Status => "status",
-        /// To clear away what pipelines left that are gone.
-        Clear => "clear",
+        /// Deleting what deleted pipelines left.
+        Orphans => "clear",
     }
 }
 
-/// What was done so far.
 #[derive(Debug, Default)]
-pub struct Metrics {
-    durations: Mutex<BTreeMap<Signal, Histogram>>,
-    waits: Mutex<BTreeMap<Signal, Histogram>>,
+pub struct OperatorMetrics {
+    durations: Mutex<BTreeMap<Signal, SecondsHistogram>>,
+    waits: Mutex<BTreeMap<Signal, SecondsHistogram>>,
     depths: Mutex<BTreeMap<Signal, usize>>,
     running: AtomicI64,
-    failures: Mutex<BTreeMap<(Step, Cause), u64>>,
+    failures: Mutex<BTreeMap<(ReconcileStep, FailureCause), u64>>,
     runs: AtomicU64,
     failed_runs: AtomicU64,
-    writes: Mutex<BTreeMap<Kind, u64>>,
-    states: Mutex<BTreeMap<Id, State>>,
-    leads: AtomicI64,
+    writes: Mutex<BTreeMap<ObjectKind, u64>>,
+    states: Mutex<BTreeMap<PipelineKey, State>>,
+    leading: AtomicI64,
 }
 
 #[derive(Debug, Default)]
-struct Histogram {
-    buckets: [u64; BOUNDS.len()],
+struct SecondsHistogram {
+    buckets: [u64; BUCKET_BOUNDS_SECONDS.len()],
     count: u64,
     sum: f64,
 }
 
-impl Histogram {
-    fn add(&mut self, duration: Duration) {
+impl SecondsHistogram {
+    fn observe(&mut self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         self.count += 1;
         self.sum += seconds;
-        for (bucket, bound) in self.buckets.iter_mut().zip(BOUNDS) {
+        for (bucket, bound) in self.buckets.iter_mut().zip(BUCKET_BOUNDS_SECONDS) {
             *bucket += u64::from(seconds <= bound);
         }
     }
@@ -74,68 +71,65 @@ impl Histogram {
 
 /// Counts the pipelines of one kind that wait for a reconcile.
 #[derive(Debug)]
-pub struct Queue {
-    metrics: Arc<Metrics>,
+pub struct QueueMetrics {
+    metrics: Arc<OperatorMetrics>,
     signal: Signal,
 }
 
-impl Queue {
-    /// Of the pipelines of this signal.
-    pub fn new(metrics: &Arc<Metrics>, signal: Signal) -> Self {
+impl QueueMetrics {
+    /// The queue of the pipelines of this signal.
+    pub fn new(metrics: &Arc<OperatorMetrics>, signal: Signal) -> Self {
         Self { metrics: Arc::clone(metrics), signal }
     }
 }
 
-impl controller::Queue for Queue {
-    fn waits(&self, objects: usize) {
+impl controller::QueueObserver for QueueMetrics {
+    fn on_depth_changed(&self, objects: usize) {
         let mut depths = lock(&self.metrics.depths);
         if self.metrics.is_leading() {
             depths.insert(self.signal, objects);
         }
     }
 
-    fn begins(&self, waited: Duration) {
-        lock(&self.metrics.waits).entry(self.signal).or_default().add(waited);
+    fn on_run_started(&self, waited: Duration) {
+        lock(&self.metrics.waits).entry(self.signal).or_default().observe(waited);
     }
 }
 
-/// A reconcile that is under way. It is over when this is dropped.
+/// A reconcile in progress, which ends when this is dropped.
 #[derive(Debug)]
-pub struct Timer {
-    metrics: Arc<Metrics>,
+pub struct ReconcileTimer {
+    metrics: Arc<OperatorMetrics>,
     signal: Signal,
     started: Instant,
 }
 
-impl Metrics {
-    /// A reconcile begins.
-    pub fn reconcile(self: &Arc<Self>, signal: Signal) -> Timer {
+impl OperatorMetrics {
+    pub fn reconcile(self: &Arc<Self>, signal: Signal) -> ReconcileTimer {
         self.running.fetch_add(1, Ordering::Relaxed);
-        Timer { metrics: Arc::clone(self), signal, started: Instant::now() }
+        ReconcileTimer { metrics: Arc::clone(self), signal, started: Instant::now() }
     }
 
-    /// Something failed.
-    pub fn failed(&self, step: Step, cause: Cause) {
+    pub fn count_failure(&self, step: ReconcileStep, cause: FailureCause) {
         *lock(&self.failures).entry((step, cause)).or_default() += 1;
     }
 
-    /// The layer is looked at.
-    pub fn layer_run(&self) {
+    /// Counts a run of the layer.
+    pub fn count_layer_run(&self) {
         self.runs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// That did not work.
-    pub fn layer_failed(&self) {
+    pub fn count_layer_failure(&self) {
         self.failed_runs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// An object was written or removed.
-    pub fn wrote(&self, kind: Kind) {
+    /// Counts an object that was written or deleted.
+    pub fn count_write(&self, kind: ObjectKind) {
         *lock(&self.writes).entry(kind).or_default() += 1;
     }
 
-    /// A pipeline is in a state. Nothing is said of it any more by a reconcile that outlives its leadership.
-    pub fn state(&self, id: &Id, state: Option<State>) {
+    /// Sets the state of a pipeline. Ignored after leadership has ended, when a reconcile may still be running.
+    pub fn state(&self, id: &PipelineKey, state: Option<State>) {
         let mut states = lock(&self.states);
         match state.filter(|_| self.is_leading()) {
             Some(state) => _ = states.insert(id.clone(), state),
@@ -143,15 +137,15 @@ impl Metrics {
         }
     }
 
-    /// Only these pipelines are there.
-    pub fn retain(&self, is_there: impl Fn(&Id) -> bool) {
+    /// Drops the states of all other pipelines.
+    pub fn retain(&self, is_there: impl Fn(&PipelineKey) -> bool) {
         lock(&self.states).retain(|id, _| is_there(id));
     }
 
-    /// Whether this one leads. Who does not knows nothing of pipelines.
-    pub fn leads(&self, leads: bool) {
-        self.leads.store(leads.into(), Ordering::Relaxed);
-        // Whoever locks them later sees what was stored before.
+    /// Sets whether this operator leads. One that does not lead knows no states of pipelines.
+    pub fn set_leading(&self, leads: bool) {
+        self.leading.store(leads.into(), Ordering::Relaxed);
+        // The locks order this after the store: a later writer sees that this operator no longer leads.
         if !leads {
             lock(&self.states).clear();
             lock(&self.depths).clear();
@@ -159,13 +153,12 @@ impl Metrics {
     }
 
     fn is_leading(&self) -> bool {
-        self.leads.load(Ordering::Relaxed) != 0
+        self.leading.load(Ordering::Relaxed) != 0
     }
 
-    /// All of it as text.
-    pub fn page(&self) -> String {
+    pub fn render(&self) -> String {
         let mut page = String::new();
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = self.write(&mut page);
         page
     }
@@ -177,7 +170,7 @@ impl Metrics {
                 "# HELP kubewake_operator_{name} {help}\n# TYPE kubewake_operator_{name} {kind}\nkubewake_operator_{name} {value}"
             )
         };
-        single("leader", "gauge", "Whether this replica leads.", self.leads.load(Ordering::Relaxed).into())?;
+        single("leader", "gauge", "Whether this replica leads.", self.leading.load(Ordering::Relaxed).into())?;
         single("reconciles_running", "gauge", "Reconciles under way.", self.running.load(Ordering::Relaxed).into())?;
         single(
             "layer_runs_total",
@@ -189,18 +182,24 @@ impl Metrics {
         single("layer_failures_total", "counter", "Looks after which it was not as it should be.", failed.into())?;
         let took = "How long reconciles took, those that failed included.";
         write_histograms(page, "reconcile_duration_seconds", took, &lock(&self.durations))?;
-        head(page, "queue_depth", "gauge", "Pipelines to which something happened and whose reconcile has not begun.")?;
+        write_header(
+            page,
+            "queue_depth",
+            "gauge",
+            "Pipelines to which something happened and whose reconcile has not begun.",
+        )?;
         for (signal, depth) in &*lock(&self.depths) {
             writeln!(page, "kubewake_operator_queue_depth{{signal=\"{signal}\"}} {depth}")?;
         }
         let waited = "How long after something happened to pipelines their reconciles began.";
         write_histograms(page, "queue_wait_seconds", waited, &lock(&self.waits))?;
-        head(page, "errors_total", "counter", "What failed, by the step that did and the reason.")?;
+        write_header(page, "errors_total", "counter", "What failed, by the step that did and the reason.")?;
         for ((step, cause), count) in &*lock(&self.failures) {
-            let (step, reason) = (step.as_str(), cause.as_str());
+            let step = step.as_str();
+            let reason = cause.as_str();
             writeln!(page, "kubewake_operator_errors_total{{step=\"{step}\",reason=\"{reason}\"}} {count}")?;
         }
-        head(page, "writes_total", "counter", "Requests that wrote or removed objects of the layer.")?;
+        write_header(page, "writes_total", "counter", "Requests that wrote or removed objects of the layer.")?;
         for (kind, count) in &*lock(&self.writes) {
             writeln!(page, "kubewake_operator_writes_total{{kind=\"{kind:?}\"}} {count}")?;
         }
@@ -212,7 +211,7 @@ impl Metrics {
         for (id, state) in &*lock(&self.states) {
             *counts.entry((id.signal, state.as_str())).or_default() += 1;
         }
-        head(page, "pipelines", "gauge", "Pipelines, by what flows through them and their state.")?;
+        write_header(page, "pipelines", "gauge", "Pipelines, by what flows through them and their state.")?;
         for ((signal, state), count) in counts {
             writeln!(page, "kubewake_operator_pipelines{{signal=\"{signal}\",state=\"{state}\"}} {count}")?;
         }
@@ -220,10 +219,10 @@ impl Metrics {
     }
 }
 
-impl Drop for Timer {
+impl Drop for ReconcileTimer {
     fn drop(&mut self) {
         self.metrics.running.fetch_sub(1, Ordering::Relaxed);
-        lock(&self.metrics.durations).entry(self.signal).or_default().add(self.started.elapsed());
+        lock(&self.metrics.durations).entry(self.signal).or_default().observe(self.started.elapsed());
     }
 }
 
@@ -231,12 +230,12 @@ fn write_histograms(
     page: &mut String,
     name: &str,
     help: &str,
-    histograms: &BTreeMap<Signal, Histogram>,
+    histograms: &BTreeMap<Signal, SecondsHistogram>,
 ) -> fmt::Result {
-    head(page, name, "histogram", help)?;
+    write_header(page, name, "histogram", help)?;
     let name = format!("kubewake_operator_{name}");
     for (signal, histogram) in histograms {
-        for (bound, count) in BOUNDS.iter().zip(histogram.buckets) {
+        for (bound, count) in BUCKET_BOUNDS_SECONDS.iter().zip(histogram.buckets) {
             writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"{bound}\"}} {count}")?;
         }
         writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"+Inf\"}} {}", histogram.count)?;
@@ -246,7 +245,7 @@ fn write_histograms(
     Ok(())
 }
 
-fn head(page: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
+fn write_header(page: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
     writeln!(page, "# HELP kubewake_operator_{name} {help}\n# TYPE kubewake_operator_{name} {kind}")
 }
 

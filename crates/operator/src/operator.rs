@@ -1,4 +1,4 @@
-//! The whole operator: it stands for election, and works while it leads.
+//! The operator process: stands for election, and runs all controllers while it leads.
 
 use std::{
     fmt::Debug,
@@ -20,85 +20,77 @@ use kubewake_api::{
     Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
 };
-use kubewake_trail::{Controller, Trail, in_words};
+use kubewake_trail::{Controller, Trail, error_chain};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    bell::Bell,
-    cause::Cause,
-    context::{Options, Pipelines, World},
+    context::{OperatorOptions, OperatorState, PipelineStores},
     delivery,
-    desk::Desk,
-    kind::Kind,
-    leader::{Candidate, Terms},
-    leftovers,
-    live::Live,
-    losses::Losses,
-    metrics::{Metrics, Queue, Step},
-    monitors, names,
-    reconcile::{Context, Error as ReconcileError, PipelineKind, again, reconcile},
-    secrets::Sources,
+    delivery_health::DeliveryHealthCache,
+    failure_cause::FailureCause,
+    kind::ObjectKind,
+    leader::{Candidate, LeaseConfig},
+    metrics::{OperatorMetrics, QueueMetrics, ReconcileStep},
+    names,
+    object_cache::ObjectCache,
+    orphans,
+    pending_statuses::PendingStatuses,
+    pipeline_cache::PipelineCache,
+    pod_monitors,
+    reconcile::{PipelineContext, PipelineKind, PipelineReconcileError as ReconcileError, error_policy, reconcile},
+    resync_trigger::ResyncTrigger,
+    shutdown_losses::{self, ShutdownLosses},
+    source_watcher::SourceWatcher,
     telemetry,
-    verdicts::Verdicts,
-    written::Written,
 };
 
-/// How long what is under way may take when the operator is to end: a pod has 30 s, and the Lease is to be given back, too.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time for work in progress when the operator ends: a pod has 30 s, and the Lease must be released, too.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the operator ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It may not hold the Lease.
-    #[error("there can be no Lease {namespace}/{name}", name = names::LEASE)]
-    Lease {
-        /// The operator's namespace.
-        namespace: String,
-        /// Why.
-        source: kube::Error,
-    },
+pub enum OperatorError {
+    /// The API server forbids access to the Lease.
+    #[error("there can be no Lease {namespace}/{name}", name = names::LEASE_NAME)]
+    Lease { namespace: String, source: kube::Error },
 }
 
-/// The operator.
 pub struct Operator {
     /// A client whose calls are traced.
     pub client: Client,
-    /// A client for the Lease, whose calls come every few seconds and are of no interest to anybody.
-    pub leases: Client,
-    /// Traces reconciles.
+    /// A client for the Lease, without tracing: its calls come every few seconds and interest nobody.
+    pub lease_client: Client,
     pub trail: Trail,
-    /// How to work.
-    pub options: Options,
-    /// How to stand for election.
-    pub terms: Terms,
-    /// Counts what is done.
-    pub metrics: Arc<Metrics>,
+    pub options: OperatorOptions,
+    pub lease_config: LeaseConfig,
+    pub metrics: Arc<OperatorMetrics>,
 }
 
-/// What is to be done when it does not lead on as it did.
+/// Why leadership ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    End,
-    Anew,
+enum TermEnd {
+    Shutdown,
+    StandAgain,
 }
 
 impl Operator {
-    /// Works until `stop`: waits until it leads, and leads. What is under way then is finished. Who does not lead any more stands for election again.
+    /// Runs until `stop`: waits to be elected, leads, and finishes work in progress. An operator that loses the
+    /// Lease stands for election again.
     ///
     /// # Errors
-    /// If it may not stand for election. An API server that cannot be reached is waited for.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) -> Result<(), Error> {
-        let (stop, namespace) = (stop.shared(), &self.options.namespace);
-        let mut candidate = Candidate::new(&self.leases, namespace, &self.terms);
+    /// If the API server forbids access to the Lease. An API server that cannot be reached is waited for.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) -> Result<(), OperatorError> {
+        let stop = stop.shared();
+        let namespace = &self.options.namespace;
+        let mut candidate = Candidate::new(&self.lease_client, namespace, &self.lease_config);
         loop {
             tokio::select! {
-                elected = candidate.elected() => {
-                    elected.map_err(|source| Error::Lease { namespace: namespace.clone(), source })?;
+                elected = candidate.wait_until_elected() => {
+                    elected.map_err(|source| OperatorError::Lease { namespace: namespace.clone(), source })?;
                 }
                 () = stop.clone() => break,
             }
-            if self.term(&mut candidate, stop.clone()).await == Next::End {
+            if self.run_term(&mut candidate, stop.clone()).await == TermEnd::Shutdown {
                 break;
             }
         }
@@ -106,74 +98,83 @@ impl Operator {
         Ok(())
     }
 
-    /// Leads, until it is to end or another may lead.
-    async fn term(
+    /// Leads until `stop` or until the Lease is lost.
+    async fn run_term(
         &self,
         candidate: &mut Candidate,
         stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
-    ) -> Next {
-        tracing::info!(identity = self.terms.identity, "this operator leads");
-        self.metrics.leads(true);
+    ) -> TermEnd {
+        tracing::info!(identity = self.lease_config.identity, "this operator leads");
+        self.metrics.set_leading(true);
         let next = tokio::select! {
-            // Nothing is begun by one that was away for too long.
+            // The loss of the Lease is checked first, so that a process that was suspended for too long begins
+            // nothing.
             biased;
-            () = candidate.deposed() => Next::Anew,
-            () = self.lead(stop) => Next::End,
+            () = candidate.wait_until_deposed() => TermEnd::StandAgain,
+            () = self.run_as_leader(stop) => TermEnd::Shutdown,
         };
-        self.metrics.leads(false);
-        tracing::info!(identity = self.terms.identity, "this operator does not lead any more");
+        self.metrics.set_leading(false);
+        tracing::info!(identity = self.lease_config.identity, "this operator does not lead any more");
         next
     }
 
-    /// Leads, until it is to end.
-    async fn lead(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
-        let (bell, all) = (Bell::default(), watcher::Config::default());
+    /// Runs all controllers until `stop`, and finishes work in progress.
+    async fn run_as_leader(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
+        let resync_trigger = ResyncTrigger::default();
+        let all = watcher::Config::default();
         let client = &self.client;
         let traces = Controller::new(Api::<TracePipeline>::all(client.clone()), all.clone());
         let logs = Controller::new(Api::<LogPipeline>::all(client.clone()), all.clone());
         let metrics = Controller::new(Api::<MetricPipeline>::all(client.clone()), all);
-        let queue = |signal| Queue::new(&self.metrics, signal);
+        let queue = |signal| QueueMetrics::new(&self.metrics, signal);
         let traces = traces.observe_queue(queue(Signal::Traces));
         let logs = logs.observe_queue(queue(Signal::Logs));
         let metrics = metrics.observe_queue(queue(Signal::Metrics));
-        let pipelines = Pipelines { traces: traces.store(), logs: logs.store(), metrics: metrics.store() };
-        let departures = [traces.departures(), logs.departures(), metrics.departures()];
-        let departures = departures.map(|departures| bell.clone().ring_on(departures));
+        let pipelines = PipelineStores { traces: traces.store(), logs: logs.store(), metrics: metrics.store() };
+        let departures = [traces.deletions(), logs.deletions(), metrics.deletions()];
+        let departures = departures.map(|departures| resync_trigger.clone().notify_on_change(departures));
         let telemetries = Api::<Telemetry>::all(client.clone());
-        let (telemetry, watch_telemetry) = self.follow(telemetries, watcher::Config::default(), &bell, |_| {});
-        let of_collectors = watcher::Config::default().labels(&names::of_collectors());
+        let (telemetry, watch_telemetry) =
+            self.watch_objects(telemetries, watcher::Config::default(), &resync_trigger, |_| {});
+        let of_collectors = watcher::Config::default().labels(&names::collector_selector());
         let pods = Api::<Pod>::namespaced(client.clone(), &self.options.namespace);
-        let losses = Arc::new(Losses::new(bell.clone()));
+        let losses = Arc::new(ShutdownLosses::new(resync_trigger.clone()));
         let seen = Arc::clone(&losses);
-        let (pods, watch_pods) = self.follow(pods, of_collectors, &bell, move |pod| seen.observe(pod));
-        let world = Arc::new(self.world(bell.clone(), pipelines, telemetry, (pods, losses)));
-        let context = Arc::new(Context::new(Arc::clone(&world), self.trail.clone()));
+        let (pods, watch_pods) =
+            self.watch_objects(pods, of_collectors, &resync_trigger, move |pod| seen.observe_pod(pod));
+        let world = Arc::new(self.build_state(resync_trigger.clone(), pipelines, telemetry, (pods, losses)));
+        let context = Arc::new(PipelineContext::new(Arc::clone(&world), self.trail.clone()));
         let clear = async {
-            world.see().await;
+            world.sync_caches().await;
             context.settled().await;
             tracing::info!("everything was looked at once");
-            leftovers::follow(&world, &context).await
+            orphans::collect_orphans(&world, &context).await
         };
         let late = {
             let stop = stop.clone();
             async move {
                 stop.await;
-                sleep(PATIENCE).await;
+                sleep(SHUTDOWN_TIMEOUT).await;
             }
         };
         let work = future::join3(
-            self.control(traces, &bell, &context, stop.clone()),
-            self.control(logs, &bell, &context, stop.clone()),
-            self.control(metrics, &bell, &context, stop),
+            self.run_controller(traces, &resync_trigger, &context, stop.clone()),
+            self.run_controller(logs, &resync_trigger, &context, stop.clone()),
+            self.run_controller(metrics, &resync_trigger, &context, stop),
         );
         let watches = future::join5(
-            world.live.follow(Kind::ALWAYS, client, &self.options.namespace, &self.metrics),
-            monitors::follow(&world),
+            world.object_cache.watch_kinds(ObjectKind::REQUIRED, client, &self.options.namespace, &self.metrics),
+            pod_monitors::follow_pod_monitors(&world),
             watch_telemetry,
             watch_pods,
             future::join_all(departures),
         );
-        let duties = future::join3(delivery::follow(&world), telemetry::follow(&world, context.events()), clear);
+        let duties = future::join4(
+            delivery::poll_collectors(&world),
+            telemetry::run(&world, context.events()),
+            shutdown_losses::report_deleted_pipelines(&world, context.events()),
+            clear,
+        );
         tokio::select! {
             _ = work => {}
             _ = watches => {}
@@ -182,63 +183,64 @@ impl Operator {
         }
     }
 
-    fn world(
+    fn build_state(
         &self,
-        bell: Bell,
-        pipelines: Pipelines,
+        resync_trigger: ResyncTrigger,
+        pipelines: PipelineStores,
         telemetry: Store<Telemetry>,
-        (pods, losses): (Store<Pod>, Arc<Losses>),
-    ) -> World {
-        World {
+        (pods, losses): (Store<Pod>, Arc<ShutdownLosses>),
+    ) -> OperatorState {
+        OperatorState {
             client: self.client.clone(),
             options: self.options.clone(),
-            live: Arc::new(Live::new(Kind::ALWAYS, bell.clone())),
-            sources: Sources::new(self.client.clone(), bell.clone(), Arc::clone(&self.metrics)),
-            desk: Desk::default(),
-            verdicts: Arc::new(Verdicts::new(bell.clone())),
-            losses,
+            object_cache: Arc::new(ObjectCache::new(ObjectKind::REQUIRED, resync_trigger.clone())),
+            source_watcher: SourceWatcher::new(self.client.clone(), resync_trigger.clone(), Arc::clone(&self.metrics)),
+            pipeline_cache: PipelineCache::default(),
+            delivery_health: Arc::new(DeliveryHealthCache::new(resync_trigger.clone())),
+            shutdown_losses: losses,
             pods,
             pipelines,
             seen: watch::Sender::new(false),
             telemetries: telemetry,
-            written: Written::default(),
-            failure: watch::Sender::new(None),
+            pending_statuses: PendingStatuses::default(),
+            layer_failure: watch::Sender::new(None),
             last_settings: Mutex::default(),
             metrics: Arc::clone(&self.metrics),
-            bell,
+            resync_trigger,
         }
     }
 
     /// Runs the controller of one kind.
-    async fn control<K: PipelineKind>(
+    async fn run_controller<K: PipelineKind>(
         &self,
         controller: Controller<K>,
-        bell: &Bell,
-        context: &Arc<Context>,
+        resync_trigger: &ResyncTrigger,
+        context: &Arc<PipelineContext>,
         stop: impl Future<Output = ()> + Send + Sync + 'static,
     ) {
-        let controller = controller.reconcile_all_on(bell.strokes()).graceful_shutdown_on(stop);
-        // On its own, since all pipelines are looked at at once: inside of what wraps it it would be there several times.
+        let controller = controller.reconcile_all_on(resync_trigger.subscribe()).graceful_shutdown_on(stop);
+        // Boxed, since reconciles of all pipelines run at once: the wrapping futures would each have room for
+        // it.
         let reconcile = |object, context| reconcile(object, context).boxed();
-        let runs = controller.run(self.trail.clone(), reconcile, again, Arc::clone(context));
+        let runs = controller.run(self.trail.clone(), reconcile, error_policy, Arc::clone(context));
         runs.for_each(async |result| self.report(result)).await;
     }
 
-    /// Tells of watches that do not work. What reconciles have to say is said by [`again`].
+    /// Reports errors of watches. Errors of reconciles are reported by [`error_policy`].
     fn report<T>(&self, result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
         if let Err(controller::Error::QueueError(error)) = result {
-            self.metrics.failed(Step::Watch, Cause::from(&error));
-            tracing::warn!(error = in_words(&error), "pipelines cannot be watched");
+            self.metrics.count_failure(ReconcileStep::Watch, FailureCause::from(&error));
+            tracing::warn!(error = error_chain(&error), "pipelines cannot be watched");
         }
     }
 
-    /// Objects as a watch shows them, and the work of watching them. Every change rings the bell, after `observe` has seen it: an object that goes is seen as it was at
-    /// the end.
-    fn follow<K, F>(
+    /// Returns a store of objects, and the future that watches them. Every change notifies the trigger after
+    /// `observe` has seen it; a deleted object is observed in its last state.
+    fn watch_objects<K, F>(
         &self,
         api: Api<K>,
         config: watcher::Config,
-        bell: &Bell,
+        resync_trigger: &ResyncTrigger,
         observe: F,
     ) -> (Store<K>, impl Future<Output = ()> + use<K, F>)
     where
@@ -246,8 +248,9 @@ impl Operator {
         K: kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     {
         let (reader, writer) = reflector::store();
-        let (bell, metrics) = (bell.clone(), Arc::clone(&self.metrics));
-        // Who wrote which field is more than the rest of most objects, and of interest to nobody here.
+        let resync_trigger = resync_trigger.clone();
+        let metrics = Arc::clone(&self.metrics);
+        // Managed fields are larger than the rest of most objects, and are not read here.
         let objects = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None);
         let events = reflector::reflector(writer, objects.default_backoff());
         let work = events.for_each(move |event| {
@@ -257,11 +260,11 @@ impl Operator {
                         Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => observe(object),
                         Event::Init | Event::InitDone => {}
                     }
-                    bell.ring();
+                    resync_trigger.notify();
                 }
                 Err(error) => {
-                    metrics.failed(Step::Watch, Cause::from(&error));
-                    tracing::warn!(kind = %K::kind(&()), error = in_words(&error), "objects cannot be watched");
+                    metrics.count_failure(ReconcileStep::Watch, FailureCause::from(&error));
+                    tracing::warn!(kind = %K::kind(&()), error = error_chain(&error), "objects cannot be watched");
                 }
             }
             future::ready(())

@@ -1,8 +1,11 @@
-//! One pipeline: fetch what it names, validate it, take its slot, let the layer be made, and say what came of it.
+//! Reconciles one pipeline: resolves its references, validates it, takes a slot, waits for the layer, and
+//! writes the status.
 //!
-//! All pipelines are looked at at once, and each waits for the layer. So what sends requests is in boxes, which are there only while it does.
+//! All pipelines are reconciled at once, and each waits for the layer. So futures that send requests are boxed,
+//! and exist only while they do.
 //!
-//! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is touched before. One that holds a slot and is not valid any more goes on as it was.
+//! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is changed before. A
+//! pipeline that holds a slot and becomes invalid keeps its last valid spec.
 
 use std::{
     collections::HashMap,
@@ -19,41 +22,41 @@ use kube::{
     core::object::HasStatus,
     runtime::controller::Action,
 };
-use kubewake_api::{Pipeline, Resolved, Signal, v1alpha1::PipelineStatus, validate};
-use kubewake_trail::{Trail, events::Events};
+use kubewake_api::{ResolvedReferences, Signal, TelemetryPipeline, v1alpha1::PipelineStatus, validate};
+use kubewake_trail::{Trail, events::EventPublisher};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
 use crate::{
-    apply::Applier,
-    cause::Cause,
-    context::World,
-    desk::{Entry, Id},
-    kept,
-    kind::Kind,
-    layer::{Failure, Runs},
-    lock::{self, Lock, Slot},
-    losses,
-    metrics::Step,
+    apply::ServerSideApplier,
+    collector_readiness::CollectorReadiness,
+    context::OperatorState,
+    failure_cause::FailureCause,
+    kind::ObjectKind,
+    last_valid,
+    layer::{CollectorReconciler, LayerFailure},
+    lock::{self, Slot, SlotLock},
+    metrics::ReconcileStep,
     names,
-    news::News,
-    ready::Collectors,
-    status::{self, Facts},
-    written::{self, Written},
+    pending_statuses::{self, PendingStatuses},
+    pipeline_cache::{PipelineKey, PipelineState},
+    shutdown_losses,
+    status::{self, PipelineFacts},
+    status_event::StatusEvent,
 };
 
 #[cfg(test)]
 mod tests;
 
-/// The first pause after a failure.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest: whoever has mended something waits no longer.
-const LAST_PAUSE: Duration = Duration::from_secs(60);
+/// The first delay after a failure.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The longest delay: the time that a user waits after fixing something.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// So many pipelines are written about at once. Each takes a connection of its own, which stays open for a while and costs a tenth of a megabyte.
-const AT_ONCE: usize = 8;
+/// Writes in flight at once, over all pipelines. Each takes a connection of its own, which stays open for a
+/// while and costs a tenth of a megabyte.
+const MAX_CONCURRENT_WRITES: usize = 8;
 
-/// A kind of pipeline.
 pub trait PipelineKind:
     Resource<DynamicType = (), Scope = ClusterResourceScope>
     + HasStatus<Status = PipelineStatus>
@@ -65,8 +68,8 @@ pub trait PipelineKind:
     + Sync
     + 'static
 {
-    /// What it is, whatever its kind.
-    fn pipeline(&self) -> Pipeline;
+    /// Converts to a pipeline of any kind.
+    fn pipeline(&self) -> TelemetryPipeline;
 }
 
 impl<K> PipelineKind for K
@@ -80,178 +83,198 @@ where
         + Send
         + Sync
         + 'static,
-    for<'a> Pipeline: From<&'a K>,
+    for<'a> TelemetryPipeline: From<&'a K>,
 {
-    fn pipeline(&self) -> Pipeline {
-        Pipeline::from(self)
+    fn pipeline(&self) -> TelemetryPipeline {
+        TelemetryPipeline::from(self)
     }
 }
 
-/// Why a reconcile failed: the step that did not work.
+/// Why a reconcile failed, by the step that failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum PipelineReconcileError {
     /// It is not known whether there is a slot.
     #[error(transparent)]
-    Slot(#[from] lock::Error),
-    /// The layer is not as it should be; the words are those of the status.
-    #[error("{words}", words = .0.words)]
-    Layer(Failure),
-    /// The status cannot be written.
+    Slot(#[from] lock::SlotLockError),
+    /// The run of the layer failed; the message is that of the status.
+    #[error("{words}", words = .0.message)]
+    Layer(LayerFailure),
     #[error("the status cannot be written")]
     Status(#[source] Box<kube::Error>),
 }
 
-impl Error {
-    /// The step that failed, and why.
-    fn class(&self) -> (Step, Cause) {
+impl PipelineReconcileError {
+    fn step_and_cause(&self) -> (ReconcileStep, FailureCause) {
         match self {
-            Self::Slot(error) => (Step::Slot, error.into()),
-            Self::Layer(failure) => (Step::Layer, failure.cause),
-            Self::Status(source) => (Step::Status, Cause::from(&**source)),
+            Self::Slot(error) => (ReconcileStep::Slot, error.into()),
+            Self::Layer(failure) => (ReconcileStep::Layer, failure.cause),
+            Self::Status(source) => (ReconcileStep::Status, FailureCause::from(&**source)),
         }
     }
 }
 
-/// What reconciles need.
-pub struct Context {
-    world: Arc<World>,
-    runs: Runs,
+pub struct PipelineContext {
+    state: Arc<OperatorState>,
+    collector_reconciler: CollectorReconciler,
     trail: Trail,
-    events: Events,
-    applier: Applier,
-    turn: tokio::sync::Mutex<()>,
-    writers: Semaphore,
-    written: Written<PipelineStatus>,
+    events: EventPublisher,
+    applier: ServerSideApplier,
+    slot_turn: tokio::sync::Mutex<()>,
+    write_permits: Semaphore,
+    pending_statuses: PendingStatuses<PipelineStatus>,
     failures: Mutex<HashMap<String, u32>>,
 }
 
-impl Context {
-    /// In this world.
-    pub fn new(world: Arc<World>, trail: Trail) -> Self {
-        let events = trail.events(world.client.clone(), names::MANAGER).by_note();
-        let applier = Applier::new(world.client.clone(), &world.options.namespace, Arc::clone(&world.live));
-        let runs = Runs::new(Arc::clone(&world), applier.clone());
+impl PipelineContext {
+    pub fn new(state: Arc<OperatorState>, trail: Trail) -> Self {
+        let events = trail.events(state.client.clone(), names::FIELD_MANAGER).distinct_by_note();
+        let applier =
+            ServerSideApplier::new(state.client.clone(), &state.options.namespace, Arc::clone(&state.object_cache));
+        let collector_reconciler = CollectorReconciler::new(Arc::clone(&state), applier.clone());
         Self {
-            runs,
-            world,
+            collector_reconciler,
+            state,
             trail,
             events,
             applier,
-            turn: tokio::sync::Mutex::default(),
-            writers: Semaphore::new(AT_ONCE),
-            written: Written::default(),
+            slot_turn: tokio::sync::Mutex::default(),
+            write_permits: Semaphore::new(MAX_CONCURRENT_WRITES),
+            pending_statuses: PendingStatuses::default(),
             failures: Mutex::default(),
         }
     }
 
-    /// Publishes events.
-    pub fn events(&self) -> &Events {
+    pub fn events(&self) -> &EventPublisher {
         &self.events
     }
 
-    /// Waits for a run of the layer, and says whether it is what it should be.
+    /// Waits for a run of the layer, and returns whether it succeeded.
     pub async fn settled(&self) -> bool {
-        self.runs.settled().await.failure.is_none()
+        self.collector_reconciler.settled().await.failure.is_none()
     }
 
-    /// Looks at a pipeline, and takes a slot if it has reason to.
-    async fn examine<K: PipelineKind>(
+    /// Resolves and validates a pipeline, and takes a slot if it is valid.
+    async fn examine_pipeline<K: PipelineKind>(
         &self,
         object: &K,
-        pipeline: &Pipeline,
+        pipeline: &TelemetryPipeline,
         owner: OwnerReference,
-    ) -> (Entry, Result<(), Error>) {
+    ) -> (PipelineState, Result<(), PipelineReconcileError>) {
         let references = pipeline.references();
-        let resolved = Arc::new(self.world.sources.resolve(&references).await);
-        self.world.live.synced().await;
-        let before = self.world.desk.get(&id_of(pipeline), &pipeline.uid);
-        let again = before.as_ref().and_then(|before| before.again(pipeline.generation, &resolved));
+        let resolved = Arc::new(self.state.source_watcher.resolve(&references).await);
+        self.state.object_cache.wait_synced().await;
+        let before = self.state.pipeline_cache.get(&pipeline_key(pipeline), &pipeline.uid);
+        let again = before.as_ref().and_then(|before| before.reusable_validation(pipeline.generation, &resolved));
         let checked = again.map_or_else(|| validate(pipeline, &resolved, Timestamp::now()).map(Arc::new), Ok);
         let (valid, problems) = match checked {
             Ok(valid) => (Some(valid), Vec::new()),
-            // As it was when it was valid the last time.
+            // Fall back to the last valid spec so that a broken edit does not stop delivery.
             Err(problems) => match before {
                 Some(before) => (before.valid.clone(), problems),
-                None => (kept::recall(&self.world.live, object).map(Arc::new), problems),
+                None => (last_valid::load_last_valid(&self.state.object_cache, object).map(Arc::new), problems),
             },
         };
-        let (slot, result) = match self.slot(pipeline.signal, &owner, problems.is_empty()).await {
+        let (slot, result) = match self.acquire_slot(pipeline.signal, &owner, problems.is_empty()).await {
             Ok(slot) => (slot, Ok(())),
             Err(error) => (None, Err(error)),
         };
         if slot == Some(Slot::Held) && problems.is_empty() {
-            self.keep(object, &owner, &resolved).await;
+            self.save_last_valid(object, &owner, &resolved).await;
         }
         let checked = Some((pipeline.generation, resolved));
-        (Entry { owner, valid, problems, slot, checked }, result)
+        (PipelineState { owner, valid, problems, slot, checked }, result)
     }
 
-    /// Keeps what is valid for an operator that starts later. Without it everything goes on as long as this one does.
-    async fn keep<K: PipelineKind>(&self, object: &K, owner: &OwnerReference, resolved: &Resolved) {
-        let Some(desired) = kept::keep(&self.world.live, object, owner, resolved, Timestamp::now()) else { return };
-        // It is never closed.
-        let _permit = self.writers.acquire().await;
+    /// Records a valid pipeline for an operator that starts later. If that fails, nothing changes while this
+    /// operator runs.
+    async fn save_last_valid<K: PipelineKind>(
+        &self,
+        object: &K,
+        owner: &OwnerReference,
+        resolved: &ResolvedReferences,
+    ) {
+        let Some(desired) =
+            last_valid::record_secret(&self.state.object_cache, object, owner, resolved, Timestamp::now())
+        else {
+            return;
+        };
+        // `acquire` fails only on a closed semaphore; this one is never closed.
+        let _permit = self.write_permits.acquire().await;
         match Box::pin(self.applier.apply(&desired)).await {
-            Ok(true) => self.world.metrics.wrote(desired.kind),
+            Ok(true) => self.state.metrics.count_write(desired.kind),
             Ok(false) => {}
             Err(error) => {
-                self.world.metrics.failed(Step::Keep, Cause::from(&error));
-                let (kind, error) = (K::kind(&()), error.words());
+                self.state.metrics.count_failure(ReconcileStep::LastValid, FailureCause::from(&error));
+                let kind = K::kind(&());
+                let error = error.message();
                 tracing::warn!(%kind, name = object.name_any(), error, "what it is now cannot be kept");
             }
         }
     }
 
-    /// Whether the pipeline holds a slot. One that is free is taken only if it `may`.
-    async fn slot(&self, signal: Signal, owner: &OwnerReference, may: bool) -> Result<Option<Slot>, Error> {
-        // One after the other, as those of one operator would only be in each other's way.
-        let _turn = self.turn.lock().await;
-        let slots = self.world.settings().slots(signal);
-        let known = self.world.live.get(Kind::ConfigMap, lock::name(signal));
+    /// Whether the pipeline holds a slot. A free one is taken only if it `may`.
+    async fn acquire_slot(
+        &self,
+        signal: Signal,
+        owner: &OwnerReference,
+        may: bool,
+    ) -> Result<Option<Slot>, PipelineReconcileError> {
+        // One at a time, as concurrent attempts of one operator would only conflict with each other.
+        let _turn = self.slot_turn.lock().await;
+        let slots = self.state.resolve_settings().slots(signal);
+        let known = self.state.object_cache.get(ObjectKind::ConfigMap, lock::name(signal));
         let known = known.and_then(|lock| serde_json::from_value::<ConfigMap>((*lock).clone()).ok());
-        match known.and_then(|lock| lock::judge(&lock, &owner.uid, slots)) {
+        match known.and_then(|lock| lock::slot_state(&lock, &owner.uid, slots)) {
             Some(Slot::Held) => Ok(Some(Slot::Held)),
             _ if !may => Ok(None),
             Some(Slot::Full) => Ok(Some(Slot::Full)),
             None => {
-                let api = Api::namespaced(self.world.client.clone(), &self.world.options.namespace);
-                let taken = Box::pin(Lock::new(api, signal).take(owner, slots)).await?;
-                taken.lock.iter().for_each(|lock| self.world.live.note(Kind::ConfigMap, lock));
+                let api = Api::namespaced(self.state.client.clone(), &self.state.options.namespace);
+                let taken = Box::pin(SlotLock::new(api, signal).take(owner, slots)).await?;
+                taken.lock.iter().for_each(|lock| self.state.object_cache.record_response(ObjectKind::ConfigMap, lock));
                 Ok(Some(taken.slot))
             }
         }
     }
 
-    /// Writes a status that is not there yet, and tells of what is new in it.
-    async fn write<K: PipelineKind>(
+    /// Writes a status that has changed, and publishes an event if it is worth one.
+    async fn update_status<K: PipelineKind>(
         &self,
         object: &K,
         before: Option<&PipelineStatus>,
         status: PipelineStatus,
         is_stuck: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PipelineReconcileError> {
         if before == Some(&status) {
             return Ok(());
         }
-        // It is never closed.
-        let _permit = self.writers.acquire().await;
-        let (api, patch) = (Api::<K>::all(self.world.client.clone()), Patch::Merge(written::patch(before, &status)));
-        let answer = Box::pin(self.trail.patch_status(&api, object, &PatchParams::apply(names::MANAGER), &patch)).await;
+        // `acquire` fails only on a closed semaphore; this one is never closed.
+        let _permit = self.write_permits.acquire().await;
+        let (api, patch) =
+            (Api::<K>::all(self.state.client.clone()), Patch::Merge(pending_statuses::status_patch(before, &status)));
+        let answer =
+            Box::pin(self.trail.patch_status(&api, object, &PatchParams::apply(names::FIELD_MANAGER), &patch)).await;
         let answer = match answer {
-            // It was deleted meanwhile.
+            // The pipeline was deleted meanwhile.
             Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),
-            answer => answer.map_err(|error| Error::Status(Box::new(error)))?,
+            answer => answer.map_err(|error| PipelineReconcileError::Status(Box::new(error)))?,
         };
-        self.written.note(&answer, status.clone());
-        Box::pin(News::from(&status).stuck(is_stuck).tell(before.map(News::from), &self.events, object)).await;
+        self.pending_statuses.record(&answer, status.clone());
+        Box::pin(StatusEvent::from(&status).with_stuck(is_stuck).publish_if_changed(
+            before.map(StatusEvent::from),
+            &self.events,
+            object,
+        ))
+        .await;
         Ok(())
     }
 
-    /// How often in a row it failed. Who failed before and is gone is forgotten when somebody else begins to fail.
-    fn failed(&self, uid: &str) -> u32 {
+    /// Counts consecutive failures. Entries of deleted pipelines are dropped when another pipeline begins to
+    /// fail.
+    fn count_failure(&self, uid: &str) -> u32 {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if !failures.contains_key(uid) {
-            let there = self.world.uids();
+            let there = self.state.live_pipeline_uids();
             failures.retain(|uid, _| there.contains(uid));
         }
         let count = failures.entry(uid.to_owned()).or_default();
@@ -259,82 +282,98 @@ impl Context {
         *count
     }
 
-    fn succeeded(&self, uid: &str) {
+    fn reset_failures(&self, uid: &str) {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 }
 
-/// Brings the layer nearer to what one pipeline asks for.
-pub async fn reconcile<K: PipelineKind>(object: Arc<K>, context: Arc<Context>) -> Result<Action, Error> {
+/// Reconciles one pipeline; the steps are those of the module.
+pub async fn reconcile<K: PipelineKind>(
+    object: Arc<K>,
+    context: Arc<PipelineContext>,
+) -> Result<Action, PipelineReconcileError> {
     if object.meta().deletion_timestamp.is_some() {
-        return terminating(&*object, &context).await;
+        return mark_terminating(&*object, &context).await;
     }
     let Some(owner) = object.owner_ref(&()) else { return Ok(Action::await_change()) };
-    let (pipeline, world) = (object.pipeline(), &context.world);
+    let pipeline = object.pipeline();
+    let world = &context.state;
     let _timer = world.metrics.reconcile(pipeline.signal);
-    let id = id_of(&pipeline);
-    let (entry, slot) = context.examine(&*object, &pipeline, owner).await;
-    // Also if it is not known whether there is a slot, so that nobody waits for it: the layer goes by the locks.
-    world.desk.put(id.clone(), entry.clone());
+    let id = pipeline_key(&pipeline);
+    let (entry, slot) = context.examine_pipeline(&*object, &pipeline, owner).await;
+    // Stored even if the slot is not known, so that waiters for the cache proceed: the layer reads the locks
+    // itself.
+    world.pipeline_cache.insert(id.clone(), entry.clone());
     slot?;
-    let outcome = context.runs.settled().await;
-    let settings = world.settings();
+    let outcome = context.collector_reconciler.settled().await;
+    let settings = world.resolve_settings();
     let is_sticky = entry.valid.as_ref().is_some_and(|valid| valid.is_sticky());
-    let facts = Facts {
+    let facts = PipelineFacts {
         id: &id,
         generation: object.meta().generation,
         backend: entry.valid.as_ref().map(|valid| valid.backend().to_owned()).unwrap_or_default(),
-        entry: &entry,
+        pipeline: &entry,
         outcome: &outcome,
-        collectors: &Collectors::of(&world.live, is_sticky).with(&world.pods),
-        verdict: world.verdicts.get(&id, &pipeline.uid),
+        collectors: &CollectorReadiness::from_cache(&world.object_cache, is_sticky).with_pods(&world.pods, &settings),
+        health: world.delivery_health.health_of(&id, &pipeline.uid),
         slots: settings.slots(pipeline.signal),
         warnings: settings.warnings(&pipeline),
-        losses: world.losses.uncounted(&pipeline.uid),
+        losses: world.shutdown_losses.uncounted(&pipeline.uid),
     };
-    let before = context.written.after(&*object).or_else(|| object.status().cloned());
+    let before = context.pending_statuses.newer_than(&*object).or_else(|| object.status().cloned());
     let status = status::status(before.as_ref(), &facts, Timestamp::now());
     world.metrics.state(&id, status.state);
     let last_loss = status.dropped_at_shutdown.as_ref().map(|drops| drops.last_time.0);
-    context.write(&*object, before.as_ref(), status, facts.collectors.are_stuck()).await?;
-    world.losses.counted(&pipeline.uid, facts.losses.len());
+    context.update_status(&*object, before.as_ref(), status, facts.collectors.are_stuck()).await?;
+    world.shutdown_losses.mark_counted(&pipeline.uid, facts.losses.len());
     if let Some(failure) = outcome.failure.clone() {
-        return Err(Error::Layer(failure));
+        return Err(PipelineReconcileError::Layer(failure));
     }
-    context.succeeded(&pipeline.uid);
-    Ok(Action::requeue(next_look(&entry, last_loss, world.options.resync, Timestamp::now())))
+    context.reset_failures(&pipeline.uid);
+    Ok(Action::requeue(next_resync(&entry, last_loss, world.options.resync, Timestamp::now())))
 }
 
-/// Says of a pipeline that is being deleted that it is. Nothing else is done for it: it is no holder any more, and the layer goes on without it.
-async fn terminating<K: PipelineKind>(object: &K, context: &Context) -> Result<Action, Error> {
-    let before = context.written.after(object).or_else(|| object.status().cloned());
-    let status = status::terminating(before.as_ref(), object.meta(), Timestamp::now());
-    context.write(object, before.as_ref(), status, false).await?;
+/// Writes the status of a pipeline that is being deleted. Nothing else is done for it: it no longer counts as a
+/// holder, and the layer continues without it.
+async fn mark_terminating<K: PipelineKind>(
+    object: &K,
+    context: &PipelineContext,
+) -> Result<Action, PipelineReconcileError> {
+    let before = context.pending_statuses.newer_than(object).or_else(|| object.status().cloned());
+    let status = status::terminating_status(before.as_ref(), object.meta(), Timestamp::now());
+    context.update_status(object, before.as_ref(), status, false).await?;
     Ok(Action::await_change())
 }
 
-/// When to look again if nothing happens: at the latest when a certificate is to be warned about, or has expired.
-fn next_look(entry: &Entry, last_loss: Option<Timestamp>, resync: Duration, now: Timestamp) -> Duration {
-    // What was lost lately is not lately any more after a while.
-    let forgotten = last_loss.and_then(|at| at.checked_add(losses::LATELY).ok()).filter(|at| *at > now);
-    let recheck = entry.valid.as_ref().and_then(|valid| valid.recheck(now));
-    // One that has expired is kept as it was, and is nothing to come back for at once.
+/// The delay until the next reconcile without events: bounded by `resync`, and by the times at which the status
+/// must change.
+fn next_resync(entry: &PipelineState, last_loss: Option<Timestamp>, resync: Duration, now: Timestamp) -> Duration {
+    // A recent loss ceases to be recent.
+    let forgotten =
+        last_loss.and_then(|at| at.checked_add(shutdown_losses::RECENT_LOSS_WINDOW).ok()).filter(|at| *at > now);
+    let recheck = entry.valid.as_ref().and_then(|valid| valid.next_recheck(now));
+    // A time in the past, as of a certificate that has expired, causes no reconcile.
     let left =
         [recheck, forgotten].into_iter().flatten().filter_map(|at| Duration::try_from(at.duration_since(now)).ok());
     left.fold(resync, Duration::min)
 }
 
-fn id_of(pipeline: &Pipeline) -> Id {
-    Id { signal: pipeline.signal, name: pipeline.name.clone() }
+fn pipeline_key(pipeline: &TelemetryPipeline) -> PipelineKey {
+    PipelineKey { signal: pipeline.signal, name: pipeline.name.clone() }
 }
 
-/// When to try again what failed: ever more rarely.
-pub fn again<K: PipelineKind>(object: Arc<K>, error: &Error, context: Arc<Context>) -> Action {
-    let (kind, meta) = (K::kind(&()), object.meta());
-    let (step, why) = error.class();
-    context.world.metrics.failed(step, why);
+/// Retries with exponential backoff.
+pub fn error_policy<K: PipelineKind>(
+    object: Arc<K>,
+    error: &PipelineReconcileError,
+    context: Arc<PipelineContext>,
+) -> Action {
+    let kind = K::kind(&());
+    let meta = object.meta();
+    let (step, why) = error.step_and_cause();
+    context.state.metrics.count_failure(step, why);
     let cause = error as &dyn std::error::Error;
     tracing::warn!(%kind, name = ?meta.name, error = cause, "it does not work yet");
-    let doublings = context.failed(meta.uid.as_deref().unwrap_or_default()).min(10) - 1;
-    Action::requeue((FIRST_PAUSE * 2_u32.pow(doublings)).min(LAST_PAUSE))
+    let doublings = context.count_failure(meta.uid.as_deref().unwrap_or_default()).min(10) - 1;
+    Action::requeue((MIN_RETRY_DELAY * 2_u32.pow(doublings)).min(MAX_RETRY_DELAY))
 }

@@ -1,10 +1,11 @@
-//! Whether the ServiceAccounts that a Telemetry trusts exist.
+//! Checks whether the ServiceAccounts that a Telemetry trusts exist.
 //!
-//! A name with a typing error trusts nobody: what its pods forward is taken for their own, and nothing fails. So the status of the Telemetry
-//! warns of it. It is no error, as the account may be created later.
+//! A misspelt name trusts nobody: what its pods forward is attributed to these pods, and nothing fails. So the
+//! status of the Telemetry has a warning. It is no error, as the account may be created later.
 //!
-//! *Guaranteed*: at most one request for each relay every 15 seconds, unless the list changes. *Not done*: an API server that does not
-//! answer, or forbids to look, has not said that an account is missing, and nothing is said of it.
+//! *Guaranteed*: at most one request for each relay every 15 seconds, unless the list changes. *Not done*:
+//! there is no warning if the API server does not answer or forbids the request, which does not show that an
+//! account is missing.
 
 use std::time::Duration;
 
@@ -13,21 +14,21 @@ use kube::{Api, Client};
 use kubewake_api::v1alpha1::TrustedRelay;
 use tokio::time::Instant;
 
-/// How long an answer counts.
-const PERIOD: Duration = Duration::from_secs(15);
+/// How long a result is reused.
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The relays of a Telemetry that do not exist, as they were when they were last looked for.
+/// The relays of a Telemetry that did not exist at the last check.
 #[derive(Debug, Default)]
 pub struct RelayCheck {
-    looked: Option<(Instant, Vec<TrustedRelay>)>,
+    last_check: Option<(Instant, Vec<TrustedRelay>)>,
     missing: Vec<String>,
 }
 
 impl RelayCheck {
-    /// A sentence for each of these that does not exist.
+    /// A warning for each of these relays that does not exist.
     pub async fn warnings(&mut self, client: &Client, relays: &[TrustedRelay]) -> &[String] {
-        let is_known = |(at, known): &(Instant, Vec<TrustedRelay>)| known == relays && at.elapsed() < PERIOD;
-        if !self.looked.as_ref().is_some_and(is_known) {
+        let is_known = |(at, known): &(Instant, Vec<TrustedRelay>)| known == relays && at.elapsed() < CHECK_INTERVAL;
+        if !self.last_check.as_ref().is_some_and(is_known) {
             self.missing.clear();
             for relay in relays {
                 let api = Api::<ServiceAccount>::namespaced(client.clone(), &relay.namespace);
@@ -35,7 +36,7 @@ impl RelayCheck {
                     self.missing.push(describe(relay));
                 }
             }
-            self.looked = Some((Instant::now(), relays.to_vec()));
+            self.last_check = Some((Instant::now(), relays.to_vec()));
         }
         &self.missing
     }

@@ -1,4 +1,5 @@
-//! What is said of the Telemetry: whether it is valid, whether it could be applied, whether the collectors run, and where programs send to.
+//! Maintains the status of the Telemetry: whether it is valid and applied, whether the collectors run, and the
+//! endpoints for senders.
 
 use std::{pin::pin, time::Duration};
 
@@ -10,135 +11,135 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use kubewake_api::{
-    ConditionType, Problem, Reason, Settings, State,
+    CollectorSettings, ConditionReason, ConditionType, SpecProblem, State,
     render::{OPENCENSUS_PORT, OTLP_GRPC_PORT, OTLP_HTTP_PORT},
-    v1alpha1::{Endpoints, OtlpEndpoints, Telemetry, TelemetryStatus},
+    v1alpha1::{CollectorEndpoints, OtlpEndpoints, Telemetry, TelemetryStatus},
 };
-use kubewake_trail::events::Events;
+use kubewake_trail::events::EventPublisher;
 use tokio::time::sleep;
 
 use crate::{
-    cause::Cause,
-    context::World,
-    kind::Kind,
-    metrics::Step,
-    names,
-    news::News,
-    ready::Collectors,
+    collector_readiness::CollectorReadiness,
+    context::OperatorState,
+    error_message::{ErrorDisclosure, api_error_message},
+    failure_cause::FailureCause,
+    kind::ObjectKind,
+    metrics::ReconcileStep,
+    names, pending_statuses,
     relays::RelayCheck,
-    status::MAX_MESSAGE,
-    words::{Discretion, words},
-    written,
+    status::MAX_MESSAGE_CHARS,
+    status_event::StatusEvent,
 };
 
 #[cfg(test)]
 mod tests;
 
-/// When something happened and nobody rang, such as that a pipeline without collectors is gone.
-const PERIOD: Duration = Duration::from_secs(15);
+/// For changes without a trigger, such as the end of a pipeline that had no collectors.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Says what there is to say, for ever. Where there is no pipeline nobody else looks at anything.
-pub async fn follow(world: &World, events: &Events) {
-    world.all_seen().await;
+/// Keeps the status up to date. Runs for ever, also without pipelines, when no reconcile would do it.
+pub async fn run(world: &OperatorState, events: &EventPublisher) {
+    world.wait_caches_synced().await;
     let mut relays = RelayCheck::default();
-    let (mut strokes, mut failures) = (pin!(world.bell.strokes()), world.failure.subscribe());
+    let mut strokes = pin!(world.resync_trigger.subscribe());
+    let mut failures = world.layer_failure.subscribe();
     loop {
         if !world.has_pipelines() {
-            world.present();
-            world.note_failure(None);
+            world.prune_and_list_pipelines();
+            world.set_layer_failure(None);
         }
-        report(world, events, &mut relays).await;
+        update_status(world, events, &mut relays).await;
         tokio::select! {
             _ = strokes.next() => {}
             _ = failures.changed() => {}
-            () = sleep(PERIOD) => {}
+            () = sleep(RESYNC_INTERVAL) => {}
         }
     }
 }
 
-/// Writes the status if it says something new, and tells of what is.
-async fn report(world: &World, events: &Events, relays: &mut RelayCheck) {
+/// Writes a status that has changed, and publishes an event if it is worth one.
+async fn update_status(world: &OperatorState, events: &EventPublisher, relays: &mut RelayCheck) {
     let Some(telemetry) = world.telemetry() else { return };
     let mut telemetry = (*telemetry).clone();
-    telemetry.status = world.written.after(&telemetry).or(telemetry.status);
-    let problems = Settings::of(&telemetry.spec, &world.options.namespace).err().unwrap_or_default();
-    let is_there = |kind, name| world.has_pipelines() && world.live.get(kind, name).is_some();
-    // A document is written before anything else that it needs, and goes when nothing flows any more.
-    let is_needed = is_there(Kind::ConfigMap, names::GATEWAY);
-    let is_sticky = world.live.get(Kind::StatefulSet, names::STICKY).is_some();
-    let settings = world.settings();
+    telemetry.status = world.pending_statuses.newer_than(&telemetry).or(telemetry.status);
+    let problems = CollectorSettings::from_spec(&telemetry.spec, &world.options.namespace).err().unwrap_or_default();
+    let is_there = |kind, name| world.has_pipelines() && world.object_cache.get(kind, name).is_some();
+    // The document is written before anything that depends on it, and deleted when all pipelines are paused.
+    let is_needed = is_there(ObjectKind::ConfigMap, names::GATEWAY);
+    let is_sticky = world.object_cache.get(ObjectKind::StatefulSet, names::STICKY).is_some();
+    let settings = world.resolve_settings();
     let warnings = relays.warnings(&world.client, &settings.trusted_relays).await;
-    let layer = Layer {
-        collectors: is_there(Kind::Deployment, names::GATEWAY)
-            .then(|| Collectors::of(&world.live, is_sticky).with(&world.pods)),
+    let layer = LayerSummary {
+        collectors: is_there(ObjectKind::Deployment, names::GATEWAY)
+            .then(|| CollectorReadiness::from_cache(&world.object_cache, is_sticky).with_pods(&world.pods, &settings)),
         is_needed,
-        has_service: is_there(Kind::Service, names::OTLP),
-        failure: world.failure.borrow().clone(),
+        has_service: is_there(ObjectKind::Service, names::OTLP_SERVICE),
+        failure: world.layer_failure.borrow().clone(),
         settings,
     };
-    let status = status(&telemetry, &problems, warnings, &layer, Timestamp::now());
+    let status = telemetry_status(&telemetry, &problems, warnings, &layer, Timestamp::now());
     if telemetry.status.as_ref() == Some(&status) {
         return;
     }
-    let patch = Patch::Merge(written::patch(telemetry.status.as_ref(), &status));
+    let patch = Patch::Merge(pending_statuses::status_patch(telemetry.status.as_ref(), &status));
     let api = Api::<Telemetry>::all(world.client.clone());
-    match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::MANAGER), &patch).await {
+    match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::FIELD_MANAGER), &patch).await {
         Ok(answer) => {
-            world.written.note(&answer, status.clone());
-            let is_stuck = layer.collectors.as_ref().is_some_and(Collectors::are_stuck);
-            News::from(&status)
-                .stuck(is_stuck)
-                .tell(telemetry.status.as_ref().map(News::from), events, &telemetry)
+            world.pending_statuses.record(&answer, status.clone());
+            let is_stuck = layer.collectors.as_ref().is_some_and(CollectorReadiness::are_stuck);
+            StatusEvent::from(&status)
+                .with_stuck(is_stuck)
+                .publish_if_changed(telemetry.status.as_ref().map(StatusEvent::from), events, &telemetry)
                 .await;
         }
         Err(error) => {
-            world.metrics.failed(Step::Status, Cause::from(&error));
-            let error = words(&error, Discretion::Open);
+            world.metrics.count_failure(ReconcileStep::Status, FailureCause::from(&error));
+            let error = api_error_message(&error, ErrorDisclosure::Full);
             tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "the status cannot be written");
         }
     }
 }
 
-/// What there is of the layer.
+/// The observed state of the layer.
 #[derive(Debug)]
-struct Layer {
-    /// The collectors, if they have been made.
-    collectors: Option<Collectors>,
+struct LayerSummary {
+    /// The collectors, if their workload exists.
+    collectors: Option<CollectorReadiness>,
     /// Whether a pipeline needs them.
     is_needed: bool,
-    /// Whether there is the Service that senders know. It outlives the collectors while all pipelines are paused.
+    /// Whether the Service for senders exists. It outlives the collectors while all pipelines are paused.
     has_service: bool,
-    /// Why it is not as it should be.
+    /// Why the last run of the layer failed.
     failure: Option<String>,
-    /// What it goes by.
-    settings: Settings,
+    settings: CollectorSettings,
 }
 
-/// A condition without its times.
-type Said = (bool, Reason, String);
+/// The content of a condition: whether it holds, the reason and the message.
+type TelemetryConditionContent = (bool, ConditionReason, String);
 
-/// The status. Without pipelines there are no collectors, and nowhere to send to. While collectors are needed and have not been made,
-/// no address is told that was not told before.
-fn status(
+/// The new status. Without pipelines it has no endpoints. While collectors are needed and do not exist yet, it
+/// has endpoints only if it had them before.
+fn telemetry_status(
     telemetry: &Telemetry,
-    problems: &[Problem],
+    problems: &[SpecProblem],
     warnings: &[String],
-    layer: &Layer,
+    layer: &LayerSummary,
     now: Timestamp,
 ) -> TelemetryStatus {
-    let accepted = accepted(problems, warnings);
-    let (configured, ready) = (configured(accepted.0, layer), ready(layer));
-    let works = layer.collectors.as_ref().is_some_and(Collectors::work);
+    let accepted = accepted_content(problems, warnings);
+    let configured = configured_content(accepted.0, layer);
+    let ready = ready_content(layer);
+    let works = layer.collectors.as_ref().is_some_and(CollectorReadiness::are_serving);
     let (state, reason) = match (accepted.0, configured.1, ready.1) {
         (false, ..) => (State::Invalid, accepted.1),
-        (true, Reason::ApplyFailed, _) => (State::Degraded, Reason::ApplyFailed),
-        (true, _, Reason::CollectorNotReady) if works => (State::Degraded, Reason::CollectorNotReady),
-        (true, _, Reason::CollectorNotReady) => (State::Pending, Reason::CollectorNotReady),
+        (true, ConditionReason::ApplyFailed, _) => (State::Degraded, ConditionReason::ApplyFailed),
+        (true, _, ConditionReason::CollectorNotReady) if works => (State::Degraded, ConditionReason::CollectorNotReady),
+        (true, _, ConditionReason::CollectorNotReady) => (State::Pending, ConditionReason::CollectorNotReady),
         (true, ..) => (State::Ready, ready.1),
     };
     let was_told = telemetry.status.as_ref().is_some_and(|status| status.endpoints.is_some());
     let has_address = layer.has_service && (layer.collectors.is_some() || !layer.is_needed || was_told);
-    let endpoints = has_address.then(|| endpoints(&layer.settings));
+    let endpoints = has_address.then(|| collector_endpoints(&layer.settings));
     let said = [
         (ConditionType::Accepted, accepted),
         (ConditionType::Configured, configured),
@@ -149,44 +150,53 @@ fn status(
         state: Some(state),
         reason: Some(reason.as_str().to_owned()),
         endpoints,
-        conditions: said.into_iter().map(|(type_, said)| condition(telemetry, type_, said, now)).collect(),
+        conditions: said.into_iter().map(|(type_, said)| into_condition(telemetry, type_, said, now)).collect(),
     }
 }
 
-fn accepted(problems: &[Problem], warnings: &[String]) -> Said {
+fn accepted_content(problems: &[SpecProblem], warnings: &[String]) -> TelemetryConditionContent {
     if problems.is_empty() {
         let words = if warnings.is_empty() { "everything is right".to_owned() } else { warnings.join("; ") };
-        return (true, Reason::Valid, words);
+        return (true, ConditionReason::Valid, words);
     }
     let words: Vec<String> = problems.iter().map(ToString::to_string).chain(warnings.iter().cloned()).collect();
     let until = "what was valid before holds, and where nothing is known of that, the rest of it";
-    (false, Reason::SettingInvalid, format!("{}; {until}", words.join("; ")))
+    (false, ConditionReason::SettingInvalid, format!("{}; {until}", words.join("; ")))
 }
 
-fn configured(is_accepted: bool, layer: &Layer) -> Said {
+fn configured_content(is_accepted: bool, layer: &LayerSummary) -> TelemetryConditionContent {
     match (&layer.failure, &layer.collectors) {
-        (Some(failure), _) => (false, Reason::ApplyFailed, failure.clone()),
+        (Some(failure), _) => (false, ConditionReason::ApplyFailed, failure.clone()),
         (None, None) if layer.is_needed => {
-            (false, Reason::CollectorNotReady, "the collectors are being made".to_owned())
+            (false, ConditionReason::CollectorNotReady, "the collectors are being made".to_owned())
         }
-        (None, None) => (false, Reason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
-        (None, Some(_)) if !is_accepted => (false, Reason::NotAccepted, "the collectors go on as they are".to_owned()),
-        (None, Some(_)) => (true, Reason::Configured, "the collectors are what is asked for".to_owned()),
+        (None, None) => (false, ConditionReason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
+        (None, Some(_)) if !is_accepted => {
+            (false, ConditionReason::NotAccepted, "the collectors go on as they are".to_owned())
+        }
+        (None, Some(_)) => (true, ConditionReason::Configured, "the collectors are what is asked for".to_owned()),
     }
 }
 
-fn ready(layer: &Layer) -> Said {
+fn ready_content(layer: &LayerSummary) -> TelemetryConditionContent {
     match &layer.collectors {
-        None if layer.is_needed => (false, Reason::CollectorNotReady, "there are no collectors yet".to_owned()),
-        None => (false, Reason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
-        Some(collectors) if collectors.work() && !collectors.are_stuck() => {
-            (true, Reason::CollectorReady, collectors.describe())
+        None if layer.is_needed => {
+            (false, ConditionReason::CollectorNotReady, "there are no collectors yet".to_owned())
         }
-        Some(collectors) => (false, Reason::CollectorNotReady, collectors.describe()),
+        None => (false, ConditionReason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
+        Some(collectors) if collectors.are_serving() && !collectors.are_stuck() => {
+            (true, ConditionReason::CollectorReady, collectors.describe())
+        }
+        Some(collectors) => (false, ConditionReason::CollectorNotReady, collectors.describe()),
     }
 }
 
-fn condition(telemetry: &Telemetry, type_: ConditionType, (holds, reason, message): Said, now: Timestamp) -> Condition {
+fn into_condition(
+    telemetry: &Telemetry,
+    type_: ConditionType,
+    (holds, reason, message): TelemetryConditionContent,
+    now: Timestamp,
+) -> Condition {
     let status = if holds { "True" } else { "False" };
     let old = telemetry.status.iter().flat_map(|status| &status.conditions);
     let same = old.into_iter().find(|old| old.type_ == type_.as_str() && old.status == status);
@@ -194,14 +204,14 @@ fn condition(telemetry: &Telemetry, type_: ConditionType, (holds, reason, messag
         type_: type_.as_str().to_owned(),
         status: status.to_owned(),
         reason: reason.as_str().to_owned(),
-        message: message.chars().take(MAX_MESSAGE).collect(),
+        message: message.chars().take(MAX_MESSAGE_CHARS).collect(),
         observed_generation: telemetry.metadata.generation,
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),
     }
 }
 
-fn endpoints(settings: &Settings) -> Endpoints {
-    let at = |port: u16| format!("http://{}.{}:{port}", names::OTLP, settings.namespace);
+fn collector_endpoints(settings: &CollectorSettings) -> CollectorEndpoints {
+    let at = |port: u16| format!("http://{}.{}:{port}", names::OTLP_SERVICE, settings.namespace);
     let otlp = OtlpEndpoints { grpc: at(OTLP_GRPC_PORT), http: at(OTLP_HTTP_PORT) };
-    Endpoints { otlp: Some(otlp), opencensus: settings.opencensus.then(|| at(OPENCENSUS_PORT)) }
+    CollectorEndpoints { otlp: Some(otlp), opencensus: settings.opencensus.then(|| at(OPENCENSUS_PORT)) }
 }

@@ -1,9 +1,9 @@
-//! docs/pipelines.md names every field, every condition and every reason that there is.
+//! Checks that docs/pipelines.md names every field, condition and reason.
 #![allow(clippy::unwrap_used, reason = "these are tests, their helper functions included")]
 
 use std::{collections::BTreeSet, fs};
 
-use kubewake_api::{ConditionType, Reason, State, crds};
+use kubewake_api::{ConditionReason, ConditionType, State, crds};
 use serde_json::Value;
 
 fn page() -> String {
@@ -24,7 +24,8 @@ fn fields(schema: &Value, names: &mut BTreeSet<String>) {
 
 #[test]
 fn every_field_is_on_the_page() {
-    let (page, mut names) = (page(), BTreeSet::new());
+    let page = page();
+    let mut names = BTreeSet::new();
     for crd in crds() {
         let crd = serde_json::to_value(crd).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
@@ -40,13 +41,13 @@ fn every_state_condition_and_reason_is_on_the_page() {
     let page = page();
     let states = [State::Pending, State::Ready, State::Degraded, State::Invalid].map(State::as_str);
     let conditions = ConditionType::ALL.map(ConditionType::as_str);
-    let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
+    let reasons = ConditionReason::ALL.iter().map(|reason| reason.as_str());
     let missing: Vec<_> =
         states.into_iter().chain(conditions).chain(reasons).filter(|name| !has(&page, name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// As code, by itself or as the last part of a path.
+/// Whether a name appears as code, by itself or as the last part of a path.
 fn has(page: &str, name: &str) -> bool {
     [format!("`{name}`"), format!(".{name}`")].iter().any(|written| page.contains(written))
 }

@@ -1,4 +1,4 @@
-//! Writes the seeds of the fuzzers anew: `cargo run -p kubewake-otlp --example fuzz_seeds`.
+//! Regenerates the seeds of the fuzz targets: `cargo run -p kubewake-otlp --example fuzz_seeds`.
 
 #[allow(missing_docs, clippy::indexing_slicing)]
 #[path = "../tests/support/seeds.rs"]

@@ -1,4 +1,5 @@
-//! How fast `scan` and the operations are on this machine: `cargo run --release -p kubewake-otlp --example scan_speed`.
+//! Measures the speed of `scan` and of the operations:
+//! `cargo run --release -p kubewake-otlp --example scan_speed`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -8,10 +9,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use kubewake_otlp::probability::{Randomness, Threshold};
 use kubewake_otlp::wire::{put_bytes, put_fixed32, put_fixed64, put_uint};
-use kubewake_otlp::{Edit, Limit, Signal, group_by_trace, retain, scan, select, split};
+use kubewake_otlp::{MessageEdit, Signal, SplitLimit, group_by_trace, retain, scan, select, split};
 
 fn attribute(key: &str, value: &str) -> Vec<u8> {
-    let (mut any, mut pair) = (Vec::new(), Vec::new());
+    let mut any = Vec::new();
+    let mut pair = Vec::new();
     put_bytes(&mut any, 1, value.as_bytes());
     put_bytes(&mut pair, 1, key.as_bytes());
     put_bytes(&mut pair, 2, &any);
@@ -38,7 +40,10 @@ fn span(index: u64, attributes: usize) -> Vec<u8> {
 }
 
 fn request(spans: u64, attributes: usize) -> Bytes {
-    let (mut resource, mut scope, mut entry, mut out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut resource = Vec::new();
+    let mut scope = Vec::new();
+    let mut entry = Vec::new();
+    let mut out = Vec::new();
     put_bytes(&mut resource, 1, &attribute("service.name", "shop"));
     put_bytes(&mut scope, 1, b"\x0a\x04http");
     (0..spans).for_each(|index| put_bytes(&mut scope, 2, &span(index, attributes)));
@@ -49,7 +54,8 @@ fn request(spans: u64, attributes: usize) -> Bytes {
 }
 
 fn measure(name: &str, request: &Bytes, spans: u64, mut work: impl FnMut()) {
-    let (mut best, mut elapsed) = (Duration::MAX, Duration::ZERO);
+    let mut best = Duration::MAX;
+    let mut elapsed = Duration::ZERO;
     while elapsed < Duration::from_millis(600) {
         let start = Instant::now();
         work();
@@ -62,7 +68,7 @@ fn measure(name: &str, request: &Bytes, spans: u64, mut work: impl FnMut()) {
 }
 
 fn main() {
-    let limit = Limit::Items(NonZeroUsize::new(512).unwrap());
+    let limit = SplitLimit::Items(NonZeroUsize::new(512).unwrap());
     for (spans, attributes) in [(8192, 2), (8192, 8), (8192, 24), (100, 8)] {
         let request = request(spans, attributes);
         println!("{spans} spans of {} bytes", request.len() as u64 / spans);
@@ -79,9 +85,9 @@ fn main() {
         measure("select a tenth", &request, spans, || {
             let tenth = Threshold::from_probability(0.1, 4).unwrap();
             black_box(select(Signal::Traces, &request, |record, edits| {
-                let kept = Randomness::of_trace_id(record.trace_id()).is_some_and(|random| tenth.keeps(random));
+                let kept = Randomness::from_trace_id(record.trace_id()).is_some_and(|random| tenth.keeps(random));
                 if kept {
-                    edits.push(Edit::trace_state(&b"ot=th:e666"[..]));
+                    edits.push(MessageEdit::trace_state(&b"ot=th:e666"[..]));
                 }
                 kept
             }));

@@ -1,40 +1,40 @@
-//! One request per trace.
+//! Groups the spans of a request by trace.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::level::is_child;
-use crate::numbers::{request, resource_entry};
-use crate::plan::Plan;
-use crate::view::{Span, View};
-use crate::wire::{Field, Fields};
+use crate::field_numbers::{request, resource_entry};
+use crate::nesting::is_child;
+use crate::view::{MessageView, Span};
+use crate::wire::{WireField, WireFields};
+use crate::write_plan::WritePlan;
 
 /// The spans of one trace, as a request of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceGroup {
-    /// The trace; zeroes for the spans that belong to none.
+    /// The trace; all zeroes for spans without a trace id.
     pub trace_id: [u8; 16],
     /// The encoded request.
     pub bytes: Bytes,
-    /// How many spans are in it.
+    /// Number of spans in the request.
     pub items: usize,
 }
 
-/// Takes a request of traces apart into one per trace, in the order in which the traces first appear.
+/// Divides a request of traces into one per trace, in the order in which the traces first appear.
 ///
-/// Guaranteed for bytes that [`scan`](crate::scan) accepted: every span is in exactly one group, with its resource, its
-/// scope and the unknown fields around it, in its order. A request of a single trace is returned as it is. Unknown
-/// fields of the request itself go with the first group. Not done: entries without spans belong to no trace and go,
-/// unless there is just one trace.
+/// Guaranteed for bytes that [`scan`](crate::scan) accepted: every span is in exactly one group, with its
+/// resource, its scope and the unknown fields around it, in its order. A request of a single trace is returned
+/// unchanged. Unknown fields of the request itself go with the first group. Not done: entries without spans
+/// belong to no trace and are dropped, unless there is just one trace.
 ///
-/// A resource is repeated in each group that has a span of it, so the groups together may be far larger than the request.
-/// They are written one by one, as they are asked for; whoever keeps them counts their bytes.
+/// A resource is repeated in each group that has a span of it, so the groups together may be far larger than
+/// the request. They are written one by one, on demand; a caller that keeps them counts their bytes.
 ///
-/// Assumed: the bytes were scanned. Others do not panic; what is not understood goes. The list of spans takes memory that
-/// nobody is asked for, so that a stranger's request must not come here.
+/// Assumed: the bytes were scanned. Other bytes do not panic; parts that are not understood are dropped. The
+/// list of spans takes memory without a reservation, so that a stranger's request must not come here.
 pub fn group_by_trace(bytes: &Bytes) -> TraceGroups {
-    let mut map = Map::of(bytes);
+    let mut map = SpanMap::from_request(bytes);
     // Stable, so that the spans of a trace stay in order.
     map.spans.sort_by_key(|span| span.trace_id);
     let mut start = 0;
@@ -44,7 +44,7 @@ pub fn group_by_trace(bytes: &Bytes) -> TraceGroups {
         start += spans.len();
     }
     groups.sort_by_key(|group| map.spans.get(group.start).map(|span| span.raw.start));
-    let mut plan = Plan::unlimited();
+    let mut plan = WritePlan::unlimited();
     plan.extend(&map.request);
     TraceGroups { bytes: bytes.clone(), is_single: groups.len() == 1, groups: groups.into_iter(), map, plan }
 }
@@ -54,10 +54,10 @@ pub fn group_by_trace(bytes: &Bytes) -> TraceGroups {
 pub struct TraceGroups {
     bytes: Bytes,
     is_single: bool,
-    /// Which of the sorted spans are in a group.
+    /// The range of the sorted spans in each group.
     groups: std::vec::IntoIter<Range<usize>>,
-    map: Map,
-    plan: Plan<'static>,
+    map: SpanMap,
+    plan: WritePlan<'static>,
 }
 
 impl Iterator for TraceGroups {
@@ -82,11 +82,10 @@ impl Iterator for TraceGroups {
 
 impl ExactSizeIterator for TraceGroups {}
 
-/// Where everything is.
 #[derive(Debug, Default)]
-struct Map {
-    spans: Vec<Place>,
-    /// What is in an entry beside its spans, by the ordinal of the entry.
+struct SpanMap {
+    spans: Vec<SpanLocation>,
+    /// The fields of an entry beside its spans, by the ordinal of the entry.
     resources: Vec<Vec<Range<usize>>>,
     scopes: Vec<Vec<Range<usize>>>,
     /// Unknown fields of the request.
@@ -94,18 +93,18 @@ struct Map {
 }
 
 #[derive(Debug)]
-struct Place {
+struct SpanLocation {
     trace_id: [u8; 16],
-    /// The field in its scope entry.
+    /// The span's field in its scope entry.
     raw: Range<usize>,
     resource: usize,
     scope: usize,
 }
 
-impl Map {
-    fn of(bytes: &[u8]) -> Map {
-        let mut map = Map::default();
-        for field in Fields::new(bytes) {
+impl SpanMap {
+    fn from_request(bytes: &[u8]) -> SpanMap {
+        let mut map = SpanMap::default();
+        for field in WireFields::new(bytes) {
             if is_child(0, &field) {
                 map.resource_entry(bytes, field.value);
             } else {
@@ -117,7 +116,7 @@ impl Map {
 
     fn resource_entry(&mut self, bytes: &[u8], content: &[u8]) {
         let mut headers = Vec::new();
-        for field in Fields::new(content) {
+        for field in WireFields::new(content) {
             if is_child(1, &field) {
                 self.scope_entry(bytes, field.value);
             } else {
@@ -129,9 +128,9 @@ impl Map {
 
     fn scope_entry(&mut self, bytes: &[u8], content: &[u8]) {
         let mut headers = Vec::new();
-        for field in Fields::new(content) {
+        for field in WireFields::new(content) {
             if is_child(2, &field) {
-                self.spans.push(Place {
+                self.spans.push(SpanLocation {
                     trace_id: Span::new(field.value).trace_id().try_into().unwrap_or_default(),
                     raw: range(bytes, &field),
                     resource: self.resources.len(),
@@ -144,8 +143,8 @@ impl Map {
         self.scopes.push(headers);
     }
 
-    /// Plans the spans of one trace, after what is in the plan already.
-    fn plan(&self, plan: &mut Plan<'_>, spans: &[Place]) {
+    /// Plans the spans of one trace, behind the current content of the plan.
+    fn plan(&self, plan: &mut WritePlan<'_>, spans: &[SpanLocation]) {
         for of_resource in spans.chunk_by(|a, b| a.resource == b.resource) {
             plan.open(request::RESOURCE_ENTRIES);
             plan.extend(headers(&self.resources, of_resource.first().map(|span| span.resource)));
@@ -164,8 +163,8 @@ fn headers(all: &[Vec<Range<usize>>], ordinal: Option<usize>) -> &[Range<usize>]
     ordinal.and_then(|ordinal| all.get(ordinal)).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Where a field is in the request that it was read from.
-fn range(bytes: &[u8], field: &Field<'_>) -> Range<usize> {
+/// The range of a field in its request.
+fn range(bytes: &[u8], field: &WireField<'_>) -> Range<usize> {
     let start = field.raw.as_ptr().addr() - bytes.as_ptr().addr();
     start..start + field.raw.len()
 }

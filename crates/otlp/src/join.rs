@@ -1,11 +1,12 @@
-//! Several requests into one.
+//! Joins several requests into one.
 
 use bytes::Bytes;
 
-/// Joins requests of one signal into one that holds the entries of all, in order.
+/// Joins requests of one signal into one with the entries of all, in order.
 ///
-/// Protobuf merges repeated fields of messages that stand one behind the other, so joining is concatenation. Nothing
-/// is merged further: equal resources stay apart. A single request that is not empty is returned as it is, without a copy.
+/// Protobuf merges concatenated messages and appends their repeated fields, so joining is concatenation.
+/// Nothing is merged further: equal resources stay apart. A single request that is not empty is returned
+/// without a copy.
 pub fn join(parts: &[Bytes]) -> Bytes {
     let mut filled = parts.iter().filter(|part| !part.is_empty());
     match (filled.next(), filled.next()) {

@@ -1,23 +1,21 @@
-//! The three kinds of telemetry.
+//! Signals: traces, metrics and logs.
 
 use std::fmt;
 
-/// A kind of telemetry. Every payload, pipeline and counter is of exactly one.
+/// A telemetry signal. Every payload, pipeline and counter belongs to exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Signal {
-    /// Spans, in `ExportTraceServiceRequest`.
     Traces,
     /// Metrics, in `ExportMetricsServiceRequest`; their items are data points.
     Metrics,
-    /// Log records, in `ExportLogsServiceRequest`.
     Logs,
 }
 
 impl Signal {
-    /// All of them, in the order in which they are listed everywhere.
+    /// All signals, in the order in which they are always listed.
     pub const ALL: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
 
-    /// The name that configuration, paths and labels use.
+    /// The name in configuration, paths and labels.
     pub const fn name(self) -> &'static str {
         match self {
             Signal::Traces => "traces",

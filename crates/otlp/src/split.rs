@@ -1,4 +1,4 @@
-//! One request into several, each within a limit.
+//! Splits a request into several, each within a limit.
 
 #[cfg(test)]
 mod tests;
@@ -9,125 +9,131 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::Signal;
-use crate::level::{RECORD, count_items, is_child, leaf};
-use crate::memory::{Allowance, Meter};
-use crate::plan::Plan;
-use crate::wire::{Field, Fields};
+use crate::memory::{Allowance, MemoryMeter};
+use crate::nesting::{RECORD_LEVEL, count_items, is_child, leaf};
+use crate::wire::{WireField, WireFields};
+use crate::write_plan::WritePlan;
 
-/// How large a piece may be.
+/// The size limit of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum SplitLimit {
     /// So many spans, log records or data points.
     Items(NonZeroUsize),
-    /// So many encoded bytes. A single item that is larger, with the headers around it, is a piece of its own.
+    /// So many encoded bytes. A single larger item, with the headers around it, is a piece of its own.
     Bytes(NonZeroUsize),
 }
 
-/// A request that was cut from another.
+/// A part of a request, as a request of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct SplitPiece {
     /// The encoded request.
     pub bytes: Bytes,
-    /// How many items are in it.
+    /// Number of items in the piece.
     pub items: usize,
 }
 
-/// Cuts a request into pieces within a limit, in the order of its items.
+/// Splits a request into pieces within a limit, in the order of its items.
 ///
-/// Guaranteed for bytes that [`scan`](crate::scan) accepted: the pieces together hold every item once. Each piece is
-/// filled as far as the limit allows. A resource, scope or metric is cut only where it does not fit, and then everything
-/// in it that is no item (the resource, the scope, the schema url, the name, unknown fields) is repeated in each of its
-/// parts. What was not cut is copied as it stands, and a piece of whole resource entries shares the memory of the input.
-/// Entries without items stay. A metric with more than one data message is never cut.
+/// Guaranteed for bytes that [`scan`](crate::scan) accepted: the pieces together have every item once. Each
+/// piece is filled as far as the limit allows. A resource, scope or metric is cut only where it does not fit,
+/// and then everything in it beside items (the resource, the scope, the schema url, the name, unknown fields)
+/// is repeated in each of its parts. Uncut messages are copied unchanged, and a piece of whole resource entries
+/// shares the memory of the input. Entries without items stay. A metric with more than one data message is
+/// never cut.
 ///
-/// Repeated headers cost bytes. By bytes, an entry whose headers take more than seven eighths of the limit is not cut, so
-/// that the pieces together are never more than about eight times the request; by items there is no such bound: it is
-/// for whoever sets the limit and keeps the pieces to count their bytes.
+/// Repeated headers cost bytes. By bytes, an entry whose headers take more than seven eighths of the limit is
+/// not cut, so that the pieces together are never more than about eight times the request; by items there is no
+/// such bound: the caller sets the limit, keeps the pieces and counts their bytes.
 ///
-/// Assumed: the bytes were scanned. Others do not panic; what is not understood stays together.
-pub fn split(signal: Signal, bytes: &Bytes, limit: Limit) -> Split<'static> {
-    Split::new(signal, bytes, limit, Plan::unlimited())
+/// Assumed: the bytes were scanned. Other bytes do not panic; parts that are not understood stay together.
+pub fn split(signal: Signal, bytes: &Bytes, limit: SplitLimit) -> SplitPieces<'static> {
+    SplitPieces::new(signal, bytes, limit, WritePlan::unlimited())
 }
 
-/// As [`split`], with memory that is asked for before it is allocated. When there is none the pieces end early, and
-/// [`Split::is_exhausted`] says so.
-pub fn split_within<'m>(signal: Signal, bytes: &Bytes, limit: Limit, allowance: &'m mut dyn Allowance) -> Split<'m> {
-    Split::new(signal, bytes, limit, Plan::within(allowance))
+/// As [`split`], but reserves memory before it allocates. After a refusal the pieces end early, and
+/// [`SplitPieces::is_exhausted`] is true.
+pub fn split_within<'m>(
+    signal: Signal,
+    bytes: &Bytes,
+    limit: SplitLimit,
+    allowance: &'m mut dyn Allowance,
+) -> SplitPieces<'m> {
+    SplitPieces::new(signal, bytes, limit, WritePlan::within(allowance))
 }
 
 /// The pieces of a request; see [`split`].
 #[derive(Debug)]
-pub struct Split<'m> {
+pub struct SplitPieces<'m> {
     signal: Signal,
     bytes: Bytes,
-    limit: Limit,
+    limit: SplitLimit,
     /// The messages that are being cut, from the request inwards; the index is the level.
-    frames: Vec<Frame>,
-    plan: Plan<'m>,
+    frames: Vec<SplitFrame>,
+    plan: WritePlan<'m>,
     /// Items in the piece so far.
     items: usize,
-    /// Whether anything is in the piece.
+    /// Whether the piece has any content.
     taken: bool,
 }
 
-/// The part of a byte limit that repeated headers may take: seven eighths. Without it, a sender of a large resource with
-/// many tiny spans would have the resource written once for each of them.
-const HEADER_SHARE: (usize, usize) = (7, 8);
+/// The part of a byte limit that repeated headers may take: seven eighths. Without it, a sender of a large
+/// resource with many tiny spans would have the resource written once for each of them.
+const MAX_HEADER_FRACTION: (usize, usize) = (7, 8);
 
 /// A message that is being cut.
 #[derive(Debug)]
-struct Frame {
-    /// The field that it is in its parent.
+struct SplitFrame {
+    /// The number of its field in its parent.
     number: u32,
-    /// Where the fields begin that no piece has yet.
+    /// The offset of the fields that are in no piece yet.
     at: usize,
     end: usize,
     /// The fields that every part repeats.
     headers: Vec<Range<usize>>,
     header_size: usize,
-    /// How many children are in the piece.
+    /// Number of children in the piece.
     kept: usize,
 }
 
-enum Step {
+enum SplitStep {
     More,
     PieceFull,
     End,
 }
 
-impl Iterator for Split<'_> {
-    type Item = Piece;
+impl Iterator for SplitPieces<'_> {
+    type Item = SplitPiece;
 
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<SplitPiece> {
         self.begin();
         // A second handle, so that fields borrowed from it outlive changes to `self`.
         let bytes = self.bytes.clone();
-        while !self.plan.is_exhausted() && matches!(self.step(&bytes), Step::More) {}
+        while !self.plan.is_exhausted() && matches!(self.step(&bytes), SplitStep::More) {}
         for level in (1..self.frames.len()).rev() {
             self.end_part(level);
         }
         let written = self.taken.then(|| self.plan.write(&self.bytes).ok()).flatten()?;
-        Some(Piece { bytes: written, items: self.items })
+        Some(SplitPiece { bytes: written, items: self.items })
     }
 }
 
-impl<'m> Split<'m> {
-    fn new(signal: Signal, bytes: &Bytes, limit: Limit, plan: Plan<'m>) -> Self {
-        let request = Frame { number: 0, at: 0, end: bytes.len(), headers: Vec::new(), header_size: 0, kept: 0 };
+impl<'m> SplitPieces<'m> {
+    fn new(signal: Signal, bytes: &Bytes, limit: SplitLimit, plan: WritePlan<'m>) -> Self {
+        let request = SplitFrame { number: 0, at: 0, end: bytes.len(), headers: Vec::new(), header_size: 0, kept: 0 };
         Self { signal, bytes: bytes.clone(), limit, frames: vec![request], plan, items: 0, taken: false }
     }
 
-    /// Whether the pieces ended for want of memory.
+    /// Whether the pieces ended because memory was refused.
     pub fn is_exhausted(&self) -> bool {
         self.plan.is_exhausted()
     }
 
-    /// Sets the limit of the pieces that are still to come.
-    pub fn set_limit(&mut self, limit: Limit) {
+    /// Sets the limit of the remaining pieces.
+    pub fn set_limit(&mut self, limit: SplitLimit) {
         self.limit = limit;
     }
 
-    /// Begins a piece: the messages that the last one left open go on with their headers.
+    /// Begins a piece: messages that are still open continue, with their headers repeated.
     fn begin(&mut self) {
         self.plan.clear();
         self.items = 0;
@@ -138,7 +144,8 @@ impl<'m> Split<'m> {
         }
     }
 
-    /// Ends the part of the message at `level` that is in this piece. A part without children would be headers alone.
+    /// Ends the part of the message at `level` that is in this piece. A part without children would be headers
+    /// alone.
     fn end_part(&mut self, level: usize) {
         if self.frames.get(level).is_some_and(|frame| frame.kept > 0) {
             self.plan.close();
@@ -155,11 +162,11 @@ impl<'m> Split<'m> {
         }
     }
 
-    /// Looks at the next field of the innermost message.
-    fn step(&mut self, bytes: &[u8]) -> Step {
+    /// Visits the next field of the innermost message.
+    fn step(&mut self, bytes: &[u8]) -> SplitStep {
         let level = self.frames.len().saturating_sub(1);
-        let Some(frame) = self.frames.last_mut() else { return Step::End };
-        let mut fields = Fields::new(bytes.get(frame.at..frame.end).unwrap_or_default());
+        let Some(frame) = self.frames.last_mut() else { return SplitStep::End };
+        let mut fields = WireFields::new(bytes.get(frame.at..frame.end).unwrap_or_default());
         let Some(field) = fields.next() else {
             return self.leave(level);
         };
@@ -168,66 +175,67 @@ impl<'m> Split<'m> {
         }
         if level == 0 {
             let size = self.plan.size_with(field.raw.len());
-            if self.taken && matches!(self.limit, Limit::Bytes(limit) if size > limit.get()) {
-                return Step::PieceFull;
+            if self.taken && matches!(self.limit, SplitLimit::Bytes(limit) if size > limit.get()) {
+                return SplitStep::PieceFull;
             }
             self.plan.run(bytes, field.raw);
             self.taken = true;
         }
         frame.at += field.raw.len();
-        Step::More
+        SplitStep::More
     }
 
-    /// The innermost message has no more fields.
-    fn leave(&mut self, level: usize) -> Step {
+    /// Ends the innermost message, which has no more fields.
+    fn leave(&mut self, level: usize) -> SplitStep {
         if level > 0 {
             self.end_part(level);
             self.frames.pop();
-            return Step::More;
+            return SplitStep::More;
         }
-        // Bytes that are no field, if any: they are not ours to judge here.
+        // Malformed bytes at the end, if any, are passed on.
         if let Some(request) = self.frames.last_mut().filter(|request| request.at < request.end) {
             self.plan.range(request.at, request.end);
             request.at = request.end;
             self.taken = true;
         }
-        Step::End
+        SplitStep::End
     }
 
-    /// Takes a child whole if it fits, cuts it if that helps, and takes it all the same if it would fit nowhere.
-    fn child(&mut self, level: usize, field: &Field<'_>) -> Step {
-        if let Some(items) = self.fitting(level + 1, field) {
+    /// Takes a child whole if it fits; cuts it if that helps; else takes it all the same, as it would fit
+    /// nowhere.
+    fn child(&mut self, level: usize, field: &WireField<'_>) -> SplitStep {
+        if let Some(items) = self.items_if_fits(level + 1, field) {
             self.take(level, field, items);
-            return Step::More;
+            return SplitStep::More;
         }
         let has_room = match self.limit {
-            Limit::Items(limit) => self.items < limit.get(),
-            Limit::Bytes(_) => true,
+            SplitLimit::Items(limit) => self.items < limit.get(),
+            SplitLimit::Bytes(_) => true,
         };
         if has_room && self.cut(level, field) {
-            return Step::More;
+            return SplitStep::More;
         }
         if self.taken {
-            return Step::PieceFull;
+            return SplitStep::PieceFull;
         }
         self.take(level, field, count_items(self.signal, level + 1, field.value, usize::MAX));
-        Step::More
+        SplitStep::More
     }
 
     /// The items of a child, if it fits into the piece.
-    fn fitting(&self, level: usize, field: &Field<'_>) -> Option<usize> {
+    fn items_if_fits(&self, level: usize, field: &WireField<'_>) -> Option<usize> {
         match self.limit {
-            Limit::Items(limit) => {
+            SplitLimit::Items(limit) => {
                 let room = limit.get().saturating_sub(self.items);
                 let items = count_items(self.signal, level, field.value, room);
                 (items <= room).then_some(items)
             }
-            Limit::Bytes(limit) => (self.plan.size_with(field.raw.len()) <= limit.get())
+            SplitLimit::Bytes(limit) => (self.plan.size_with(field.raw.len()) <= limit.get())
                 .then(|| count_items(self.signal, level, field.value, usize::MAX)),
         }
     }
 
-    fn take(&mut self, level: usize, field: &Field<'_>, items: usize) {
+    fn take(&mut self, level: usize, field: &WireField<'_>, items: usize) {
         self.plan.run(&self.bytes, field.raw);
         self.items += items;
         self.keep_child(level);
@@ -236,14 +244,14 @@ impl<'m> Split<'m> {
         }
     }
 
-    /// Steps into a child, if it is one that can be cut.
-    fn cut(&mut self, level: usize, field: &Field<'_>) -> bool {
-        let Some(frame) = Frame::of(self.signal, level + 1, &self.bytes, field, self.plan.meter()) else {
+    /// Descends into a child, if it can be cut.
+    fn cut(&mut self, level: usize, field: &WireField<'_>) -> bool {
+        let Some(frame) = SplitFrame::from_field(self.signal, level + 1, &self.bytes, field, self.plan.meter()) else {
             return false;
         };
-        if let Limit::Bytes(limit) = self.limit {
+        if let SplitLimit::Bytes(limit) = self.limit {
             let headers = self.frames.iter().map(|frame| frame.header_size).sum::<usize>() + frame.header_size;
-            if headers > limit.get().saturating_mul(HEADER_SHARE.0) / HEADER_SHARE.1 {
+            if headers > limit.get().saturating_mul(MAX_HEADER_FRACTION.0) / MAX_HEADER_FRACTION.1 {
                 return false;
             }
         }
@@ -256,15 +264,23 @@ impl<'m> Split<'m> {
     }
 }
 
-impl Frame {
-    /// The message in a field, if it can be cut: it has children, and nothing in it is in doubt.
-    fn of(signal: Signal, level: usize, source: &[u8], field: &Field<'_>, meter: &mut Meter<'_>) -> Option<Frame> {
+impl SplitFrame {
+    /// The message in a field, if it can be cut: it has children, and all its fields are well formed.
+    fn from_field(
+        signal: Signal,
+        level: usize,
+        source: &[u8],
+        field: &WireField<'_>,
+        meter: &mut MemoryMeter<'_>,
+    ) -> Option<SplitFrame> {
         if level >= leaf(signal) {
             return None;
         }
         let start = field.value.as_ptr().addr() - source.as_ptr().addr();
-        let mut fields = Fields::new(field.value);
-        let (mut headers, mut children, mut at) = (Vec::<Range<usize>>::new(), 0usize, start);
+        let mut fields = WireFields::new(field.value);
+        let mut headers = Vec::<Range<usize>>::new();
+        let mut children = 0usize;
+        let mut at = start;
         for inner in fields.by_ref() {
             let end = at + inner.raw.len();
             if is_child(level, &inner) {
@@ -277,11 +293,11 @@ impl Frame {
             at = end;
         }
         let header_size = headers.iter().map(Range::len).sum();
-        let clear = fields.rest().is_empty() && children > 0 && (level != RECORD || children == 1);
-        clear.then_some(Frame { number: field.number, at: start, end: at, headers, header_size, kept: 0 })
+        let clear = fields.rest().is_empty() && children > 0 && (level != RECORD_LEVEL || children == 1);
+        clear.then_some(SplitFrame { number: field.number, at: start, end: at, headers, header_size, kept: 0 })
     }
 
-    fn begin_part(&self, plan: &mut Plan<'_>) {
+    fn begin_part(&self, plan: &mut WritePlan<'_>) {
         plan.open(self.number);
         plan.extend(&self.headers);
     }

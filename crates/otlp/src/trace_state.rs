@@ -1,8 +1,9 @@
 //! The `tracestate` of W3C Trace Context, and OpenTelemetry's part of it: `ot=rv:…;th:…`.
 //!
-//! [`TraceState`] reads one in place. Guaranteed: what it accepts follows the grammar of W3C and of OpenTelemetry within
-//! their limits (1024 bytes, 32 members, 256 bytes of `ot`), so that `th` and `rv` can be believed to be ones. What is written is
-//! within the same limits: members of others are never changed, and the last of them go where `ot` leaves them no room. Nothing allocates.
+//! [`TraceState`] reads one in place. Guaranteed: an accepted state follows the grammar of W3C and of
+//! OpenTelemetry within their limits (1024 bytes, 32 members, 256 bytes of `ot`), so that its `th` and `rv` are
+//! valid. A written state is within the same limits: other members are never changed, and the last of them are
+//! dropped where `ot` leaves no room. Nothing allocates.
 
 mod grammar;
 
@@ -11,16 +12,15 @@ mod tests;
 
 use crate::probability::{Randomness, Threshold};
 
-/// What is longer is not a trace state.
-const MAX_BYTES: usize = 1024;
-/// Members of a list.
+/// Limit of a trace state.
+const MAX_STATE_BYTES: usize = 1024;
 const MAX_MEMBERS: usize = 32;
-/// Of the value of `ot`.
+/// Limit of the value of `ot`.
 const MAX_OT_BYTES: usize = 256;
-/// What OpenTelemetry's member begins with.
+/// The key of OpenTelemetry's member.
 const OT_KEY: &[u8] = b"ot=";
 
-/// Why bytes are no trace state.
+/// Why bytes are not a valid trace state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceStateError {
@@ -48,13 +48,13 @@ pub struct TraceState<'a> {
 }
 
 impl<'a> TraceState<'a> {
-    /// Reads a trace state. Nothing at all is one, too.
+    /// Parses a trace state. Empty text is valid, too.
     pub fn parse(text: &'a [u8]) -> Result<Self, TraceStateError> {
         let mut state = Self { text, ..Self::default() };
         if text.is_empty() {
             return Ok(state);
         }
-        if text.len() > MAX_BYTES {
+        if text.len() > MAX_STATE_BYTES {
             return Err(TraceStateError::TooLong);
         }
         for (count, member) in grammar::members(text).enumerate() {
@@ -87,23 +87,22 @@ impl<'a> TraceState<'a> {
         Ok(())
     }
 
-    /// As it was read.
     pub fn text(&self) -> &'a [u8] {
         self.text
     }
 
-    /// `th`: at which threshold it was sampled.
+    /// `th`: the threshold of earlier sampling.
     pub fn threshold(&self) -> Option<Threshold> {
         self.threshold
     }
 
-    /// `rv`: the randomness that counts instead of the trace id's.
+    /// `rv`: the randomness that replaces the trace id's.
     pub fn randomness(&self) -> Option<Randomness> {
         self.randomness.map(|(_, randomness)| randomness)
     }
 
-    /// Writes it with another `th`, or none, and if it had no `rv` and there is one, with `rv`. `ot` comes first, as W3C
-    /// wants what was changed last.
+    /// Writes the state with another `th`, or none, and adds `rv` if it has none and `randomness` is given.
+    /// `ot` comes first, as W3C requires of the last changed member.
     pub fn write(&self, threshold: Option<Threshold>, randomness: Option<Randomness>, out: &mut Vec<u8>) {
         let start = out.len();
         let threshold = threshold.filter(|threshold| *threshold != Threshold::NEVER).map(Threshold::hex);
@@ -116,7 +115,7 @@ impl<'a> TraceState<'a> {
             out.extend_from_slice(text);
         }
         for pair in self.ot.split(|byte| *byte == b';').filter(|pair| is_extra(pair)) {
-            // A longer `th`, or an `rv` that was not there, may leave no room for all.
+            // A longer `th`, or a new `rv`, may leave no room for all members.
             let is_first = out.len() == start;
             if !is_first && out.len() - start - OT_KEY.len() + 1 + pair.len() > MAX_OT_BYTES {
                 break;
@@ -127,7 +126,7 @@ impl<'a> TraceState<'a> {
         let room = MAX_MEMBERS - usize::from(out.len() > start);
         for member in grammar::members(self.text).filter(|member| !member.starts_with(OT_KEY)).take(room) {
             let separator = usize::from(out.len() > start);
-            if out.len() - start + separator + member.len() > MAX_BYTES {
+            if out.len() - start + separator + member.len() > MAX_STATE_BYTES {
                 break;
             }
             if separator > 0 {
@@ -138,7 +137,7 @@ impl<'a> TraceState<'a> {
     }
 }
 
-/// Whether it is a member of `ot` that is not about sampling.
+/// Whether a pair of `ot` is not about sampling.
 fn is_extra(pair: &[u8]) -> bool {
     !pair.is_empty() && !pair.starts_with(b"th:") && !pair.starts_with(b"rv:")
 }

@@ -1,8 +1,8 @@
-//! Protobuf on the wire: reading fields out of a slice, and writing them.
+//! Protobuf's wire format: reads fields out of a slice, and writes them.
 //!
-//! Guaranteed: no function here panics or allocates on reading, whatever the bytes. A varint has at most ten bytes and
-//! fits 64 bits, a tag fits 32 bits, field number 0 and the wire types 4, 6 and 7 are errors, and a length never
-//! reaches past the slice that it was read from. Groups, which OTLP has none of, are passed over as a whole.
+//! Guaranteed: reading never panics or allocates, whatever the bytes. A varint has at most ten bytes and fits
+//! 64 bits, a tag fits 32 bits, field number 0 and the wire types 4, 6 and 7 are errors, and a length never
+//! reaches past the slice that it was read from. Groups, which OTLP does not have, are skipped as a whole.
 
 mod read;
 mod write;
@@ -10,7 +10,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Field, Fields, read_tag, read_varint, skip_value};
+pub use read::{WireField, WireFields, read_tag, read_varint, skip_value};
 pub use write::{
     close, len_field_size, open, put_bool, put_bytes, put_double, put_fixed32, put_fixed64, put_header, put_tag,
     put_uint, put_varint, tag_size, varint_size,
@@ -35,7 +35,7 @@ pub(crate) const fn tag(number: u32, wire: u8) -> u8 {
     (number << 3) as u8 | wire
 }
 
-/// What can be wrong with bytes that should be a protobuf field.
+/// Errors in the bytes of a protobuf field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -51,8 +51,8 @@ pub enum WireError {
     /// Field number 0, which protobuf reserves.
     #[error("field number 0")]
     FieldZero,
-    /// The end of a group that never began (4), or a wire type that does not exist (6, 7). Where fields are checked also a
-    /// group (3).
+    /// The end of a group that never began (4), or a wire type that does not exist (6, 7). Where fields are
+    /// checked also a group (3).
     #[error("wire type {0} is not supported")]
     WireType(u8),
     /// A length that reaches past the end of the message around it.

@@ -2,57 +2,31 @@
 //!
 //! The test binary counts allocations by thread, so that tests beside each other do not count for one another.
 #![allow(clippy::unwrap_used, missing_docs)]
-#![allow(unsafe_code, reason = "an allocator that counts is unsafe to write, and is in this test alone")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::num::NonZeroUsize;
 
 use bytes::Bytes;
+use kubewake_allocation_meter::{CountingAllocator, thread_allocations};
 use kubewake_otlp::view::RecordRef;
 use kubewake_otlp::wire::put_bytes;
-use kubewake_otlp::{Edit, Limit, Rules, Signal, join, retain, rewrite, scan, split};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the system's allocator; the counter is a plain number.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use kubewake_otlp::{MessageEdit, Signal, SplitLimit, UniformEditor, join, retain, rewrite, scan, split};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn allocations<T>(work: impl FnOnce() -> T) -> usize {
-    let before = ALLOCATIONS.get();
+    let before = thread_allocations();
     let result = work();
-    let count = ALLOCATIONS.get() - before;
+    let count = thread_allocations() - before;
     drop(result);
     count
 }
 
-/// A request of one resource and one scope, with so many records of the signal: metrics have one point each.
+/// A request of one resource and one scope, with this many records of the signal: metrics have one point each.
 fn request(signal: Signal, records: usize) -> Bytes {
-    let (mut scope, mut entry, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut scope = Vec::new();
+    let mut entry = Vec::new();
+    let mut out = Vec::new();
     for number in 0..records {
         let mut record = Vec::new();
         match signal {
@@ -84,13 +58,13 @@ fn join_allocates_its_output_and_nothing_else() {
     for records in [FEW, MANY] {
         let part = request(Signal::Traces, records);
         let parts = [part.clone(), part.clone(), part];
-        // The bytes; whoever shares them later pays for the count of the handles.
+        // The bytes; the first clone pays for the reference count.
         assert_eq!(allocations(|| join(&parts)), 1);
         assert_eq!(allocations(|| join(&parts[..1])), 0);
     }
 }
 
-/// What a piece costs at most: its bytes, and the lists of headers where it is cut.
+/// Limit of a piece's allocations: its bytes, and the lists of headers where it is cut.
 const PER_PIECE: usize = 4;
 
 #[test]
@@ -98,10 +72,10 @@ fn split_allocates_by_the_piece() {
     for signal in Signal::ALL {
         for (records, pieces) in [(FEW, 2), (MANY, 2), (MANY, 200)] {
             let request = request(signal, records);
-            let limit = Limit::Items(NonZeroUsize::new(records / pieces).unwrap());
+            let limit = SplitLimit::Items(NonZeroUsize::new(records / pieces).unwrap());
             let count = allocations(|| assert_eq!(split(signal, &request, limit).count(), pieces));
             assert!(count <= pieces * PER_PIECE + 20, "{signal}: {count} allocations for {pieces} pieces");
-            let limit = Limit::Bytes(NonZeroUsize::new(request.len() / pieces + 64).unwrap());
+            let limit = SplitLimit::Bytes(NonZeroUsize::new(request.len() / pieces + 64).unwrap());
             let count = allocations(|| split(signal, &request, limit).count());
             assert!(count <= pieces * PER_PIECE + 20, "{signal}: {count} allocations for {pieces} pieces");
         }
@@ -112,7 +86,7 @@ fn split_allocates_by_the_piece() {
 fn retain_allocates_its_output_and_a_plan_that_doubles() {
     for signal in Signal::ALL {
         let request = request(signal, MANY);
-        // The two lists of the plan, and the count of the handles, which the first clone of the bytes makes.
+        // The two lists of the plan, and the reference count, which the first clone of the bytes allocates.
         assert!(allocations(|| retain(signal, &request, reads_everything)) <= 3, "{signal}");
         let mut odd = false;
         let count = allocations(|| {
@@ -121,7 +95,7 @@ fn retain_allocates_its_output_and_a_plan_that_doubles() {
                 odd
             })
         });
-        // Every second record is a run of its own: the worst case. Doubling gets there in log2(20 000) < 15 steps.
+        // Every second record is a run of its own: the worst case. Doubling takes log2(20 000) < 15 steps.
         assert!(count <= 20, "{signal}: {count} allocations");
     }
 }
@@ -130,14 +104,23 @@ fn retain_allocates_its_output_and_a_plan_that_doubles() {
 fn rewrite_allocates_its_output_and_what_doubles() {
     for signal in Signal::ALL {
         let request = request(signal, MANY);
-        let edits = |edit: Edit| Rules { resources: vec![edit.clone()], records: vec![edit] };
-        let mut nothing = edits(Edit::remove("absent"));
+        let edits = |edit: MessageEdit| UniformEditor { resources: vec![edit.clone()], records: vec![edit] };
+        let mut nothing = edits(MessageEdit::remove("absent"));
         assert!(allocations(|| rewrite(signal, &request, &mut nothing)) <= 8, "{signal}");
         // New bytes of 20 000 records are gathered in one list, which doubles.
-        let mut everything = edits(Edit::set("key", "value"));
+        let mut everything = edits(MessageEdit::set("key", "value"));
         let count = allocations(|| rewrite(signal, &request, &mut everything));
         assert!(count <= 60, "{signal}: {count} allocations");
     }
+}
+
+#[test]
+fn opencensus_request_is_not_translated_further_without_memory() {
+    // A node, and spans with a resource of their own each.
+    let message = [&[0x0a, 0x00][..], &[0x12, 0x03, 0x82, 0x01, 0x00].repeat(MANY)].concat();
+    let mut sender = kubewake_otlp::opencensus::OpenCensusStream::default();
+    let count = allocations(|| assert!(sender.translate(&message, |_| Err(())).is_err()));
+    assert!(count <= 20, "{count} allocations");
 }
 
 fn reads_everything(record: &RecordRef<'_>) -> bool {

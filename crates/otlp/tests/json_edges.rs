@@ -1,31 +1,31 @@
-//! What the JSON encoding accepts and refuses at its edges, and that no input costs more than it may.
+//! Limits of the JSON encoding: accepted and refused input, and the cost of any input.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use kubewake_otlp::Signal;
-use kubewake_otlp::json::{self, EncodeError, MAX_DEPTH, Reason, Record};
+use kubewake_otlp::json::{self, EncodeError, JsonErrorKind, MAX_MESSAGE_DEPTH, RecordKind};
 
-/// A log record, there and back.
-fn log(record: &str) -> Result<String, Reason> {
+/// A log record, decoded and encoded.
+fn log(record: &str) -> Result<String, JsonErrorKind> {
     let document = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{record}]}}]}}]}}"#);
     let shown = show(Signal::Logs, &document)?;
     let record = shown.strip_prefix(r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":["#).unwrap();
     Ok(record.strip_suffix("]}]}]}").unwrap().into())
 }
 
-fn body(value: &str) -> Result<String, Reason> {
+fn body(value: &str) -> Result<String, JsonErrorKind> {
     let shown = log(&format!(r#"{{"body":{value}}}"#))?;
     Ok(shown.strip_prefix(r#"{"body":"#).unwrap().strip_suffix('}').unwrap().into())
 }
 
-fn show(signal: Signal, document: &str) -> Result<String, Reason> {
+fn show(signal: Signal, document: &str) -> Result<String, JsonErrorKind> {
     let protobuf = json::decode(signal, document.as_bytes()).map_err(|error| error.reason())?;
     let mut text = Vec::new();
     json::encode(signal, &protobuf, &mut text).unwrap();
     Ok(String::from_utf8(text).unwrap())
 }
 
-fn record(record: Record, protobuf: &[u8]) -> Result<String, EncodeError> {
+fn record(record: RecordKind, protobuf: &[u8]) -> Result<String, EncodeError> {
     let mut text = Vec::new();
     json::encode_record(record, protobuf, &mut text)?;
     Ok(String::from_utf8(text).unwrap())
@@ -44,13 +44,13 @@ fn integers_are_numbers_or_text_and_never_rounded() {
         assert_eq!(body(&format!(r#"{{"intValue":{given}}}"#)), Ok(format!(r#"{{"intValue":"{expected}"}}"#)));
     }
     for given in ["9223372036854775808", "1.0", "1e3", r#""""#, r#""1.0""#, r#"" 1""#, r#""+1""#, r#""0x1""#] {
-        assert_eq!(body(&format!(r#"{{"intValue":{given}}}"#)), Err(Reason::Integer), "{given}");
+        assert_eq!(body(&format!(r#"{{"intValue":{given}}}"#)), Err(JsonErrorKind::Integer), "{given}");
     }
     for given in ["true", "{}", "[]"] {
-        assert_eq!(body(&format!(r#"{{"intValue":{given}}}"#)), Err(Reason::Expected("a number")), "{given}");
+        assert_eq!(body(&format!(r#"{{"intValue":{given}}}"#)), Err(JsonErrorKind::Expected("a number")), "{given}");
     }
-    assert_eq!(log(r#"{"flags":4294967296}"#), Err(Reason::Integer));
-    assert_eq!(log(r#"{"flags":-1}"#), Err(Reason::Integer));
+    assert_eq!(log(r#"{"flags":4294967296}"#), Err(JsonErrorKind::Integer));
+    assert_eq!(log(r#"{"flags":-1}"#), Err(JsonErrorKind::Integer));
     assert_eq!(log(r#"{"flags":"7"}"#), Ok(r#"{"flags":7}"#.into()));
 }
 
@@ -72,7 +72,7 @@ fn doubles_are_numbers_or_text_with_the_three_that_json_has_not() {
         assert_eq!(body(&format!(r#"{{"doubleValue":{given}}}"#)), Ok(format!(r#"{{"doubleValue":{expected}}}"#)));
     }
     for given in ["1e999", r#""-1e999""#, r#""""#, r#""one""#] {
-        assert_eq!(body(&format!(r#"{{"doubleValue":{given}}}"#)), Err(Reason::Double), "{given}");
+        assert_eq!(body(&format!(r#"{{"doubleValue":{given}}}"#)), Err(JsonErrorKind::Double), "{given}");
     }
 }
 
@@ -81,9 +81,9 @@ fn an_enum_is_a_number_or_a_name() {
     let shown = |given: &str| log(&format!(r#"{{"severityNumber":{given}}}"#));
     assert_eq!(shown(r#""SEVERITY_NUMBER_WARN2""#), shown("14"));
     assert_eq!(shown("-7"), Ok(r#"{"severityNumber":-7}"#.into()));
-    assert_eq!(shown(r#""WARN""#), Err(Reason::EnumName));
-    assert_eq!(shown("1.5"), Err(Reason::Integer));
-    assert_eq!(shown("4294967296"), Err(Reason::Integer));
+    assert_eq!(shown(r#""WARN""#), Err(JsonErrorKind::EnumName));
+    assert_eq!(shown("1.5"), Err(JsonErrorKind::Integer));
+    assert_eq!(shown("4294967296"), Err(JsonErrorKind::Integer));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn an_id_is_hexadecimal_of_its_length_or_empty() {
         (r#"{"spanId":"000000000000000é"}"#, 8),
         (r#"{"traceId":"0000000000000000"}"#, 16),
     ] {
-        assert_eq!(log(given), Err(Reason::Id { bytes }), "{given}");
+        assert_eq!(log(given), Err(JsonErrorKind::Id { bytes }), "{given}");
     }
 }
 
@@ -105,7 +105,7 @@ fn base64_may_lack_its_padding_and_have_bits_to_spare() {
         assert_eq!(body(&format!(r#"{{"bytesValue":"{given}"}}"#)), Ok(r#"{"bytesValue":"+/8="}"#.into()));
     }
     for given in ["+", "+/8==", "-_8=", "+ /8="] {
-        assert_eq!(body(&format!(r#"{{"bytesValue":"{given}"}}"#)), Err(Reason::Base64), "{given}");
+        assert_eq!(body(&format!(r#"{{"bytesValue":"{given}"}}"#)), Err(JsonErrorKind::Base64), "{given}");
     }
 }
 
@@ -124,11 +124,11 @@ fn strings_lose_their_escapes_and_lone_surrogates() {
         let expected = format!(r#"{{"stringValue":"{expected}"}}"#);
         assert_eq!(body(&format!(r#"{{"stringValue":"{given}"}}"#)), Ok(expected), "{given}");
     }
-    assert_eq!(body("{\"stringValue\":\"a\nb\"}"), Err(Reason::Control));
+    assert_eq!(body("{\"stringValue\":\"a\nb\"}"), Err(JsonErrorKind::Control));
     for given in [r"\x", r"\u00g0", r"\u12", r"\ud83d\uzzzz"] {
-        assert_eq!(body(&format!(r#"{{"stringValue":"{given}"}}"#)), Err(Reason::Escape), "{given}");
+        assert_eq!(body(&format!(r#"{{"stringValue":"{given}"}}"#)), Err(JsonErrorKind::Escape), "{given}");
     }
-    // A name may be written with escapes as well.
+    // A name may contain escapes as well.
     assert_eq!(body(r#"{"string\u0056alue":"s"}"#), Ok(r#"{"stringValue":"s"}"#.into()));
 }
 
@@ -138,7 +138,7 @@ fn null_is_absence_but_holds_its_place_in_a_list() {
     assert_eq!(body(r#"{"stringValue":"s","intValue":null}"#), Ok(r#"{"stringValue":"s"}"#.into()));
     assert_eq!(log("null,{}"), Ok("{},{}".into()));
     assert_eq!(log("{},null"), Ok("{},{}".into()));
-    assert_eq!(log("nul"), Err(Reason::Expected("null")));
+    assert_eq!(log("nul"), Err(JsonErrorKind::Expected("null")));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_field_that_is_there_twice_counts_as_it_does_on_the_wire() {
 fn what_is_no_json_is_refused_with_its_place() {
     let document = "{\"resourceLogs\": [\n  {\"scopeLogs\": [{\"logRecords\": [{\"flags\":\n \"x\"}]}]}]}";
     let error = json::decode(Signal::Logs, document.as_bytes()).unwrap_err();
-    assert_eq!(error.reason(), Reason::Integer);
+    assert_eq!(error.reason(), JsonErrorKind::Integer);
     assert_eq!((error.field(), error.line(), error.offset()), (Some("flags"), 3, document.find("\"x").unwrap()));
     let message = format!("flags: expected an integer in the range of the field at byte {} (line 3)", error.offset());
     assert_eq!(error.to_string(), message);
@@ -187,7 +187,7 @@ fn what_is_no_json_is_refused_with_its_place() {
         "{\"a\":tru",
     ] {
         let error = json::decode(Signal::Logs, document.as_bytes()).unwrap_err();
-        assert!(matches!(error.reason(), Reason::End | Reason::Expected("true")), "{document}: {error}");
+        assert!(matches!(error.reason(), JsonErrorKind::End | JsonErrorKind::Expected("true")), "{document}: {error}");
     }
     for document in [
         "{,}",
@@ -211,7 +211,7 @@ fn what_is_no_json_is_refused_with_its_place() {
         "true",
     ] {
         let error = json::decode(Signal::Logs, document.as_bytes()).unwrap_err();
-        assert!(matches!(error.reason(), Reason::Expected(_)), "{document}: {error}");
+        assert!(matches!(error.reason(), JsonErrorKind::Expected(_)), "{document}: {error}");
     }
 }
 
@@ -222,19 +222,19 @@ fn white_space_and_unknown_fields_change_nothing() {
     assert_eq!(json::decode(Signal::Logs, document.as_bytes()), Ok(vec![]));
 }
 
-/// A body of lists inside each other, in JSON.
+/// A body of nested lists, in JSON.
 fn nested_json(levels: usize) -> String {
     format!("{}{}{}", r#"{"arrayValue":{"values":["#.repeat(levels), r#"{"intValue":"1"}"#, "]}}".repeat(levels))
 }
 
 #[test]
 fn values_nest_64_levels_and_more_but_not_without_end() {
-    // The request takes four messages, the value itself one, each list two.
-    let deepest = (MAX_DEPTH - 5) / 2;
+    // The request takes four levels, the value itself one, each list two.
+    let deepest = (MAX_MESSAGE_DEPTH - 5) / 2;
     assert!(deepest >= 64);
     assert_eq!(body(&nested_json(deepest)), Ok(nested_json(deepest)));
-    assert_eq!(body(&nested_json(deepest + 1)), Err(Reason::Depth));
-    assert_eq!(body(&r#"{"arrayValue":{"values":["#.repeat(1_000_000)), Err(Reason::Depth));
+    assert_eq!(body(&nested_json(deepest + 1)), Err(JsonErrorKind::Depth));
+    assert_eq!(body(&r#"{"arrayValue":{"values":["#.repeat(1_000_000)), Err(JsonErrorKind::Depth));
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn an_unknown_field_may_nest_without_end() {
     assert_eq!(json::decode(Signal::Logs, deep.as_bytes()), Ok(vec![]));
 }
 
-/// The protobuf of a log record whose body is lists inside each other.
+/// The protobuf of a log record whose body is nested lists.
 fn nested_protobuf(levels: usize) -> Vec<u8> {
-    // Written from the inside out: each level is a tag and a length before what is there.
+    // Written from the inside out: each level adds a tag and a length before the inner bytes.
     let mut reversed = Vec::new();
     let wrap = |tag: u8, reversed: &mut Vec<u8>| {
         let mut length = Vec::new();
@@ -264,11 +264,11 @@ fn nested_protobuf(levels: usize) -> Vec<u8> {
 
 #[test]
 fn a_message_that_nests_too_deep_is_an_error_and_leaves_no_half_of_it() {
-    let deepest = (MAX_DEPTH - 2) / 2;
-    assert!(record(Record::LogRecord, &nested_protobuf(deepest)).is_ok());
+    let deepest = (MAX_MESSAGE_DEPTH - 2) / 2;
+    assert!(record(RecordKind::LogRecord, &nested_protobuf(deepest)).is_ok());
     for levels in [deepest + 1, 100_000] {
         let mut out = b"before".to_vec();
-        let result = json::encode_record(Record::LogRecord, &nested_protobuf(levels), &mut out);
+        let result = json::encode_record(RecordKind::LogRecord, &nested_protobuf(levels), &mut out);
         assert_eq!((result, out.as_slice()), (Err(EncodeError::Depth), &b"before"[..]));
     }
 }
@@ -277,24 +277,24 @@ fn a_message_that_nests_too_deep_is_an_error_and_leaves_no_half_of_it() {
 fn the_wire_is_read_as_protobuf_says() {
     // severity_text "a" and "b", an unknown field 99, flags, severity_text "c".
     let bytes = b"\x1a\x01a\x1a\x01b\x98\x06\x05\x45\x01\0\0\0\x1a\x01c";
-    assert_eq!(record(Record::LogRecord, bytes).unwrap(), r#"{"severityText":"c","flags":1}"#);
+    assert_eq!(record(RecordKind::LogRecord, bytes).unwrap(), r#"{"severityText":"c","flags":1}"#);
     // Attributes with flags between them.
     let bytes = b"\x32\x03\x0a\x01a\x45\x01\0\0\0\x32\x03\x0a\x01b";
     let shown = r#"{"attributes":[{"key":"a"},{"key":"b"}],"flags":1}"#;
-    assert_eq!(record(Record::LogRecord, bytes).unwrap(), shown);
+    assert_eq!(record(RecordKind::LogRecord, bytes).unwrap(), shown);
     // A body in two parts is one body; another member of its oneof drops the first.
     let bytes = b"\x2a\x04\x2a\x02\x0a\0\x2a\x04\x2a\x02\x0a\0";
     let shown = r#"{"body":{"arrayValue":{"values":[{},{}]}}}"#;
-    assert_eq!(record(Record::LogRecord, bytes).unwrap(), shown);
+    assert_eq!(record(RecordKind::LogRecord, bytes).unwrap(), shown);
     let bytes = b"\x2a\x04\x2a\x02\x0a\0\x2a\x02\x10\x01\x2a\x04\x2a\x02\x0a\0";
     let shown = r#"{"body":{"arrayValue":{"values":[{}]}}}"#;
-    assert_eq!(record(Record::LogRecord, bytes).unwrap(), shown);
+    assert_eq!(record(RecordKind::LogRecord, bytes).unwrap(), shown);
     let bytes = b"\x2a\x03\x0a\x01s\x2a\x02\x10\x01";
-    assert_eq!(record(Record::LogRecord, bytes).unwrap(), r#"{"body":{"boolValue":true}}"#);
+    assert_eq!(record(RecordKind::LogRecord, bytes).unwrap(), r#"{"body":{"boolValue":true}}"#);
     // Not UTF-8, and ids of another length.
     let bytes = b"\x1a\x03a\xffb\x4a\x02\x0a\xbc";
-    assert_eq!(record(Record::LogRecord, bytes).unwrap(), "{\"severityText\":\"a\u{fffd}b\",\"traceId\":\"0abc\"}");
-    assert_eq!(record(Record::Span, b"").unwrap(), "{}");
+    assert_eq!(record(RecordKind::LogRecord, bytes).unwrap(), "{\"severityText\":\"a\u{fffd}b\",\"traceId\":\"0abc\"}");
+    assert_eq!(record(RecordKind::Span, b"").unwrap(), "{}");
 }
 
 #[test]
@@ -304,15 +304,15 @@ fn numbers_may_be_packed_or_not() {
     let mut metric = vec![0x52, 13, 0x0a, 11, 0x42, 9];
     metric.extend_from_slice(buckets);
     let shown = r#"{"exponentialHistogram":{"dataPoints":[{"positive":{"bucketCounts":["1","2","300","4"]}}]}}"#;
-    assert_eq!(record(Record::Metric, &metric).unwrap(), shown);
+    assert_eq!(record(RecordKind::Metric, &metric).unwrap(), shown);
 }
 
 #[test]
 fn what_is_no_message_is_an_error() {
     let wrong = Err(EncodeError::WireType { message: "LogRecord", field: "severityText" });
-    assert_eq!(record(Record::LogRecord, b"\x18\x01"), wrong);
+    assert_eq!(record(RecordKind::LogRecord, b"\x18\x01"), wrong);
     for bytes in [&b"\x1a\x05a"[..], b"\x1a", b"\x45\0", b"\x00\0", b"\x1b", b"\x80", b"\x2a\x02\x0a\x05"] {
-        let error = record(Record::LogRecord, bytes).unwrap_err();
+        let error = record(RecordKind::LogRecord, bytes).unwrap_err();
         assert!(matches!(error, EncodeError::Wire { .. }), "{bytes:x?}: {error}");
     }
 }
@@ -335,7 +335,7 @@ fn protobuf_is_at_most_four_times_as_long_as_its_json() {
     }
 }
 
-/// Grants so many bytes in all.
+/// Grants this many bytes in all.
 struct Purse(usize);
 
 impl kubewake_otlp::Allowance for Purse {
@@ -344,7 +344,7 @@ impl kubewake_otlp::Allowance for Purse {
     }
 }
 
-/// A document whose protobuf is four times as long as it is.
+/// A document whose protobuf is four times as long.
 fn zeros(count: usize) -> String {
     let bounds = vec!["0"; count].join(",");
     format!(
@@ -361,9 +361,9 @@ fn protobuf_that_is_longer_than_its_document_is_asked_for_before_it_is_allocated
     let mut purse = Purse(granted);
     let decoded = json::decode_within(Signal::Metrics, document.as_bytes(), &mut purse).unwrap();
     assert_eq!(decoded, expected);
-    // The old allocation is there while its bytes move into the new one. What operations of usual size take is not asked for.
+    // The old allocation exists while its bytes move into the new one. The free part is not reserved.
     assert!(granted - purse.0 + (128 << 10) >= decoded.capacity() + decoded.capacity() / 2, "{}", granted - purse.0);
     let error = json::decode_within(Signal::Metrics, document.as_bytes(), &mut Purse(2 << 20)).unwrap_err();
-    assert_eq!(error.reason(), json::Reason::NoMemory);
+    assert_eq!(error.reason(), json::JsonErrorKind::NoMemory);
     json::decode_within(Signal::Metrics, zeros(1000).as_bytes(), &mut Purse(0)).unwrap();
 }

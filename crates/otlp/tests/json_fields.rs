@@ -90,9 +90,8 @@ fn assert_same<M: Message + Default + PartialEq + Debug>(signal: Signal, message
 
 fn snake_case(json: &Json) -> Json {
     let name = |camel: &String| {
-        let split = |letter: char| match letter.is_uppercase() {
-            true => format!("_{}", letter.to_lowercase()),
-            false => letter.to_string(),
+        let split = |letter: char| {
+            if letter.is_uppercase() { format!("_{}", letter.to_lowercase()) } else { letter.to_string() }
         };
         camel.chars().map(split).collect::<String>()
     };
@@ -166,7 +165,7 @@ fn traces() {
 fn one_record_by_itself() {
     let (span, json) = span();
     let mut text = b"> ".to_vec();
-    json::encode_record(json::Record::Span, &span.encode_to_vec(), &mut text).unwrap();
+    json::encode_record(json::RecordKind::Span, &span.encode_to_vec(), &mut text).unwrap();
     assert_eq!(serde_json::from_slice::<Json>(text.strip_prefix(b"> ").unwrap()).unwrap(), json);
     assert!(!text.contains(&b'\n'));
 }

@@ -1,22 +1,23 @@
-//! What an OpenTelemetry Collector (v0.155.0) answered to OTLP in JSON, and what it passed on. Ours must agree.
+//! Recorded responses of an OpenTelemetry Collector (v0.155.0) to OTLP in JSON, and its output. Ours must
+//! agree.
 //!
 //! Empty messages do not count: the Collector adds and drops some.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use kubewake_otlp::Signal;
-use kubewake_otlp::json::{self, Reason};
+use kubewake_otlp::json::{self, JsonErrorKind};
 use serde_json::{Value, json};
 
 enum Answer {
-    /// 400.
+    /// Status 400.
     Refused,
-    /// 200, and this was passed on.
+    /// Status 200, and this output.
     Accepted(&'static str),
 }
 use Answer::{Accepted, Refused};
 
-/// One span, and that span as it was passed on.
+/// One span, and that span in the output.
 const SPANS: &[(&str, &str, Answer)] = &[
     (
         "snake-case-inner",
@@ -174,7 +175,7 @@ const SPANS: &[(&str, &str, Answer)] = &[
     ),
 ];
 
-/// Whole requests for traces. Where nothing was passed on, nothing was in it.
+/// Whole requests for traces. Without output, the request was empty.
 const DOCUMENTS: &[(&str, &str, Answer)] = &[
     (
         "snake-case",
@@ -256,21 +257,22 @@ fn a_name_that_is_not_utf8_is_passed_on_as_it_is() {
     assert_eq!(shown["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"], "a\u{fffd}");
 }
 
-/// The Collector fails on its own message here and answers 500. The request is at fault, so ours is refused with 400.
+/// The Collector fails on its own message here and answers 500. The request is at fault, so ours is refused
+/// with 400.
 #[test]
 fn a_byte_order_mark_is_refused() {
     let error = json::decode(Signal::Traces, "\u{feff}{}".as_bytes()).unwrap_err();
-    assert_eq!((error.reason(), error.offset()), (Reason::Expected("an object"), 0));
+    assert_eq!((error.reason(), error.offset()), (JsonErrorKind::Expected("an object"), 0));
 }
 
-/// Which encoding a body has is said by its content type alone.
+/// The encoding of a body follows from its content type alone.
 #[test]
 fn json_that_is_said_to_be_protobuf_is_refused() {
     let mut out = Vec::new();
     assert!(json::encode(Signal::Traces, br#"{"resourceSpans":[]}"#, &mut out).is_err());
 }
 
-/// What comes out of a request, without empty messages; nothing if it is refused.
+/// The output of a request, without empty messages; `None` if it is refused.
 fn passed_on(signal: Signal, document: &[u8]) -> Option<Value> {
     let protobuf = json::decode(signal, document).ok()?;
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! Any request comes back from JSON as it was, and no input at all makes either direction panic.
+//! Any request survives a round trip through JSON, and no input makes either direction panic.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
@@ -8,7 +8,7 @@ mod requests;
 use std::fmt::Debug;
 
 use kubewake_otlp::Signal;
-use kubewake_otlp::json::{self, Record};
+use kubewake_otlp::json::{self, RecordKind};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -19,7 +19,7 @@ fn there_and_back<M: Message + Default + PartialEq + Debug>(signal: Signal, mess
     prop_assert!(serde_json::from_slice::<serde_json::Value>(&text).is_ok());
     let back = json::decode(signal, &text).unwrap();
     prop_assert_eq!(&M::decode(back.as_slice()).unwrap(), message);
-    // What is written is what prost would write, but for the order of the fields and a minus before a zero.
+    // The output equals prost's, but for the order of the fields and a minus before a zero.
     prop_assert!(back.len() >= protobuf.len());
     // Two requests joined on the wire are one request in JSON.
     let joined = [protobuf.as_slice(), &protobuf].concat();
@@ -34,7 +34,7 @@ fn signal() -> impl Strategy<Value = Signal> {
     prop::sample::select(Signal::ALL.to_vec())
 }
 
-/// Text that is made of the tokens and names of OTLP, so that it gets far.
+/// Text that consists of OTLP's tokens and names, so that it reaches deep into the decoder.
 fn nearly_json() -> impl Strategy<Value = String> {
     let tokens = [
         "{",
@@ -135,7 +135,7 @@ proptest! {
     fn bytes_never_panic(signal in signal(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut out = Vec::new();
         let _ = json::encode(signal, &bytes, &mut out);
-        for record in [Record::Resource, Record::Scope, Record::Span, Record::LogRecord, Record::Metric] {
+        for record in [RecordKind::Resource, RecordKind::Scope, RecordKind::Span, RecordKind::LogRecord, RecordKind::Metric] {
             let _ = json::encode_record(record, &bytes, &mut out);
         }
         let _ = json::decode(signal, &bytes);

@@ -1,4 +1,4 @@
-//! Every operation on bytes is the same operation on decoded data, as an independent decoder reads it.
+//! Every operation on bytes equals the same operation on decoded data, by an independent decoder.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 #[path = "support/fuzz_bodies.rs"]
@@ -15,10 +15,10 @@ use std::num::NonZeroUsize;
 
 use bytes::Bytes;
 use kubewake_otlp::view::RecordRef;
-use kubewake_otlp::wire::{Fields, put_bytes};
+use kubewake_otlp::wire::{WireFields, put_bytes};
 use kubewake_otlp::{
-    Edit, Grain, Limit, Rules, Signal, clear_zero_ids, group_by_trace, index, join, partition, retain, rewrite, scan,
-    select, split,
+    MessageEdit, PartitionGrain, Signal, SplitLimit, UniformEditor, clear_zero_ids, group_by_trace, index, join,
+    partition, retain, rewrite, scan, select, split,
 };
 use model::{Decoded, Record};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -76,7 +76,7 @@ fn join_is_one_behind_the_other<R: Record>(first: &Bytes, second: &Bytes) {
     assert_eq!(Decoded::<R>::of(&joined), both);
 }
 
-fn split_loses_nothing<R: Record>(bytes: &Bytes, limit: Limit) {
+fn split_loses_nothing<R: Record>(bytes: &Bytes, limit: SplitLimit) {
     let decoded = Decoded::<R>::of(bytes);
     let pieces: Vec<_> = split(R::SIGNAL, bytes, limit).collect();
     let parts: Vec<_> = pieces.iter().map(|piece| Decoded::<R>::of(&piece.bytes)).collect();
@@ -89,11 +89,11 @@ fn split_loses_nothing<R: Record>(bytes: &Bytes, limit: Limit) {
     }
     match limit {
         // Every piece but the last is full.
-        Limit::Items(limit) => {
+        SplitLimit::Items(limit) => {
             assert!(pieces.iter().rev().skip(1).all(|piece| piece.items == limit.get()));
             assert!(pieces.last().is_none_or(|piece| piece.items <= limit.get()));
         }
-        Limit::Bytes(limit) => {
+        SplitLimit::Bytes(limit) => {
             for (piece, part) in pieces.iter().zip(&parts).filter(|(piece, _)| piece.bytes.len() > limit.get()) {
                 let headers = piece.bytes.len() - leaves(R::SIGNAL, 0, &piece.bytes);
                 let is_header = part.0.len() == 1 && headers * 8 > limit.get() * 7;
@@ -104,7 +104,8 @@ fn split_loses_nothing<R: Record>(bytes: &Bytes, limit: Limit) {
     let survived = |level| pieces.iter().flat_map(|piece| markers(R::SIGNAL, level, &piece.bytes)).collect::<Vec<_>>();
     let leaf = if R::SIGNAL == Signal::Metrics { 5 } else { 3 };
     for level in LEVELS {
-        let (before, after) = (markers(R::SIGNAL, level, bytes), survived(level));
+        let before = markers(R::SIGNAL, level, bytes);
+        let after = survived(level);
         if level == 0 || level == leaf {
             assert_eq!(after, before, "what is not cut is there once");
         } else {
@@ -117,16 +118,17 @@ fn split_loses_nothing<R: Record>(bytes: &Bytes, limit: Limit) {
 fn a_partition_has_every_item_once<R: Record>(bytes: &Bytes, destinations: usize) {
     let decoded = Decoded::<R>::of(bytes);
     let mut asked = 0;
-    // Neighbours mostly go different ways, and sometimes the same.
+    // Neighbours mostly go to different destinations, and sometimes to the same.
     let destination = |item: usize| item * 7 / 3 % destinations;
-    let shares: Vec<_> = partition(R::SIGNAL, bytes, Grain::Items, |_, _| {
+    let shares: Vec<_> = partition(R::SIGNAL, bytes, PartitionGrain::Items, |_, _| {
         asked += 1;
         destination(asked - 1)
     })
     .collect();
     assert_eq!(asked, decoded.flat().len());
     for share in &shares {
-        let (part, mut item) = (Decoded::<R>::of(&share.bytes), 0);
+        let part = Decoded::<R>::of(&share.bytes);
+        let mut item = 0;
         let mut expected = decoded.flat();
         expected.retain(|_| {
             item += 1;
@@ -144,7 +146,7 @@ fn a_partition_has_every_item_once<R: Record>(bytes: &Bytes, destinations: usize
     }
 }
 
-/// A choice that both sides can make: by the record, by its resource and by its scope.
+/// A choice that both sides can compute: by the record, its resource and its scope.
 fn chosen(record: usize, attributes: usize, scope: &[u8], salt: usize) -> bool {
     (record + attributes + scope.len() + salt).is_multiple_of(2)
 }
@@ -176,14 +178,14 @@ fn retain_keeps_what_was_chosen<R: Record>(bytes: &Bytes, salt: usize) {
     assert_eq!(markers(R::SIGNAL, 0, &retained.bytes), markers(R::SIGNAL, 0, bytes));
 }
 
-/// To choose and to change in one walk is to choose and then to change, byte for byte.
+/// A selection with edits equals a selection followed by the edits, byte for byte.
 fn select_is_retain_and_rewrite<R: Record>(bytes: &Bytes, salt: usize, changes: &[Change], trace_state: Option<&str>) {
     let chosen = |record: &RecordRef<'_>| (record.as_bytes().len() + salt).is_multiple_of(2);
-    let mut rules = Rules::default();
-    // The edits of a metric would be those of its points, which a selection does not look at.
+    let mut rules = UniformEditor::default();
+    // Edits of a metric apply to its points, which a selection does not visit.
     if R::SIGNAL != Signal::Metrics {
         rules.records.extend(changes.iter().map(Change::edit));
-        rules.records.extend(trace_state.map(|value| Edit::trace_state(value.to_owned())));
+        rules.records.extend(trace_state.map(|value| MessageEdit::trace_state(value.to_owned())));
     }
     let selected = select(R::SIGNAL, bytes, |record, edits| {
         edits.extend(rules.records.iter().cloned());
@@ -203,7 +205,7 @@ fn select_is_retain_and_rewrite<R: Record>(bytes: &Bytes, salt: usize, changes: 
     }
 }
 
-/// A request as SDKs write it: every span begins with its trace id, and many neighbours are of one trace.
+/// A request in the encoding of SDKs: every span begins with its trace id, and many neighbours share a trace.
 fn with_plain_ids(mut request: ExportTraceServiceRequest, salt: u64) -> Bytes {
     let scopes = request.resource_spans.iter_mut().flat_map(|entry| &mut entry.scope_spans);
     let spans = scopes.flat_map(|scope| &mut scope.spans);
@@ -216,16 +218,16 @@ fn with_plain_ids(mut request: ExportTraceServiceRequest, salt: u64) -> Bytes {
     rearranged(0, &request.encode_to_vec(), &mut salt.rotate_left(32)).into()
 }
 
-/// The same request in bytes that nobody writes, and that are allowed: tags of spans in two bytes, and fields of one number that are not
-/// side by side. `choices` says by its bits where.
+/// The same request in a valid but unusual encoding: tags of spans in two bytes, and fields of one number that
+/// are not consecutive. The bits of `choices` select the places.
 fn rearranged(level: usize, message: &[u8], choices: &mut u64) -> Vec<u8> {
     let mut out = Vec::new();
-    for field in Fields::new(message) {
+    for field in WireFields::new(message) {
         match (level, field.number) {
             (0, 1) | (1, 2) => put_bytes(&mut out, field.number, &rearranged(level + 1, field.value, choices)),
             (2, 2) => {
                 *choices = choices.rotate_left(2);
-                let fields: Vec<_> = Fields::new(field.value).map(|field| field.raw).collect();
+                let fields: Vec<_> = WireFields::new(field.value).map(|field| field.raw).collect();
                 let (ids, others) = fields.split_at(2);
                 let step = 1 + (*choices & 1) as usize;
                 let others = (0..step).flat_map(|from| others.iter().skip(from).step_by(step));
@@ -259,7 +261,7 @@ fn zero_ids_go<R: Record>(bytes: &Bytes) {
     assert_eq!(all_markers(R::SIGNAL, &cleared), all_markers(R::SIGNAL, bytes));
 }
 
-/// An edit that both sides can make.
+/// An edit that both sides can compute.
 #[derive(Clone, Debug)]
 enum Change {
     Set(&'static str, i64),
@@ -270,13 +272,13 @@ enum Change {
 }
 
 impl Change {
-    fn edit(&self) -> Edit {
+    fn edit(&self) -> MessageEdit {
         match *self {
-            Change::Set(key, value) => Edit::set(key, value),
-            Change::Insert(key, value) => Edit::insert(key, value),
-            Change::Update(key, value) => Edit::update(key, value),
-            Change::Remove(key) => Edit::remove(key),
-            Change::Rename(from, to) => Edit::rename(from, to),
+            Change::Set(key, value) => MessageEdit::set(key, value),
+            Change::Insert(key, value) => MessageEdit::insert(key, value),
+            Change::Update(key, value) => MessageEdit::update(key, value),
+            Change::Remove(key) => MessageEdit::remove(key),
+            Change::Rename(from, to) => MessageEdit::rename(from, to),
         }
     }
 
@@ -326,7 +328,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 
 fn rewrite_changes_what_it_says<R: Record>(bytes: &Bytes, resources: &[Change], records: &[Change]) {
     let edits = |changes: &[Change]| changes.iter().map(Change::edit).collect();
-    let mut rules = Rules { resources: edits(resources), records: edits(records) };
+    let mut rules = UniformEditor { resources: edits(resources), records: edits(records) };
     let rewritten = rewrite(R::SIGNAL, bytes, &mut rules);
     let mut expected = Decoded::<R>::of(bytes);
     for entry in &mut expected.0 {
@@ -393,19 +395,20 @@ macro_rules! properties {
 
                 #[test]
                 fn join_appends(first in requests::$signal(), second in requests::$signal(), choices: u64) {
-                    let (first, second) = (encode::<$record>(&first, choices), encode::<$record>(&second, !choices));
+                    let first = encode::<$record>(&first, choices);
+                    let second = encode::<$record>(&second, !choices);
                     join_is_one_behind_the_other::<$record>(&first, &second);
                 }
 
                 #[test]
                 fn split_by_items(request in requests::$signal(), choices: u64, limit in 1usize..9) {
-                    let limit = Limit::Items(NonZeroUsize::new(limit).unwrap());
+                    let limit = SplitLimit::Items(NonZeroUsize::new(limit).unwrap());
                     split_loses_nothing::<$record>(&encode::<$record>(&request, choices), limit);
                 }
 
                 #[test]
                 fn split_by_bytes(request in requests::$signal(), choices: u64, limit in 1usize..3000) {
-                    let limit = Limit::Bytes(NonZeroUsize::new(limit).unwrap());
+                    let limit = SplitLimit::Bytes(NonZeroUsize::new(limit).unwrap());
                     split_loses_nothing::<$record>(&encode::<$record>(&request, choices), limit);
                 }
 

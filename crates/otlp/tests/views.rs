@@ -10,7 +10,7 @@ mod requests;
 mod unknown;
 
 use kubewake_otlp::Signal;
-use kubewake_otlp::view::{self, AnyValue, Attributes, MetricKind, Point, Temporality};
+use kubewake_otlp::view::{self, AggregationTemporality, AnyValue, AttributesView, DataPoint, MetricKind};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{self as common, KeyValue};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
@@ -45,7 +45,7 @@ fn same_value(seen: AnyValue<'_>, expected: Option<&common::AnyValue>) {
     }
 }
 
-fn same_attributes(seen: Attributes<'_>, expected: &[KeyValue]) {
+fn same_attributes(seen: AttributesView<'_>, expected: &[KeyValue]) {
     assert_eq!(seen.iter().count(), expected.len());
     for (attribute, expected) in seen.iter().zip(expected) {
         assert_eq!(attribute.key(), expected.key.as_bytes());
@@ -116,7 +116,9 @@ fn same_metric(seen: view::Metric<'_>, metric: &Metric) {
         }
         metric::Data::Summary(_) => (MetricKind::Summary, 0, false),
     };
-    let temporality = [Temporality::Unspecified, Temporality::Delta, Temporality::Cumulative][temporality as usize];
+    let temporality =
+        [AggregationTemporality::Unspecified, AggregationTemporality::Delta, AggregationTemporality::Cumulative]
+            [temporality as usize];
     assert_eq!((data.kind(), data.temporality(), data.is_monotonic()), (kind, temporality, is_monotonic));
     let points: Vec<_> = data.points().collect();
     match expected {
@@ -128,13 +130,13 @@ fn same_metric(seen: view::Metric<'_>, metric: &Metric) {
     }
 }
 
-fn each<P>(seen: &[Point<'_>], expected: &[P], same: fn(&Point<'_>, &P)) {
+fn each<P>(seen: &[DataPoint<'_>], expected: &[P], same: fn(&DataPoint<'_>, &P)) {
     assert_eq!(seen.len(), expected.len());
     seen.iter().zip(expected).for_each(|(seen, expected)| same(seen, expected));
 }
 
-fn same_number(seen: &Point<'_>, point: &NumberDataPoint) {
-    let Point::Number(number) = seen else { panic!("{seen:?}") };
+fn same_number(seen: &DataPoint<'_>, point: &NumberDataPoint) {
+    let DataPoint::Number(number) = seen else { panic!("{seen:?}") };
     assert_eq!((seen.start(), seen.time()), (point.start_time_unix_nano, point.time_unix_nano));
     assert_eq!(number.flags(), point.flags);
     same_attributes(seen.attributes(), &point.attributes);
@@ -146,8 +148,8 @@ fn same_number(seen: &Point<'_>, point: &NumberDataPoint) {
     assert_eq!((number.value(), number.int_value()), (value, int));
 }
 
-fn same_histogram(seen: &Point<'_>, point: &HistogramDataPoint) {
-    let Point::Histogram(histogram) = seen else { panic!("{seen:?}") };
+fn same_histogram(seen: &DataPoint<'_>, point: &HistogramDataPoint) {
+    let DataPoint::Histogram(histogram) = seen else { panic!("{seen:?}") };
     same_attributes(seen.attributes(), &point.attributes);
     assert_eq!((histogram.count(), histogram.sum()), (point.count, point.sum));
     assert_eq!((histogram.min(), histogram.max(), histogram.flags()), (point.min, point.max, point.flags));
@@ -155,8 +157,8 @@ fn same_histogram(seen: &Point<'_>, point: &HistogramDataPoint) {
     assert_eq!(histogram.bounds().collect::<Vec<_>>(), point.explicit_bounds);
 }
 
-fn same_exponential(seen: &Point<'_>, point: &ExponentialHistogramDataPoint) {
-    let Point::ExponentialHistogram(histogram) = seen else { panic!("{seen:?}") };
+fn same_exponential(seen: &DataPoint<'_>, point: &ExponentialHistogramDataPoint) {
+    let DataPoint::ExponentialHistogram(histogram) = seen else { panic!("{seen:?}") };
     same_attributes(seen.attributes(), &point.attributes);
     assert_eq!((histogram.count(), histogram.sum()), (point.count, point.sum));
     assert_eq!((histogram.min(), histogram.max(), histogram.scale()), (point.min, point.max, point.scale));
@@ -167,8 +169,8 @@ fn same_exponential(seen: &Point<'_>, point: &ExponentialHistogramDataPoint) {
     }
 }
 
-fn same_summary(seen: &Point<'_>, point: &SummaryDataPoint) {
-    let Point::Summary(summary) = seen else { panic!("{seen:?}") };
+fn same_summary(seen: &DataPoint<'_>, point: &SummaryDataPoint) {
+    let DataPoint::Summary(summary) = seen else { panic!("{seen:?}") };
     same_attributes(seen.attributes(), &point.attributes);
     assert_eq!((summary.count(), summary.sum(), summary.flags()), (point.count, point.sum, point.flags));
     let quantiles: Vec<_> = summary.quantiles().map(|at| (at.quantile(), at.value())).collect();
@@ -223,14 +225,14 @@ proptest! {
     #[test]
     fn span_with_repeated_fields_reads_as_prost_decodes_it(content in repeated::span()) {
         if let Ok(span) = Span::decode(&content[..]) {
-            same_span(view::View::new(&content), &span);
+            same_span(view::MessageView::new(&content), &span);
         }
     }
 
     #[test]
     fn log_record_with_repeated_fields_reads_as_prost_decodes_it(content in repeated::log_record()) {
         if let Ok(record) = LogRecord::decode(&content[..]) {
-            let seen: view::LogRecord<'_> = view::View::new(&content);
+            let seen: view::LogRecord<'_> = view::MessageView::new(&content);
             same_log(seen, &record);
             let raw = common::AnyValue::decode(&*seen.raw_body()).unwrap();
             prop_assert_eq!(raw, record.body.unwrap_or_default());
@@ -240,7 +242,7 @@ proptest! {
     #[test]
     fn exponential_histogram_with_repeated_fields_reads_as_prost_decodes_it(content in repeated::exponential_point()) {
         if let Ok(point) = ExponentialHistogramDataPoint::decode(&content[..]) {
-            same_exponential(&Point::new(MetricKind::ExponentialHistogram, &content), &point);
+            same_exponential(&DataPoint::new(MetricKind::ExponentialHistogram, &content), &point);
         }
     }
 
@@ -265,7 +267,7 @@ proptest! {
     #[test]
     fn raw_value_of_repeated_fields_is_the_whole_value(content in repeated::pair()) {
         if let Ok(pair) = KeyValue::decode(&content[..]) {
-            let seen: view::KeyValue<'_> = view::View::new(&content);
+            let seen: view::KeyValue<'_> = view::MessageView::new(&content);
             let raw = common::AnyValue::decode(&*seen.raw_value()).unwrap();
             prop_assert_eq!(raw, pair.value.unwrap_or_default());
         }

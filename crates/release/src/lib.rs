@@ -1,12 +1,14 @@
-//! What a release is called: its version, the names of its images, and the versions of Kubernetes that it supports.
+//! The version of a release, the names of its images, and the versions of Kubernetes that it supports.
 //!
-//! This is the only place that says so. The version is that of the workspace. `cargo xtask tidy` holds manifests and
-//! documents against these names, so that a change of the version names every line that has to follow.
+//! This is the only place that defines them. The version is that of the workspace. `cargo xtask tidy` checks
+//! manifests and documents against these names, so that after a change of the version it lists every line that
+//! has to follow.
 
 /// The version of everything in the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Where released images are. Names are always complete: a node that has an image under a shorter name does not find it.
+/// The registry of released images. Names are always complete: a node that has an image under a shorter name
+/// does not find it.
 pub const IMAGE_REGISTRY: &str = "docker.io/kubewake";
 
 /// The oldest supported Kubernetes is 1.30: the collectors' `preStop.sleep` is enabled by default since then.
@@ -17,7 +19,7 @@ pub const NEWEST_KUBERNETES_MINOR: u32 = 37;
 
 /// A program that has an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Image {
+pub enum ReleaseImage {
     /// The data plane.
     Collector,
     /// The control plane.
@@ -30,7 +32,7 @@ pub enum Image {
     DemoScheduler,
 }
 
-impl Image {
+impl ReleaseImage {
     /// All images of a release.
     pub const ALL: [Self; 5] =
         [Self::Collector, Self::Operator, Self::Webhook, Self::HeadOperator, Self::DemoScheduler];
@@ -63,10 +65,10 @@ impl Image {
     }
 }
 
-/// The pull policy that fits an image: what an API server would choose when a container is created with it.
+/// The pull policy for an image: the one that an API server would choose when a container is created with it.
 ///
-/// Manifests say it, since that choice is kept when another image is named later: a container that began without a tag would
-/// be pulled for ever, also where its new image is on the node and in no registry.
+/// Manifests set it explicitly, since that choice stays when the image is changed later: a container that began
+/// without a tag would always be pulled, even if its new image is on the node and in no registry.
 pub fn pull_policy(image: &str) -> &'static str {
     let last = image.rsplit('/').next().unwrap_or(image);
     match last.split_once(':') {
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn references_consist_of_registry_name_and_version() {
-        for image in Image::ALL {
+        for image in ReleaseImage::ALL {
             assert_eq!(image.reference(), format!("{IMAGE_REGISTRY}/{}:{VERSION}", image.name()));
             assert_eq!(pull_policy(image.reference()), "IfNotPresent");
         }

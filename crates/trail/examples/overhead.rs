@@ -1,6 +1,8 @@
-//! What a traced reconcile costs when nothing is recorded: time, memory, and requests, beside the same reconcile alone. Prints JSON.
+//! Measures the cost of a traced reconcile when nothing is recorded: time, memory and requests, compared with
+//! the same reconcile without tracing. Prints JSON.
 //!
-//! `cargo run --release -p kubewake-trail --example overhead`; `cargo xtask bench trail` runs it and checks what was promised.
+//! `cargo run --release -p kubewake-trail --example overhead`; `cargo xtask bench trail` runs it and checks the
+//! documented limits.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(unsafe_code, reason = "an allocator that counts is unsafe to write, and is in this program alone")]
 
@@ -28,7 +30,7 @@ use kube::{
     client::{Body, ClientBuilder},
     runtime::controller::Action,
 };
-use kubewake_trail::{FollowLinks, Hold, Options, Trail};
+use kubewake_trail::{DeferredSpanProcessor, FollowLinks, Options, Trail};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, Sampler, SdkTracerProvider, SimpleSpanProcessor};
 use serde_json::json;
 
@@ -38,22 +40,22 @@ thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is left to the system's allocator; the counter is a plain number.
+// SAFETY: all calls are forwarded to the system's allocator; the counter is a plain integer.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.set(BYTES.get() + layout.size() as u64);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         BYTES.set(BYTES.get() + size as u64);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -61,7 +63,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Long enough that a scheduler's whims do not count; the best of several is taken.
+/// Long enough to average out scheduling noise; the best of several measurements counts.
 const RUNS: u32 = 200_000;
 const ROUNDS: usize = 5;
 const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
@@ -73,14 +75,15 @@ async fn nothing(object: Arc<Deployment>, _: Arc<()>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Time and bytes for each run.
+/// Time and allocated bytes per run.
 fn measure<F>(mut reconcile: impl FnMut(Arc<Deployment>, Arc<()>) -> F, object: &Arc<Deployment>) -> (Duration, u64)
 where
     F: Future<Output = Result<Action>>,
 {
     let context = Arc::new(());
     let round = |_| {
-        let (bytes, start) = (BYTES.get(), Instant::now());
+        let bytes = BYTES.get();
+        let start = Instant::now();
         for _ in 0..RUNS {
             let _ = black_box(reconcile(Arc::clone(object), Arc::clone(&context)).now_or_never());
         }
@@ -106,13 +109,13 @@ fn object(context: Option<&str>) -> Arc<Deployment> {
 }
 
 fn trail() -> Trail {
-    let hold = Hold::new(SimpleSpanProcessor::new(InMemorySpanExporter::default()));
+    let hold = DeferredSpanProcessor::new(SimpleSpanProcessor::new(InMemorySpanExporter::default()));
     let sampler = FollowLinks::new(Sampler::AlwaysOff);
     let provider = SdkTracerProvider::builder().with_sampler(sampler).with_span_processor(hold.clone()).build();
     Trail::new(&provider, hold, Options::default())
 }
 
-/// A client of a server that answers every request with the same object, and counts.
+/// A client of a server that answers every request with the same object and counts requests.
 fn client(trail: &Trail, requests: &Arc<AtomicU64>) -> Client {
     let requests = Arc::clone(requests);
     let service = tower::service_fn(move |_: Request<Body>| {
@@ -123,7 +126,7 @@ fn client(trail: &Trail, requests: &Arc<AtomicU64>) -> Client {
     ClientBuilder::new(service, "default").with_layer(&trail.layer()).build()
 }
 
-/// Requests of a reconcile that makes one.
+/// The number of requests of a reconcile that makes one.
 async fn requests(trail: &Trail) -> u64 {
     let count = Arc::new(AtomicU64::new(0));
     let api = Api::<Deployment>::namespaced(client(trail, &count), "namespace");
@@ -152,6 +155,6 @@ async fn main() {
             "more_bytes": traced_bytes.saturating_sub(plain_bytes),
         }));
     }
-    let plain = requests(&Trail::off()).await;
+    let plain = requests(&Trail::disabled()).await;
     println!("{}", json!({"rows": rows, "requests": {"plain": plain, "traced": requests(&trail).await}}));
 }

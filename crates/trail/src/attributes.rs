@@ -1,7 +1,7 @@
-//! The names of every span and attribute, all in one place.
+//! The names of all spans and attributes.
 //!
-//! They follow OpenTelemetry's semantic conventions where there are any (`k8s.namespace.name`, `http.*`, `server.*`, `error.type`). For objects of any
-//! kind there are none yet: `k8s.object.*` is ours.
+//! They follow OpenTelemetry's semantic conventions where there are any (`k8s.namespace.name`, `http.*`,
+//! `server.*`, `error.type`). The conventions have nothing for objects of any kind; `k8s.object.*` is our own.
 
 use kube::Resource;
 use opentelemetry::KeyValue;
@@ -10,7 +10,8 @@ pub(crate) const NAMESPACE: &str = "k8s.namespace.name";
 pub(crate) const KIND: &str = "k8s.object.kind";
 pub(crate) const API_VERSION: &str = "k8s.object.api_version";
 pub(crate) const NAME: &str = "k8s.object.name";
-/// What the name will begin with, where admission runs before there is one: it names no object.
+/// The `generateName` of an object whose name is not assigned before admission. It does not identify the
+/// object.
 #[cfg(feature = "webhook")]
 pub(crate) const GENERATE_NAME: &str = "k8s.object.generate_name";
 pub(crate) const UID: &str = "k8s.object.uid";
@@ -34,8 +35,8 @@ pub(crate) const URL_PATH: &str = "url.path";
 pub(crate) const SERVER_ADDRESS: &str = "server.address";
 pub(crate) const SERVER_PORT: &str = "server.port";
 
-/// Which object this is about.
-pub(crate) fn object<K: Resource>(object: &K, kind: &K::DynamicType) -> Vec<KeyValue> {
+/// The attributes that identify an object.
+pub(crate) fn object_attributes<K: Resource>(object: &K, kind: &K::DynamicType) -> Vec<KeyValue> {
     let meta = object.meta();
     let text = |key: &'static str, value: &Option<String>| value.clone().map(|value| KeyValue::new(key, value));
     let mut attributes = Vec::with_capacity(14);

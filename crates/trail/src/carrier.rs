@@ -1,11 +1,12 @@
 //! Trace context on the annotations of an object.
 //!
-//! A [`Stamp`] is what a writer leaves: the context, the hash of the spec that it belongs to, the generation that this spec gets, when it was
-//! stamped, and the context that it replaces. [`Keys::read`] finds it again, also where others left theirs.
+//! A writer leaves a [`Stamp`]: the context, the hash of the spec that the context belongs to, the generation
+//! of that spec, the time of the stamp, and the context that it replaces. [`AnnotationKeys::read`] reads it
+//! back, and also reads the annotations of other tools.
 //!
-//! Guaranteed: whatever stands in the annotations, reading gives a valid context or none, and counts what it could not read. Reading
-//! looks at a bounded number of bytes.
-//! Not done: whether a context is believed ([`crate::trust`]).
+//! *Guaranteed*: for any annotations, reading returns a valid context or none, and counts the annotations that
+//! could not be read. It looks at a bounded number of bytes. *Not done*: the decision whether to trust a
+//! context ([`crate::NamespaceTrust`]).
 
 use std::collections::BTreeMap;
 
@@ -14,61 +15,61 @@ use opentelemetry::trace::SpanContext;
 
 use crate::context;
 
+mod foreign;
 pub mod hash;
 mod keys;
-mod others;
 
-pub use keys::{BadPrefix, Keys};
+pub use keys::{AnnotationKeys, InvalidKeyPrefix};
 
-/// Annotations, as objects have them.
+/// The annotations of an object.
 pub type Annotations = BTreeMap<String, String>;
 
-/// A hash is 32 digits; what is longer than this is none.
-const MAX_HASH: usize = 64;
+/// An upper limit; a valid hash has 32 digits.
+const MAX_HASH_LENGTH: usize = 64;
 /// RFC 3339 with any fraction and offset.
-const MAX_TIME: usize = 64;
+const MAX_TIMESTAMP_LENGTH: usize = 64;
 
-/// What was found on an object.
+/// The result of reading the annotations of an object.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct ContextReading {
     /// The context, if there is one.
-    pub found: Option<Found>,
-    /// Annotations that should hold something and hold nothing that can be read.
-    pub garbage: u32,
+    pub found: Option<ObjectContext>,
+    /// The number of annotations under known keys whose value could not be read.
+    pub unreadable: u32,
 }
 
-/// A context with what is known about it.
+/// A context read from an object, with its details.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The context, always valid and remote.
+pub struct ObjectContext {
+    /// The context; always valid and remote.
     pub context: SpanContext,
-    /// Who left it.
-    pub source: Source,
-    /// The hash of the spec that the context belongs to, as its writer saw the spec.
+    /// The convention under which the context was found.
+    pub source: ContextSource,
+    /// The hash of the spec that the context belongs to, as computed by its writer.
     pub spec: Option<String>,
     /// The generation that the context belongs to.
     pub generation: Option<i64>,
-    /// When it was stamped.
-    pub changed: Option<Timestamp>,
-    /// The context that it replaced.
+    /// The time of the stamp.
+    pub stamped_at: Option<Timestamp>,
+    /// The context that this one replaced.
     pub previous: Option<SpanContext>,
 }
 
-/// Who left a context.
+/// The annotation convention under which a context was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Our own keys.
+pub enum ContextSource {
+    /// Our own [`AnnotationKeys`].
     Own,
     /// Tekton's `tekton.dev/…SpanContext`.
     Tekton,
-    /// An annotation that is called just `traceparent`.
+    /// A bare `traceparent` annotation.
     Bare,
-    /// `trace.kubernetes.io/context`, of the first proposal for Kubernetes.
+    /// `trace.kubernetes.io/context`, from the first proposal for Kubernetes.
     Proposal,
 }
 
-impl Source {
-    /// Its name, as spans have it.
+impl ContextSource {
+    /// The value of the span attribute.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -80,37 +81,39 @@ impl Source {
     }
 }
 
-impl Found {
-    /// Whether the object was changed after the context was stamped, by somebody who left no context. Nothing is known without a generation.
+impl ObjectContext {
+    /// Whether the object was changed after the context was stamped, by a writer that left no context. False
+    /// where the stamp has no generation.
     #[must_use]
     pub fn is_outdated(&self, generation: Option<i64>) -> bool {
         matches!((self.generation, generation), (Some(stamped), Some(now)) if now > stamped)
     }
 }
 
-/// What a writer leaves on an object.
+/// The annotations that a writer leaves on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stamp {
-    /// The context that whoever works on this object continues.
+    /// The context that later work on this object continues.
     pub context: SpanContext,
-    /// The [hash](hash::of_value) of the spec that it belongs to.
+    /// The [hash](hash::hash_value) of the spec that the context belongs to.
     pub spec: String,
-    /// The generation that the object has with this spec, where the writer knows: 1 for a new object, one more than before for a changed one.
+    /// The generation of the object with this spec, where the writer knows it: 1 for a new object, the previous
+    /// one plus 1 for a changed object.
     pub generation: Option<i64>,
-    /// Now.
-    pub changed: Timestamp,
+    /// The time of the stamp.
+    pub stamped_at: Timestamp,
     /// The context that this one replaces.
     pub previous: Option<SpanContext>,
 }
 
 impl Stamp {
-    /// The annotations that say this.
+    /// The annotations of this stamp.
     #[must_use]
-    pub fn entries(&self, keys: &Keys) -> Vec<(String, String)> {
+    pub fn entries(&self, keys: &AnnotationKeys) -> Vec<(String, String)> {
         let mut entries = vec![
             (keys.traceparent.clone(), context::traceparent(&self.context)),
             (keys.spec.clone(), self.spec.clone()),
-            (keys.changed.clone(), time(self.changed)),
+            (keys.stamped_at.clone(), format_timestamp(self.stamped_at)),
         ];
         entries.extend(context::tracestate(&self.context).map(|state| (keys.tracestate.clone(), state)));
         entries.extend(self.generation.map(|generation| (keys.generation.clone(), generation.to_string())));
@@ -118,35 +121,44 @@ impl Stamp {
         entries
     }
 
-    /// Leaves the stamp on an object, and nothing of an earlier one.
-    pub fn write(&self, keys: &Keys, annotations: &mut Annotations) {
+    /// Writes the stamp to an object and removes every annotation of an earlier stamp.
+    pub fn write(&self, keys: &AnnotationKeys, annotations: &mut Annotations) {
         keys.all().iter().for_each(|key| drop(annotations.remove(*key)));
         annotations.extend(self.entries(keys));
     }
 }
 
-impl Keys {
-    /// Looks for a context: under our own keys first, then where others leave theirs.
+impl AnnotationKeys {
+    /// Reads the context of an object: under our own keys first, then under those of other tools.
     #[must_use]
-    pub fn read(&self, annotations: Option<&Annotations>) -> Reading {
-        let Some(annotations) = annotations else { return Reading::default() };
+    pub fn read(&self, annotations: Option<&Annotations>) -> ContextReading {
+        let Some(annotations) = annotations else { return ContextReading::default() };
         let mut garbage = 0;
-        let own = self.context(annotations, &mut garbage).map(|context| (context, Source::Own));
-        let context = own.or_else(|| self.others.then(|| others::read(annotations, &mut garbage)).flatten());
-        let Some((context, source)) = context else { return Reading { found: None, garbage } };
-        let text = |key: &str, most: usize, garbage: &mut u32| checked(annotations.get(key), most, garbage);
-        let found = Found {
+        let own = self.read_own_context(annotations, &mut garbage).map(|context| (context, ContextSource::Own));
+        let context = own
+            .or_else(|| self.read_foreign.then(|| foreign::read_foreign_context(annotations, &mut garbage)).flatten());
+        let Some((context, source)) = context else { return ContextReading { found: None, unreadable: garbage } };
+        let text = |key: &str, most: usize, garbage: &mut u32| text_within_limit(annotations.get(key), most, garbage);
+        let found = ObjectContext {
             context,
             source,
-            spec: text(&self.spec, MAX_HASH, &mut garbage).map(str::to_owned),
-            generation: parsed(text(&self.generation, MAX_HASH, &mut garbage), |text| text.parse().ok(), &mut garbage),
-            changed: parsed(text(&self.changed, MAX_TIME, &mut garbage), |text| text.parse().ok(), &mut garbage),
-            previous: parsed(annotations.get(&self.previous), |text| context::parse(text, None), &mut garbage),
+            spec: text(&self.spec, MAX_HASH_LENGTH, &mut garbage).map(str::to_owned),
+            generation: parse_or_count(
+                text(&self.generation, MAX_HASH_LENGTH, &mut garbage),
+                |text| text.parse().ok(),
+                &mut garbage,
+            ),
+            stamped_at: parse_or_count(
+                text(&self.stamped_at, MAX_TIMESTAMP_LENGTH, &mut garbage),
+                |text| text.parse().ok(),
+                &mut garbage,
+            ),
+            previous: parse_or_count(annotations.get(&self.previous), |text| context::parse(text, None), &mut garbage),
         };
-        Reading { found: Some(found), garbage }
+        ContextReading { found: Some(found), unreadable: garbage }
     }
 
-    /// What stands under our keys, word for word, so that it can be left as it is or put back.
+    /// The annotations under our keys, unchanged, so that they can be kept or restored.
     #[must_use]
     pub fn entries(&self, annotations: Option<&Annotations>) -> Vec<(String, String)> {
         let Some(annotations) = annotations else { return Vec::new() };
@@ -154,29 +166,29 @@ impl Keys {
         self.all().iter().filter_map(entry).collect()
     }
 
-    /// How long a text under this key is that can still be read.
-    pub(crate) fn longest(&self, key: &str) -> usize {
+    /// The longest value under this key that is still read.
+    pub(crate) fn max_value_length(&self, key: &str) -> usize {
         match key {
             _ if key == self.tracestate => context::MAX_TRACESTATE,
             _ if key == self.traceparent || key == self.previous => context::MAX_TRACEPARENT,
-            _ if key == self.changed => MAX_TIME,
-            _ => MAX_HASH,
+            _ if key == self.stamped_at => MAX_TIMESTAMP_LENGTH,
+            _ => MAX_HASH_LENGTH,
         }
     }
 
-    fn context(&self, annotations: &Annotations, garbage: &mut u32) -> Option<SpanContext> {
+    fn read_own_context(&self, annotations: &Annotations, garbage: &mut u32) -> Option<SpanContext> {
         let parent = annotations.get(&self.traceparent)?;
         let state = annotations.get(&self.tracestate).map(String::as_str);
-        parsed(Some(parent), |parent| context::parse(parent, state), garbage)
+        parse_or_count(Some(parent), |parent| context::parse(parent, state), garbage)
     }
 }
 
-/// Microseconds: enough to order what one cluster does.
-fn time(at: Timestamp) -> String {
+/// Microsecond precision is enough to order the writes of one cluster.
+fn format_timestamp(at: Timestamp) -> String {
     format!("{at:.6}")
 }
 
-fn checked<'a>(text: Option<&'a String>, most: usize, garbage: &mut u32) -> Option<&'a str> {
+fn text_within_limit<'a>(text: Option<&'a String>, most: usize, garbage: &mut u32) -> Option<&'a str> {
     let text = text?;
     if text.len() > most {
         *garbage += 1;
@@ -185,7 +197,11 @@ fn checked<'a>(text: Option<&'a String>, most: usize, garbage: &mut u32) -> Opti
     Some(text)
 }
 
-fn parsed<T: AsRef<str>, V>(text: Option<T>, parse: impl FnOnce(&str) -> Option<V>, garbage: &mut u32) -> Option<V> {
+fn parse_or_count<T: AsRef<str>, V>(
+    text: Option<T>,
+    parse: impl FnOnce(&str) -> Option<V>,
+    garbage: &mut u32,
+) -> Option<V> {
     let value = parse(text?.as_ref());
     *garbage += u32::from(value.is_none());
     value

@@ -1,12 +1,15 @@
-//! Children of an object: created or applied with the owner reference and the context, each in a span.
+//! Creates and applies the children of an object, each in a span, with an owner reference and the trace
+//! context.
 //!
-//! Guaranteed:
-//! - A child is stamped when it is made and when what is asked for changes. Applying the same again sends the stamp that is there, and so writes nothing.
-//! - A pod template is never touched: a value that changes there would roll out the pods.
-//! - No request is made beside the one asked for, but for a child that no [`Controller::owns`](crate::Controller::owns) shows: its stamp is read once in the life of the
-//!   process.
+//! *Guaranteed*:
+//! - A child is stamped when it is created and when its desired state changes. Applying the same state again
+//!   sends the existing stamp, so the API server stores nothing.
+//! - A pod template is never touched: a changed value there would roll out the pods.
+//! - No request is made besides the one asked for, except for a child that no watch of
+//!   [`Controller::owns`](crate::Controller::owns) shows: its stamp is read once per process.
 //!
-//! An owner must live in the namespace of what it owns, or in none. Where it does not, there is no owner reference, as the garbage collector would delete the child at once.
+//! An owner must be in the same namespace as its child, or be cluster-scoped. Otherwise no owner reference is
+//! set, because the garbage collector would delete the child at once.
 
 use std::fmt::Debug;
 
@@ -20,30 +23,30 @@ use opentelemetry::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use self::stamps::{Child as Key, Kind, Known, Stamped};
+use self::stamps::{ChildRef as Key, ResourceKind, StampLookup, StampRecord};
 use crate::{
     carrier::{Stamp, hash},
-    step::Step,
-    trail::{Shared, Trail},
+    run_step::RunStep,
+    trail::{Trail, TrailState},
 };
 
 pub(crate) mod stamps;
 
-/// Makes children of one object.
+/// Creates and applies children of one object.
 #[derive(Clone, Copy, Debug)]
-pub struct Children<'a, P> {
+pub struct ChildWriter<'a, P> {
     trail: &'a Trail,
     parent: &'a P,
 }
 
 impl Trail {
-    /// Makes children of an object.
-    pub fn child<'a, P: Resource>(&'a self, parent: &'a P) -> Children<'a, P> {
-        Children { trail: self, parent }
+    /// Returns a writer for the children of an object.
+    pub fn child<'a, P: Resource>(&'a self, parent: &'a P) -> ChildWriter<'a, P> {
+        ChildWriter { trail: self, parent }
     }
 }
 
-impl<P> Children<'_, P>
+impl<P> ChildWriter<'_, P>
 where
     P: Resource,
     P::DynamicType: Default,
@@ -51,7 +54,7 @@ where
     /// Creates a child.
     ///
     /// # Errors
-    /// What the API server answers, such as that there is one already.
+    /// The error of the API server, such as `AlreadyExists`.
     pub async fn create<C>(&self, api: &Api<C>, child: C) -> kube::Result<C>
     where
         C: Resource + Clone + Debug + Serialize + DeserializeOwned,
@@ -60,10 +63,10 @@ where
         self.create_with(api, &C::DynamicType::default(), &PostParams::default(), child).await
     }
 
-    /// The same for a kind that is only known at run time, and with parameters.
+    /// Creates a child of a kind that is only known at run time, with the given parameters.
     ///
     /// # Errors
-    /// What the API server answers.
+    /// The error of the API server.
     pub async fn create_with<C>(
         &self,
         api: &Api<C>,
@@ -74,25 +77,27 @@ where
     where
         C: Resource + Clone + Debug + Serialize + DeserializeOwned,
     {
-        self.own(api, &mut child);
+        self.set_owner_reference(api, &mut child);
         let Some(shared) = self.trail.shared() else { return api.create(params, &child).await };
-        let step = Step::start(shared, format!("create {}", C::kind(kind)), SpanKind::Producer, &child, kind);
-        if let Some(context) = step.stamp() {
-            let intent = hash::of(&child).unwrap_or_default();
-            shared.stamp(&mut child, context, intent, Some(1), None);
+        let step = RunStep::start(shared, format!("create {}", C::kind(kind)), SpanKind::Producer, &child, kind);
+        if let Some(context) = step.stamp_context() {
+            let intent = hash::hash_object(&child).unwrap_or_default();
+            shared.write_stamp(&mut child, context, intent, Some(1), None);
         }
         let answer = api.create(params, &child).with_context(step.context.clone()).await;
         if let Ok(created) = &answer {
-            shared.stamps.saw(key(api, kind, created), Stamped::of(created.meta(), &shared.options.keys));
+            shared
+                .stamp_cache
+                .record(child_ref(api, kind, created), StampRecord::from_meta(created.meta(), &shared.options.keys));
         }
         step.finish(&answer);
         answer
     }
 
-    /// Applies a child by server-side apply, taking over what others own in it.
+    /// Applies a child by server-side apply with `force`, taking ownership of conflicting fields.
     ///
     /// # Errors
-    /// What the API server answers.
+    /// The error of the API server.
     pub async fn apply<C>(&self, api: &Api<C>, manager: &str, child: C) -> kube::Result<C>
     where
         C: Resource + Clone + Debug + Serialize + DeserializeOwned,
@@ -102,10 +107,10 @@ where
         self.apply_with(api, &C::DynamicType::default(), &params, child).await
     }
 
-    /// The same for a kind that is only known at run time, and with parameters.
+    /// Applies a child of a kind that is only known at run time, with the given parameters.
     ///
     /// # Errors
-    /// What the API server answers.
+    /// The error of the API server.
     pub async fn apply_with<C>(
         &self,
         api: &Api<C>,
@@ -116,19 +121,20 @@ where
     where
         C: Resource + Clone + Debug + Serialize + DeserializeOwned,
     {
-        self.own(api, &mut child);
+        self.set_owner_reference(api, &mut child);
         let name = child.name_any();
         let Some(shared) = self.trail.shared() else { return api.patch(&name, params, &Patch::Apply(&child)).await };
-        let step = Step::start(shared, format!("apply {}", C::kind(kind)), SpanKind::Producer, &child, kind);
+        let step = RunStep::start(shared, format!("apply {}", C::kind(kind)), SpanKind::Producer, &child, kind);
         let answer = async {
-            let intent = hash::of(&child).unwrap_or_default();
-            let known = shared.known_child(api, kind, &name, &child).await?;
-            if shared.stamp_again(&mut child, step.stamp(), &intent, known) {
+            let intent = hash::hash_object(&child).unwrap_or_default();
+            let known = shared.look_up_child(api, kind, &name, &child).await?;
+            if shared.reuse_or_write_stamp(&mut child, step.stamp_context(), &intent, known) {
                 step.expect_nothing();
             }
             let applied = api.patch(&name, params, &Patch::Apply(&child)).await?;
-            let seen = Stamped { intent: Some(intent), ..Stamped::of(applied.meta(), &shared.options.keys) };
-            shared.stamps.saw(key(api, kind, &applied), seen);
+            let seen =
+                StampRecord { intent: Some(intent), ..StampRecord::from_meta(applied.meta(), &shared.options.keys) };
+            shared.stamp_cache.record(child_ref(api, kind, &applied), seen);
             Ok(applied)
         };
         let answer = answer.with_context(step.context.clone()).await;
@@ -136,8 +142,8 @@ where
         answer
     }
 
-    /// Makes the parent the owner, where that is possible.
-    fn own<C: Resource>(&self, api: &Api<C>, child: &mut C) {
+    /// Sets the parent as owner where the scopes allow it.
+    fn set_owner_reference<C: Resource>(&self, api: &Api<C>, child: &mut C) {
         let parent = self.parent.meta();
         let namespace = child.meta().namespace.clone().or_else(|| api.namespace().map(str::to_owned));
         if parent.namespace.is_some() && parent.namespace != namespace {
@@ -151,32 +157,39 @@ where
     }
 }
 
-impl Shared {
-    /// What is known of a child; asked for where no watch shows it.
-    async fn known_child<C>(&self, api: &Api<C>, kind: &C::DynamicType, name: &str, child: &C) -> kube::Result<Known>
+impl TrailState {
+    /// The recorded stamp of a child; requested from the API server where no watch shows the child.
+    async fn look_up_child<C>(
+        &self,
+        api: &Api<C>,
+        kind: &C::DynamicType,
+        name: &str,
+        child: &C,
+    ) -> kube::Result<StampLookup>
     where
         C: Resource + Clone + Debug + DeserializeOwned,
     {
-        let known = self.stamps.get(&key(api, kind, child));
-        if known != Known::Unknown {
+        let known = self.stamp_cache.get(&child_ref(api, kind, child));
+        if known != StampLookup::Unknown {
             return Ok(known);
         }
         Ok(match api.get_metadata_opt(name).await? {
-            Some(there) => Known::There(Stamped::of(&there.metadata, &self.options.keys)),
-            None => Known::Absent,
+            Some(there) => StampLookup::Present(StampRecord::from_meta(&there.metadata, &self.options.keys)),
+            None => StampLookup::Absent,
         })
     }
 
-    /// Leaves the stamp that is there when the same is asked for again, and a new one otherwise. Says whether it is the same.
-    fn stamp_again<C: Resource>(
+    /// Keeps the existing stamp when the desired state is unchanged, and writes a new one otherwise. Returns
+    /// true if the desired state is unchanged.
+    fn reuse_or_write_stamp<C: Resource>(
         &self,
         child: &mut C,
         context: Option<SpanContext>,
         intent: &str,
-        known: Known,
+        known: StampLookup,
     ) -> bool {
         let (there, generation) = match known {
-            Known::There(there) => {
+            StampLookup::Present(there) => {
                 let next = there.generation.map(|generation| generation + 1);
                 (Some(there), next)
             }
@@ -189,16 +202,16 @@ impl Shared {
             |last| last == intent,
         );
         match context {
-            // Without a context of our own, what is there is better than nothing.
+            // With no context of our own, the existing one is better than none.
             Some(context) if !same => {
-                self.stamp(child, context, intent.to_owned(), generation, found.map(|found| found.context));
+                self.write_stamp(child, context, intent.to_owned(), generation, found.map(|found| found.context));
             }
             _ => child.annotations_mut().extend(entries),
         }
         same
     }
 
-    fn stamp<C: Resource>(
+    fn write_stamp<C: Resource>(
         &self,
         child: &mut C,
         context: SpanContext,
@@ -208,12 +221,12 @@ impl Shared {
     ) {
         let previous = previous.filter(|previous| previous.trace_id() != context.trace_id());
         let changed = self.options.clock.timestamp();
-        let stamp = Stamp { context, spec, generation, changed, previous };
+        let stamp = Stamp { context, spec, generation, stamped_at: changed, previous };
         stamp.write(&self.options.keys, child.annotations_mut());
     }
 }
 
-fn key<C: Resource>(api: &Api<C>, kind: &C::DynamicType, child: &C) -> Key {
+fn child_ref<C: Resource>(api: &Api<C>, kind: &C::DynamicType, child: &C) -> Key {
     let namespace = child.meta().namespace.clone().or_else(|| api.namespace().map(str::to_owned));
-    Key { kind: Kind::of::<C>(kind), namespace, name: child.name_any() }
+    Key { kind: ResourceKind::from_dynamic_type::<C>(kind), namespace, name: child.name_any() }
 }

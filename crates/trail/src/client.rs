@@ -1,13 +1,17 @@
-//! A layer for kube's client: a span for each call, with the context in its headers, and a note of what the call changed.
+//! A tower layer for kube's client: each call becomes a span, carries its context in the request headers, and
+//! is checked for whether it changed an object.
 //!
-//! Only calls made while a span is current are touched; watches and leases never are.
+//! Only calls made while a span is current are traced; watches and Lease requests never are.
 //!
-//! kube's client hands a request to a task of its own, where the caller's context is not current. So nothing happens before the caller awaits
-//! the answer, which it does in its own task. Connections are made by hyper in tasks that know nothing of us: no span stays open in a pool.
+//! kube's client hands a request to a task of its own, where the caller's context is not current. So nothing
+//! happens until the caller awaits the response, in its own task. hyper opens connections in tasks that know
+//! nothing of the current span, so a pooled connection holds no span open.
 //!
-//! *Who else records.* The API server continues a context whose `sampled` flag is set, and its spans would be orphans if ours were dropped later. So the flag is
-//! set only on a request that will probably change something (a POST, a DELETE, a body that was not the last one sent to that path), and on what changes no object (reads, Events, reviews) in a run that
-//! has changed something. What was sent with it is kept. A request that is refused again and again has it ever more seldom ([`refusals`]).
+//! *The `sampled` flag.* The API server continues a context whose `sampled` flag is set, and its spans would be
+//! orphans if ours were dropped later. So the flag is set only on a request that will probably change something
+//! (a POST, a DELETE, a body that differs from the last one sent to that path), and on requests that change no
+//! object (reads, Events, reviews) in a run that has already changed something. A span whose context was sent
+//! with the flag is kept. Requests that are refused repeatedly get the flag less and less often ([`refusals`]).
 
 use std::{
     sync::{
@@ -37,38 +41,40 @@ use tower::{BoxError, Layer, Service};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::{
-    answer::{Answer, Before},
-    known::Applier,
-    server::Server,
-    target::Target,
+    server::ApiServerEndpoint,
+    target::RequestTarget,
+    write_history::ApplierId,
+    write_response::{WriteBaseline, WriteResponse},
 };
 use crate::{
     attributes, context,
-    errors::in_words,
+    errors::error_chain,
     run::Run,
-    trail::{Shared, Trail},
+    trail::{Trail, TrailState},
 };
 
-mod answer;
-pub(crate) mod known;
 pub(crate) mod refusals;
 mod server;
 mod target;
+pub(crate) mod write_history;
+mod write_response;
 
-/// The body of an answer.
-type Answered = UnsyncBoxBody<Bytes, BoxError>;
+type ResponseBodyBox = UnsyncBoxBody<Bytes, BoxError>;
 
 impl Trail {
-    /// A client whose calls are traced.
+    /// Creates a client whose calls are traced.
     ///
     /// # Errors
-    /// Where kube cannot make a client from this configuration.
+    /// Where kube cannot create a client from this configuration.
     pub fn client(&self, config: kube::Config) -> kube::Result<kube::Client> {
-        let server = Some(Arc::new(Server { uri: config.cluster_url.clone(), is_away: AtomicBool::new(false) }));
+        let server = Some(Arc::new(ApiServerEndpoint {
+            uri: config.cluster_url.clone(),
+            is_unreachable: AtomicBool::new(false),
+        }));
         Ok(ClientBuilder::try_from(config)?.with_layer(&TraceLayer { server, ..self.layer() }).build())
     }
 
-    /// The layer alone, for a client that is made in another way. It belongs outside of kube's own layers.
+    /// The layer alone, for a client that is built in another way. It belongs outside of kube's own layers.
     #[must_use]
     pub fn layer(&self) -> TraceLayer {
         if let Some(shared) = self.shared() {
@@ -78,11 +84,11 @@ impl Trail {
     }
 }
 
-/// Traces the calls of a client.
+/// The tower layer that traces the calls of a client.
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
     trail: Trail,
-    server: Option<Arc<Server>>,
+    server: Option<Arc<ApiServerEndpoint>>,
 }
 
 impl<S> Layer<S> for TraceLayer {
@@ -94,12 +100,12 @@ impl<S> Layer<S> for TraceLayer {
     }
 }
 
-/// A client whose calls are traced.
+/// The tower service that traces the calls of a client.
 #[derive(Debug)]
 pub struct TraceService<S> {
     trail: Trail,
-    server: Option<Arc<Server>>,
-    /// Called when the answer is awaited, so it must be shared.
+    server: Option<Arc<ApiServerEndpoint>>,
+    /// Called only when the response is awaited, so the future has to share it.
     inner: Arc<Mutex<S>>,
 }
 
@@ -111,72 +117,83 @@ where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<Answered>;
+    type Response = Response<ResponseBodyBox>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Answered>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<ResponseBodyBox>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (trail, server, inner) = (self.trail.clone(), self.server.clone(), Arc::clone(&self.inner));
+        let trail = self.trail.clone();
+        let server = self.server.clone();
+        let inner = Arc::clone(&self.inner);
         Box::pin(async move {
             let current = Context::current();
             let uri = server.as_ref().map(|server| &server.uri);
-            let call = trail.shared().and_then(|shared| Call::of(shared, &request, &current, uri));
+            let call = trail.shared().and_then(|shared| TracedCall::from_request(shared, &request, &current, uri));
             let answer = match call {
-                Some(call) => call.traced(request, &inner).await,
-                None => send(&inner, request).await.map(|response| response.map(whole)),
+                Some(call) => call.send_traced(request, &inner).await,
+                None => send_when_ready(&inner, request).await.map(|response| response.map(boxed_body)),
             };
             match server {
-                Some(server) => server.told(answer),
+                Some(server) => server.log_reachability(answer),
                 None => answer,
             }
         })
     }
 }
 
-/// A call that is traced.
-struct Call {
-    shared: Arc<Shared>,
+struct TracedCall {
+    shared: Arc<TrailState>,
     run: Option<Run>,
     context: Context,
     method: Method,
     uri: Uri,
     is_write: bool,
-    /// It is to change an object, and is no Event and no question.
-    is_change: bool,
+    /// Whether the call may change an object: a write that is neither an Event nor a review.
+    changes_object: bool,
 }
 
-impl Call {
-    fn of(shared: &Arc<Shared>, request: &Request<Body>, current: &Context, server: Option<&Uri>) -> Option<Self> {
+impl TracedCall {
+    fn from_request(
+        shared: &Arc<TrailState>,
+        request: &Request<Body>,
+        current: &Context,
+        server: Option<&Uri>,
+    ) -> Option<Self> {
         if !current.span().span_context().is_valid() {
             return None;
         }
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        let target = Target::parse(uri.path());
+        let method = request.method().clone();
+        let uri = request.uri().clone();
+        let target = RequestTarget::parse(uri.path());
         let parameter = |wanted: &str| uri.query().is_some_and(|query| query.split('&').any(|part| part == wanted));
-        if parameter("watch=true") || parameter("watch=1") || target.as_ref().is_some_and(Target::is_lease) {
+        if parameter("watch=true") || parameter("watch=1") || target.as_ref().is_some_and(RequestTarget::is_lease) {
             return None;
         }
         let reads = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
         let is_write = !reads && target.is_some() && !parameter("dryRun=All");
-        let is_aside = |target: &Target<'_>| target.is_event() || target.is_question();
+        let is_aside = |target: &RequestTarget<'_>| target.is_event() || target.is_review();
         let is_change = is_write && !target.as_ref().is_some_and(is_aside);
-        // Outside of a run everything is kept.
+        // Spans outside of a run are always kept.
         let run = current.get::<Run>().map(Run::inside);
-        let pattern = target.map_or_else(|| uri.path().to_owned(), |target| target.pattern());
+        let pattern = target.map_or_else(|| uri.path().to_owned(), |target| target.path_template());
         let parent = run.clone().map_or_else(|| current.clone(), |run| current.with_value(run));
         let builder = shared.tracer.span_builder(format!("{method} {pattern}")).with_kind(SpanKind::Client);
         let context = parent.with_span(shared.tracer.build_with_context(builder, &parent));
         if context.span().is_recording() {
-            context.span().set_attributes(describe(&method, &uri, server));
+            context.span().set_attributes(request_attributes(&method, &uri, server));
         }
-        Some(Self { shared: Arc::clone(shared), run, context, method, uri, is_write, is_change })
+        Some(Self { shared: Arc::clone(shared), run, context, method, uri, is_write, changes_object: is_change })
     }
 
-    async fn traced<S, B>(self, request: Request<Body>, inner: &Mutex<S>) -> Result<Response<Answered>, BoxError>
+    async fn send_traced<S, B>(
+        self,
+        request: Request<Body>,
+        inner: &Mutex<S>,
+    ) -> Result<Response<ResponseBodyBox>, BoxError>
     where
         S: Service<Request<Body>, Response = Response<B>>,
         S::Error: Into<BoxError>,
@@ -186,44 +203,46 @@ impl Call {
         let (mut parts, body) = request.into_parts();
         if !self.context.span().is_recording() {
             context::inject(self.context.span().span_context(), &mut parts.headers);
-            let sent = send(inner, Request::from_parts(parts, body)).with_context(self.context.clone()).await;
-            return sent.map(|response| response.map(whole));
+            let sent =
+                send_when_ready(inner, Request::from_parts(parts, body)).with_context(self.context.clone()).await;
+            return sent.map(|response| response.map(boxed_body));
         }
-        // In memory already: kube's requests are.
+        // No extra copy: kube's request bodies are in memory already.
         let body = body.collect_bytes().await?;
-        let identity = self.identity(&body);
+        let identity = self.request_hash(&body);
         context::inject(&self.sent_context(identity, &body), &mut parts.headers);
-        let (mut before, sent) = (self.before(&body, &parts.headers), Instant::now());
+        let mut before = self.write_baseline(&body, &parts.headers);
+        let sent = Instant::now();
         let request = Request::from_parts(parts, Body::from(body.clone()));
-        let answer = send(inner, request).with_context(self.context.clone()).await;
+        let answer = send_when_ready(inner, request).with_context(self.context.clone()).await;
         let answer = match answer {
             Ok(response) => {
-                before.sent = answer::sent_at(response.headers(), sent.elapsed());
-                self.read(response, &body, before).await
+                before.sent_at = write_response::server_send_time(response.headers(), sent.elapsed());
+                self.inspect_response(response, &body, before).await
             }
             Err(error) => Err(error),
         };
-        self.finish(identity, &answer);
+        self.record_result(identity, &answer);
         answer
     }
 
-    /// Which request this is, whatever else is in its body.
-    fn identity(&self, body: &[u8]) -> u64 {
-        let about = self.run.as_ref().map(Run::about).unwrap_or_default();
-        // What is created is not named by the path.
-        let named = (self.method == Method::POST).then(|| serde_json::from_slice::<Named>(body).ok()).flatten();
+    /// Identifies a request by run, method, path and name; the rest of its body does not count.
+    fn request_hash(&self, body: &[u8]) -> u64 {
+        let about = self.run.as_ref().map(Run::generation_hash).unwrap_or_default();
+        // The path of a creation does not name the object.
+        let named = (self.method == Method::POST).then(|| serde_json::from_slice::<CreatedObject>(body).ok()).flatten();
         let name = named.and_then(|named| named.metadata.name).unwrap_or_default();
         xxh3_64(format!("{about} {} {name}", self.path()).as_bytes())
     }
 
-    /// The context as the API server sees it.
+    /// The context to send, without the `sampled` flag unless the span will probably be kept.
     fn sent_context(&self, identity: u64, body: &[u8]) -> SpanContext {
         let span = self.context.span().span_context().clone();
         let Some(run) = &self.run else { return span };
         let news = match self.method {
-            _ if !self.is_change || !self.shared.refusals.is_due(identity) => run.will_be_kept(),
+            _ if !self.changes_object || !self.shared.refusals.is_due(identity) => run.will_be_kept(),
             Method::POST | Method::DELETE => true,
-            _ => !run.is_quiet() && self.shared.known.repeats(&self.path(), body).is_none(),
+            _ => !run.is_quiet() && self.shared.write_history.repeated_exchange(&self.path(), body).is_none(),
         };
         if news {
             run.note_exposed();
@@ -233,69 +252,83 @@ impl Call {
         SpanContext::new(span.trace_id(), span.span_id(), flags, false, span.trace_state().clone())
     }
 
-    fn before(&self, body: &[u8], headers: &HeaderMap) -> Before {
-        let Some(target) = Target::parse(self.uri.path()).filter(|_| self.is_write) else { return Before::default() };
-        let (group, resource, namespace) = (target.group, target.resource, target.namespace);
-        let (known, applier) = (&self.shared.known, self.applier(headers, target.subresource));
-        let newest = known.newest(group, resource);
-        let last = known.repeats(&self.path(), body);
-        let Some(name) = target.name else { return Before { newest, last, applier, ..Before::default() } };
-        Before {
-            newest,
-            last,
+    fn write_baseline(&self, body: &[u8], headers: &HeaderMap) -> WriteBaseline {
+        let Some(target) = RequestTarget::parse(self.uri.path()).filter(|_| self.is_write) else {
+            return WriteBaseline::default();
+        };
+        let group = target.group;
+        let resource = target.resource;
+        let namespace = target.namespace;
+        let known = &self.shared.write_history;
+        let applier = self.applier(headers, target.subresource);
+        let newest = known.newest_revision(group, resource);
+        let last = known.repeated_exchange(&self.path(), body);
+        let Some(name) = target.name else {
+            return WriteBaseline { newest_revision: newest, last_exchange: last, applier, ..WriteBaseline::default() };
+        };
+        WriteBaseline {
+            newest_revision: newest,
+            last_exchange: last,
             applier,
-            shown: known.shown(group, resource, namespace, name),
-            shape: known.shape(group, resource, namespace, name),
-            owned: applier.and_then(|applier| known.owned(group, resource, namespace, name, applier)),
-            sent: None,
+            watched_revision: known.watched_revision(group, resource, namespace, name),
+            fingerprint: known.fingerprint(group, resource, namespace, name),
+            owned_fields: applier.and_then(|applier| known.owned_fields(group, resource, namespace, name, applier)),
+            sent_at: None,
         }
     }
 
-    /// Who makes a server-side apply.
-    fn applier(&self, headers: &HeaderMap, subresource: Option<&str>) -> Option<Applier> {
+    /// The field manager of a server-side apply.
+    fn applier(&self, headers: &HeaderMap, subresource: Option<&str>) -> Option<ApplierId> {
         let media = headers.get(CONTENT_TYPE)?.to_str().ok()?;
         let query = self.uri.query().filter(|_| media.starts_with("application/apply-patch"))?;
-        // Names that are written otherwise in a query are not found again, which is no harm.
+        // A percent-encoded name never matches `managedFields`; the other checks for unchanged writes still
+        // apply.
         let manager = query.split('&').find_map(|part| part.strip_prefix("fieldManager="))?;
-        Some(Applier::new(manager, subresource))
+        Some(ApplierId::new(manager, subresource))
     }
 
     fn path(&self) -> String {
         format!("{} {}", self.method, self.uri)
     }
 
-    /// Looks into the answer to a write. kube reads it as a whole anyway.
-    async fn read<B>(&self, response: Response<B>, sent: &[u8], before: Before) -> Result<Response<Answered>, BoxError>
+    /// Evaluates the response to a write. Buffering its body costs nothing extra: kube reads it as a whole
+    /// anyway.
+    async fn inspect_response<B>(
+        &self,
+        response: Response<B>,
+        sent: &[u8],
+        before: WriteBaseline,
+    ) -> Result<Response<ResponseBodyBox>, BoxError>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
         if !self.is_write {
-            return Ok(response.map(whole));
+            return Ok(response.map(boxed_body));
         }
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
-        if let Some(target) = Target::parse(self.uri.path()) {
-            let answer = Answer::read(&bytes);
+        if let Some(target) = RequestTarget::parse(self.uri.path()) {
+            let answer = WriteResponse::parse(&bytes);
             if let Some(run) = &self.run
                 && answer.is_change(&self.method, &target, parts.status, before)
             {
                 run.note_write();
             }
             if parts.status.is_success() {
-                let known = &self.shared.known;
-                known.saw(target.group, target.resource, answer.revision());
+                let known = &self.shared.write_history;
+                known.record_revision(target.group, target.resource, answer.revision());
                 if let Some(meta) = answer.meta() {
-                    known.shaped(target.group, target.resource, &meta);
+                    known.record_fingerprint(target.group, target.resource, &meta);
                 }
                 let revision = answer.revision().and_then(|text| text.parse().ok()).unwrap_or_default();
-                known.answered(&self.path(), sent, answer.content(&target), revision);
+                known.record_exchange(&self.path(), sent, answer.content_hashes(&target), revision);
             }
         }
-        Ok(Response::from_parts(parts, whole(Full::new(bytes))))
+        Ok(Response::from_parts(parts, boxed_body(Full::new(bytes))))
     }
 
-    fn finish(&self, identity: u64, answer: &Result<Response<Answered>, BoxError>) {
+    fn record_result(&self, identity: u64, answer: &Result<Response<ResponseBodyBox>, BoxError>) {
         let span = self.context.span();
         let failed = match answer {
             Ok(response) => {
@@ -309,43 +342,43 @@ impl Call {
             }
             Err(error) => {
                 span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, "connection"));
-                span.set_status(Status::error(in_words(&**error)));
+                span.set_status(Status::error(error_chain(&**error)));
                 true
             }
         };
         match (self.is_write, failed) {
             (false, _) => {}
             (true, true) => {
-                self.shared.known.refused(&self.path());
-                self.shared.refusals.refused(identity);
+                self.shared.write_history.forget_exchange(&self.path());
+                self.shared.refusals.record_refusal(identity);
             }
-            (true, false) => self.shared.refusals.taken(identity),
+            (true, false) => self.shared.refusals.record_success(identity),
         }
         if let Some(run) = &self.run {
             if failed {
                 run.note_refused(identity);
             }
-            // A write that changed nothing is not worth a span; a read or an Event is, in a run that is.
-            let keep = !self.is_change || failed || run.has_changed() || run.is_exposed();
-            self.shared.hold.settle(run, keep);
+            // A write that changed nothing is dropped; a read or an Event stays if its run is kept.
+            let keep = !self.changes_object || failed || run.has_changed() || run.is_exposed();
+            self.shared.processor.settle(run, keep);
         }
         span.end();
     }
 }
 
-/// All that is read of what is created.
+/// The fields that are read of an object to be created.
 #[derive(Deserialize)]
-struct Named {
-    metadata: Metadata,
+struct CreatedObject {
+    metadata: CreatedMetadata,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct CreatedMetadata {
     name: Option<String>,
 }
 
-/// Calls the client once it is ready.
-async fn send<S, B>(inner: &Mutex<S>, request: Request<Body>) -> Result<Response<B>, BoxError>
+/// Calls the inner service once it is ready.
+async fn send_when_ready<S, B>(inner: &Mutex<S>, request: Request<Body>) -> Result<Response<B>, BoxError>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<BoxError>,
@@ -358,7 +391,7 @@ where
     response.await.map_err(Into::into)
 }
 
-fn whole<B>(body: B) -> Answered
+fn boxed_body<B>(body: B) -> ResponseBodyBox
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
@@ -366,7 +399,7 @@ where
     body.map_err(Into::into).boxed_unsync()
 }
 
-fn describe(method: &Method, uri: &Uri, server: Option<&Uri>) -> Vec<KeyValue> {
+fn request_attributes(method: &Method, uri: &Uri, server: Option<&Uri>) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new(attributes::METHOD, method.as_str().to_owned()),
         KeyValue::new(attributes::URL_PATH, uri.path().to_owned()),

@@ -1,4 +1,4 @@
-//! How a program finds its cluster, with errors that name the file that is no good.
+//! Finds the cluster of a program, with errors that name the broken file.
 
 use std::{
     fmt,
@@ -10,51 +10,51 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-/// Why there is no way to a cluster.
+/// The reason why no cluster could be found.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ClusterConnectError {
     /// A kubeconfig cannot be read.
     #[error("cannot read {}", file.display())]
     Read {
-        /// Which one.
+        /// The path of the kubeconfig.
         file: PathBuf,
-        /// Why.
+        /// The error of the read.
         source: std::io::Error,
     },
-    /// A kubeconfig says nothing that can be used.
+    /// A kubeconfig does not yield a usable configuration.
     #[error("the kubeconfig {file} cannot be used")]
-    Use {
-        /// Which one, or several as `KUBECONFIG` has them.
+    Invalid {
+        /// The path of the kubeconfig, or several paths as in `KUBECONFIG`.
         file: String,
-        /// Why.
+        /// The error of kube.
         source: KubeconfigError,
     },
-    /// There is none, and no cluster around.
+    /// There is no kubeconfig, and the program does not run in a pod.
     #[error("there is no cluster: name one by --kubeconfig or KUBECONFIG")]
-    Nowhere,
+    NoCluster,
 }
 
-/// A way to a cluster.
+/// A cluster and how it was found.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// How to reach it.
+pub struct DiscoveredCluster {
+    /// The client configuration for the cluster.
     pub config: Config,
-    /// Who says so.
-    pub source: Source,
+    /// The origin of the configuration.
+    pub source: ClusterSource,
 }
 
-/// Who says where a cluster is.
+/// The origin of a client configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A kubeconfig that was named.
+pub enum ClusterSource {
+    /// A kubeconfig named by the caller.
     File(PathBuf),
     /// A context of kubectl's own kubeconfig.
     Context(String),
-    /// The account of the pod in which this runs.
+    /// The service account of the pod in which the program runs.
     Pod,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ClusterSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(file) => write!(f, "{}", file.display()),
@@ -64,71 +64,72 @@ impl fmt::Display for Source {
     }
 }
 
-/// By the given kubeconfig, else as kubectl finds it, else as a pod does.
+/// The given kubeconfig, else the one that kubectl would use, else the service account of the pod.
 ///
 /// # Errors
-/// Where nothing leads to a cluster.
-pub async fn config(kubeconfig: Option<&Path>) -> Result<Config, Error> {
+/// Where none of these leads to a cluster.
+pub async fn config(kubeconfig: Option<&Path>) -> Result<Config, ClusterConnectError> {
     Ok(find(kubeconfig, None).await?.config)
 }
 
-/// The same with who says so, by another context than the current one if that is named.
+/// The same with its origin, and with the given context instead of the current one.
 ///
 /// # Errors
-/// Where nothing leads to a cluster. A kubeconfig or a context that somebody names is not passed by because it is wrong.
-pub async fn find(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Found, Error> {
+/// Where nothing leads to a cluster. A kubeconfig or context that was named explicitly is never skipped because
+/// it is invalid.
+pub async fn find(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<DiscoveredCluster, ClusterConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let Some(file) = kubeconfig else { return usual(&options).await };
+    let Some(file) = kubeconfig else { return discover_default(&options).await };
     let named = |source| error(file.display().to_string(), source);
     let read = Kubeconfig::read_from(file).map_err(named)?;
     let config = Config::from_custom_kubeconfig(read, &options).await.map_err(named)?;
-    Ok(Found { config, source: Source::File(file.to_owned()) })
+    Ok(DiscoveredCluster { config, source: ClusterSource::File(file.to_owned()) })
 }
 
-async fn usual(options: &KubeConfigOptions) -> Result<Found, Error> {
+async fn discover_default(options: &KubeConfigOptions) -> Result<DiscoveredCluster, ClusterConnectError> {
     let named = std::env::var("KUBECONFIG").ok().filter(|files| !files.is_empty());
-    let found = as_kubectl(options).await;
-    found.or_else(|source| otherwise(options, named, source, || Config::incluster().ok()))
+    let found = from_kubeconfig(options).await;
+    found.or_else(|source| in_cluster_or_error(options, named, source, || Config::incluster().ok()))
 }
 
-/// The account of the pod, unless somebody named a kubeconfig or a context: then that is what is wrong.
-fn otherwise(
+/// The service account of the pod, unless a kubeconfig or context was named: then its error is returned.
+fn in_cluster_or_error(
     options: &KubeConfigOptions,
     named: Option<String>,
     source: KubeconfigError,
     pod: impl FnOnce() -> Option<Config>,
-) -> Result<Found, Error> {
+) -> Result<DiscoveredCluster, ClusterConnectError> {
     if named.is_none()
         && options.context.is_none()
         && let Some(config) = pod()
     {
-        return Ok(Found { config, source: Source::Pod });
+        return Ok(DiscoveredCluster { config, source: ClusterSource::Pod });
     }
     let home = || {
         let file = Path::new(&std::env::var_os("HOME")?).join(".kube/config");
         file.exists().then(|| file.display().to_string())
     };
-    Err(named.or_else(home).map_or(Error::Nowhere, |file| error(file, source)))
+    Err(named.or_else(home).map_or(ClusterConnectError::NoCluster, |file| error(file, source)))
 }
 
-async fn as_kubectl(options: &KubeConfigOptions) -> Result<Found, KubeconfigError> {
+async fn from_kubeconfig(options: &KubeConfigOptions) -> Result<DiscoveredCluster, KubeconfigError> {
     let file = Kubeconfig::read()?;
     let context = options.context.clone().or_else(|| file.current_context.clone()).unwrap_or_default();
     let config = Config::from_custom_kubeconfig(file, options).await?;
-    Ok(Found { config, source: Source::Context(context) })
+    Ok(DiscoveredCluster { config, source: ClusterSource::Context(context) })
 }
 
-fn error(file: String, source: KubeconfigError) -> Error {
+fn error(file: String, source: KubeconfigError) -> ClusterConnectError {
     match source {
-        KubeconfigError::ReadConfig(source, file) => Error::Read { file, source },
-        source => Error::Use { file, source },
+        KubeconfigError::ReadConfig(source, file) => ClusterConnectError::Read { file, source },
+        source => ClusterConnectError::Invalid { file, source },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::in_words;
+    use crate::error_chain;
 
     const GOOD: &str = "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {}}], \
         contexts: [{name: a, context: {cluster: a, user: a}}], clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]}";
@@ -140,7 +141,7 @@ mod tests {
         let file = directory.join("kubeconfig");
         let said = async |text: &str| {
             std::fs::write(&file, text).unwrap();
-            config(Some(&file)).await.map(|config| config.cluster_url.to_string()).map_err(|error| in_words(&error))
+            config(Some(&file)).await.map(|config| config.cluster_url.to_string()).map_err(|error| error_chain(&error))
         };
         let name = file.display();
         assert_eq!(said(GOOD).await.as_deref(), Ok("https://127.0.0.1:1/"));
@@ -149,13 +150,13 @@ mod tests {
         let broken = said("{").await.unwrap_err();
         assert!(broken.starts_with(&format!("the kubeconfig {name} cannot be used: ")), "{broken}");
         assert!(broken.contains("line 1") && !broken.contains('\n'), "{broken}");
-        let other = find(Some(&file), Some("b")).await.map_err(|error| in_words(&error));
+        let other = find(Some(&file), Some("b")).await.map_err(|error| error_chain(&error));
         assert!(other.is_err(), "it has no such context");
         std::fs::write(&file, GOOD).unwrap();
         let found = find(Some(&file), Some("a")).await.unwrap();
         assert_eq!(found.source.to_string(), name.to_string());
         let gone = directory.join("gone");
-        let gone = in_words(&config(Some(&gone)).await.unwrap_err());
+        let gone = error_chain(&config(Some(&gone)).await.unwrap_err());
         assert_eq!(
             gone,
             format!("cannot read {}: No such file or directory (os error 2)", directory.join("gone").display())
@@ -168,11 +169,11 @@ mod tests {
         let in_pod = |context: Option<&str>, named: Option<&str>| {
             let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
             let pod = || Some(Config::new("https://10.0.0.1".parse().unwrap()));
-            otherwise(&options, named.map(str::to_owned), KubeconfigError::CurrentContextNotSet, pod)
+            in_cluster_or_error(&options, named.map(str::to_owned), KubeconfigError::CurrentContextNotSet, pod)
         };
-        assert_eq!(in_pod(None, None).unwrap().source, Source::Pod);
+        assert_eq!(in_pod(None, None).unwrap().source, ClusterSource::Pod);
         assert!(in_pod(Some("prod"), None).is_err(), "no kubeconfig has that context");
-        let error = in_words(&in_pod(None, Some("/gone")).unwrap_err());
+        let error = error_chain(&in_pod(None, Some("/gone")).unwrap_err());
         assert!(error.starts_with("the kubeconfig /gone cannot be used"), "{error}");
     }
 }

@@ -1,13 +1,13 @@
 //! kube's controller, traced.
 //!
-//! [`Controller`] has the shape of kube's own and is made of the same parts (`watcher`, `reflector`, `applier`): an author changes a `use` and adds
-//! an argument to `run`. In between it notes why each object is looked at, which children carry which context, and which
-//! revisions were seen.
+//! [`Controller`] has the interface of kube's own and is made of the same parts (`watcher`, `reflector`,
+//! `applier`): an author changes a `use` and adds an argument to `run`. It also records why each object is
+//! reconciled, which children carry which context, and which revisions the watches showed.
 //!
-//! Guaranteed: the reconciler is called for the same objects and as often as kube's controller calls it. What it returns is passed on unchanged.
-//! Different from kube's: no run begins before every watch has delivered what was there at the start, or has failed, so that a reconciler
-//! never takes a child for missing which was only not seen yet.
-//! Not done: kube's unstable ways to share streams. [`Trail::reconcile`] wraps a reconciler for those who need them.
+//! *Guaranteed*: the reconciler is called for the same objects and as often as kube's controller calls it, and
+//! its result is passed on unchanged. One difference: no run begins before every watch has delivered its
+//! initial list or has failed, so that a reconciler never takes a child for missing which was only not listed
+//! yet. *Not done*: kube's unstable shared streams; [`Trail::reconcile`] wraps a reconciler for their users.
 
 use std::{fmt::Debug, hash::Hash, sync::Arc};
 
@@ -32,38 +32,38 @@ use tokio::{runtime::Handle, sync::watch as watch_channel};
 use tracing::Instrument as _;
 
 use self::{
-    cause::{Cause, Reason},
-    run::Traced,
-    watch::Watching,
+    reconcile_span::ReconcileSpan,
+    run_cause::{RunCause, RunReason},
+    watch::ControllerWatches,
 };
 use crate::trail::Trail;
 
-mod cause;
-pub(crate) mod objects;
-mod queue;
-pub(crate) mod relation;
+mod queue_observer;
+mod reconcile_span;
 pub(crate) mod repairs;
-mod run;
+mod run_cause;
+pub(crate) mod trace_relation;
+pub(crate) mod tracked_objects;
 mod watch;
 
-pub use queue::Queue;
+pub use queue_observer::QueueObserver;
 
-type Requests<K> = BoxStream<'static, Result<ReconcileRequest<K>, watcher::Error>>;
+type ReconcileRequests<K> = BoxStream<'static, Result<ReconcileRequest<K>, watcher::Error>>;
 
-/// A controller for objects of one kind, traced.
+/// A traced controller for objects of one kind.
 pub struct Controller<K>
 where
     K: Clone + Resource + Debug + 'static,
     K::DynamicType: Eq + Hash,
 {
-    triggers: stream::SelectAll<Requests<K>>,
+    triggers: stream::SelectAll<ReconcileRequests<K>>,
     backoff: Box<dyn Backoff + Send>,
     graceful: Vec<BoxFuture<'static, ()>>,
     forceful: Vec<BoxFuture<'static, ()>>,
     kind: K::DynamicType,
     reader: Store<K>,
     config: Config,
-    watching: Arc<Watching>,
+    watches: Arc<ControllerWatches>,
 }
 
 impl<K> Controller<K>
@@ -71,7 +71,7 @@ where
     K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    /// A controller for the objects that a watch shows.
+    /// Creates a controller for the objects that match the watch configuration.
     #[must_use]
     pub fn new(api: Api<K>, config: watcher::Config) -> Self
     where
@@ -80,52 +80,53 @@ where
         Self::new_with(api, config, K::DynamicType::default())
     }
 
-    /// The same for a kind that is only known at run time.
+    /// Creates a controller for a kind that is only known at run time.
     pub fn new_with(api: Api<K>, config: watcher::Config, kind: K::DynamicType) -> Self {
-        let watching = Arc::new(Watching::default());
+        let watches = Arc::new(ControllerWatches::default());
         let writer = Writer::<K>::new(kind.clone());
         let reader = writer.as_reader();
         let events = reflector::reflector(writer, watcher(api, config));
         let mut triggers = stream::SelectAll::new();
-        triggers.push(watch::main(Arc::clone(&watching), events, kind.clone()).boxed());
+        triggers.push(watch::primary_requests(Arc::clone(&watches), events, kind.clone()).boxed());
         Self {
             triggers,
             backoff: Box::<DefaultBackoff>::default(),
-            // Without these a controller would end at once, as nobody told it when to.
+            // Pending futures: without any trigger the controller would end at once.
             graceful: vec![future::pending().boxed()],
             forceful: vec![future::pending().boxed()],
             kind,
             reader,
             config: Config::default(),
-            watching,
+            watches,
         }
     }
 
-    /// Sets concurrency and debouncing.
+    /// Sets concurrency and debounce.
     #[must_use]
     pub fn with_config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// How long to wait after a watch has failed.
+    /// Sets the backoff after a watch has failed.
     #[must_use]
     pub fn trigger_backoff(mut self, backoff: impl Backoff + 'static) -> Self {
         self.backoff = Box::new(backoff);
         self
     }
 
-    /// The objects as the watch shows them.
+    /// The cache of the controller's objects, as the watch shows them.
     pub fn store(&self) -> Store<K> {
         self.reader.clone()
     }
 
-    /// Changes when an object is gone, which no run tells of, and when all were listed anew, so that some may be. The store shows it then.
-    pub fn departures(&self) -> watch_channel::Receiver<u64> {
-        self.watching.departures.subscribe()
+    /// A counter that grows when an object was deleted, which starts no run, and after every relist, when
+    /// objects may have disappeared. The store is up to date when it grows.
+    pub fn deletions(&self) -> watch_channel::Receiver<u64> {
+        self.watches.deletions.subscribe()
     }
 
-    /// Looks at an object again when one that it owns changes.
+    /// Reconciles an object when one of its children changes.
     #[must_use]
     pub fn owns<C>(self, api: Api<C>, config: watcher::Config) -> Self
     where
@@ -134,7 +135,7 @@ where
         self.owns_with(api, (), config)
     }
 
-    /// The same for a kind that is only known at run time.
+    /// [`Self::owns`] for a kind that is only known at run time.
     #[must_use]
     pub fn owns_with<C>(mut self, api: Api<C>, kind: C::DynamicType, config: watcher::Config) -> Self
     where
@@ -142,15 +143,16 @@ where
         C::DynamicType: Debug + Eq + Hash + Clone + Send + Sync,
         K::DynamicType: Send + Sync,
     {
-        let watched = watch::Watched::new(&api, &config, &kind);
-        // As kube's own controller does; its replacement cannot be made from an `Api` that is there already.
+        let watched = watch::RelatedWatch::new(&api, &config, &kind);
+        // kube's own controller does the same; the replacement cannot be created from an existing `Api`.
         #[expect(deprecated, reason = "kube has no other way from an Api to its metadata")]
         let events = kube::runtime::metadata_watcher(api, config);
-        self.triggers.push(watch::owned(Arc::clone(&self.watching), events, watched, kind, self.kind.clone()).boxed());
+        self.triggers
+            .push(watch::owner_requests(Arc::clone(&self.watches), events, watched, kind, self.kind.clone()).boxed());
         self
     }
 
-    /// Looks at objects again when something else changes that they depend on.
+    /// Reconciles the objects that the mapper names when an object of another kind changes.
     #[must_use]
     pub fn watches<O, I>(
         self,
@@ -168,7 +170,7 @@ where
         self.watches_with(api, O::DynamicType::default(), config, mapper)
     }
 
-    /// The same for a kind that is only known at run time.
+    /// [`Self::watches`] for a kind that is only known at run time.
     #[must_use]
     pub fn watches_with<O, I>(
         mut self,
@@ -184,23 +186,26 @@ where
         I: 'static + IntoIterator<Item = ObjectRef<K>>,
         I::IntoIter: Send,
     {
-        let watched = watch::Watched::new(&api, &config, &kind);
+        let watched = watch::RelatedWatch::new(&api, &config, &kind);
         let events = watcher(api, config);
-        self.triggers.push(watch::others(Arc::clone(&self.watching), events, watched, kind, mapper).boxed());
+        self.triggers.push(watch::mapped_requests(Arc::clone(&self.watches), events, watched, kind, mapper).boxed());
         self
     }
 
-    /// Looks at every object whenever the stream says so.
+    /// Reconciles every object each time the stream yields.
     #[must_use]
     pub fn reconcile_all_on(mut self, trigger: impl Stream<Item = ()> + Send + 'static) -> Self
     where
         K::DynamicType: Send + Sync,
     {
-        let (store, kind, watching) = (self.store(), self.kind.clone(), Arc::clone(&self.watching));
+        let store = self.store();
+        let kind = self.kind.clone();
+        let watching = Arc::clone(&self.watches);
         let all = trigger.flat_map(move |()| {
-            let (kind, watching) = (kind.clone(), Arc::clone(&watching));
+            let kind = kind.clone();
+            let watching = Arc::clone(&watching);
             stream::iter(store.state().into_iter().map(move |object| {
-                watching.note(watch::key_of(&*object), Reason::Bulk, None, None);
+                watching.record_cause(watch::reconcile_key(&*object), RunReason::ReconcileAll, None, None);
                 let obj_ref = ObjectRef::from_obj_with(&*object, kind.clone());
                 Ok(ReconcileRequest { obj_ref, reason: ReconcileReason::BulkReconcile })
             }))
@@ -209,38 +214,38 @@ where
         self
     }
 
-    /// Tells what waits for a run, and how long it did. There is one to be told: of several, the first.
+    /// Sets the observer of the queue. Only the first one that is set is called.
     #[must_use]
-    pub fn observe_queue(self, queue: impl Queue) -> Self {
-        self.watching.causes.observe(queue);
+    pub fn observe_queue(self, queue: impl QueueObserver) -> Self {
+        self.watches.causes.set_queue_observer(queue);
         self
     }
 
-    /// Begins nothing new once this is over, and ends when all that runs has ended.
+    /// Starts no new run once the future completes, and ends when all running reconciles have ended.
     #[must_use]
     pub fn graceful_shutdown_on(mut self, trigger: impl Future<Output = ()> + Send + Sync + 'static) -> Self {
         self.graceful.push(trigger.boxed());
         self
     }
 
-    /// Ends in good order on SIGTERM and Ctrl-C, and at once on the second.
+    /// Shuts down gracefully on SIGTERM or Ctrl-C, and at once on the second signal.
     #[must_use]
     pub fn shutdown_on_signal(mut self) -> Self {
         let (ask, asked) = tokio::sync::oneshot::channel::<()>();
         self.graceful.push(asked.map(drop).boxed());
         self.forceful.push(
             async {
-                signal().await;
+                shutdown_signal().await;
                 tracing::info!("shutting down; a second signal ends what still runs");
                 drop(ask);
-                signal().await;
+                shutdown_signal().await;
             }
             .boxed(),
         );
         self
     }
 
-    /// Runs. Each run of the reconciler is a span, and whatever it does is inside.
+    /// Runs the controller. Each run of the reconciler is a span, and its work is inside that span.
     pub fn run<F, Ctx>(
         self,
         trail: Trail,
@@ -254,16 +259,18 @@ where
         F: TryFuture<Ok = Action> + Send + 'static,
         F::Error: std::error::Error + Send + 'static,
     {
-        self.watching.begin(&trail);
-        let (watching, kind) = (Arc::clone(&self.watching), self.kind);
-        let (missing, ending) = (Arc::clone(&self.watching), Arc::clone(&self.watching));
-        let asked_to_end = future::select_all(self.graceful).map(move |_| ending.end()).boxed().shared();
+        self.watches.attach_trail(&trail);
+        let watching = Arc::clone(&self.watches);
+        let kind = self.kind;
+        let missing = Arc::clone(&self.watches);
+        let ending = Arc::clone(&self.watches);
+        let asked_to_end = future::select_all(self.graceful).map(move |_| ending.begin_shutdown()).boxed().shared();
         let mut forceful = self.forceful;
-        forceful.push(ended_in_vain(self.reader.clone(), asked_to_end.clone()).boxed());
+        forceful.push(shutdown_before_first_list(self.reader.clone(), asked_to_end.clone()).boxed());
         applier(
             move |object, context| {
                 let work = TryFutureExt::into_future(reconciler(Arc::clone(&object), context));
-                let run = watched_run(trail.clone(), Arc::clone(&watching), object, kind.clone(), work);
+                let run = run_after_sync(trail.clone(), Arc::clone(&watching), object, kind.clone(), work);
                 CancelableJoinHandle::spawn(run.in_current_span(), &Handle::current())
             },
             error_policy,
@@ -281,9 +288,9 @@ where
     }
 }
 
-/// Over when the controller is asked to end before its kind was ever listed. kube would wait for that list, and for ever where there is no API server; but nothing runs before it, so that nothing has to
-/// be finished.
-async fn ended_in_vain<K>(store: Store<K>, asked: impl Future<Output = ()>)
+/// Completes when the shutdown is requested before the kind was ever listed. kube would wait for that list, for
+/// ever if there is no API server; but no run begins before it, so there is nothing to finish.
+async fn shutdown_before_first_list<K>(store: Store<K>, asked: impl Future<Output = ()>)
 where
     K: Clone + Resource + 'static,
     K::DynamicType: Eq + Hash + Clone,
@@ -295,7 +302,7 @@ where
 }
 
 impl Trail {
-    /// Wraps a reconciler for kube's own controller. Why a run began is not known then.
+    /// Wraps a reconciler for kube's own controller. The reason of a run is unknown then.
     pub fn reconcile<K, Ctx, F>(
         &self,
         mut reconciler: impl FnMut(Arc<K>, Arc<Ctx>) -> F,
@@ -310,16 +317,16 @@ impl Trail {
         move |object, context| {
             let work = TryFutureExt::into_future(reconciler(Arc::clone(&object), context));
             let trail = trail.clone();
-            async move { traced_run(&trail, &*object, &K::DynamicType::default(), Cause::default(), work).await }
+            async move { traced_run(&trail, &*object, &K::DynamicType::default(), RunCause::default(), work).await }
                 .boxed()
         }
     }
 }
 
-/// Waits for the start to be over, and runs.
-async fn watched_run<K, E>(
+/// Waits for the initial lists of all watches, then runs the reconciler.
+async fn run_after_sync<K, E>(
     trail: Trail,
-    watching: Arc<Watching>,
+    watching: Arc<ControllerWatches>,
     object: Arc<K>,
     kind: K::DynamicType,
     work: impl Future<Output = Result<Action, E>>,
@@ -328,10 +335,10 @@ where
     K: Resource + Serialize,
     E: std::error::Error + 'static,
 {
-    if trail.is_on() {
-        watching.synced().await;
+    if trail.is_enabled() {
+        watching.wait_synced().await;
     }
-    let cause = watching.take(&watch::key_of(&*object));
+    let cause = watching.take_cause(&watch::reconcile_key(&*object));
     traced_run(&trail, &*object, &kind, cause, work).await
 }
 
@@ -339,7 +346,7 @@ async fn traced_run<K, E>(
     trail: &Trail,
     object: &K,
     kind: &K::DynamicType,
-    cause: Cause,
+    cause: RunCause,
     work: impl Future<Output = Result<Action, E>>,
 ) -> Result<Action, E>
 where
@@ -347,14 +354,14 @@ where
     E: std::error::Error + 'static,
 {
     let Some(shared) = trail.shared() else { return work.await };
-    let run = Traced::begin(shared, object, kind, cause);
+    let run = ReconcileSpan::begin(shared, object, kind, cause);
     let result = work.with_context(run.context.clone()).await;
     run.finish(&result);
     result
 }
 
-/// SIGTERM or Ctrl-C; never, where neither can be waited for.
-async fn signal() {
+/// Completes on SIGTERM or Ctrl-C; never, if the handler of SIGTERM cannot be installed.
+async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return future::pending().await };
     let interrupt = tokio::signal::ctrl_c().map(drop);

@@ -1,8 +1,10 @@
-//! Kubernetes Events that carry the context of the span in which they are published, so that an event leads to its trace.
+//! Kubernetes Events that carry the context of the span in which they are published, so that an Event leads to
+//! its trace.
 //!
-//! Like kube's `Recorder`: an event that is published again within some minutes counts up the first one, which then carries the newest context, also where its note is
-//! another: an API server lets nobody change that. Whose notes tell something new publishes [by note](Events::by_note).
-//! Publishing an event is no change: a run that does nothing else is dropped.
+//! Like kube's `Recorder`, a repeated Event within some minutes increases the count of the first one, which
+//! then carries the newest context. Its note stays the first one, because an API server lets nobody change it.
+//! A controller whose notes differ in content uses [`EventPublisher::distinct_by_note`]. Publishing an Event
+//! does not count as a change: a run that does nothing else is dropped.
 
 use std::{
     collections::HashMap,
@@ -29,62 +31,69 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{carrier::Annotations, context, trail::Trail};
 
-/// The annotation with the id of the trace, to be read by people.
-pub const TRACE_ID: &str = "trail.kubewake.io/trace-id";
-/// As long as kube's and client-go's recorders join events.
-const JOINED: Duration = Duration::from_secs(360);
-/// As many events that differ in their notes alone as client-go's recorder publishes.
-const MAX_NOTES: usize = 10;
-/// Different events in that time; the oldest are not joined any more.
-const MAX_KNOWN: usize = 4096;
-/// The API server takes no more.
-const MAX_NOTE: usize = 1024;
+/// The annotation with the trace id, for people to read.
+pub const TRACE_ID_ANNOTATION: &str = "trail.kubewake.io/trace-id";
+/// The same window as in kube's and client-go's recorders.
+const AGGREGATION_WINDOW: Duration = Duration::from_secs(360);
+/// Events that differ only in their notes, in one window; the same number as in client-go's recorder.
+const MAX_NOTES_PER_EVENT: usize = 10;
+/// Bound of the table of recent Events; the oldest are evicted.
+const MAX_KNOWN_EVENTS: usize = 4096;
+/// The limit of the API server.
+const MAX_NOTE_CHARS: usize = 1024;
 
-/// Publishes events. A clone is the same one.
+/// Publishes Events. Clones share their state.
 #[derive(Clone)]
-pub struct Events {
+pub struct EventPublisher {
     trail: Trail,
     client: Client,
     reporter: Reporter,
-    by_note: bool,
-    known: Arc<Mutex<HashMap<u64, Known>>>,
+    distinct_by_note: bool,
+    known: Arc<Mutex<HashMap<u64, KnownEvent>>>,
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownEvent {
     name: String,
-    /// Those that it differs from by its note have the same.
-    kind: u64,
+    /// A hash without the note: equal for Events that differ only in their notes.
+    event_hash: u64,
     count: i32,
     last: Timestamp,
 }
 
 impl Trail {
-    /// Publishes events in the name of a controller.
-    pub fn events(&self, client: Client, reporter: impl Into<Reporter>) -> Events {
-        Events { trail: self.clone(), client, reporter: reporter.into(), by_note: false, known: Arc::default() }
+    /// Creates a publisher of Events that are reported by a controller.
+    pub fn events(&self, client: Client, reporter: impl Into<Reporter>) -> EventPublisher {
+        EventPublisher {
+            trail: self.clone(),
+            client,
+            reporter: reporter.into(),
+            distinct_by_note: false,
+            known: Arc::default(),
+        }
     }
 }
 
-impl Events {
-    /// The same, but events that differ in their notes alone are events of their own, up to ten in the time in which they are joined; more of them count up the last one.
+impl EventPublisher {
+    /// Publishes Events that differ only in their notes as separate Events, up to ten per window; further ones
+    /// increase the count of the last one.
     #[must_use]
-    pub fn by_note(self) -> Self {
-        Self { by_note: true, ..self }
+    pub fn distinct_by_note(self) -> Self {
+        Self { distinct_by_note: true, ..self }
     }
 
-    /// Publishes an event about an object.
+    /// Publishes an Event about an object.
     ///
     /// # Errors
-    /// What the API server answers.
+    /// The error of the API server.
     pub async fn publish(&self, event: &Event, about: &ObjectReference) -> kube::Result<()> {
         let now = self.now();
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let events = Api::<Published>::namespaced(self.client.clone(), namespace);
-        let kind = self.kind(event, about);
-        let key = self.key(kind, event.note.as_deref(), now);
-        let annotations = self.annotations();
-        let known = match self.again(key, now) {
+        let kind = self.event_hash(event, about);
+        let key = self.aggregation_key(kind, event.note.as_deref(), now);
+        let annotations = self.context_annotations();
+        let known = match self.recent_event(key, now) {
             Some(known) => {
                 let series = json!({"count": known.count, "lastObservedTime": MicroTime(now)});
                 let patch = json!({"metadata": {"annotations": annotations}, "series": series});
@@ -101,7 +110,7 @@ impl Events {
                 let new = self.new_event(event, about, namespace, annotations, now);
                 let name = new.metadata.name.clone().unwrap_or_default();
                 events.create(&PostParams::default(), &new).await?;
-                Known { name, kind, count: 1, last: now }
+                KnownEvent { name, event_hash: kind, count: 1, last: now }
             }
         };
         self.remember(key, known);
@@ -127,8 +136,8 @@ impl Events {
             },
             action: Some(event.action.clone()),
             reason: Some(event.reason.clone()),
-            note: event.note.as_ref().map(|note| note.chars().take(MAX_NOTE).collect()),
-            type_: Some(type_of(event).to_owned()),
+            note: event.note.as_ref().map(|note| note.chars().take(MAX_NOTE_CHARS).collect()),
+            type_: Some(event_type(event).to_owned()),
             event_time: Some(MicroTime(now)),
             regarding: Some(about.clone()),
             related: event.secondary.clone(),
@@ -138,25 +147,25 @@ impl Events {
         }
     }
 
-    /// The context of the current span.
-    fn annotations(&self) -> Annotations {
+    /// Annotations with the context of the current span.
+    fn context_annotations(&self) -> Annotations {
         let Some(shared) = self.trail.shared() else { return Annotations::new() };
         let span = Context::map_current(|current| current.span().span_context().clone());
         if !SpanContext::is_valid(&span) {
             return Annotations::new();
         }
         let parent = (shared.options.keys.traceparent.clone(), context::traceparent(&span));
-        [parent, (TRACE_ID.to_owned(), span.trace_id().to_string())].into()
+        [parent, (TRACE_ID_ANNOTATION.to_owned(), span.trace_id().to_string())].into()
     }
 
-    fn again(&self, key: u64, now: Timestamp) -> Option<Known> {
+    fn recent_event(&self, key: u64, now: Timestamp) -> Option<KnownEvent> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&key).map(|known| Known { count: known.count.saturating_add(1), last: now, ..known.clone() })
+        known.get(&key).map(|known| KnownEvent { count: known.count.saturating_add(1), last: now, ..known.clone() })
     }
 
-    fn remember(&self, key: u64, new: Known) {
+    fn remember(&self, key: u64, new: KnownEvent) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_KNOWN
+        if known.len() >= MAX_KNOWN_EVENTS
             && let Some(oldest) = known.iter().min_by_key(|(_, known)| known.last).map(|(key, _)| *key)
         {
             known.remove(&oldest);
@@ -164,23 +173,24 @@ impl Events {
         known.insert(key, new);
     }
 
-    /// What an event with this note counts up: those that are the same, or the last of its kind where there are too many of that.
-    fn key(&self, kind: u64, note: Option<&str>, now: Timestamp) -> u64 {
+    /// The key of the Event whose count this one increases: the same Event, or the last one that differs only
+    /// in its note where there are too many of these.
+    fn aggregation_key(&self, kind: u64, note: Option<&str>, now: Timestamp) -> u64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, known| now.duration_since(known.last).unsigned_abs() < JOINED);
-        let own = if self.by_note { xxh3_64(format!("{kind} {note:?}").as_bytes()) } else { kind };
-        let alike = || known.iter().filter(|(_, known)| known.kind == kind);
-        if known.contains_key(&own) || alike().count() < MAX_NOTES {
+        known.retain(|_, known| now.duration_since(known.last).unsigned_abs() < AGGREGATION_WINDOW);
+        let own = if self.distinct_by_note { xxh3_64(format!("{kind} {note:?}").as_bytes()) } else { kind };
+        let alike = || known.iter().filter(|(_, known)| known.event_hash == kind);
+        if known.contains_key(&own) || alike().count() < MAX_NOTES_PER_EVENT {
             return own;
         }
         alike().max_by_key(|(_, known)| known.last).map_or(own, |(key, _)| *key)
     }
 
-    /// Events of one kind differ in their notes.
-    fn kind(&self, event: &Event, about: &ObjectReference) -> u64 {
+    /// A hash of everything but the note.
+    fn event_hash(&self, event: &Event, about: &ObjectReference) -> u64 {
         let related = event.secondary.as_ref().and_then(|related| related.uid.as_deref());
         let parts =
-            (about.uid.as_deref(), about.name.as_deref(), type_of(event), &event.reason, &event.action, related);
+            (about.uid.as_deref(), about.name.as_deref(), event_type(event), &event.reason, &event.action, related);
         xxh3_64(format!("{parts:?}").as_bytes())
     }
 
@@ -189,13 +199,13 @@ impl Events {
     }
 }
 
-impl std::fmt::Debug for Events {
+impl std::fmt::Debug for EventPublisher {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Events").field("reporter", &self.reporter).finish_non_exhaustive()
     }
 }
 
-fn type_of(event: &Event) -> &'static str {
+fn event_type(event: &Event) -> &'static str {
     match event.type_ {
         EventType::Normal => "Normal",
         EventType::Warning => "Warning",

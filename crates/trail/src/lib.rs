@@ -1,7 +1,8 @@
-//! One trace through operators and their operands.
+//! One trace through operators and their operands, for authors of operators on kube-rs.
 //!
-//! A change of an object sets off work in many processes, none of which calls the next: they watch. So the trace context travels on the objects themselves, in
-//! an annotation. This crate reads and writes it, and makes spans of what controllers do: for authors of operators on kube-rs.
+//! A change of an object causes work in many processes. None of them calls the next: they watch. So the trace
+//! context travels on the objects themselves, in an annotation. This crate reads and writes that annotation,
+//! and records the work of controllers as spans.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -25,12 +26,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Inside the reconciler, [`Trail::child`] makes children and [`Trail::patch_status`] patches the status; both leave spans and stamps.
+//! Inside the reconciler, [`Trail::child`] creates and applies children and [`Trail::patch_status`] patches the
+//! status; both record spans and leave stamps.
 //!
-//! Guaranteed: nothing that stands in an annotation breaks a reconcile; runs that change nothing leave nothing; an exporter that is down costs nobody
-//! anything. docs/tracing-an-operator.md has the rules.
+//! *Guaranteed*: no content of an annotation breaks a reconcile; runs that change nothing leave no spans; an
+//! exporter that is down slows nothing down. docs/tracing-an-operator.md has the rules.
 
-/// The blocks of the guide, compiled.
+#![deny(missing_docs)]
+
+/// Compiles the code blocks of the guide.
 #[cfg(all(doctest, feature = "setup"))]
 #[doc = include_str!("../../../docs/tracing-an-operator.md")]
 struct Guide;
@@ -43,31 +47,31 @@ pub mod connect;
 pub mod context;
 pub mod controller;
 mod converge;
+mod deferred_spans;
 mod errors;
 pub mod events;
-mod hold;
+mod lineage;
 pub mod operand;
-mod relate;
 mod run;
+mod run_step;
 pub mod sampler;
 #[cfg(feature = "setup")]
 pub mod setup;
-#[cfg(feature = "setup")]
-pub mod spans;
 mod status;
-mod step;
+#[cfg(feature = "setup")]
+pub mod tracing_layer;
 mod trail;
 mod trust;
 #[cfg(feature = "webhook")]
 pub mod webhook;
 
-pub use child::Children;
+pub use child::ChildWriter;
 pub use controller::Controller;
-pub use errors::in_words;
-pub use hold::Hold;
+pub use deferred_spans::DeferredSpanProcessor;
+pub use errors::error_chain;
 pub use run::Run;
 pub use sampler::FollowLinks;
 #[cfg(feature = "setup")]
-pub use setup::{Setup, Telemetry, setup};
-pub use trail::{Clock, Counters, Mode, Options, Trail};
-pub use trust::Trust;
+pub use setup::{TelemetryGuard, TelemetrySetup, setup};
+pub use trail::{Options, TraceMode, Trail, TrailClock, TrailCounters};
+pub use trust::NamespaceTrust;

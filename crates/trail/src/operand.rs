@@ -1,22 +1,24 @@
-//! Operands: the programs that an operator runs. They have no reconciles, but they do what objects ask for: a scheduler takes its configuration from a
-//! ConfigMap and looks for nodes for Pods. Here is how their spans continue the traces of these objects, and how they get the settings
-//! of their operator.
+//! Tracing in operands, the programs that an operator runs. They have no reconciles, but they do the work that
+//! objects ask for: a scheduler reads its configuration from a ConfigMap and selects nodes for Pods. This
+//! module lets their spans continue the traces of these objects, and passes the operator's export settings on
+//! to them.
 //!
 //! ```
 //! # use k8s_openapi::api::core::v1::ConfigMap;
-//! # use kubewake_trail::{Trail, operand::Work};
+//! # use kubewake_trail::{Trail, operand::OperandWork};
 //! # use opentelemetry::trace::{SpanBuilder, TraceContextExt};
 //! # fn take(trail: &Trail, config_map: &ConfigMap) {
 //! // Whoever changed the ConfigMap finds this span in the trace of the change.
-//! let context = trail.follow(config_map, Work::Repeated, SpanBuilder::from_name("takeConfiguration"));
+//! let context = trail.follow(config_map, OperandWork::Repeated, SpanBuilder::from_name("takeConfiguration"));
 //! // … what is done with `context` is inside …
 //! context.span().end();
 //! # }
 //! ```
 //!
-//! Guaranteed: whatever stands on the object, `follow` gives a span or nothing is traced at all. The variables of [`Trail::exporter_env`] are the same
-//! from one call to the next, so that they roll out nothing, and hold no secret.
-//! Not done: an operand decides itself which of its work is worth a span. Nothing is held back and dropped as for reconciles.
+//! *Guaranteed*: for any content of the object, [`Trail::follow`] returns a context with a span, unless tracing
+//! is disabled. The variables of [`Trail::exporter_env`] are the same for each call, so that they roll out
+//! nothing, and they hold no secret. *Not done*: dropping spans of work that changed nothing, as for
+//! reconciles; an operand decides itself which of its work is worth a span.
 
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::Resource;
@@ -29,39 +31,41 @@ use serde::Serialize;
 use crate::{
     carrier::{Stamp, hash},
     context,
-    controller::relation::Relation,
-    relate::is_outdated,
+    controller::trace_relation::TraceRelation,
+    lineage::is_outdated,
     trail::Trail,
 };
 
 pub(crate) mod env;
 
-/// How what is done for an object belongs to its change.
+/// The relation of a piece of work to the change of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// It is what the change asked for, however long that had to wait: a Pod gets its node.
-    Asked,
-    /// It may be done again long after the change, such as at each start of a program that reads its configuration. Then it is a new root with a link, as the repair of
-    /// drift is.
+pub enum OperandWork {
+    /// The change asked for exactly this work, however long it had to wait, such as the scheduling of a Pod.
+    Requested,
+    /// The work may be repeated long after the change, such as at each start of a program that reads its
+    /// configuration. A late repetition is a new root with a link, like the repair of drift.
     Repeated,
 }
 
 impl Trail {
-    /// Begins a span that continues the trace on an object: a child of that context or, where modes, trust and time say so, a root with a link to it. Links
-    /// of the builder are kept. The context that is given back has the span; without tracing it is the current one.
-    pub fn follow<K: Resource + Serialize>(&self, object: &K, work: Work, span: SpanBuilder) -> Context {
+    /// Begins a span that continues the trace on an object: a child of its context or, depending on mode, trust
+    /// and age, a root with a link to it. Links of the builder are kept. Returns a context with the span;
+    /// without tracing, the current context.
+    pub fn follow<K: Resource + Serialize>(&self, object: &K, work: OperandWork, span: SpanBuilder) -> Context {
         let Some(shared) = self.shared() else { return Context::current() };
-        let (found, believed) = shared.read(object);
+        let (found, believed) = shared.read_context(object);
         let outdated = found.as_ref().is_some_and(|found| is_outdated(object, found, false));
-        let converged = work == Work::Repeated;
-        let Relation { parent, links, .. } = shared.relation(found.as_ref(), believed, outdated, converged, &[]);
+        let converged = work == OperandWork::Repeated;
+        let TraceRelation { parent, links, .. } =
+            shared.relation_to(found.as_ref(), believed, outdated, converged, &[]);
         let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
         let mut span = if span.span_kind.is_some() { span } else { span.with_kind(SpanKind::Consumer) };
         let links = links.into_iter().chain(span.links.take().into_iter().flatten()).collect();
         self.start(span.with_links(links), &parent)
     }
 
-    /// Begins a span inside another. The context that is given back has it; without tracing it is the one that was given.
+    /// Begins a span with this parent. Returns a context with the span; without tracing, the parent.
     #[must_use]
     pub fn start(&self, span: SpanBuilder, parent: &Context) -> Context {
         match self.shared() {
@@ -70,42 +74,46 @@ impl Trail {
         }
     }
 
-    /// The annotations by which others continue this span, for an object as it will be. They are for requests that add annotations, such as a Binding; without a
-    /// span there are none.
+    /// The annotations that let others continue this span, for the given state of an object. They are meant for
+    /// requests that add annotations, such as a Binding. Without a span there are none.
     pub fn annotations_for<K: Resource + Serialize>(&self, object: &K, span: &SpanContext) -> Vec<(String, String)> {
         let Some(shared) = self.shared().filter(|_| span.is_valid()) else { return Vec::new() };
-        let (found, _) = shared.read(object);
+        let (found, _) = shared.read_context(object);
         let previous = found.map(|found| found.context).filter(|it| it.trace_id() != span.trace_id());
         let stamp = Stamp {
             context: span.clone(),
-            spec: hash::of(object).unwrap_or_default(),
+            spec: hash::hash_object(object).unwrap_or_default(),
             generation: object.meta().generation,
-            changed: shared.options.clock.timestamp(),
+            stamped_at: shared.options.clock.timestamp(),
             previous,
         };
         stamp.entries(&shared.options.keys)
     }
 
-    /// The variables that make a workload export as this process does, for its pod template. They do not change while this process runs. Without tracing there are none. The protocol is always among
-    /// them, as SDKs do not agree on what it is unless it is said.
+    /// The variables for a pod template that make the workload export as this process does. They do not change
+    /// while this process runs. Without tracing there are none. They always name the protocol, because the
+    /// defaults of SDKs differ.
     ///
-    /// What may hold a secret (headers, an address with a password) or is true only here (files, the name of the service) is not among them.
+    /// Values that may hold a secret (headers, a URL with a password) or are valid only in this process (files,
+    /// the service name) are left out.
     #[must_use]
     pub fn exporter_env(&self) -> Vec<EnvVar> {
-        if !self.is_on() {
+        if !self.is_enabled() {
             return Vec::new();
         }
-        // What is no text is nothing of ours.
+        // None of our variables holds invalid UTF-8.
         let variables = std::env::vars_os();
-        env::exporter(variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
+        env::exporter_variables(
+            variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        )
     }
 
-    /// `TRACEPARENT` and `TRACESTATE` of the current span, for what is created once and never changed: a Pod, a Job. In the template of a Deployment they would roll out
-    /// its pods at each change.
+    /// `TRACEPARENT` and `TRACESTATE` of the current span, for objects that are created once and never changed:
+    /// a Pod, a Job. In the template of a Deployment they would roll out its pods at each change.
     #[must_use]
     pub fn context_env(&self) -> Vec<EnvVar> {
         let current = Context::current().span().span_context().clone();
-        if !self.is_on() || !current.is_valid() {
+        if !self.is_enabled() || !current.is_valid() {
             return Vec::new();
         }
         let parent = ("TRACEPARENT", Some(context::traceparent(&current)));
@@ -114,9 +122,9 @@ impl Trail {
     }
 }
 
-/// The context that this process was started with, as [`Trail::context_env`] left it.
+/// The context that this process was started with, as set by [`Trail::context_env`].
 #[must_use]
-pub fn inherited() -> Option<SpanContext> {
+pub fn inherited_context() -> Option<SpanContext> {
     let state = std::env::var("TRACESTATE").ok();
     context::parse(&std::env::var("TRACEPARENT").ok()?, state.as_deref())
 }

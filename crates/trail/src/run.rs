@@ -1,9 +1,10 @@
-//! What a piece of work did, so that its spans are kept only when it did something.
+//! A record of what a piece of work did, so that its spans are kept only when it did something.
 //!
-//! A [`Run`] is a reconcile, or one call of a helper inside it. It is found through the OpenTelemetry [`Context`], which follows the work. Its spans are
-//! held until it is settled: kept when something was changed, failed, or left the process under the `sampled` flag (whoever got it
-//! has spans below ours, which would be orphans); forgotten otherwise.
-//! A run inside another hands its spans to that one, which decides again.
+//! A [`Run`] is a reconcile, or one helper call inside it. It is found through the OpenTelemetry [`Context`],
+//! which follows the work. Its spans are held until it is settled. They are kept when the run changed something
+//! or failed, or when a context left the process with the `sampled` flag (its receiver has spans below ours,
+//! which would be orphans). Otherwise they are dropped. A run inside another one hands its spans to the outer
+//! run, which decides again.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -13,49 +14,50 @@ use std::sync::{
 use opentelemetry::Context;
 use opentelemetry_sdk::trace::SpanData;
 
-/// Spans of one run that wait for it to be settled. Nobody reads a trace with more in one step; later ones are left out.
-const MAX_HELD: usize = 512;
-/// What an error may take of a span.
-const MAX_MESSAGE: usize = 1024;
+/// Spans of one run that are held until it is settled. Nobody reads a trace with more in one step; later ones
+/// are dropped.
+const MAX_HELD_SPANS: usize = 512;
+/// The length limit of an error message in a span.
+const MAX_MESSAGE_BYTES: usize = 1024;
 
-/// A piece of work and what it did.
+/// A piece of work and its effects. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct Run(Arc<Inner>);
+pub struct Run(Arc<RunInner>);
 
 #[derive(Debug)]
-struct Inner {
-    held: Mutex<Held>,
+struct RunInner {
+    held: Mutex<HeldSpans>,
     outer: Option<Run>,
-    /// The object and the generation that it is for, as a hash.
-    about: u64,
+    /// A hash of the object and its generation.
+    generation_hash: u64,
     /// Writes that changed something.
     writes: AtomicU32,
-    /// The last call that failed, as a hash of what it was.
-    refused: AtomicU64,
-    /// What is wrong with the object, by kind and in words.
+    /// A hash of the last call that failed.
+    last_refused_call: AtomicU64,
+    /// The problem of the object: a type and a message.
     failure: Mutex<Option<(&'static str, String)>>,
     changed: AtomicBool,
     exposed: AtomicBool,
-    /// Nothing is expected to change.
-    quiet: AtomicBool,
+    /// Whether no change is expected.
+    expects_no_change: AtomicBool,
 }
 
 #[derive(Debug)]
-enum Held {
-    /// Not settled yet.
+enum HeldSpans {
+    /// The run is not settled.
     Spans(Vec<SpanData>),
     Kept,
-    Forgotten,
+    Discarded,
 }
 
 impl Run {
-    /// The run that the caller is part of.
+    /// The run of the current context.
     #[must_use]
     pub fn current() -> Option<Self> {
         Context::map_current(|context| context.get::<Self>().cloned())
     }
 
-    /// Says that something was changed which no client of ours saw: at a cloud provider, in a database.
+    /// Records a change that no traced client saw, such as one at a cloud provider or in a database.
     pub fn note_change(&self) {
         self.0.changed.store(true, Ordering::Relaxed);
         if let Some(outer) = &self.0.outer {
@@ -63,48 +65,49 @@ impl Run {
         }
     }
 
-    /// Says that the object cannot become what it asks for, although the reconciler has done what it can and does not fail: a specification that makes no sense. The span of the run is an error with this
-    /// message. That the run is recorded takes a change, such as of a status that says the same.
+    /// Records that the object cannot become ready although the reconciler has done all it can and returns no
+    /// error, such as for an invalid specification. The span of the run gets this error. The run is recorded
+    /// only if it also changes something, such as a status with the same message.
     pub fn note_failure(&self, kind: &'static str, message: &str) {
         match &self.0.outer {
             Some(outer) => outer.note_failure(kind, message),
             None => {
-                let text = message.get(..message.floor_char_boundary(MAX_MESSAGE)).unwrap_or_default().to_owned();
+                let text = message.get(..message.floor_char_boundary(MAX_MESSAGE_BYTES)).unwrap_or_default().to_owned();
                 *self.0.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some((kind, text));
             }
         }
     }
 
-    /// What was said to be wrong with the object.
+    /// The recorded problem of the object.
     pub(crate) fn failure(&self) -> Option<(&'static str, String)> {
         self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A run for an object of this generation, as a hash.
+    /// Creates a run for an object and generation, given as a hash.
     pub(crate) fn new(about: u64) -> Self {
-        Self::with(None, about, false)
+        Self::with_outer(None, about, false)
     }
 
-    /// A run inside another.
+    /// Creates a run inside another one.
     pub(crate) fn inside(outer: &Self) -> Self {
-        Self::with(Some(outer.clone()), outer.about(), outer.is_quiet())
+        Self::with_outer(Some(outer.clone()), outer.generation_hash(), outer.is_quiet())
     }
 
-    fn with(outer: Option<Self>, about: u64, quiet: bool) -> Self {
-        Self(Arc::new(Inner {
-            held: Mutex::new(Held::Spans(Vec::new())),
+    fn with_outer(outer: Option<Self>, about: u64, quiet: bool) -> Self {
+        Self(Arc::new(RunInner {
+            held: Mutex::new(HeldSpans::Spans(Vec::new())),
             outer,
-            about,
+            generation_hash: about,
             writes: AtomicU32::new(0),
-            refused: AtomicU64::new(0),
+            last_refused_call: AtomicU64::new(0),
             failure: Mutex::default(),
             changed: AtomicBool::new(false),
             exposed: AtomicBool::new(false),
-            quiet: AtomicBool::new(quiet),
+            expects_no_change: AtomicBool::new(quiet),
         }))
     }
 
-    /// A write changed something.
+    /// Records a write that changed something.
     pub(crate) fn note_write(&self) {
         self.0.writes.fetch_add(1, Ordering::Relaxed);
         self.0.changed.store(true, Ordering::Relaxed);
@@ -113,24 +116,24 @@ impl Run {
         }
     }
 
-    /// A call failed.
+    /// Records a failed call.
     pub(crate) fn note_refused(&self, call: u64) {
-        self.0.refused.store(call, Ordering::Relaxed);
+        self.0.last_refused_call.store(call, Ordering::Relaxed);
         if let Some(outer) = &self.0.outer {
             outer.note_refused(call);
         }
     }
 
-    /// The last call that failed; 0 if none did.
-    pub(crate) fn refused(&self) -> u64 {
-        self.0.refused.load(Ordering::Relaxed)
+    /// The hash of the last failed call; 0 if none failed.
+    pub(crate) fn last_refused_call(&self) -> u64 {
+        self.0.last_refused_call.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn about(&self) -> u64 {
-        self.0.about
+    pub(crate) fn generation_hash(&self) -> u64 {
+        self.0.generation_hash
     }
 
-    /// The context left the process under the `sampled` flag.
+    /// Records that a context left the process with the `sampled` flag.
     pub(crate) fn note_exposed(&self) {
         self.0.exposed.store(true, Ordering::Relaxed);
         if let Some(outer) = &self.0.outer {
@@ -146,62 +149,62 @@ impl Run {
         self.0.changed.load(Ordering::Relaxed)
     }
 
-    /// Whether this run, or the one around it, has changed something, so that it will be kept anyway.
+    /// Whether this run or an outer one has changed or exposed something, so that it will be kept.
     pub(crate) fn will_be_kept(&self) -> bool {
         self.has_changed() || self.is_exposed() || self.0.outer.as_ref().is_some_and(Self::will_be_kept)
     }
 
-    /// Whether it is settled that it is kept.
+    /// Whether the run is settled and kept.
     pub(crate) fn is_kept(&self) -> bool {
-        matches!(*self.held(), Held::Kept)
+        matches!(*self.held(), HeldSpans::Kept)
     }
 
     pub(crate) fn is_exposed(&self) -> bool {
         self.0.exposed.load(Ordering::Relaxed)
     }
 
-    /// Nothing is expected to change: the object was in order when the controller started.
+    /// Marks the run as one in which no change is expected, such as of an object that was ready at the start.
     pub(crate) fn expect_nothing(&self) {
-        self.0.quiet.store(true, Ordering::Relaxed);
+        self.0.expects_no_change.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.0.quiet.load(Ordering::Relaxed)
+        self.0.expects_no_change.load(Ordering::Relaxed)
     }
 
-    /// Takes a span that has ended, and gives it back if it is to be exported now.
-    pub(crate) fn take(&self, span: SpanData) -> Option<SpanData> {
+    /// Holds an ended span, or returns it if it is to be exported now.
+    pub(crate) fn hold_span(&self, span: SpanData) -> Option<SpanData> {
         let span = {
             let mut held = self.held();
             match &mut *held {
-                Held::Forgotten => return None,
-                Held::Kept => span,
-                Held::Spans(spans) if spans.len() < MAX_HELD => {
+                HeldSpans::Discarded => return None,
+                HeldSpans::Kept => span,
+                HeldSpans::Spans(spans) if spans.len() < MAX_HELD_SPANS => {
                     spans.push(span);
                     return None;
                 }
-                // One that is left out may have been the parent of others, which is better than memory without an end.
-                Held::Spans(_) => return None,
+                // A dropped span may be the parent of others; that is better than unbounded memory.
+                HeldSpans::Spans(_) => return None,
             }
         };
         match &self.0.outer {
-            Some(outer) => outer.take(span),
+            Some(outer) => outer.hold_span(span),
             None => Some(span),
         }
     }
 
-    /// Settles the run, and gives the spans that are to be exported now.
+    /// Settles the run and returns the spans that are to be exported now.
     pub(crate) fn settle(&self, keep: bool) -> Vec<SpanData> {
-        let next = if keep { Held::Kept } else { Held::Forgotten };
-        let Held::Spans(spans) = std::mem::replace(&mut *self.held(), next) else { return Vec::new() };
+        let next = if keep { HeldSpans::Kept } else { HeldSpans::Discarded };
+        let HeldSpans::Spans(spans) = std::mem::replace(&mut *self.held(), next) else { return Vec::new() };
         if !keep {
             return Vec::new();
         }
         let Some(outer) = &self.0.outer else { return spans };
-        spans.into_iter().filter_map(|span| outer.take(span)).collect()
+        spans.into_iter().filter_map(|span| outer.hold_span(span)).collect()
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldSpans> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,9 @@
 //! A sampler that follows links.
 //!
-//! A span follows its parent. A root with links is sampled when one of them is, and not sampled when none is, so that a chain of traces which links
-//! hold together is recorded as a whole or not at all. A root without links asks the sampler for roots.
-//! A link whose context is marked as not believed (the attribute [`UNTRUSTED`]) counts for nothing.
+//! A span follows its parent. A root with links is sampled when one of the linked spans is, and not sampled
+//! otherwise, so that a chain of traces that are joined by links is recorded as a whole or not at all. A root
+//! without links is decided by the root sampler. A link marked as untrusted (the attribute [`UNTRUSTED`]) is
+//! ignored.
 
 use opentelemetry::{
     Context, KeyValue,
@@ -10,24 +11,24 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::trace::{Sampler, SamplingDecision, SamplingResult, ShouldSample};
 
-/// On a link: the context was read from an object whose namespace is not believed.
+/// The attribute of a link whose context was read from an object in an untrusted namespace.
 pub const UNTRUSTED: &str = "trail.untrusted";
 
-/// Follows the parent, else the links, else asks another sampler.
+/// A sampler that follows the parent, else the links, else another sampler.
 #[derive(Clone, Debug)]
 pub struct FollowLinks {
     root: Box<dyn ShouldSample>,
 }
 
 impl FollowLinks {
-    /// Asks this sampler where there is nothing to follow.
+    /// Creates a sampler that uses the given one for roots without links.
     pub fn new(root: impl ShouldSample + 'static) -> Self {
         Self { root: Box::new(root) }
     }
 
-    /// Samples this share of the traces that begin here, 0 to 1.
+    /// Samples this share, 0 to 1, of the traces that begin here.
     #[must_use]
-    pub fn ratio(share: f64) -> Self {
+    pub fn with_ratio(share: f64) -> Self {
         Self::new(Sampler::TraceIdRatioBased(share))
     }
 }
@@ -46,7 +47,7 @@ impl ShouldSample for FollowLinks {
         let parent_context = parent_span.as_ref().map(|span| span.span_context()).filter(|context| context.is_valid());
         let sampled = match parent_context {
             Some(context) => Some(context.is_sampled()),
-            None => follow(links),
+            None => linked_decision(links),
         };
         let Some(sampled) = sampled else {
             return self.root.should_sample(parent, trace, name, kind, attributes, links);
@@ -59,7 +60,7 @@ impl ShouldSample for FollowLinks {
     }
 }
 
-fn follow(links: &[Link]) -> Option<bool> {
+fn linked_decision(links: &[Link]) -> Option<bool> {
     let untrusted = |link: &Link| link.attributes.iter().any(|attribute| attribute.key.as_str() == UNTRUSTED);
     let mut believed = links.iter().filter(|link| !untrusted(link)).peekable();
     believed.peek()?;

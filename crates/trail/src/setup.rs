@@ -1,7 +1,7 @@
-//! One call that makes a program export its spans, as the environment says.
+//! Sets up the export of a program's spans from the environment, in one call.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), kubewake_trail::setup::Error> {
+//! # fn main() -> Result<(), kubewake_trail::setup::SetupError> {
 //! let (telemetry, trail) = kubewake_trail::setup("head-operator")?;
 //! // … run controllers with `trail` …
 //! drop(telemetry); // flushes
@@ -10,10 +10,10 @@
 //!
 //! | variable | meaning |
 //! | --- | --- |
-//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT` | where to, with `http://` or `https://`; without one nothing happens at all |
-//! | `OTEL_EXPORTER_OTLP_PROTOCOL`, `…_TRACES_PROTOCOL` | `grpc` or `http/protobuf`; unless set, `http/protobuf` for port 4318 and `grpc` for any other |
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT` | where to, as a URL; unset, nothing is exported |
+//! | `OTEL_EXPORTER_OTLP_PROTOCOL`, `…_TRACES_PROTOCOL` | `grpc` or `http/protobuf`; by default as the port says |
 //! | `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION`, `…_INSECURE` | as OpenTelemetry has them |
-//! | `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_TRACES_CERTIFICATE` | a PEM file with the authorities to trust instead of the system's |
+//! | `OTEL_EXPORTER_OTLP_CERTIFICATE`, `…_TRACES_CERTIFICATE` | a PEM file with the authorities to trust |
 //! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | win over what is found here |
 //! | `OTEL_TRACES_SAMPLER`, `…_ARG` | `parentbased_…` follow links too; `parentbased_always_on` unless set |
 //! | `OTEL_BSP_*` | the queue before the exporter |
@@ -21,8 +21,9 @@
 //! | `RUST_LOG` | what is logged (`info` unless set), where the program has no subscriber of its own |
 //! | `POD_NAME`, `POD_NAMESPACE`, `NODE_NAME` | become `k8s.*` attributes |
 //!
-//! Guaranteed: an exporter that is slow or down costs nobody more than a full queue, from which new spans are dropped. Exporting has a thread of its own, so that it works in any
-//! runtime and flushing cannot wait for itself. Flushing ends after [`FLUSH`].
+//! *Guaranteed*: a slow or unavailable exporter costs a program no more than a full queue, from which new spans
+//! are dropped. The export has a thread of its own, so that it works in any runtime and a flush cannot wait for
+//! itself. A flush ends after [`FLUSH_TIMEOUT`].
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -40,180 +41,183 @@ use tracing_subscriber::{
 };
 
 use self::{
-    background::Background,
-    exporter::{Counted, Exports},
-    settings::Settings,
+    export_runtime::ExportRuntime,
+    exporter::{CountingExporter, ExportStats},
+    settings::ExportSettings,
 };
 use crate::{
-    errors::in_words,
-    hold::Hold,
+    deferred_spans::DeferredSpanProcessor,
+    errors::error_chain,
     trail::{Options, Trail},
 };
 
-mod background;
+mod export_runtime;
 mod exporter;
 mod http;
 mod resource;
 mod settings;
 
-/// A pod has 30 s to end; this is what flushing may take of it.
-pub const FLUSH: Duration = Duration::from_secs(5);
+/// The limit of a flush. A pod has 30 s to terminate; this is the share of the flush.
+pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why nothing can be exported. `Debug` says it in words as well, since that is what a `main` that returns it prints.
+/// The reason why no export is possible. `Debug` prints the same text, since a `main` that returns it uses
+/// that.
 #[derive(thiserror::Error)]
-pub enum Error {
-    /// A variable holds what nobody understands.
+pub enum SetupError {
+    /// A variable has an invalid value.
     #[error("{name} is {value:?}; use {expected}")]
     Variable {
-        /// Which variable.
+        /// The name of the variable.
         name: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
-        /// What it may hold.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// An endpoint does not say whether it is called over TLS.
+    /// An endpoint without a scheme, so that it is unknown whether it uses TLS.
     #[error("{name} is {value:?}, which has no scheme: write http://{value}, or https://{value} if it speaks TLS")]
     NoScheme {
-        /// Which variable.
+        /// The name of the variable.
         name: &'static str,
-        /// What it holds, without a password.
+        /// Its value, without a password.
         value: String,
     },
-    /// The file with the authorities cannot be used.
+    /// The certificate authorities cannot be read.
     #[error("the certificate {file} that OTEL_EXPORTER_OTLP_CERTIFICATE names cannot be used")]
     Certificate {
-        /// Which file.
+        /// The path of the file.
         file: String,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// The exporter cannot be made.
+    /// The exporter cannot be created.
     #[error("cannot export spans")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
-    /// No thread for exporting.
+    /// The export thread cannot be started.
     #[error("cannot start exporting")]
     Start(#[source] std::io::Error),
 }
 
-impl fmt::Debug for Error {
+impl fmt::Debug for SetupError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&in_words(self))
+        formatter.write_str(&error_chain(self))
     }
 }
 
-/// Sets everything up: logs on standard error unless the program has a subscriber already, and spans as the environment says.
+/// Sets up logs on standard error, unless the program has a subscriber already, and the export of spans
+/// according to the environment.
 ///
 /// # Errors
-/// Where the environment holds what nobody understands.
-pub fn setup(service: &str) -> Result<(Telemetry, Trail), Error> {
-    Setup::new(service).start()
+/// Where a variable has an invalid value.
+pub fn setup(service: &str) -> Result<(TelemetryGuard, Trail), SetupError> {
+    TelemetrySetup::new(service).start()
 }
 
-/// [`setup`] with choices.
+/// [`setup`] with options.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct TelemetrySetup {
     service: String,
     version: Option<String>,
     options: Options,
-    subscriber: bool,
+    installs_subscriber: bool,
 }
 
-impl Setup {
-    /// Sets up a service of this name; `OTEL_SERVICE_NAME` wins over it.
+impl TelemetrySetup {
+    /// Creates a setup for a service of this name; `OTEL_SERVICE_NAME` overrides it.
     #[must_use]
     pub fn new(service: &str) -> Self {
-        Self { service: service.to_owned(), version: None, options: Options::default(), subscriber: true }
+        Self { service: service.to_owned(), version: None, options: Options::default(), installs_subscriber: true }
     }
 
-    /// The version of the program.
+    /// Sets the version of the program.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.to_owned());
         self
     }
 
-    /// Traces with these options.
+    /// Sets the options of the [`Trail`].
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Installs no subscriber for logs. The program adds [`Telemetry::layer`] to its own, so that its `tracing` spans are exported.
+    /// Installs no subscriber for logs. The program adds [`TelemetryGuard::layer`] to its own subscriber, so
+    /// that its `tracing` spans are exported.
     #[must_use]
     pub fn without_subscriber(mut self) -> Self {
-        self.subscriber = false;
+        self.installs_subscriber = false;
         self
     }
 
-    /// Starts.
+    /// Starts the export.
     ///
     /// # Errors
-    /// Where the environment holds what nobody understands.
-    pub fn start(self) -> Result<(Telemetry, Trail), Error> {
-        let settings = Settings::read(&self.service, self.version.as_deref(), |name| std::env::var(name).ok())?;
-        // With ours, a program may have two cryptography providers; rustls then wants to be told which, and panics otherwise. One that
-        // the program chose before stays.
+    /// Where a variable has an invalid value.
+    pub fn start(self) -> Result<(TelemetryGuard, Trail), SetupError> {
+        let settings = ExportSettings::read(&self.service, self.version.as_deref(), |name| std::env::var(name).ok())?;
+        // A program may have two cryptography providers, ours included; rustls panics unless one is the
+        // default. A default that the program has installed before stays.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let (telemetry, trail) = match &settings {
-            Some(settings) => Telemetry::start(settings, self.options)?,
-            None => (Telemetry { inner: None }, Trail::off()),
+            Some(settings) => TelemetryGuard::start(settings, self.options)?,
+            None => (TelemetryGuard { inner: None }, Trail::disabled()),
         };
         let warnings = settings.map(|settings| settings.warnings).unwrap_or_default();
-        if self.subscriber {
-            let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours());
-            // What cannot be exported is said by us, once and in words.
+        if self.installs_subscriber {
+            let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(wants_ansi_colors());
+            // `CountingExporter` logs export errors once; the SDK would log each of them.
             let said_twice = filter_fn(|event| event.name() != "BatchSpanProcessor.ExportError");
             let logs = logs.with_filter(log_filter(std::env::var("RUST_LOG").ok().as_deref())?.and(said_twice));
-            // A program that has a subscriber keeps it.
+            // A subscriber of the program stays in place.
             let _ = Registry::default().with(telemetry.layer()).with(logs).try_init();
         }
-        // Now that somebody hears it.
+        // Logged only now, with a subscriber in place.
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         Ok((telemetry, trail))
     }
 }
 
-/// What exports. Dropping it flushes.
+/// Keeps the export running. Dropping it flushes.
 #[derive(Debug)]
 #[must_use = "dropping this ends all tracing"]
-pub struct Telemetry {
-    inner: Option<Inner>,
+pub struct TelemetryGuard {
+    inner: Option<ActiveTelemetry>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ActiveTelemetry {
     provider: SdkTracerProvider,
-    exports: Arc<Exports>,
-    /// Ends after the provider.
-    _background: Background,
+    stats: Arc<ExportStats>,
+    /// Declared last, so that it ends after the provider.
+    _background: ExportRuntime,
 }
 
-impl Telemetry {
-    fn start(settings: &Settings, options: Options) -> Result<(Self, Trail), Error> {
-        let background = Background::start().map_err(Error::Start)?;
-        let exports = Arc::new(Exports::default());
-        let exporter = exporter::build(settings, background.handle(), &exports)?;
-        let exporter = Counted::new(exporter, settings.shown.clone(), Arc::clone(&exports));
+impl TelemetryGuard {
+    fn start(settings: &ExportSettings, options: Options) -> Result<(Self, Trail), SetupError> {
+        let background = ExportRuntime::start().map_err(SetupError::Start)?;
+        let exports = Arc::new(ExportStats::default());
+        let exporter = exporter::build_exporter(settings, background.handle(), &exports)?;
+        let exporter = CountingExporter::new(exporter, settings.redacted_endpoint.clone(), Arc::clone(&exports));
         let processor = BatchSpanProcessor::builder(exporter).build();
-        let hold = Hold::new(processor);
+        let hold = DeferredSpanProcessor::new(processor);
         let provider = SdkTracerProvider::builder()
             .with_resource(settings.resource.clone())
             .with_sampler(settings.sampler.clone())
             .with_span_processor(hold.clone())
             .build();
         let trail = Trail::new(&provider, hold, options);
-        Ok((Self { inner: Some(Inner { provider, exports, _background: background }) }, trail))
+        Ok((Self { inner: Some(ActiveTelemetry { provider, stats: exports, _background: background }) }, trail))
     }
 
-    /// Whether anything is exported.
+    /// Whether spans are exported.
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.inner.is_some()
     }
 
-    /// Makes spans of the program's own, under this name.
+    /// A tracer for the program's own spans, with this instrumentation scope.
     #[must_use]
     pub fn tracer(&self, scope: &'static str) -> BoxedTracer {
         match &self.inner {
@@ -222,52 +226,56 @@ impl Telemetry {
         }
     }
 
-    /// Makes spans of `tracing` spans, for a subscriber of the program's own. kube's spans are left out: ours stand for them.
+    /// A layer that turns `tracing` spans into exported spans, for a subscriber of the program's own. kube's
+    /// spans are left out: this crate's spans replace them.
     pub fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
     {
         let inner = self.inner.as_ref()?;
         let tracer: SdkTracer = inner.provider.tracer("tracing");
-        Some(crate::spans::layer(tracer))
+        Some(crate::tracing_layer::layer(tracer))
     }
 
-    /// How many spans were exported, and how many were lost because nobody took them.
+    /// The number of exported spans, and of spans lost because the export failed.
     #[must_use]
-    pub fn exported(&self) -> (u64, u64) {
-        self.inner.as_ref().map(|inner| inner.exports.read()).unwrap_or_default()
+    pub fn export_counts(&self) -> (u64, u64) {
+        self.inner.as_ref().map(|inner| inner.stats.snapshot()).unwrap_or_default()
     }
 
-    /// Exports what waits, and nothing from now on. Takes at most [`FLUSH`].
+    /// Exports the remaining spans and ends the export. Takes at most [`FLUSH_TIMEOUT`].
     pub fn shutdown(mut self) {
         self.flush();
     }
 
     fn flush(&mut self) {
         let Some(inner) = self.inner.take() else { return };
-        if let Err(error) = inner.provider.shutdown_with_timeout(FLUSH) {
-            tracing::warn!(error = exporter::in_words(&error, None), "not all spans were exported before the end");
+        if let Err(error) = inner.provider.shutdown_with_timeout(FLUSH_TIMEOUT) {
+            tracing::warn!(
+                error = exporter::export_error_message(&error, None),
+                "not all spans were exported before the end"
+            );
         }
     }
 }
 
-impl Drop for Telemetry {
+impl Drop for TelemetryGuard {
     fn drop(&mut self) {
         self.flush();
     }
 }
 
-/// Only a person at a terminal wants colours.
-fn colours() -> bool {
+/// Colours are only for a terminal.
+fn wants_ansi_colors() -> bool {
     std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// `info,crate=debug` and the like.
-fn log_filter(said: Option<&str>) -> Result<Targets, Error> {
+/// Parses a filter such as `info,crate=debug`.
+fn log_filter(said: Option<&str>) -> Result<Targets, SetupError> {
     let Some(text) = said.filter(|text| !text.is_empty()) else {
-        // kube's client says every failed request a second time, and without a word on whom it asked.
+        // kube's client logs every failed request again, without the name of the server.
         return Ok(Targets::new().with_default(LevelFilter::INFO).with_target("kube_client", LevelFilter::OFF));
     };
     let expected = "a level, or `target=level`, or several of them parted by commas";
-    text.parse().map_err(|_| Error::Variable { name: "RUST_LOG", value: text.to_owned(), expected })
+    text.parse().map_err(|_| SetupError::Variable { name: "RUST_LOG", value: text.to_owned(), expected })
 }

@@ -1,4 +1,4 @@
-//! The status of an object: patched in a span, and read for whether the object is ready.
+//! The status of an object: patched within a span, and evaluated for readiness.
 
 use std::fmt::Debug;
 
@@ -11,13 +11,14 @@ use opentelemetry::{context::FutureExt as _, trace::SpanKind};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{step::Step, trail::Trail};
+use crate::{run_step::RunStep, trail::Trail};
 
 impl Trail {
-    /// Patches the status of an object, as [`Api::patch_status`] does, in a span. When the object becomes ready by it, its converge span is written.
+    /// Patches the status of an object in a span, as [`Api::patch_status`] does. When the patch makes the
+    /// object ready, its converge span is written.
     ///
     /// # Errors
-    /// What the API server answers.
+    /// The error of the API server.
     pub async fn patch_status<K, P>(
         &self,
         api: &Api<K>,
@@ -33,12 +34,12 @@ impl Trail {
         let name = object.name_any();
         let kind = K::DynamicType::default();
         let Some(shared) = self.shared() else { return api.patch_status(&name, params, patch).await };
-        let step = Step::start(shared, format!("status {}", K::kind(&kind)), SpanKind::Internal, object, &kind);
+        let step = RunStep::start(shared, format!("status {}", K::kind(&kind)), SpanKind::Internal, object, &kind);
         let answer = api.patch_status(&name, params, patch).with_context(step.context.clone()).await;
         if let Ok(after) = &answer {
             let ready = |object: &K| is_ready(object, object.meta().generation, &shared.options.ready);
             if step.has_changed() && ready(after) && !ready(object) {
-                self.converged(after);
+                self.mark_converged(after);
             }
         }
         step.finish(&answer);
@@ -46,47 +47,57 @@ impl Trail {
     }
 }
 
-/// How an object stands with what it asks for.
+/// The convergence of an object toward its desired state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It is not ready yet, or nobody can tell.
+pub(crate) enum ObjectConvergence {
+    /// The object is not ready yet, or its readiness is unknown.
     #[default]
     Converging,
     Ready,
-    /// It was ready, and is not any more.
-    Lost,
+    /// The object was ready and is no longer.
+    NoLongerReady,
 }
 
-/// Whether the status says that the object is ready, for this generation as far as it tells.
+/// Whether the status says that the object is ready, for this generation as far as the status tells.
 pub(crate) fn is_ready<K: Serialize>(object: &K, generation: Option<i64>, condition: &str) -> bool {
-    standing(object, generation, condition, None) == Standing::Ready
+    convergence_state(object, generation, condition, None) == ObjectConvergence::Ready
 }
 
-/// How the object stands with this generation, as far as its status tells. Who is observed and turned not ready after `late` was ready before: a controller looks at a change soon, and
-/// whatever it finds then is older.
-pub(crate) fn standing<K: Serialize>(
+/// The convergence of an object at this generation, as far as its status tells. An observed object that turned
+/// not ready after `late` was ready before: a controller looks at a change soon after it, so a first verdict
+/// is older.
+pub(crate) fn convergence_state<K: Serialize>(
     object: &K,
     generation: Option<i64>,
     condition: &str,
     late: Option<Timestamp>,
-) -> Standing {
-    serde_json::to_value(object).map(|object| said(&object, generation, condition, late)).unwrap_or_default()
+) -> ObjectConvergence {
+    serde_json::to_value(object)
+        .map(|object| state_from_status(&object, generation, condition, late))
+        .unwrap_or_default()
 }
 
-fn said(object: &Value, generation: Option<i64>, condition: &str, late: Option<Timestamp>) -> Standing {
-    let Some(status) = object.get("status") else { return Standing::Converging };
+fn state_from_status(
+    object: &Value,
+    generation: Option<i64>,
+    condition: &str,
+    late: Option<Timestamp>,
+) -> ObjectConvergence {
+    let Some(status) = object.get("status") else { return ObjectConvergence::Converging };
     let conditions = status.get("conditions").and_then(Value::as_array);
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let of_type = |it: &&Value| text(it, "type").as_deref() == Some(condition);
-    let Some(found) = conditions.into_iter().flatten().find(of_type) else { return Standing::Converging };
+    let Some(found) = conditions.into_iter().flatten().find(of_type) else { return ObjectConvergence::Converging };
     let observed = |value: &Value| value.get("observedGeneration").and_then(Value::as_i64);
     let observed = observed(found).or_else(|| observed(status)).zip(generation).map(|(seen, now)| seen >= now);
     let turned = || text(found, "lastTransitionTime")?.parse::<Timestamp>().ok();
     match (observed, text(found, "status").as_deref() == Some("True")) {
-        (Some(false), _) => Standing::Converging,
-        (_, true) => Standing::Ready,
-        (Some(true), false) if turned().zip(late).is_some_and(|(turned, late)| turned > late) => Standing::Lost,
-        _ => Standing::Converging,
+        (Some(false), _) => ObjectConvergence::Converging,
+        (_, true) => ObjectConvergence::Ready,
+        (Some(true), false) if turned().zip(late).is_some_and(|(turned, late)| turned > late) => {
+            ObjectConvergence::NoLongerReady
+        }
+        _ => ObjectConvergence::Converging,
     }
 }
 
@@ -94,10 +105,10 @@ fn said(object: &Value, generation: Option<i64>, condition: &str, late: Option<T
 mod tests {
     use serde_json::json;
 
-    use super::{Standing, said};
+    use super::{ObjectConvergence, state_from_status};
 
     fn says_ready(object: &serde_json::Value, generation: Option<i64>, condition: &str) -> bool {
-        said(object, generation, condition, None) == Standing::Ready
+        state_from_status(object, generation, condition, None) == ObjectConvergence::Ready
     }
 
     #[test]
@@ -106,16 +117,16 @@ mod tests {
         let standing = |observed: Option<i64>, status: &str, turned: &str| {
             let condition = json!({"type": "Ready", "status": status, "lastTransitionTime": turned});
             let status = json!({"observedGeneration": observed, "conditions": [condition]});
-            said(&json!({"status": status}), Some(2), "Ready", late)
+            state_from_status(&json!({"status": status}), Some(2), "Ready", late)
         };
         let (soon, later) = ("2026-01-01T00:00:01Z", "2026-01-01T00:30:00Z");
-        assert_eq!(standing(Some(2), "False", later), Standing::Lost);
-        assert_eq!(standing(Some(2), "Unknown", later), Standing::Lost);
-        assert_eq!(standing(Some(2), "False", soon), Standing::Converging);
-        assert_eq!(standing(Some(1), "False", later), Standing::Converging, "of the generation before");
-        assert_eq!(standing(None, "False", later), Standing::Converging, "nobody knows of which");
-        assert_eq!(standing(Some(2), "False", "yesterday"), Standing::Converging);
-        assert_eq!(standing(Some(2), "True", later), Standing::Ready);
+        assert_eq!(standing(Some(2), "False", later), ObjectConvergence::NoLongerReady);
+        assert_eq!(standing(Some(2), "Unknown", later), ObjectConvergence::NoLongerReady);
+        assert_eq!(standing(Some(2), "False", soon), ObjectConvergence::Converging);
+        assert_eq!(standing(Some(1), "False", later), ObjectConvergence::Converging, "of the generation before");
+        assert_eq!(standing(None, "False", later), ObjectConvergence::Converging, "nobody knows of which");
+        assert_eq!(standing(Some(2), "False", "yesterday"), ObjectConvergence::Converging);
+        assert_eq!(standing(Some(2), "True", later), ObjectConvergence::Ready);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The handle that everything hangs on.
+//! The handle through which all tracing is done.
 
 use std::{
     fmt,
@@ -19,52 +19,53 @@ use opentelemetry::{
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 
 use crate::{
-    carrier::{Found, Keys},
-    child::stamps::Stamps,
-    client::{known::Known, refusals::Refusals},
-    controller::{objects::Objects, repairs::Repairs},
-    hold::Hold,
-    trust::Trust,
+    carrier::{AnnotationKeys, ObjectContext},
+    child::stamps::StampCache,
+    client::{refusals::RefusalCounter, write_history::WriteHistory},
+    controller::{repairs::OngoingRepairs, tracked_objects::TrackedObjects},
+    deferred_spans::DeferredSpanProcessor,
+    trust::NamespaceTrust,
 };
 
-/// Longer than any convergence that is not stuck, and short enough that a repair tomorrow is not shown as part of today's change.
-const DRIFT_AFTER: Duration = Duration::from_secs(600);
+/// Longer than a normal convergence, and short enough that a repair tomorrow is not shown as part of today's
+/// change.
+const DEFAULT_DRIFT_AFTER: Duration = Duration::from_secs(600);
 
-/// Traces the work of controllers. A clone is the same one.
+/// Traces the work of controllers. Clones share their state.
 ///
 /// ```
-/// # use kubewake_trail::{Hold, FollowLinks, Options, Trail};
+/// # use kubewake_trail::{DeferredSpanProcessor, FollowLinks, Options, Trail};
 /// # use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SimpleSpanProcessor};
 /// # let exporter = InMemorySpanExporter::default();
-/// let hold = Hold::new(SimpleSpanProcessor::new(exporter));
+/// let hold = DeferredSpanProcessor::new(SimpleSpanProcessor::new(exporter));
 /// let provider = SdkTracerProvider::builder()
-///     .with_sampler(FollowLinks::ratio(1.0))
+///     .with_sampler(FollowLinks::with_ratio(1.0))
 ///     .with_span_processor(hold.clone())
 ///     .build();
 /// let trail = Trail::new(&provider, hold, Options::default());
 /// ```
 #[derive(Clone, Debug)]
-pub struct Trail(Option<Arc<Shared>>);
+pub struct Trail(Option<Arc<TrailState>>);
 
-/// What all clones have in common.
-pub(crate) struct Shared {
+/// The shared state of all clones.
+pub(crate) struct TrailState {
     pub(crate) tracer: SdkTracer,
     pub(crate) scope: InstrumentationScope,
-    pub(crate) hold: Hold,
+    pub(crate) processor: DeferredSpanProcessor,
     pub(crate) options: Options,
-    pub(crate) counts: Counts,
-    pub(crate) objects: Objects,
-    pub(crate) repairs: Repairs,
-    pub(crate) stamps: Stamps,
-    pub(crate) known: Known,
-    pub(crate) refusals: Refusals,
-    /// Whether a client of ours exists, so that a run without writes is known to have changed nothing.
+    pub(crate) counts: AtomicTrailCounters,
+    pub(crate) tracked_objects: TrackedObjects,
+    pub(crate) ongoing_repairs: OngoingRepairs,
+    pub(crate) stamp_cache: StampCache,
+    pub(crate) write_history: WriteHistory,
+    pub(crate) refusals: RefusalCounter,
+    /// Whether a traced client exists, so that a run without recorded writes is known to have changed nothing.
     pub(crate) tracks_writes: AtomicBool,
 }
 
-/// How the runs of a controller hang together.
+/// The relation between the runs of a controller and the context on its objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum TraceMode {
     /// A run is a child of the context on its object: one trace with everything in it.
     #[default]
     Tree,
@@ -72,42 +73,42 @@ pub enum Mode {
     Links,
 }
 
-/// What can be chosen.
+/// The options of a [`Trail`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Children or links.
-    pub mode: Mode,
-    /// The annotations that carry the context.
-    pub keys: Keys,
-    /// Whose contexts are believed.
-    pub trust: Trust,
-    /// Work on an object that was ready, and whose context is older than this, is a repair: a new root with a link.
+    /// Whether runs are children or linked roots.
+    pub mode: TraceMode,
+    /// The annotation keys of the context.
+    pub keys: AnnotationKeys,
+    /// The namespaces whose contexts are trusted.
+    pub trust: NamespaceTrust,
+    /// Work on an object that was ready is a repair if the object's context is older: a new root with a link.
     pub drift_after: Duration,
-    /// The condition in the status that says that an object is ready.
+    /// The type of the status condition that says that an object is ready.
     pub ready: String,
-    /// What time it is.
-    pub clock: Clock,
+    /// The source of the current time.
+    pub clock: TrailClock,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            mode: Mode::Tree,
-            keys: Keys::default(),
-            trust: Trust::everyone(),
-            drift_after: DRIFT_AFTER,
+            mode: TraceMode::Tree,
+            keys: AnnotationKeys::default(),
+            trust: NamespaceTrust::everyone(),
+            drift_after: DEFAULT_DRIFT_AFTER,
             ready: "Ready".to_owned(),
-            clock: Clock::default(),
+            clock: TrailClock::default(),
         }
     }
 }
 
-/// Tells the time, so that tests can choose it.
+/// A source of the current time, replaceable in tests.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+pub struct TrailClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
-impl Clock {
-    /// A clock that shows what a function says.
+impl TrailClock {
+    /// Creates a clock from a function.
     pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -121,89 +122,93 @@ impl Clock {
     }
 }
 
-impl Default for Clock {
+impl Default for TrailClock {
     fn default() -> Self {
         Self::new(SystemTime::now)
     }
 }
 
-impl fmt::Debug for Clock {
+impl fmt::Debug for TrailClock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Clock")
     }
 }
 
-/// How often something happened since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct AtomicTrailCounters {
     pub(crate) runs: AtomicU64,
     pub(crate) dropped: AtomicU64,
-    pub(crate) garbage: AtomicU64,
+    pub(crate) unreadable: AtomicU64,
     pub(crate) untrusted: AtomicU64,
 }
 
-/// How often something happened since the start.
+/// Counters since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct TrailCounters {
     /// Runs of reconcilers.
     pub runs: u64,
-    /// Runs that were recorded and dropped again, as they changed nothing.
+    /// Runs that were recorded and then dropped, because they changed nothing.
     pub dropped: u64,
-    /// Annotations that should hold a context and hold nothing that can be read.
-    pub garbage: u64,
-    /// Contexts that were not followed, as their namespace is not believed.
+    /// Annotations under known keys whose value could not be read.
+    pub unreadable: u64,
+    /// Contexts that were not followed, because their namespace is not trusted.
     pub untrusted: u64,
 }
 
 impl Trail {
-    /// Traces with this provider, whose only processor is this one.
+    /// Creates a trail on this provider, whose only processor has to be the given one.
     #[must_use]
-    pub fn new(provider: &SdkTracerProvider, hold: Hold, options: Options) -> Self {
+    pub fn new(provider: &SdkTracerProvider, hold: DeferredSpanProcessor, options: Options) -> Self {
         let scope = InstrumentationScope::builder("kubewake-trail").with_version(env!("CARGO_PKG_VERSION")).build();
-        Self(Some(Arc::new(Shared {
+        Self(Some(Arc::new(TrailState {
             tracer: provider.tracer_with_scope(scope.clone()),
             scope,
-            hold,
+            processor: hold,
             options,
-            counts: Counts::default(),
-            objects: Objects::default(),
-            repairs: Repairs::default(),
-            stamps: Stamps::default(),
-            known: Known::default(),
-            refusals: Refusals::default(),
+            counts: AtomicTrailCounters::default(),
+            tracked_objects: TrackedObjects::default(),
+            ongoing_repairs: OngoingRepairs::default(),
+            stamp_cache: StampCache::default(),
+            write_history: WriteHistory::default(),
+            refusals: RefusalCounter::default(),
             tracks_writes: AtomicBool::new(false),
         })))
     }
 
-    /// Traces nothing: reconcilers run as they are, no annotation is written, and no request is changed.
+    /// Creates a trail that traces nothing: no span, no annotation, no change of a request.
     #[must_use]
-    pub fn off() -> Self {
+    pub fn disabled() -> Self {
         Self(None)
     }
 
-    /// Whether anything is traced.
+    /// Whether tracing is enabled.
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
 
-    /// How often something happened so far.
+    /// The current values of the counters.
     #[must_use]
-    pub fn counters(&self) -> Counters {
-        let Some(shared) = &self.0 else { return Counters::default() };
+    pub fn counters(&self) -> TrailCounters {
+        let Some(shared) = &self.0 else { return TrailCounters::default() };
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { runs, dropped, garbage, untrusted } = &shared.counts;
-        Counters { runs: read(runs), dropped: read(dropped), garbage: read(garbage), untrusted: read(untrusted) }
+        let AtomicTrailCounters { runs, dropped, unreadable: garbage, untrusted } = &shared.counts;
+        TrailCounters {
+            runs: read(runs),
+            dropped: read(dropped),
+            unreadable: read(garbage),
+            untrusted: read(untrusted),
+        }
     }
 
-    /// The context on an object, whoever wrote it, if it is believed.
+    /// The context on an object, whichever tool wrote it, if it is trusted.
     #[must_use]
-    pub fn context_of<K: Resource>(&self, object: &K) -> Option<Found> {
-        let (found, believed) = self.0.as_ref()?.read(object);
+    pub fn object_context<K: Resource>(&self, object: &K) -> Option<ObjectContext> {
+        let (found, believed) = self.0.as_ref()?.read_context(object);
         found.filter(|_| believed)
     }
 
-    /// Makes spans of the program's own, which are exported with ours.
+    /// A tracer for the program's own spans, which are exported with ours.
     #[must_use]
     pub fn tracer(&self) -> BoxedTracer {
         match &self.0 {
@@ -212,20 +217,20 @@ impl Trail {
         }
     }
 
-    pub(crate) fn shared(&self) -> Option<&Arc<Shared>> {
+    pub(crate) fn shared(&self) -> Option<&Arc<TrailState>> {
         self.0.as_ref()
     }
 }
 
-impl Shared {
-    /// The context on an object, and whether it is believed.
-    pub(crate) fn read<K: Resource>(&self, object: &K) -> (Option<Found>, bool) {
+impl TrailState {
+    /// The context on an object, and whether it is trusted.
+    pub(crate) fn read_context<K: Resource>(&self, object: &K) -> (Option<ObjectContext>, bool) {
         let meta = object.meta();
         let reading = self.options.keys.read(meta.annotations.as_ref());
-        if reading.garbage > 0 {
-            self.counts.garbage.fetch_add(reading.garbage.into(), Ordering::Relaxed);
+        if reading.unreadable > 0 {
+            self.counts.unreadable.fetch_add(reading.unreadable.into(), Ordering::Relaxed);
         }
-        let believed = self.options.trust.believes(meta.namespace.as_deref());
+        let believed = self.options.trust.is_trusted(meta.namespace.as_deref());
         if reading.found.is_some() && !believed {
             self.counts.untrusted.fetch_add(1, Ordering::Relaxed);
         }
@@ -233,7 +238,7 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for TrailState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
     }

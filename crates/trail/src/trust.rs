@@ -1,80 +1,88 @@
-//! Whose contexts are believed.
+//! The namespaces whose contexts are trusted.
 //!
-//! An annotation is written by whoever may write the object. A tenant could name the trace of another tenant there, or force everything to be
-//! recorded by the `sampled` flag. A context that is not believed is not followed: the work on that object is a trace of its own.
-//! Objects without a namespace are believed, as only administrators write them.
+//! Everybody who may write an object may write its annotations. A tenant could name another tenant's trace
+//! there, or force the recording of everything with the `sampled` flag. An untrusted context is not followed:
+//! the work on that object is a trace of its own. Cluster-scoped objects are trusted, as only administrators
+//! write them.
 
 use std::collections::BTreeSet;
 
-/// Which namespaces' contexts are believed. All, unless said otherwise.
+/// The namespaces whose contexts are trusted; by default all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
-    who: Who,
-    link: bool,
+pub struct NamespaceTrust {
+    namespaces: TrustedNamespaces,
+    link_others: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Who {
+enum TrustedNamespaces {
     #[default]
     Everyone,
     Only(BTreeSet<String>),
     Except(BTreeSet<String>),
 }
 
-impl Trust {
-    /// Every context is believed.
+impl NamespaceTrust {
+    /// Trusts every context.
     #[must_use]
     pub fn everyone() -> Self {
         Self::default()
     }
 
-    /// Only contexts of these namespaces are believed.
+    /// Trusts only contexts in these namespaces.
     #[must_use]
     pub fn only<N: Into<String>>(namespaces: impl IntoIterator<Item = N>) -> Self {
-        Self { who: Who::Only(namespaces.into_iter().map(Into::into).collect()), link: false }
-    }
-
-    /// Contexts of these namespaces are not believed.
-    #[must_use]
-    pub fn except<N: Into<String>>(namespaces: impl IntoIterator<Item = N>) -> Self {
-        Self { who: Who::Except(namespaces.into_iter().map(Into::into).collect()), link: false }
-    }
-
-    /// Links what is not believed, so that it can be found from here. The `sampled` flag of such a link counts for nothing.
-    #[must_use]
-    pub fn link_others(mut self) -> Self {
-        self.link = true;
-        self
-    }
-
-    /// Whether a context on an object in this namespace is believed.
-    #[must_use]
-    pub fn believes(&self, namespace: Option<&str>) -> bool {
-        match (&self.who, namespace) {
-            (Who::Everyone, _) | (_, None) => true,
-            (Who::Only(names), Some(namespace)) => names.contains(namespace),
-            (Who::Except(names), Some(namespace)) => !names.contains(namespace),
+        Self {
+            namespaces: TrustedNamespaces::Only(namespaces.into_iter().map(Into::into).collect()),
+            link_others: false,
         }
     }
 
-    /// Whether contexts that are not believed are linked.
+    /// Trusts all contexts but those in these namespaces.
+    #[must_use]
+    pub fn except<N: Into<String>>(namespaces: impl IntoIterator<Item = N>) -> Self {
+        Self {
+            namespaces: TrustedNamespaces::Except(namespaces.into_iter().map(Into::into).collect()),
+            link_others: false,
+        }
+    }
+
+    /// Links untrusted contexts, so that their traces can be found. The `sampled` flag of such a link is
+    /// ignored.
+    #[must_use]
+    pub fn link_others(mut self) -> Self {
+        self.link_others = true;
+        self
+    }
+
+    /// Whether a context on an object in this namespace is trusted.
+    #[must_use]
+    pub fn is_trusted(&self, namespace: Option<&str>) -> bool {
+        match (&self.namespaces, namespace) {
+            (TrustedNamespaces::Everyone, _) | (_, None) => true,
+            (TrustedNamespaces::Only(names), Some(namespace)) => names.contains(namespace),
+            (TrustedNamespaces::Except(names), Some(namespace)) => !names.contains(namespace),
+        }
+    }
+
+    /// Whether untrusted contexts are linked.
     #[must_use]
     pub fn links_others(&self) -> bool {
-        self.link
+        self.link_others
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Trust;
+    use super::NamespaceTrust;
 
     #[test]
     fn namespaces_are_believed_as_said() {
-        assert!(Trust::everyone().believes(Some("a")));
-        let only = Trust::only(["a"]);
-        assert!(only.believes(Some("a")) && !only.believes(Some("b")) && only.believes(None));
-        let except = Trust::except(["a"]);
-        assert!(!except.believes(Some("a")) && except.believes(Some("b")));
+        assert!(NamespaceTrust::everyone().is_trusted(Some("a")));
+        let only = NamespaceTrust::only(["a"]);
+        assert!(only.is_trusted(Some("a")) && !only.is_trusted(Some("b")) && only.is_trusted(None));
+        let except = NamespaceTrust::except(["a"]);
+        assert!(!except.is_trusted(Some("a")) && except.is_trusted(Some("b")));
         assert!(!except.links_others() && except.link_others().links_others());
     }
 }

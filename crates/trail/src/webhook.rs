@@ -1,16 +1,19 @@
-//! An admission webhook that puts trace context on objects, whoever writes them.
+//! An admission webhook that stamps trace context on objects, whoever writes them.
 //!
-//! A [`Webhook`] is a set of rules ([`stamp`]) behind an axum service ([`Webhook::router`]): for each call of an API server it decides
-//! whether the object gets a context, keeps the one that its writer set, or gets back one that an update lost; and it records a span, which is the parent of all
-//! that follows. [`Upkeep`](upkeep::Upkeep) makes its certificates and registers it.
+//! A [`StampWebhook`] is a set of rules ([`stamp`]) behind an axum service ([`StampWebhook::router`]). For each
+//! call of an API server it decides whether the object gets a new context, keeps the one that its writer set,
+//! or gets back one that an update lost. Each call is recorded as a span, the parent of all later work.
+//! [`WebhookMaintenance`](upkeep::WebhookMaintenance) issues the certificates and registers the webhook.
 //!
-//! *Guaranteed*: no object is ever refused, and none waits for long: whatever is wrong, it passes as it is, and that is counted. What a caller sends is bounded.
+//! *Guaranteed*: no object is ever refused, and none waits for long: an object whose call fails passes
+//! unchanged, and the failure is counted. The input of a caller is bounded.
 //!
-//! *Assumed*: whoever reaches the port may call. A call changes nothing but its own answer; but its `traceparent` is believed, so that a stranger could add spans
-//! to a trace. Let only API servers reach the port where that matters.
+//! *Assumed*: everybody who can reach the port may call. A call changes nothing but its own response, but its
+//! `traceparent` is trusted, so that any caller could add spans to a trace. Where that matters, let only API
+//! servers reach the port.
 //!
-//! [`certificates`], [`endpoint`], [`intake`], [`registration`], [`review`], [`serve`] and [`upkeep`] know nothing of tracing: they serve any webhook,
-//! validating ones, too.
+//! [`body_reader`], [`certificates`], [`registration`], [`review`], [`server`], [`upkeep`] and
+//! [`webhook_target`] are independent of tracing: they serve any webhook, validating ones, too.
 
 use std::{fmt, sync::Arc};
 
@@ -18,46 +21,47 @@ use opentelemetry::global::BoxedTracer;
 
 use crate::Options;
 
+pub mod body_reader;
 pub mod call;
 pub mod certificates;
 pub mod counters;
-pub mod endpoint;
-pub mod intake;
 pub mod patch;
 pub mod registration;
 pub mod review;
 mod routes;
 pub mod select;
-pub mod serve;
+pub mod server;
 pub mod stamp;
 pub mod upkeep;
+pub mod webhook_target;
 
 pub use routes::PATH;
 
-use counters::Counters;
+use counters::WebhookCounters;
 
-/// The rules of a webhook, and what they are applied with.
-pub struct Webhook {
+/// The stamping rules and their state.
+pub struct StampWebhook {
     tracer: BoxedTracer,
     options: Options,
-    counters: Arc<Counters>,
+    counters: Arc<WebhookCounters>,
 }
 
-impl Webhook {
-    /// One that records its spans with this tracer. Of the options it takes the keys, the trust and the clock.
+impl StampWebhook {
+    /// Creates a webhook that records its spans with this tracer. It uses the keys, trust and clock of the
+    /// options.
     #[must_use]
     pub fn new(tracer: BoxedTracer, options: Options) -> Self {
         Self { tracer, options, counters: Arc::default() }
     }
 
-    /// What it did so far.
+    /// The counters of this webhook.
     #[must_use]
-    pub fn counters(&self) -> &Arc<Counters> {
+    pub fn counters(&self) -> &Arc<WebhookCounters> {
         &self.counters
     }
 }
 
-impl fmt::Debug for Webhook {
+impl fmt::Debug for StampWebhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhook")
             .field("options", &self.options)

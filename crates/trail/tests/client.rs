@@ -1,4 +1,4 @@
-//! The client's calls: what is recorded of them, what is sent with them, and that a connection which stays open holds no span.
+//! Calls of the client: their spans, the headers that they send, and pooled connections that must hold no span.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use std::{
@@ -16,7 +16,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Config, runtime::controller::Action};
-use kubewake_trail::{FollowLinks, Hold, Options, Run, Trail, context, spans};
+use kubewake_trail::{DeferredSpanProcessor, FollowLinks, Options, Run, Trail, context, tracing_layer};
 use opentelemetry::{
     context::FutureExt as _,
     trace::{SpanBuilder, SpanKind, TraceContextExt as _, TracerProvider as _},
@@ -25,7 +25,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SimpleSp
 use tokio::net::TcpListener;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// A server that answers every request with the same ConfigMap, on connections that stay open.
+/// A server that answers every request with the same ConfigMap, on keep-alive connections.
 struct Server {
     config: Config,
     connections: Arc<AtomicUsize>,
@@ -36,8 +36,10 @@ impl Server {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (connections, received) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Vec<HeaderMap>>>::default());
-        let (count, into) = (Arc::clone(&connections), Arc::clone(&received));
+        let connections = Arc::<AtomicUsize>::default();
+        let received = Arc::<Mutex<Vec<HeaderMap>>>::default();
+        let count = Arc::clone(&connections);
+        let into = Arc::clone(&received);
         tokio::spawn(async move {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
@@ -66,8 +68,8 @@ impl Server {
 
 fn trail() -> (Trail, SdkTracerProvider, InMemorySpanExporter) {
     let exporter = InMemorySpanExporter::default();
-    let hold = Hold::new(SimpleSpanProcessor::new(exporter.clone()));
-    let sampler = FollowLinks::ratio(1.0);
+    let hold = DeferredSpanProcessor::new(SimpleSpanProcessor::new(exporter.clone()));
+    let sampler = FollowLinks::with_ratio(1.0);
     let provider = SdkTracerProvider::builder().with_sampler(sampler).with_span_processor(hold.clone()).build();
     (Trail::new(&provider, hold, Options::default()), provider, exporter)
 }
@@ -111,7 +113,7 @@ async fn outside_of_any_span_and_without_tracing_a_request_is_as_it_was() {
     server.api(&trail).get("a").await.unwrap();
     assert!(!server.last().contains_key("traceparent"));
     let work = trail.start(SpanBuilder::from_name("work"), &opentelemetry::Context::new());
-    server.api(&Trail::off()).get("a").with_context(work).await.unwrap();
+    server.api(&Trail::disabled()).get("a").with_context(work).await.unwrap();
     assert!(!server.last().contains_key("traceparent"));
     let spans = exporter.get_finished_spans().unwrap();
     assert_eq!(spans.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["work"]);
@@ -125,7 +127,7 @@ async fn ask(api: &Api<ConfigMap>) {
 #[tokio::test]
 async fn a_connection_that_stays_open_holds_no_span() {
     let (server, (trail, provider, exporter)) = (Server::start().await, trail());
-    let subscriber = tracing_subscriber::registry().with(spans::layer(provider.tracer("tests")));
+    let subscriber = tracing_subscriber::registry().with(tracing_layer::layer(provider.tracer("tests")));
     let _default = tracing::subscriber::set_default(subscriber);
     let api = server.api(&trail);
     let reconcile = {
@@ -143,7 +145,7 @@ async fn a_connection_that_stays_open_holds_no_span() {
     for _ in 0..2 {
         exporter.reset();
         reconcile(Arc::default(), Arc::new(())).await.unwrap();
-        // All of them have ended, that in which the connection was made, too.
+        // All spans have ended, including the one in which the connection was opened.
         let (run, asked, call) =
             (named(&exporter, "reconcile ConfigMap"), named(&exporter, "ask"), named(&exporter, GET));
         assert_eq!(asked.parent_span_id, run.span_context.span_id());

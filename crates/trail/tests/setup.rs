@@ -1,4 +1,5 @@
-//! What the environment says, in processes of their own: this program starts itself again and receives what it exports.
+//! The effects of environment variables, in processes of their own: this program starts itself again and
+//! receives its exports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use std::{
@@ -16,25 +17,25 @@ use hyper_util::rt::TokioIo;
 use opentelemetry::trace::{TraceContextExt as _, Tracer as _};
 use tokio::net::TcpListener;
 
-/// Set where this program is the one that exports.
+/// Set in the process that exports.
 const ROLE: &str = "TRAIL_TEST_EXPORTS";
-/// Its value where nothing but the end of a scope tells it to end.
+/// The value of [`ROLE`] with which the process ends by dropping its guard.
 const DROPS: &str = "drops";
 
-/// Exports one span, if this process is told to.
+/// Exports one span, in the process that exports.
 #[test]
 fn exports() {
     if std::env::var(ROLE).is_err() {
         return;
     }
     let (telemetry, trail) = kubewake_trail::setup("set-up-here").unwrap();
-    let inherited = kubewake_trail::operand::inherited();
+    let inherited = kubewake_trail::operand::inherited_context();
     let parent = opentelemetry::Context::new();
     let parent = inherited.map_or(parent.clone(), |context| parent.with_remote_span_context(context));
     let work = parent.with_span(trail.tracer().start_with_context("work", &parent));
     work.span().end();
     drop(work);
-    println!("on: {}", telemetry.is_on());
+    println!("on: {}", telemetry.is_enabled());
     let start = Instant::now();
     if std::env::var(ROLE).is_ok_and(|role| role == DROPS) {
         drop(telemetry);
@@ -108,7 +109,7 @@ async fn spans_go_where_the_environment_says_with_who_sent_them() {
     for text in ["set-up-here", "deployment.environment.name", "k8s.pod.name", "pod-1", "work"] {
         assert!(holds(body, text.as_bytes()), "{text}");
     }
-    // What started this process.
+    // The trace context that the process inherited.
     assert!(holds(body, &0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes()), "the trace");
     assert!(holds(body, &0x00f0_67aa_0ba9_02b7_u64.to_be_bytes()), "the parent");
 }
@@ -142,7 +143,7 @@ fn a_backend_that_is_down_delays_the_end_by_a_bounded_time() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = printed(&output);
         let after = text.split_once("flushed after ").unwrap().1.split_once(" ms").unwrap().0;
-        let bound = kubewake_trail::setup::FLUSH + Duration::from_secs(30);
+        let bound = kubewake_trail::setup::FLUSH_TIMEOUT + Duration::from_secs(30);
         assert!(Duration::from_millis(after.parse().unwrap()) < bound, "{protocol}: {after} ms");
     }
 }

@@ -1,4 +1,4 @@
-//! A wrapped reconciler without a cluster: relations, hostile annotations, nested spans, exporters that hang.
+//! Wrapped reconcilers without a cluster: relations, hostile annotations, nested spans, exporters that hang.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use std::{
@@ -16,7 +16,10 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{api::ObjectMeta, runtime::controller::Action};
-use kubewake_trail::{Clock, FollowLinks, Hold, Mode, Options, Run, Trail, Trust, carrier::Keys, operand::Work, spans};
+use kubewake_trail::{
+    DeferredSpanProcessor, FollowLinks, NamespaceTrust, Options, Run, TraceMode, Trail, TrailClock,
+    carrier::AnnotationKeys, operand::OperandWork, tracing_layer,
+};
 use opentelemetry::trace::{SpanBuilder, SpanId, Status, TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::{
     error::OTelSdkResult,
@@ -45,12 +48,12 @@ impl Traced {
     fn with(options: Options, sampler: Sampler) -> Self {
         let exporter = InMemorySpanExporter::default();
         let (trail, provider) = trail(SimpleSpanProcessor::new(exporter.clone()), options, sampler);
-        // As with a client: what is not known to have changed something changed nothing.
+        // As with a client: a run without recorded writes counts as unchanged.
         let _ = trail.layer();
         Self { trail, exporter, provider }
     }
 
-    /// A run that changes something.
+    /// Runs a reconciler that changes something.
     fn run(&self, object: &Deployment) -> Vec<SpanData> {
         self.exporter.reset();
         let reconcile = |_: Arc<Deployment>, _: Arc<()>| async {
@@ -74,7 +77,7 @@ impl Traced {
 }
 
 fn trail(processor: impl SpanProcessor + 'static, options: Options, sampler: Sampler) -> (Trail, SdkTracerProvider) {
-    let hold = Hold::new(processor);
+    let hold = DeferredSpanProcessor::new(processor);
     let sampler = FollowLinks::new(sampler);
     let provider = SdkTracerProvider::builder().with_sampler(sampler).with_span_processor(hold.clone()).build();
     (Trail::new(&provider, hold, options), provider)
@@ -116,7 +119,7 @@ fn links(span: &SpanData) -> Vec<String> {
 
 #[test]
 fn a_repair_long_after_the_change_is_a_root_with_a_link() {
-    let at = |seconds| Clock::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    let at = |seconds| TrailClock::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
     let stamp = [
         ("tracing.k8s.io/traceparent", USER),
         ("trail.kubewake.io/changed", "1970-01-01T00:01:00.000000Z"),
@@ -146,11 +149,11 @@ fn a_change_past_the_webhook_is_a_root_with_a_link() {
 #[test]
 fn who_is_not_believed_neither_leads_nor_decides_what_is_recorded() {
     let stamp = [("tracing.k8s.io/traceparent", USER)];
-    let options = Options { trust: Trust::only(["platform"]), ..Options::default() };
+    let options = Options { trust: NamespaceTrust::only(["platform"]), ..Options::default() };
     assert!(Traced::with(options.clone(), Sampler::AlwaysOff).run(&object(&stamp)).is_empty());
     let spans = Traced::with(options, Sampler::AlwaysOn).run(&object(&stamp));
     assert_eq!((parent(&spans[0]), links(&spans[0]).len()), (None, 0));
-    let options = Options { trust: Trust::only(["platform"]).link_others(), ..Options::default() };
+    let options = Options { trust: NamespaceTrust::only(["platform"]).link_others(), ..Options::default() };
     assert!(Traced::with(options.clone(), Sampler::AlwaysOff).run(&object(&stamp)).is_empty());
     let spans = Traced::with(options, Sampler::AlwaysOn).run(&object(&stamp));
     assert_eq!((parent(&spans[0]), links(&spans[0])), (None, vec![USER_SPAN.to_owned()]));
@@ -162,19 +165,19 @@ fn garbage_in_the_place_of_a_context_is_as_if_there_were_none_and_is_counted() {
     let long = "a".repeat(100_000);
     let spans = traced.run(&object(&[("tracing.k8s.io/traceparent", &long), ("traceparent", "garbage")]));
     assert_eq!((parent(&spans[0]), links(&spans[0]).len()), (None, 0));
-    assert_eq!(traced.trail.counters().garbage, 2);
-    // Of others there may be a good one.
+    assert_eq!(traced.trail.counters().unreadable, 2);
+    // One of the foreign annotations may be valid.
     let tekton = format!(r#"{{"traceparent":"{USER}"}}"#);
     let spans =
         traced.run(&object(&[("tracing.k8s.io/traceparent", "??"), ("tekton.dev/taskrunSpanContext", &tekton)]));
     assert_eq!(parent(&spans[0]).as_deref(), Some(USER_SPAN));
     assert_eq!(attribute(&spans[0], "trail.source").as_deref(), Some("tekton"));
-    assert_eq!(traced.trail.counters().garbage, 3);
+    assert_eq!(traced.trail.counters().unreadable, 3);
 }
 
 #[test]
 fn the_annotation_is_the_users_choice() {
-    let options = Options { keys: Keys::new("tracing.example.com").unwrap(), ..Options::default() };
+    let options = Options { keys: AnnotationKeys::new("tracing.example.com").unwrap(), ..Options::default() };
     let spans = Traced::with(options, Sampler::AlwaysOn).run(&object(&[("tracing.example.com/traceparent", USER)]));
     assert_eq!(parent(&spans[0]).as_deref(), Some(USER_SPAN));
 }
@@ -227,7 +230,7 @@ fn inmost() {}
 #[test]
 fn instrumented_functions_nest_inside_and_share_the_fate_of_the_run() {
     let traced = Traced::with(Options::default(), Sampler::AlwaysOn);
-    let subscriber = tracing_subscriber::registry().with(spans::layer(traced.provider.tracer("tests")));
+    let subscriber = tracing_subscriber::registry().with(tracing_layer::layer(traced.provider.tracer("tests")));
     let _default = tracing::subscriber::set_default(subscriber);
     for changes in [true, false] {
         traced.exporter.reset();
@@ -238,7 +241,7 @@ fn instrumented_functions_nest_inside_and_share_the_fate_of_the_run() {
             }
             Ok::<_, Broken>(Action::await_change())
         };
-        // As kube does around each run.
+        // The span that kube opens around each run.
         let around = tracing::info_span!(target: "kube_runtime::controller", "reconciling object");
         around.in_scope(|| traced.reconcile(&object(&[("tracing.k8s.io/traceparent", USER)]), reconcile)).unwrap();
         let spans = traced.exporter.get_finished_spans().unwrap();
@@ -265,13 +268,14 @@ fn a_converge_span_is_the_same_whoever_writes_it() {
     let write = || {
         let traced = Traced::with(Options::default(), Sampler::AlwaysOff);
         let object = object(&stamp);
-        traced.trail.converged(&object);
-        traced.trail.converged(&object);
+        traced.trail.mark_converged(&object);
+        traced.trail.mark_converged(&object);
         let mut spans = traced.exporter.get_finished_spans().unwrap();
         assert_eq!(spans.len(), 1, "once for each generation");
         spans.remove(0)
     };
-    let (first, second) = (write(), write());
+    let first = write();
+    let second = write();
     assert_eq!(first.span_context, second.span_context);
     assert_eq!(first.span_context.trace_id().to_string(), USER[3..35]);
     assert_eq!((&*first.name, parent(&first).as_deref()), ("converge Deployment", Some(USER_SPAN)));
@@ -286,7 +290,7 @@ fn objects_and_generations_have_converge_spans_of_their_own() {
     for (uid, generation) in [("7", 1), ("7", 2), ("8", 2)] {
         let mut object = object(&[("tracing.k8s.io/traceparent", USER)]);
         (object.metadata.uid, object.metadata.generation) = (Some(uid.to_owned()), Some(generation));
-        traced.trail.converged(&object);
+        traced.trail.mark_converged(&object);
     }
     let spans = traced.exporter.get_finished_spans().unwrap();
     let ids: BTreeSet<_> = spans.iter().map(|span| span.span_context.span_id().to_string()).collect();
@@ -297,16 +301,18 @@ fn objects_and_generations_have_converge_spans_of_their_own() {
 fn without_a_stamp_a_convergence_begins_when_the_object_was_seen_or_in_the_second_of_its_creation() {
     let start = |seen_after: Duration| {
         let created = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
-        let options = Options { clock: Clock::new(move || created + seen_after), ..Options::default() };
+        let options = Options { clock: TrailClock::new(move || created + seen_after), ..Options::default() };
         let traced = Traced::with(options, Sampler::AlwaysOn);
         let mut object = object(&[]);
         object.metadata.generation = Some(1);
         object.metadata.creation_timestamp = Some(Time(jiff::Timestamp::try_from(created).unwrap()));
-        let (trail, ready) = (traced.trail.clone(), object.clone());
+        let trail = traced.trail.clone();
+        let ready = object.clone();
         let reconcile = move |_: Arc<Deployment>, _: Arc<()>| {
-            let (trail, ready) = (trail.clone(), ready.clone());
+            let trail = trail.clone();
+            let ready = ready.clone();
             async move {
-                trail.converged(&ready);
+                trail.mark_converged(&ready);
                 Ok::<_, Broken>(Action::await_change())
             }
         };
@@ -324,21 +330,21 @@ fn an_operand_continues_from_what_it_watches() {
     let annotations = BTreeMap::from([("tracing.k8s.io/traceparent".to_owned(), USER.to_owned())]);
     let metadata = ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() };
     let configuration = ConfigMap { metadata, ..ConfigMap::default() };
-    for mode in [Mode::Tree, Mode::Links] {
+    for mode in [TraceMode::Tree, TraceMode::Links] {
         let traced = Traced::with(Options { mode, ..Options::default() }, Sampler::AlwaysOff);
         let span = SpanBuilder::from_name("take configuration");
-        traced.trail.follow(&configuration, Work::Repeated, span).span().end();
+        traced.trail.follow(&configuration, OperandWork::Repeated, span).span().end();
         let spans = traced.exporter.get_finished_spans().unwrap();
         let expected = match mode {
-            Mode::Tree => (Some(USER_SPAN.to_owned()), vec![]),
-            Mode::Links => (None, vec![USER_SPAN.to_owned()]),
+            TraceMode::Tree => (Some(USER_SPAN.to_owned()), vec![]),
+            TraceMode::Links => (None, vec![USER_SPAN.to_owned()]),
         };
         assert_eq!((parent(&spans[0]), links(&spans[0])), expected);
     }
-    Trail::off().follow(&configuration, Work::Asked, SpanBuilder::from_name("nothing")).span().end();
+    Trail::disabled().follow(&configuration, OperandWork::Requested, SpanBuilder::from_name("nothing")).span().end();
 }
 
-/// An exporter that never comes back.
+/// An exporter that never returns.
 #[derive(Debug)]
 struct Stuck;
 
@@ -354,16 +360,16 @@ fn an_exporter_that_hangs_costs_nobody_anything() {
     let (trail, provider) = trail(processor, Options::default(), Sampler::AlwaysOn);
     let reconcile = |_: Arc<Deployment>, _: Arc<()>| async { Ok::<_, Broken>(Action::await_change()) };
     let mut reconcile = trail.reconcile(reconcile);
-    // More than its queue holds, twice.
+    // Twice the capacity of its queue.
     for _ in 0..5000 {
         reconcile(Arc::new(object(&[])), Arc::new(())).now_or_never().unwrap().unwrap();
     }
-    // Ending it would wait for the exporter, as long as the program allows.
+    // Its shutdown would wait for the exporter for as long as the program allows.
     std::mem::forget(provider);
 }
 
 fn hostile() -> impl Strategy<Value = Vec<(String, String)>> {
-    let keys = Keys::default();
+    let keys = AnnotationKeys::default();
     let mut names: Vec<String> = keys.all().map(str::to_owned).into();
     names.extend(["traceparent", "tekton.dev/taskrunSpanContext", "trace.kubernetes.io/context"].map(str::to_owned));
     let value = prop_oneof![
@@ -381,14 +387,14 @@ fn hostile() -> impl Strategy<Value = Vec<(String, String)>> {
 proptest! {
     #[test]
     fn no_annotation_breaks_a_reconcile(annotations in hostile(), links in any::<bool>(), is_ready in any::<bool>()) {
-        let mode = if links { Mode::Links } else { Mode::Tree };
+        let mode = if links { TraceMode::Links } else { TraceMode::Tree };
         let options = Options { mode, ready: "Available".to_owned(), ..Options::default() };
         let traced = Traced::with(options, Sampler::AlwaysOn);
         let pairs: Vec<_> = annotations.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let object = if is_ready { ready(object(&pairs)) } else { object(&pairs) };
         let spans = traced.run(&object);
         prop_assert!(spans.len() <= 1);
-        traced.trail.converged(&object);
-        traced.trail.follow(&object, Work::Repeated, SpanBuilder::from_name("work")).span().end();
+        traced.trail.mark_converged(&object);
+        traced.trail.follow(&object, OperandWork::Repeated, SpanBuilder::from_name("work")).span().end();
     }
 }

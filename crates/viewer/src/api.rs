@@ -1,4 +1,4 @@
-//! Our own JSON, under `/api/v1`. docs/viewer.md describes it.
+//! The viewer's own JSON API, under `/api/v1`. docs/viewer.md describes it.
 //!
 //! Ids are lower case hexadecimal, times strings of nanoseconds since 1970, durations numbers of nanoseconds.
 
@@ -20,11 +20,10 @@ use axum::{
 use http::{StatusCode, header, request};
 use serde::{Serialize, de::DeserializeOwned};
 
-pub(crate) use self::params::{Params, Problem};
-use crate::{json::Nanos, serve::State, store::Figures};
+pub(crate) use self::params::{ParameterProblem, QueryParams};
+use crate::{json::Nanos, serve::ViewerState, store::StoreFigures};
 
-/// The routes below `/api/v1`.
-pub(crate) fn routes() -> Router<State> {
+pub(crate) fn routes() -> Router<ViewerState> {
     Router::new()
         .route("/services", get(services::services))
         .route("/search", get(search::search))
@@ -39,54 +38,52 @@ pub(crate) fn routes() -> Router<State> {
         .route("/info", get(services::info))
 }
 
-/// The answer to an address whose parts are no UTF-8.
-pub(crate) const NO_TEXT: &str = "the address holds something that is not UTF-8";
+/// Response to a path whose segments are not UTF-8.
+pub(crate) const NOT_UTF8_MESSAGE: &str = "the address holds something that is not UTF-8";
 
-/// Parts of an address, which must be text.
-pub(crate) struct Parts<T>(pub(crate) T);
+/// Path segments, which must be UTF-8.
+pub(crate) struct PathParts<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Parts<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParts<T> {
     type Rejection = Response;
 
     async fn from_request_parts(head: &mut request::Parts, state: &S) -> Result<Self, Response> {
         let parts = Path::from_request_parts(head, state).await;
-        parts.map(|Path(parts)| Self(parts)).map_err(|_| refuse(StatusCode::BAD_REQUEST, NO_TEXT))
+        parts.map(|Path(parts)| Self(parts)).map_err(|_| error_response(StatusCode::BAD_REQUEST, NOT_UTF8_MESSAGE))
     }
 }
 
-/// What the store holds.
 #[derive(Serialize)]
 pub(crate) struct StoreJson {
     traces: usize,
     spans: usize,
     bytes: usize,
     limit: usize,
-    /// Traces that had to make room, and their spans.
-    dropped: Lost,
-    /// Traces of which nothing fits, and spans that were too many for theirs.
-    refused: Lost,
+    /// Evicted traces and their spans.
+    dropped: LostJson,
+    /// Traces that were refused as a whole, and spans beyond the limit of their trace.
+    refused: LostJson,
     oldest: Option<Nanos>,
 }
 
 #[derive(Serialize)]
-struct Lost {
+struct LostJson {
     traces: u64,
     spans: u64,
 }
 
-impl From<Figures> for StoreJson {
-    fn from(figures: Figures) -> Self {
-        let Figures { traces, spans, bytes, limit, oldest, .. } = figures;
-        let dropped = Lost { traces: figures.dropped_traces, spans: figures.dropped_spans };
-        let refused = Lost { traces: figures.refused_traces, spans: figures.refused_spans };
+impl From<StoreFigures> for StoreJson {
+    fn from(figures: StoreFigures) -> Self {
+        let StoreFigures { traces, spans, bytes, limit, oldest, .. } = figures;
+        let dropped = LostJson { traces: figures.dropped_traces, spans: figures.dropped_spans };
+        let refused = LostJson { traces: figures.refused_traces, spans: figures.refused_spans };
         Self { traces, spans, bytes, limit, dropped, refused, oldest: oldest.map(Nanos) }
     }
 }
 
-/// An answer in JSON.
-pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
-        Ok(body) => raw_json(status, body),
+        Ok(body) => raw_json_response(status, body),
         Err(error) => {
             tracing::error!(%error, "an answer could not be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
@@ -94,28 +91,28 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// An answer that is JSON already.
-pub(crate) fn raw_json(status: StatusCode, body: Vec<u8>) -> Response {
+/// A response whose body is JSON already.
+pub(crate) fn raw_json_response(status: StatusCode, body: Vec<u8>) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// An answer that says what is wrong with the question.
-pub(crate) fn bad_parameters(problems: &[Problem]) -> Response {
-    json(StatusCode::BAD_REQUEST, &serde_json::json!({ "error": "bad parameters", "problems": problems }))
+/// A 400 response that lists every invalid parameter.
+pub(crate) fn parameter_errors_response(problems: &[ParameterProblem]) -> Response {
+    json_response(StatusCode::BAD_REQUEST, &serde_json::json!({ "error": "bad parameters", "problems": problems }))
 }
 
-/// An answer that says why there is none.
-pub(crate) fn refuse(status: StatusCode, message: &str) -> Response {
-    json(status, &serde_json::json!({ "error": message }))
+/// A response with an error message.
+pub(crate) fn error_response(status: StatusCode, message: &str) -> Response {
+    json_response(status, &serde_json::json!({ "error": message }))
 }
 
-/// Does what takes long where it keeps nobody else from being served.
-pub(crate) async fn aside(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+/// Runs CPU-bound work on a blocking thread, so that other requests are served meanwhile.
+pub(crate) async fn run_blocking(work: impl FnOnce() -> Response + Send + 'static) -> Response {
     match tokio::task::spawn_blocking(work).await {
         Ok(response) => response,
         Err(error) => {
             tracing::error!(%error, "a query failed");
-            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why")
+            error_response(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why")
         }
     }
 }

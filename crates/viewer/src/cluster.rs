@@ -1,20 +1,22 @@
-//! What a cluster says: its pipelines with their collectors, who owns which object, and which trace it names.
+//! The cluster's view: pipelines with their collectors, the owners of objects, and the trace that an object
+//! names.
 //!
-//! The cluster is that of the kubeconfig that the viewer was given, asked only while somebody looks. It may come and go: what cannot be asked is said to be so, and
-//! asked again the next time.
+//! The cluster is that of the viewer's kubeconfig, and is queried only while a page is open. It may come and
+//! go: a failed query is reported as such, and the next request tries again.
 //!
-//! *Guaranteed.* Each question takes bounded time; of a kind 500 objects are read and 32 MiB. Nothing is written to the cluster, and nothing of a Secret is read, not even
-//! its annotations.
-//! What strangers can write, in a question or in a span, is only asked for if it can be a name.
-//! Questions are of a trace that nobody records: where the API server believes its caller, they are not among the traces that are looked at.
+//! *Guaranteed.* Each query takes bounded time, and reads at most 500 objects and 32 MiB of a kind. Nothing is
+//! written to the cluster, and nothing of a Secret is read, not even its annotations. Text that strangers
+//! control, in a query or in a span, is used in a request only if it is a valid name. Requests carry a trace
+//! context that is not sampled: an API server that trusts its caller's context adds no traces of the viewer
+//! itself.
 
-mod ask;
-mod names;
-mod owners;
+mod collector_status;
+mod live_objects;
+mod pipeline_series;
 mod pipelines;
-mod recent;
-mod series;
 mod stamp;
+mod ttl_cache;
+mod validation;
 
 use std::{
     collections::HashMap,
@@ -31,95 +33,95 @@ use kube::{
 
 pub(crate) use self::pipelines::PipelineView;
 use self::{
-    owners::{Answer, Question},
-    pipelines::Pipelines,
-    recent::Recent,
+    live_objects::{KindListing, KindQuery},
+    pipelines::PipelineMonitor,
+    ttl_cache::TtlCache,
 };
 
-/// Who asks.
-const AGENT: &str = concat!("kubewake-viewer/", env!("CARGO_PKG_VERSION"));
-/// Of a trace that nobody records.
-const UNRECORDED: &str = "00-6b75626577616b656b75626577616b65-6b75626577616b65-00";
+const USER_AGENT_VALUE: &str = concat!("kubewake-viewer/", env!("CARGO_PKG_VERSION"));
+/// A trace context that is not sampled.
+const UNSAMPLED_TRACEPARENT: &str = "00-6b75626577616b656b75626577616b65-6b75626577616b65-00";
 
-/// Why a cluster does not answer.
+/// Why a query to the cluster failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum ClusterReadError {
     #[error("the kubeconfig {0} cannot be read: {1}")]
     Kubeconfig(PathBuf, #[source] kube::config::KubeconfigError),
     #[error("the kubeconfig {0} cannot be used: {1}")]
     Client(PathBuf, #[source] kube::Error),
     #[error("the cluster does not answer: {0}")]
-    Ask(#[from] kube::Error),
+    Request(#[from] kube::Error),
     #[error("the cluster does not answer in time")]
-    Late,
+    Timeout,
     #[error("the cluster answers {0}")]
     Refused(StatusCode),
     #[error("the cluster answers with something else than a list, or with one that is too long")]
     Unreadable,
     #[error("the cluster has no pipelines: the operator's custom resources are not installed")]
-    NoKinds,
+    NotInstalled,
 }
 
-impl Error {
-    /// Whether nobody answers at all.
-    fn is_silence(&self) -> bool {
+impl ClusterReadError {
+    /// Whether the API server cannot be reached at all.
+    fn is_unreachable(&self) -> bool {
         match self {
-            Self::Kubeconfig(..) | Self::Client(..) | Self::Late => true,
-            Self::Ask(error) => !matches!(error, kube::Error::Api(_) | kube::Error::Discovery(_)),
-            Self::Refused(_) | Self::Unreadable | Self::NoKinds => false,
+            Self::Kubeconfig(..) | Self::Client(..) | Self::Timeout => true,
+            Self::Request(error) => !matches!(error, kube::Error::Api(_) | kube::Error::Discovery(_)),
+            Self::Refused(_) | Self::Unreadable | Self::NotInstalled => false,
         }
     }
 }
 
-/// A cluster, as far as it can be reached.
+/// A client of the cluster, which may be unreachable.
 #[derive(Clone)]
-pub(crate) struct Cluster {
+pub(crate) struct ClusterReader {
     kubeconfig: PathBuf,
-    /// Where the operator and the collectors run.
+    /// Namespace of the operator and the collectors.
     namespace: Arc<str>,
-    shared: Arc<Shared>,
+    state: Arc<ClusterReaderState>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct ClusterReaderState {
     client: Mutex<Option<Client>>,
-    /// What kinds are served as, and whether they have namespaces.
+    /// How each kind is served, and whether it is namespaced.
     kinds: Mutex<HashMap<GroupVersionKind, (ApiResource, bool)>>,
-    lists: Recent<Question, Answer>,
-    pipelines: Pipelines,
+    lists: TtlCache<KindQuery, KindListing>,
+    pipelines: PipelineMonitor,
 }
 
-impl std::fmt::Debug for Cluster {
+impl std::fmt::Debug for ClusterReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cluster").field("kubeconfig", &self.kubeconfig).finish_non_exhaustive()
     }
 }
 
-impl Cluster {
-    /// The cluster of this file, which need not be there yet.
+impl ClusterReader {
+    /// Reads the cluster of this kubeconfig, which need not exist yet.
     pub(crate) fn new(kubeconfig: PathBuf, namespace: &str) -> Self {
-        Self { kubeconfig, namespace: namespace.into(), shared: Arc::default() }
+        Self { kubeconfig, namespace: namespace.into(), state: Arc::default() }
     }
 
-    /// A client, made when it is first needed.
-    async fn client(&self) -> Result<Client, Error> {
-        if let Some(client) = lock(&self.shared.client).clone() {
+    /// The client, created on first use.
+    async fn client(&self) -> Result<Client, ClusterReadError> {
+        if let Some(client) = lock(&self.state.client).clone() {
             return Ok(client);
         }
-        let failed = |error| Error::Kubeconfig(self.kubeconfig.clone(), error);
+        let failed = |error| ClusterReadError::Kubeconfig(self.kubeconfig.clone(), error);
         let file = Kubeconfig::read_from(&self.kubeconfig).map_err(failed)?;
         let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(failed)?;
         config.headers.extend([
-            (header::USER_AGENT, HeaderValue::from_static(AGENT)),
-            (HeaderName::from_static("traceparent"), HeaderValue::from_static(UNRECORDED)),
+            (header::USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE)),
+            (HeaderName::from_static("traceparent"), HeaderValue::from_static(UNSAMPLED_TRACEPARENT)),
         ]);
-        let client = Client::try_from(config).map_err(|error| Error::Client(self.kubeconfig.clone(), error))?;
-        Ok(lock(&self.shared.client).insert(client).clone())
+        let client =
+            Client::try_from(config).map_err(|error| ClusterReadError::Client(self.kubeconfig.clone(), error))?;
+        Ok(lock(&self.state.client).insert(client).clone())
     }
 
-    /// The file may be another one by now, of a cluster that was started anew.
+    /// Drops the client: the kubeconfig may belong to a new cluster by now.
     fn forget_client(&self) {
-        lock(&self.shared.client).take();
+        lock(&self.state.client).take();
     }
 }
 

@@ -1,23 +1,22 @@
-//! What the fuzz targets reach of private modules. Nothing is decided here.
+//! Entry points of the fuzz targets into private modules, without logic of their own.
 #![allow(missing_docs, reason = "not an interface: see `fuzz/`")]
 
-use crate::{api, jaeger, query::Filter};
+use crate::{api, jaeger, query::TraceFilter};
 
-/// The requests in a file that is imported.
-pub fn imported(body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+pub fn parse_import(body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut all = Vec::new();
-    api::import::each_request(body, |request| all.push(request)).map(|()| all)
+    api::import::for_each_request(body, |request| all.push(request)).map(|()| all)
 }
 
-/// What a search asks for, and how many problems there are with it.
-pub fn search(pairs: Vec<(String, String)>, now: u64) -> (Filter, usize) {
-    let mut params = api::params::Params::new(pairs);
+/// The filter of a search, and the number of invalid parameters.
+pub fn parse_search(pairs: Vec<(String, String)>, now: u64) -> (TraceFilter, usize) {
+    let mut params = api::params::QueryParams::new(pairs);
     let filter = params.filter(now);
     (filter, params.problems.len())
 }
 
-/// Whether Jaeger's parameters are understood.
-pub fn jaeger_search(pairs: Vec<(String, String)>) -> bool {
-    let _ = (jaeger::params::operations(pairs.clone()), jaeger::params::when(pairs.clone()));
-    jaeger::params::wanted(pairs).is_ok()
+/// Whether the parameters of Jaeger's API are valid.
+pub fn accepts_jaeger_search(pairs: Vec<(String, String)>) -> bool {
+    let _ = (jaeger::params::parse_operation_query(pairs.clone()), jaeger::params::parse_time_range(pairs.clone()));
+    jaeger::params::parse_selection(pairs).is_ok()
 }

@@ -1,6 +1,7 @@
 //! Jaeger's query API, for its UI and for Grafana.
 //!
-//! Answers have the form `{data, total, limit, offset, errors}`. What is asked of a span must be true of one span together, its duration too, as in Jaeger.
+//! Responses have the form `{data, total, limit, offset, errors}`. All conditions on spans must hold for one
+//! span, including its duration, as in Jaeger.
 
 mod model;
 pub(crate) mod params;
@@ -18,15 +19,14 @@ use http::StatusCode;
 use serde::Serialize;
 
 use crate::{
-    api::{NO_TEXT, Params, Problem, aside, json},
+    api::{NOT_UTF8_MESSAGE, ParameterProblem, QueryParams, json_response, run_blocking},
     query,
-    receive::now,
-    serve::State,
-    store::Trace,
+    receive::unix_nanos_now,
+    serve::ViewerState,
+    store::StoredTrace,
 };
 
-/// The routes below `/api`.
-pub(crate) fn routes() -> Router<State> {
+pub(crate) fn routes() -> Router<ViewerState> {
     Router::new()
         .nest("/v3", v3::routes())
         .route("/services", get(services))
@@ -38,127 +38,136 @@ pub(crate) fn routes() -> Router<State> {
 }
 
 #[derive(Serialize)]
-struct Answer<T> {
+struct JaegerResponse<T> {
     data: Option<T>,
     total: usize,
     limit: usize,
     offset: usize,
-    errors: Option<Vec<Failure>>,
+    errors: Option<Vec<JaegerError>>,
 }
 
 #[derive(Serialize)]
-struct Failure {
+struct JaegerError {
     code: u16,
     msg: String,
 }
 
-fn answer<T: Serialize>(data: Vec<T>) -> Response {
+fn success_response<T: Serialize>(data: Vec<T>) -> Response {
     let total = data.len();
-    json(StatusCode::OK, &Answer { data: Some(data), total, limit: 0, offset: 0, errors: None })
+    json_response(StatusCode::OK, &JaegerResponse { data: Some(data), total, limit: 0, offset: 0, errors: None })
 }
 
-fn refuse(status: StatusCode, msg: impl Into<String>) -> Response {
-    let errors = Some(vec![Failure { code: status.as_u16(), msg: msg.into() }]);
-    json(status, &Answer::<Vec<()>> { data: None, total: 0, limit: 0, offset: 0, errors })
+fn error_response(status: StatusCode, msg: impl Into<String>) -> Response {
+    let errors = Some(vec![JaegerError { code: status.as_u16(), msg: msg.into() }]);
+    json_response(status, &JaegerResponse::<Vec<()>> { data: None, total: 0, limit: 0, offset: 0, errors })
 }
 
-async fn services(extract::State(state): extract::State<State>) -> Response {
-    aside(move || answer(query::services(&state.store.snapshot()).into_keys().collect())).await
+async fn services(extract::State(state): extract::State<ViewerState>) -> Response {
+    run_blocking(move || success_response(query::list_services(&state.store.snapshot()).into_keys().collect())).await
 }
 
 async fn operations_of(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     service: Result<Path<String>, PathRejection>,
 ) -> Response {
-    let Ok(Path(service)) = service else { return refuse(StatusCode::BAD_REQUEST, NO_TEXT) };
-    aside(move || {
-        let mut services = query::services(&state.store.snapshot());
+    let Ok(Path(service)) = service else { return error_response(StatusCode::BAD_REQUEST, NOT_UTF8_MESSAGE) };
+    run_blocking(move || {
+        let mut services = query::list_services(&state.store.snapshot());
         let operations = services.remove(&service).unwrap_or_default().operations;
-        answer(operations.into_keys().collect())
+        success_response(operations.into_keys().collect())
     })
     .await
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Operation {
+struct JaegerOperation {
     name: String,
     span_kind: &'static str,
 }
 
 async fn operations(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let Some((service, kind)) = params::operations(pairs) else {
-        return refuse(StatusCode::BAD_REQUEST, "parameter 'service' is required");
+    let Some((service, kind)) = params::parse_operation_query(pairs) else {
+        return error_response(StatusCode::BAD_REQUEST, "parameter 'service' is required");
     };
-    aside(move || answer(operations_of_service(&state, &service, kind.as_deref()))).await
+    run_blocking(move || success_response(operations_of_service(&state, &service, kind.as_deref()))).await
 }
 
-/// Names of spans with their kinds, of one kind or of all.
-fn operations_of_service(state: &State, service: &str, wanted: Option<&str>) -> Vec<Operation> {
-    let mut services = query::services(&state.store.snapshot());
+/// Operations of a service with their span kinds, of one kind or of all.
+fn operations_of_service(state: &ViewerState, service: &str, wanted: Option<&str>) -> Vec<JaegerOperation> {
+    let mut services = query::list_services(&state.store.snapshot());
     let operations = services.remove(service).unwrap_or_default().operations;
     let each = operations.into_iter().flat_map(|(name, kinds)| {
-        kinds.into_iter().map(move |kind| Operation { name: name.clone(), span_kind: crate::json::kind(kind) })
+        kinds
+            .into_iter()
+            .map(move |kind| JaegerOperation { name: name.clone(), span_kind: crate::json::span_kind_name(kind) })
     });
     each.filter(|one| wanted.is_none_or(|wanted| one.span_kind == wanted)).collect()
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Dependency {
+struct JaegerDependency {
     parent: String,
     child: String,
     call_count: usize,
 }
 
 async fn dependencies(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let when = match params::when(pairs) {
+    let when = match params::parse_time_range(pairs) {
         Ok(when) => when,
-        Err(problem) => return bad(&problem),
+        Err(problem) => return parameter_error_response(&problem),
     };
-    aside(move || {
-        let calls = query::dependencies(&state.store.snapshot(), &when).into_iter();
-        answer(calls.map(|((parent, child), call_count)| Dependency { parent, child, call_count }).collect())
+    run_blocking(move || {
+        let calls = query::count_dependencies(&state.store.snapshot(), &when).into_iter();
+        success_response(
+            calls.map(|((parent, child), call_count)| JaegerDependency { parent, child, call_count }).collect(),
+        )
     })
     .await
 }
 
-fn bad(Problem { parameter, message }: &Problem) -> Response {
-    refuse(StatusCode::BAD_REQUEST, format!("unable to parse param '{parameter}': {message}"))
+fn parameter_error_response(ParameterProblem { parameter, message }: &ParameterProblem) -> Response {
+    error_response(StatusCode::BAD_REQUEST, format!("unable to parse param '{parameter}': {message}"))
 }
 
-async fn traces(extract::State(state): extract::State<State>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
-    match params::wanted(pairs) {
-        Ok(wanted) => aside(move || show(&params::find(&state, &wanted), false)).await,
-        Err(problem) => bad(&problem),
+async fn traces(
+    extract::State(state): extract::State<ViewerState>,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Response {
+    match params::parse_selection(pairs) {
+        Ok(wanted) => run_blocking(move || traces_response(&params::find_traces(&state, &wanted), false)).await,
+        Err(problem) => parameter_error_response(&problem),
     }
 }
 
 async fn trace(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     id: Result<Path<String>, PathRejection>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let id = match params::trace_id(id) {
+    let id = match params::parse_trace_id(id) {
         Ok(id) => id,
-        Err(message) => return refuse(StatusCode::BAD_REQUEST, message),
+        Err(message) => return error_response(StatusCode::BAD_REQUEST, message),
     };
-    let raw = Params::new(pairs).text("raw") == Some("true");
-    aside(move || match state.store.trace(id) {
-        Some(trace) => show(&[trace], raw),
-        None => refuse(StatusCode::NOT_FOUND, "trace not found"),
+    let raw = QueryParams::new(pairs).text("raw") == Some("true");
+    run_blocking(move || match state.store.trace(id) {
+        Some(trace) => traces_response(&[trace], raw),
+        None => error_response(StatusCode::NOT_FOUND, "trace not found"),
     })
     .await
 }
 
-fn show(traces: &[Arc<Trace>], raw: bool) -> Response {
-    let now = now();
+fn traces_response(traces: &[Arc<StoredTrace>], raw: bool) -> Response {
+    let now = unix_nanos_now();
     let arranged: Vec<_> = traces.iter().map(|trace| (trace, query::arrange(trace, now))).collect();
-    answer(arranged.iter().map(|(trace, arranged)| model::TraceJson::new(trace.id, arranged, raw)).collect())
+    success_response(
+        arranged.iter().map(|(trace, arranged)| model::JaegerTrace::new(trace.id, arranged, raw)).collect(),
+    )
 }

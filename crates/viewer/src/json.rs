@@ -1,6 +1,7 @@
-//! What both kinds of JSON share: ids, times and values of attributes.
+//! JSON that both APIs share: ids, times and attribute values.
 //!
-//! Text that is not UTF-8 is shown with U+FFFD in its places. Numbers that JavaScript cannot hold are strings.
+//! Bytes that are not UTF-8 are replaced by U+FFFD. Numbers that JavaScript cannot represent exactly are
+//! strings.
 
 use std::borrow::Cow;
 
@@ -11,11 +12,12 @@ use serde::{
     ser::{SerializeMap as _, SerializeSeq as _},
 };
 
-/// Lists and maps may lie in each other this deep; in the place of a deeper one stands [`TOO_DEEP`]. A stranger chooses the depth, and each level takes stack.
+/// How deep lists and maps may be nested; [`TOO_DEEP`] replaces a deeper one. The sender chooses the depth, and
+/// each level takes stack.
 const MAX_DEPTH: usize = 32;
 const TOO_DEEP: &[u8] = "… (not shown: more than 32 levels deep)".as_bytes();
-/// The largest integers that JavaScript holds exactly.
-const SAFE: i64 = (1 << 53) - 1;
+/// The largest integer that JavaScript represents exactly.
+const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
 /// A number of nanoseconds as a string.
 #[derive(Clone, Copy, Debug)]
@@ -27,48 +29,45 @@ impl Serialize for Nanos {
     }
 }
 
-/// The id of a span.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SpanId(pub(crate) u64);
+pub(crate) struct SpanIdJson(pub(crate) u64);
 
-impl std::fmt::Display for SpanId {
+impl std::fmt::Display for SpanIdJson {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-impl Serialize for SpanId {
+impl Serialize for SpanIdJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-/// Bytes in hexadecimal digits, for ids of any length.
-pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
+/// Hexadecimal digits of ids of any length.
+pub(crate) struct HexBytes<'a>(pub(crate) &'a [u8]);
 
-impl Serialize for Hex<'_> {
+impl Serialize for HexBytes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let digits: String = self.0.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
         serializer.serialize_str(&digits)
     }
 }
 
-/// Text that may not be UTF-8.
-pub(crate) struct Text<'a>(pub(crate) &'a [u8]);
+pub(crate) struct LossyText<'a>(pub(crate) &'a [u8]);
 
-impl Serialize for Text<'_> {
+impl Serialize for LossyText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&lossy(self.0))
     }
 }
 
-/// A value as JSON.
-pub(crate) struct Value<'a> {
+pub(crate) struct ValueJson<'a> {
     value: AnyValue<'a>,
     depth: usize,
 }
 
-impl<'a> Value<'a> {
+impl<'a> ValueJson<'a> {
     pub(crate) fn new(value: AnyValue<'a>) -> Self {
         Self { value, depth: 0 }
     }
@@ -80,13 +79,15 @@ impl<'a> Value<'a> {
     }
 }
 
-impl Serialize for Value<'_> {
+impl Serialize for ValueJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.value {
             AnyValue::None => serializer.serialize_unit(),
             AnyValue::String(text) => serializer.serialize_str(&lossy(text)),
             AnyValue::Bool(value) => serializer.serialize_bool(value),
-            AnyValue::Int(value) if (-SAFE..=SAFE).contains(&value) => serializer.serialize_i64(value),
+            AnyValue::Int(value) if (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(&value) => {
+                serializer.serialize_i64(value)
+            }
             AnyValue::Int(value) => serializer.collect_str(&value),
             AnyValue::Double(value) if value.is_finite() => serializer.serialize_f64(value),
             AnyValue::Double(value) => serializer.collect_str(&value),
@@ -109,10 +110,9 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// What a value is.
-pub(crate) fn type_of(value: &AnyValue<'_>) -> &'static str {
+pub(crate) fn value_type(value: &AnyValue<'_>) -> &'static str {
     match value {
-        // Absent: as text it is none.
+        // An absent value is shown as empty text.
         AnyValue::None | AnyValue::String(_) => "string",
         AnyValue::Bool(_) => "bool",
         AnyValue::Int(_) => "int",
@@ -123,27 +123,27 @@ pub(crate) fn type_of(value: &AnyValue<'_>) -> &'static str {
     }
 }
 
-/// Long values are shown up to here.
-const SHOWN: usize = 16 << 10;
+/// Longer values are truncated to this size.
+const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// An attribute. Unless it is wanted whole, a value that is too long to be looked at is cut.
-pub(crate) struct Attribute<'a> {
+/// An attribute. Long values are truncated unless the whole is requested.
+pub(crate) struct AttributeJson<'a> {
     pub(crate) pair: KeyValue<'a>,
-    pub(crate) whole: bool,
+    pub(crate) untruncated: bool,
 }
 
-impl Serialize for Attribute<'_> {
+impl Serialize for AttributeJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value = self.pair.value();
         let size = self.pair.raw_value().len();
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("key", &lossy(shown(self.pair.key())))?;
-        if self.whole || size <= SHOWN {
-            map.serialize_entry("value", &Value::new(value))?;
-            map.serialize_entry("type", type_of(&value))?;
+        map.serialize_entry("key", &lossy(truncate_bytes(self.pair.key())))?;
+        if self.untruncated || size <= MAX_SHOWN_BYTES {
+            map.serialize_entry("value", &ValueJson::new(value))?;
+            map.serialize_entry("type", value_type(&value))?;
         } else {
-            map.serialize_entry("value", &start_of(&value))?;
-            map.serialize_entry("type", type_of(&value))?;
+            map.serialize_entry("value", &value_prefix(&value))?;
+            map.serialize_entry("type", value_type(&value))?;
             map.serialize_entry("cut", &true)?;
             map.serialize_entry("bytes", &size)?;
         }
@@ -151,50 +151,48 @@ impl Serialize for Attribute<'_> {
     }
 }
 
-/// The first bytes of something long, to the end of a character.
-fn shown(text: &[u8]) -> &[u8] {
-    let Some(start) = text.get(..SHOWN) else { return text };
+/// The first bytes of a long value, up to a character boundary.
+fn truncate_bytes(text: &[u8]) -> &[u8] {
+    let Some(start) = text.get(..MAX_SHOWN_BYTES) else { return text };
     match start.utf8_chunks().last() {
-        // An end that is no character may be the half of one.
+        // An invalid sequence at the end may be the first half of a character.
         Some(last) if last.invalid().len() < 4 => start.strip_suffix(last.invalid()).unwrap_or(start),
         _ => start,
     }
 }
 
-fn start_of<'a>(value: &AnyValue<'a>) -> Cow<'a, str> {
+fn value_prefix<'a>(value: &AnyValue<'a>) -> Cow<'a, str> {
     match value {
-        AnyValue::String(text) => lossy(shown(text)),
-        AnyValue::Bytes(bytes) => BASE64_STANDARD.encode(bytes.get(..SHOWN / 4 * 3).unwrap_or(bytes)).into(),
+        AnyValue::String(text) => lossy(truncate_bytes(text)),
+        AnyValue::Bytes(bytes) => BASE64_STANDARD.encode(bytes.get(..MAX_SHOWN_BYTES / 4 * 3).unwrap_or(bytes)).into(),
         value => {
-            let json = serde_json::to_string(&Value::new(*value)).unwrap_or_default();
-            crate::store::cut(&json, SHOWN).to_owned().into()
+            let json = serde_json::to_string(&ValueJson::new(*value)).unwrap_or_default();
+            crate::store::truncate(&json, MAX_SHOWN_BYTES).to_owned().into()
         }
     }
 }
 
-/// Text for people, cut where nobody reads on.
-pub(crate) struct Label<'a>(pub(crate) &'a [u8]);
+/// Text for display, truncated to [`MAX_SHOWN_BYTES`].
+pub(crate) struct TruncatedText<'a>(pub(crate) &'a [u8]);
 
-impl Serialize for Label<'_> {
+impl Serialize for TruncatedText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&lossy(shown(self.0)))
+        serializer.serialize_str(&lossy(truncate_bytes(self.0)))
     }
 }
 
-/// Attributes, in their order.
-pub(crate) struct Attributes<'a> {
-    pub(crate) all: kubewake_otlp::view::Attributes<'a>,
-    pub(crate) whole: bool,
+pub(crate) struct AttributesJson<'a> {
+    pub(crate) all: kubewake_otlp::view::AttributesView<'a>,
+    pub(crate) untruncated: bool,
 }
 
-impl Serialize for Attributes<'_> {
+impl Serialize for AttributesJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.all.iter().map(|pair| Attribute { pair, whole: self.whole }))
+        serializer.collect_seq(self.all.iter().map(|pair| AttributeJson { pair, untruncated: self.untruncated }))
     }
 }
 
-/// How a kind of span is called.
-pub(crate) fn kind(kind: u8) -> &'static str {
+pub(crate) fn span_kind_name(kind: u8) -> &'static str {
     match kind {
         1 => "internal",
         2 => "server",
@@ -205,8 +203,7 @@ pub(crate) fn kind(kind: u8) -> &'static str {
     }
 }
 
-/// How a status is called.
-pub(crate) fn status(code: u8) -> &'static str {
+pub(crate) fn status_name(code: u8) -> &'static str {
     match code {
         1 => "ok",
         2 => "error",
@@ -217,20 +214,19 @@ pub(crate) fn status(code: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use kubewake_otlp::{
-        view::View as _,
+        view::MessageView as _,
         wire::{close, open, put_bytes, put_double, put_uint},
     };
 
     use super::*;
 
-    /// An attribute `k` whose value is written so.
     fn attribute(whole: bool, value: impl FnOnce(&mut Vec<u8>)) -> serde_json::Value {
         let mut bytes = Vec::new();
         put_bytes(&mut bytes, 1, b"k\xff");
         let inner = open(&mut bytes, 2);
         value(&mut bytes);
         close(&mut bytes, inner);
-        serde_json::to_value(Attribute { pair: KeyValue::new(&bytes), whole }).unwrap()
+        serde_json::to_value(AttributeJson { pair: KeyValue::new(&bytes), untruncated: whole }).unwrap()
     }
 
     #[test]
@@ -252,8 +248,9 @@ mod tests {
     fn values_in_values_end_somewhere() {
         let mut nested = Vec::new();
         for _ in 0..10_000 {
-            // A list with the one before in it.
-            let (mut list, mut value) = (Vec::new(), Vec::new());
+            // A list that contains the previous one.
+            let mut list = Vec::new();
+            let mut value = Vec::new();
             put_bytes(&mut list, 1, &nested);
             put_bytes(&mut value, 5, &list);
             nested = value;
@@ -267,11 +264,11 @@ mod tests {
 
     #[test]
     fn long_values_are_cut_between_characters() {
-        let text = format!("x{}", "ü".repeat(SHOWN));
+        let text = format!("x{}", "ü".repeat(MAX_SHOWN_BYTES));
         let cut = attribute(false, |out| put_bytes(out, 1, text.as_bytes()));
         let shown = cut["value"].as_str().unwrap();
-        assert_eq!(shown.len(), SHOWN - 1);
-        assert!(shown.ends_with('ü') && cut["cut"] == true && cut["bytes"].as_u64().unwrap() > SHOWN as u64);
+        assert_eq!(shown.len(), MAX_SHOWN_BYTES - 1);
+        assert!(shown.ends_with('ü') && cut["cut"] == true && cut["bytes"].as_u64().unwrap() > MAX_SHOWN_BYTES as u64);
         assert_eq!(attribute(true, |out| put_bytes(out, 1, text.as_bytes()))["value"], text.as_str());
     }
 }

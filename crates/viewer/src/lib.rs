@@ -1,11 +1,11 @@
 //! A local backend for traces, with a page that shows them.
 //!
 //! * [`store`]: traces, bounded in bytes. [`receive`]: OTLP into it.
-//! * [`query`]: what is asked of a snapshot of the store: search, one trace, objects, dependencies. Pure.
-//! * `api`: our own JSON. `jaeger`: Jaeger's, so that its UI and Grafana can be used. `serve`: HTTP, and the page.
-//! * `cluster`: what a cluster says of its pipelines and objects, if there is one.
+//! * [`query`]: pure functions on a snapshot of the store: search, one trace, objects, dependencies.
+//! * `api`: the viewer's own JSON. `jaeger`: Jaeger's API, for its UI and Grafana. `serve`: HTTP, and the page.
+//! * `cluster`: pipelines and objects of a cluster, if there is one.
 //!
-//! Nothing here depends on the operator or on the API server: what is shown of a cluster is asked of it as any client would.
+//! The crate depends neither on the operator nor on the API server: it reads a cluster as any client would.
 
 mod api;
 mod cluster;
@@ -24,4 +24,4 @@ pub mod store;
 mod testing;
 mod viewer;
 
-pub use viewer::{Addresses, Error, Options, Viewer};
+pub use viewer::{Viewer, ViewerAddresses, ViewerError, ViewerOptions};

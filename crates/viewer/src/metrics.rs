@@ -1,14 +1,14 @@
-//! The viewer's own figures, for Prometheus.
+//! The viewer's own metrics, for Prometheus.
 
 use axum::{extract, response::IntoResponse};
 use http::header;
 
-use crate::{serve::State, store::Figures};
+use crate::{serve::ViewerState, store::StoreFigures};
 
-/// Name, kind, meaning and value of each.
-type Metric = (&'static str, &'static str, &'static str, u64);
+/// Name, type, help text and value of a metric.
+type MetricSample = (&'static str, &'static str, &'static str, u64);
 
-fn all(figures: &Figures) -> [Metric; 10] {
+fn metric_samples(figures: &StoreFigures) -> [MetricSample; 10] {
     let size = |number: usize| number as u64;
     [
         ("kubewake_viewer_traces", "gauge", "Traces in the store.", size(figures.traces)),
@@ -34,9 +34,10 @@ fn all(figures: &Figures) -> [Metric; 10] {
     ]
 }
 
-pub(crate) async fn metrics(extract::State(state): extract::State<State>) -> impl IntoResponse {
-    let line =
-        |(name, kind, help, value): Metric| format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
-    let text: String = all(&state.store.figures()).map(line).concat();
+pub(crate) async fn metrics(extract::State(state): extract::State<ViewerState>) -> impl IntoResponse {
+    let line = |(name, kind, help, value): MetricSample| {
+        format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
+    };
+    let text: String = metric_samples(&state.store.figures()).map(line).concat();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
 }

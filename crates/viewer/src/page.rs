@@ -1,4 +1,5 @@
-//! The page, in the binary. Debug builds read it from the folder, so that a change shows by a reload.
+//! The files of the page, embedded in the binary. Debug builds read them from disk, so that a reload shows a
+//! change.
 
 use axum::{
     body::Body,
@@ -9,17 +10,17 @@ use rust_embed::RustEmbed;
 
 #[derive(RustEmbed)]
 #[folder = "page/"]
-struct Files;
+struct PageFiles;
 
-/// Paths of the page itself: all of them are the same document, which looks at its address.
-const VIEWS: [&str; 4] = ["search", "trace", "objects", "pipelines"];
+/// Client-side routes: all of them return the same document.
+const PAGE_ROUTES: [&str; 4] = ["search", "trace", "objects", "pipelines"];
 
-/// A file of the page, or the page itself for the paths that are states of it.
-pub(crate) fn file(path: &str) -> Response {
+/// A file of the page, or the document itself for client-side routes.
+pub(crate) fn serve_file(path: &str) -> Response {
     let path = path.trim_start_matches('/');
     let view = path.split('/').next().unwrap_or_default();
-    let name = if path.is_empty() || VIEWS.contains(&view) { "index.html" } else { path };
-    let Some(file) = Files::get(name) else { return StatusCode::NOT_FOUND.into_response() };
+    let name = if path.is_empty() || PAGE_ROUTES.contains(&view) { "index.html" } else { path };
+    let Some(file) = PageFiles::get(name) else { return StatusCode::NOT_FOUND.into_response() };
     let headers = [(header::CONTENT_TYPE, media_type(name)), (header::CACHE_CONTROL, "no-cache")];
     (headers, Body::from(file.data)).into_response()
 }

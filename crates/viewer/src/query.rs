@@ -1,4 +1,4 @@
-//! What can be asked of traces. Pure: everything works on a snapshot of the store, with the time as an argument.
+//! Queries on traces. Pure: all functions take a snapshot of the store, and the time as an argument.
 
 mod arrange;
 mod dependencies;
@@ -10,14 +10,14 @@ mod search;
 mod services;
 mod summary;
 
-pub use arrange::{Arranged, Placed, Warning, WarningKind, arrange};
-pub use dependencies::dependencies;
-pub use filter::{Filter, ObjectFilter};
-pub use links::{LinkFrom, linked_from};
-pub use otlp::otlp_json;
-pub use search::{Found, search};
-pub use services::{Service, services};
-pub use summary::{Summary, root, summarize};
+pub use arrange::{ArrangedTrace, PlacedSpan, TraceWarning, WarningKind, arrange};
+pub use dependencies::count_dependencies;
+pub use filter::{ObjectFilter, TraceFilter};
+pub use links::{IncomingLink, find_incoming_links};
+pub use otlp::encode_otlp_json;
+pub use search::{SearchResults, search};
+pub use services::{ServiceOperations, list_services};
+pub use summary::{TraceSummary, find_root, summarize};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
-//! OTLP into the store: the collector's own receiver, with the store behind it.
+//! Receives OTLP with the collector's receiver, and puts it into the store.
 //!
-//! gRPC and HTTP, protobuf and JSON, and every compression that the collector knows. A sender is told of spans that the store does not take (partial success). Memory for requests under way is bounded apart from the store's. Metrics and logs
-//! are accepted and dropped, so that a program that sends all three need not be told that this is a viewer of traces; the log says so once.
+//! gRPC and HTTP, protobuf and JSON, and every compression that the collector supports. Spans that the store
+//! rejects are reported to their sender (partial success). The memory for requests in flight is bounded
+//! separately from the store's. Metrics and logs are accepted and dropped, so that a program that exports all
+//! three needs no other configuration for the viewer; the log says so once.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -14,8 +16,11 @@ use std::{
 
 use http::{HeaderMap, header::HOST};
 use kubewake_collector::{
-    core::{Allowance, Answer, Batch, Budget, Consumer, DropReason, Intake, Pipeline, Pressure, Registry, Shortfall},
-    extension::{AuthRefusal, ServerAuth, Verdict},
+    core::{
+        Allowance, Batch, Budget, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, PartialSuccess, Pipeline,
+        PipelineSet, StatsRegistry,
+    },
+    extension::{AuthDecision, AuthRefusal, ServerAuth},
     receiver::{Receiver as _, otlp},
 };
 use kubewake_config::{
@@ -25,155 +30,147 @@ use kubewake_config::{
 use kubewake_otlp::Signal;
 
 use crate::{
-    Error,
-    serve::is_known,
-    store::{Keeper, Rejected},
+    ViewerError,
+    serve::is_known_host,
+    store::{RejectedSpans, StoreWriter},
 };
 
-/// What requests under way may take.
-const UNDER_WAY: u64 = 128 << 20;
-/// The largest request. Collectors batch by items, and some items are large.
-const REQUEST: u64 = 32 << 20;
-/// How long requests under way may take to end.
-const GRACE: Duration = Duration::from_secs(2);
+/// Memory for requests in flight.
+const MAX_IN_FLIGHT_BYTES: u64 = 128 << 20;
+/// The largest request. Collectors batch by number of items, and some items are large.
+const MAX_REQUEST_BYTES: u64 = 32 << 20;
+/// How long requests in flight may take at shutdown.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// Where to listen.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// For gRPC.
+pub struct ReceiverAddresses {
     pub grpc: Option<SocketAddr>,
-    /// For HTTP.
     pub http: Option<SocketAddr>,
-    /// Names, beside addresses and `localhost`, by which requests over HTTP may ask for a loopback address.
+    /// Host names, beside addresses and `localhost`, that requests over HTTP to a loopback address may use.
     pub hosts: Vec<String>,
 }
 
-/// Refuses requests that ask for this machine by a name which somebody else may control. A web page whose name suddenly points to
-/// the loopback address (DNS rebinding) could write spans otherwise: to the browser it asks its own server.
+/// Rejects requests whose host name may be under somebody else's control. Otherwise a web page could write
+/// spans after its name is made to resolve to the loopback address (DNS rebinding): to the browser these are
+/// requests to the page's own server.
 struct HostGuard {
     hosts: Vec<String>,
 }
 
 impl ServerAuth for HostGuard {
-    fn authenticate(&self, headers: &HeaderMap, _: IpAddr) -> Verdict {
-        // A browser always names a host.
+    fn authenticate(&self, headers: &HeaderMap, _: IpAddr) -> AuthDecision {
+        // Browsers always send a host.
         let is_served = match headers.get(HOST) {
             None => true,
-            Some(host) => host.to_str().is_ok_and(|host| is_known(host, &self.hosts)),
+            Some(host) => host.to_str().is_ok_and(|host| is_known_host(host, &self.hosts)),
         };
         let refusal = AuthRefusal::Forbidden("this host name is not served here; --allow-host adds one");
-        Verdict::Now(if is_served { Ok(None) } else { Err(refusal) })
+        AuthDecision::Now(if is_served { Ok(None) } else { Err(refusal) })
     }
 }
 
-/// A receiver that runs.
-pub struct Receiver(otlp::Otlp);
+pub struct ViewerReceiver(otlp::OtlpServer);
 
-impl std::fmt::Debug for Receiver {
+impl std::fmt::Debug for ViewerReceiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Receiver").field("grpc", &self.grpc()).field("http", &self.http()).finish()
     }
 }
 
-impl Receiver {
-    /// Listens, and puts what comes into the store.
-    pub(crate) fn start(settings: &Settings, keeper: Keeper) -> Result<Self, Error> {
-        let budget = Budget::new(UNDER_WAY, 0);
-        let intake = Arc::new(Intake::default());
+impl ViewerReceiver {
+    /// Starts the receivers, which write to the store.
+    pub(crate) fn start(settings: &ReceiverAddresses, keeper: StoreWriter) -> Result<Self, ViewerError> {
+        let budget = Budget::new(MAX_IN_FLIGHT_BYTES, 0);
+        let intake = Arc::new(PipelineSet::default());
         let feed = |signal, consumer: Arc<dyn Consumer>| {
             let id = PipelineId { signal, name: None };
             let pipeline = Pipeline::new(id, Allowance { member: budget.join(), limiter: None }, Arc::default());
-            pipeline.head().point_at(vec![consumer]);
-            intake.point_at(signal, vec![pipeline]);
+            pipeline.head().set_targets(vec![consumer]);
+            intake.set_pipelines(signal, vec![pipeline]);
         };
-        feed(Signal::Traces, Arc::new(Sink(keeper)));
-        feed(Signal::Metrics, Arc::new(Ignorer::new("metrics")));
-        feed(Signal::Logs, Arc::new(Ignorer::new("logs")));
+        feed(Signal::Traces, Arc::new(StoreConsumer(keeper)));
+        feed(Signal::Metrics, Arc::new(DiscardingConsumer::new("metrics")));
+        feed(Signal::Logs, Arc::new(DiscardingConsumer::new("logs")));
         let grpc = settings.grpc.map(|at| GrpcServer {
             endpoint: at.to_string(),
-            max_message_bytes: REQUEST,
+            max_message_bytes: MAX_REQUEST_BYTES,
             ..GrpcServer::default()
         });
         let http = settings.http.map(|at| HttpServer {
             endpoint: at.to_string(),
-            max_body_bytes: REQUEST,
+            max_body_bytes: MAX_REQUEST_BYTES,
             ..HttpServer::default()
         });
-        // Other addresses are asked for by names of a cluster or a network, which are not known here.
+        // Other addresses are reached by names of a cluster or a network, which are not known here.
         let is_loopback = settings.http.is_some_and(|at| at.ip().is_loopback());
         let hosts = settings.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         let guard = is_loopback.then(|| Arc::new(HostGuard { hosts }) as Arc<dyn ServerAuth>);
-        let listening = otlp::listen(&OtlpReceiver { grpc, http }, guard, &intake, &Registry::default());
-        listening.map(Self).map_err(|error| Error::Otlp(error.to_string()))
+        let listening = otlp::listen(&OtlpReceiver { grpc, http }, guard, &intake, &StatsRegistry::default());
+        listening.map(Self).map_err(|error| ViewerError::Otlp(error.to_string()))
     }
 
-    /// Where gRPC is served.
     pub fn grpc(&self) -> Option<SocketAddr> {
         self.0.grpc_address()
     }
 
-    /// Where HTTP is served.
     pub fn http(&self) -> Option<SocketAddr> {
         self.0.http_address()
     }
 
-    /// Takes no more.
-    pub(crate) async fn stop(&self) {
-        self.0.close();
-        if tokio::time::timeout(GRACE, self.0.closed()).await.is_err() {
-            self.0.cut();
-            self.0.closed().await;
+    pub(crate) async fn shutdown(&self) {
+        self.0.shutdown();
+        if tokio::time::timeout(SHUTDOWN_GRACE_PERIOD, self.0.wait_closed()).await.is_err() {
+            self.0.abort();
+            self.0.wait_closed().await;
         }
     }
 }
 
-/// Nanoseconds since 1970.
-pub(crate) fn now() -> u64 {
+pub(crate) fn unix_nanos_now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Puts traces into the store.
-struct Sink(Keeper);
+/// Writes traces to the store.
+struct StoreConsumer(StoreWriter);
 
-impl Consumer for Sink {
-    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
-        let mut rejected = Rejected::default();
+impl Consumer for StoreConsumer {
+    fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
+        let mut rejected = RejectedSpans::default();
         for part in batch.parts() {
-            rejected += self.0.keep(&part.bytes).rejected;
+            rejected += self.0.write_request(&part.bytes).rejected;
         }
         match rejected.spans() {
-            0 => Answer::Now(Ok(())),
-            items => Answer::Partly(Box::new(Shortfall { items, message: rejected.to_string() })),
+            0 => ConsumeOutcome::Now(Ok(())),
+            items => ConsumeOutcome::Partial(Box::new(PartialSuccess { items, message: rejected.to_string() })),
         }
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn count_lost(&self, _: &Batch, _: DropReason) {}
 }
 
-/// Takes what nobody looks at.
-struct Ignorer {
+struct DiscardingConsumer {
     signal: &'static str,
-    said: AtomicBool,
+    has_warned: AtomicBool,
 }
 
-impl Ignorer {
+impl DiscardingConsumer {
     fn new(signal: &'static str) -> Self {
-        Self { signal, said: AtomicBool::new(false) }
+        Self { signal, has_warned: AtomicBool::new(false) }
     }
 }
 
-impl Consumer for Ignorer {
-    fn consume(self: Arc<Self>, _: Batch, _: Pressure) -> Answer {
-        if !self.said.swap(true, Ordering::Relaxed) {
+impl Consumer for DiscardingConsumer {
+    fn consume(self: Arc<Self>, _: Batch, _: OverflowPolicy) -> ConsumeOutcome {
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::info!(signal = self.signal, "received and dropped: the viewer keeps traces only");
         }
-        Answer::Now(Ok(()))
+        ConsumeOutcome::Now(Ok(()))
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn count_lost(&self, _: &Batch, _: DropReason) {}
 }

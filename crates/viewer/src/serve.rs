@@ -1,9 +1,10 @@
-//! HTTP: who may ask, and what is answered.
+//! The HTTP server: access checks and routes.
 //!
-//! There is no sign-in, and so the page is for those who can reach its address, this machine alone unless it is told otherwise. A page of another site that a browser has open must not
-//! read traces either: its requests carry its own name as the host (that is how a name that suddenly points here, DNS rebinding, is seen), or are not
-//! allowed by the browser, as no answer permits another origin. Nor must it ask anything for the asking's sake, as a picture whose address is a question: browsers say
-//! where a request comes from, and the API answers none of another site.
+//! There is no authentication: the page is for everybody who can reach its address, which is this machine alone
+//! by default. Pages of other sites in the same browser must not read traces. Their requests either carry
+//! another host name, which reveals DNS rebinding, or are blocked by the browser, since no response permits
+//! another origin. Nor must they trigger queries, such as by an image whose URL is one: browsers send the
+//! origin of a request, and the API rejects cross-site requests.
 
 mod connections;
 
@@ -22,47 +23,46 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
-use self::connections::Bounds;
+use self::connections::ServerLimits;
 use crate::{
-    Addresses, Options, api,
-    cluster::Cluster,
+    ViewerAddresses, ViewerOptions, api,
+    cluster::ClusterReader,
     jaeger, metrics, page,
-    store::{Keeper, Store},
+    store::{StoreWriter, TraceStore},
 };
 
-/// What the page may do: load its own files and ask its own server.
-const POLICY: &str =
+/// The page may load its own files and connect to its own server.
+const CONTENT_SECURITY_POLICY_VALUE: &str =
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
-/// Streams at the same time: a quarter of the connections that are served.
+/// Concurrent streams: a quarter of the connections.
 const MAX_STREAMS: usize = 128;
 
-/// What requests share.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
-    pub(crate) store: Arc<Store>,
-    pub(crate) keeper: Keeper,
-    pub(crate) addresses: Addresses,
+pub(crate) struct ViewerState {
+    pub(crate) store: Arc<TraceStore>,
+    pub(crate) keeper: StoreWriter,
+    pub(crate) addresses: ViewerAddresses,
     pub(crate) data_dir: Option<PathBuf>,
-    pub(crate) cluster: Option<Cluster>,
-    /// A file is large while it is read: one at a time.
+    pub(crate) cluster: Option<ClusterReader>,
+    /// One import at a time, because a file takes much memory while it is read.
     pub(crate) importing: Arc<Semaphore>,
-    /// Streams that may begin: they last, and must leave connections for pages.
+    /// Permits for streams, which are long-lived and must leave connections for pages.
     pub(crate) streams: Arc<Semaphore>,
     hosts: Arc<[String]>,
-    /// Whether streams are to end.
+    /// Becomes true when streams are to end.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
-impl State {
+impl ViewerState {
     pub(crate) fn new(
-        store: Arc<Store>,
-        keeper: Keeper,
-        addresses: Addresses,
-        options: &Options,
+        store: Arc<TraceStore>,
+        keeper: StoreWriter,
+        addresses: ViewerAddresses,
+        options: &ViewerOptions,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let cluster = options.kubeconfig.clone().map(|file| Cluster::new(file, &options.namespace));
+        let cluster = options.kubeconfig.clone().map(|file| ClusterReader::new(file, &options.namespace));
         let importing = Arc::new(Semaphore::new(1));
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         let hosts = options.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
@@ -71,43 +71,43 @@ impl State {
     }
 }
 
-/// Serves until it is told to stop.
-pub(crate) async fn run(listener: TcpListener, state: State, stopping: watch::Receiver<bool>) {
-    connections::serve(listener, routes(state), Bounds::default(), stopping).await;
+/// Serves until `stopping` is signalled.
+pub(crate) async fn run(listener: TcpListener, state: ViewerState, stopping: watch::Receiver<bool>) {
+    connections::serve(listener, routes(state), ServerLimits::default(), stopping).await;
 }
 
-fn routes(state: State) -> Router {
+fn routes(state: ViewerState) -> Router {
     Router::new()
         .nest("/api/v1", api::routes())
         .nest("/api", jaeger::routes())
         .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(async || "ok"))
         .fallback(fallback)
-        .layer(middleware::from_fn_with_state(state.clone(), guard))
+        .layer(middleware::from_fn_with_state(state.clone(), check_request))
         .with_state(state)
 }
 
 async fn fallback(method: Method, uri: Uri) -> Response {
     if is_api(&uri) {
-        return api::refuse(StatusCode::NOT_FOUND, "there is no such path");
+        return api::error_response(StatusCode::NOT_FOUND, "there is no such path");
     }
     match method {
-        Method::GET | Method::HEAD => page::file(uri.path()),
+        Method::GET | Method::HEAD => page::serve_file(uri.path()),
         _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
     }
 }
 
-async fn guard(extract::State(state): extract::State<State>, request: Request, next: Next) -> Response {
+async fn check_request(extract::State(state): extract::State<ViewerState>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).or(request.uri().host());
-    let mut response = if !host.is_some_and(|host| is_known(host, &state.hosts)) {
-        api::refuse(StatusCode::FORBIDDEN, "this host name is not served here; --allow-host adds one")
-    } else if is_api(request.uri()) && is_of_another_site(&request) {
-        api::refuse(StatusCode::FORBIDDEN, "a page of another site may not ask; open this address by itself")
+    let mut response = if !host.is_some_and(|host| is_known_host(host, &state.hosts)) {
+        api::error_response(StatusCode::FORBIDDEN, "this host name is not served here; --allow-host adds one")
+    } else if is_api(request.uri()) && is_cross_site(&request) {
+        api::error_response(StatusCode::FORBIDDEN, "a page of another site may not ask; open this address by itself")
     } else {
         next.run(request).await
     };
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY_VALUE));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
@@ -117,13 +117,15 @@ fn is_api(uri: &Uri) -> bool {
     uri.path().starts_with("/api/")
 }
 
-/// Whether a browser says so. Links of other sites to the page are not meant: they lead to no API.
-fn is_of_another_site(request: &Request) -> bool {
+/// Whether the browser marks the request as cross-site. Links from other sites to the page pass: they lead to
+/// no API.
+fn is_cross_site(request: &Request) -> bool {
     request.headers().get("sec-fetch-site").is_some_and(|site| site == "cross-site")
 }
 
-/// Whether somebody may ask by this name: an address, this machine, or a name that was given. Whoever controls another name could make it point here.
-pub(crate) fn is_known(host: &str, hosts: &[String]) -> bool {
+/// Whether requests may use this host: an address, this machine, or a configured name. Whoever controls another
+/// name could make it resolve to this machine.
+pub(crate) fn is_known_host(host: &str, hosts: &[String]) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
         None => host.split_once(':').map_or(host, |(name, _)| name),
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn names_that_others_control_are_not_served() {
         let hosts = ["viewer.example".to_owned()];
-        let known = |host| is_known(host, &hosts);
+        let known = |host| is_known_host(host, &hosts);
         for host in
             ["127.0.0.1", "127.0.0.1:16686", "[::1]:16686", "localhost:1", "LOCALHOST", "viewer.example:80", "10.0.0.7"]
         {

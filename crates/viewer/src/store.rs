@@ -1,21 +1,24 @@
 //! Traces in memory, within a limit in bytes.
 //!
-//! A trace is a list of [`Chunk`]s, one for each request that brought spans of it, and a chunk never changes: the bytes of its spans as they were sent, a small
-//! [`Entry`] for each, and tables of the names, senders and objects that the entries point into. Names, senders and objects are kept once for all chunks.
+//! A trace is a list of immutable [`TraceChunk`]s, one for each request that brought spans of it: the bytes of
+//! its spans as they were sent, a small [`ChunkEntry`] for each, and tables of the names, senders and objects
+//! that the entries refer to. Names, senders and objects are interned across all chunks.
 //!
-//! *Guaranteed.* [`Figures::bytes`], the sum of what all of this takes, is never above the limit. When there is no room, the trace that was quiet for longest
-//! goes as a whole, and is counted. A trace holds at most [`Limits::trace_spans`] spans and a quarter of the memory; what comes beyond is refused and counted in
-//! it, and of a larger request never fewer spans are kept. A span that is sent again with the same bytes is kept once. Whoever looks works on a [`Snapshot`], which holds no lock.
-//! *Assumed.* Requests were scanned, as the receiver does; others do no harm, and what is not understood in them is left out.
-//! *Not done.* What snapshots under way hold of traces that went meanwhile is not counted.
+//! *Guaranteed.* [`StoreFigures::bytes`], the sum of all memory of the store, never exceeds the limit. When
+//! there is no room, the trace that has not grown for longest is evicted as a whole, and counted. A trace holds
+//! at most [`StoreLimits::trace_spans`] spans and a quarter of the memory; further spans are refused and
+//! counted in it, and a larger request never results in fewer spans. A span that is sent again with the same
+//! bytes is stored once. Readers work on a [`StoreSnapshot`], which holds no lock. *Assumed.* Requests were
+//! scanned, as the receiver does; others are harmless, and their invalid parts are left out. *Not done.* Memory
+//! that live snapshots hold of evicted traces is not counted.
 
-mod arrival;
 mod chunk;
-mod cost;
+mod chunk_cost;
 mod disk;
-mod inner;
-mod intern;
-mod keeper;
+mod grouped_spans;
+mod interner;
+mod store_inner;
+mod store_writer;
 mod trace;
 
 #[cfg(test)]
@@ -28,105 +31,91 @@ use std::{
 
 use tokio::sync::{broadcast, watch};
 
-pub(crate) use self::arrival::{NAME, cut};
-use self::inner::Inner;
+pub(crate) use self::grouped_spans::{MAX_NAME_BYTES, truncate};
+use self::store_inner::StoreInner;
 pub use self::{
-    arrival::Arrival,
-    chunk::{Chunk, Entry, LINK, Object, Origin, SpanRef, mark},
-    disk::{Disk, DiskError},
-    keeper::Keeper,
-    trace::{Trace, TraceId, TraceIdError},
+    chunk::{ChunkEntry, LINK_MARK_KEY, SpanRef, SpanSubject, TelemetryOrigin, TraceChunk, attribute_mark},
+    disk::{DiskError, SegmentStore},
+    grouped_spans::GroupedSpans,
+    store_writer::StoreWriter,
+    trace::{StoredTrace, TraceId, TraceIdError},
 };
 
-/// What a store may hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// All of it together.
+pub struct StoreLimits {
     pub bytes: usize,
-    /// Spans of one trace.
     pub trace_spans: usize,
 }
 
-impl Default for Limits {
+impl Default for StoreLimits {
     fn default() -> Self {
-        // A page can still show a trace of this size; one that is larger is a loop.
+        // A page can still show a trace of this size; a larger one is a loop.
         Self { bytes: 256 << 20, trace_spans: 100_000 }
     }
 }
 
-/// What a store holds, and what it had to let go.
+/// Counters and current size of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Traces that are here.
+pub struct StoreFigures {
     pub traces: usize,
-    /// Spans that are here.
     pub spans: usize,
-    /// What they take.
     pub bytes: usize,
-    /// What they may take.
     pub limit: usize,
-    /// Traces that had to make room for others.
+    /// Evicted traces.
     pub dropped_traces: u64,
-    /// Their spans.
     pub dropped_spans: u64,
-    /// Traces of which nothing fits; one that comes again is counted again only after hundreds of others.
+    /// Traces of which no span fits. One that is sent again is counted again only after hundreds of others.
     pub refused_traces: u64,
-    /// Their spans, and those that other traces had too many.
+    /// Spans of refused traces, and spans beyond the limit of other traces.
     pub refused_spans: u64,
-    /// Spans without an id or without a trace.
+    /// Spans without a span id or a trace id.
     pub invalid_spans: u64,
-    /// Spans that came since the start.
+    /// Spans received since the start.
     pub received_spans: u64,
-    /// When the oldest trace that is here began.
+    /// Start of the oldest trace in the store.
     pub oldest: Option<u64>,
 }
 
-/// Spans of one trace that have just come.
+/// New spans of one trace.
 #[derive(Clone, Debug)]
-pub struct Arrived {
-    /// The trace.
+pub struct ArrivedSpans {
     pub trace: TraceId,
-    /// Its new spans.
-    pub chunk: Arc<Chunk>,
-    /// How many spans were kept before these, since the start.
-    pub before: u64,
+    pub chunk: Arc<TraceChunk>,
+    /// Number of spans that were stored before these, since the start.
+    pub earlier_spans: u64,
 }
 
-/// What became of an arrival.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Added {
-    /// The traces that it has spans of.
+pub struct AddedSpans {
     pub traces: Vec<TraceId>,
-    /// Spans that are new.
     pub spans: usize,
-    /// Spans that are not here, and will not be if they are sent again.
-    pub rejected: Rejected,
+    /// Rejected spans, which would be rejected again.
+    pub rejected: RejectedSpans,
 }
 
-/// Spans that the store does not take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rejected {
-    /// Without an id or without a trace.
+pub struct RejectedSpans {
+    /// Without a span id or a trace id.
     pub invalid: u64,
-    /// More than one trace may have.
+    /// Beyond the limit of their trace.
     pub surplus: u64,
 }
 
-impl Rejected {
-    /// How many there are.
+impl RejectedSpans {
     pub fn spans(self) -> u64 {
         self.invalid + self.surplus
     }
 }
 
-impl std::ops::AddAssign for Rejected {
+impl std::ops::AddAssign for RejectedSpans {
     fn add_assign(&mut self, other: Self) {
         self.invalid += other.invalid;
         self.surplus += other.surplus;
     }
 }
 
-impl std::fmt::Display for Rejected {
+impl std::fmt::Display for RejectedSpans {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let reasons = [
             (self.invalid, "without a valid trace id or span id"),
@@ -142,36 +131,34 @@ impl std::fmt::Display for Rejected {
     }
 }
 
-/// Arrivals that somebody who reads slowly may be behind.
-const TAIL: usize = 128;
+/// How many events a slow subscriber may fall behind.
+const MAX_TAIL_LAG: usize = 128;
 
-/// All traces.
 #[derive(Debug)]
-pub struct Store {
-    inner: RwLock<Inner>,
+pub struct TraceStore {
+    inner: RwLock<StoreInner>,
     changed: watch::Sender<u64>,
-    tail: broadcast::Sender<Arrived>,
+    tail: broadcast::Sender<ArrivedSpans>,
 }
 
-impl Store {
-    /// An empty one.
-    pub fn new(limits: Limits) -> Self {
+impl TraceStore {
+    pub fn new(limits: StoreLimits) -> Self {
         Self {
-            inner: RwLock::new(Inner::new(limits)),
+            inner: RwLock::new(StoreInner::new(limits)),
             changed: watch::Sender::new(0),
-            tail: broadcast::Sender::new(TAIL),
+            tail: broadcast::Sender::new(MAX_TAIL_LAG),
         }
     }
 
-    /// Takes what came, at `now`.
-    pub fn add(&self, arrival: Arrival, now: u64) -> Added {
+    /// Adds the spans of a request that arrived at `now`.
+    pub fn add(&self, arrival: GroupedSpans, now: u64) -> AddedSpans {
         let (added, arrived, version) = {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
             inner.add(arrival, now)
         };
         self.changed.send_replace(version);
         for arrived in arrived {
-            // Nobody looks.
+            // An error means that there is no subscriber.
             if self.tail.send(arrived).is_err() {
                 break;
             }
@@ -179,53 +166,47 @@ impl Store {
         added
     }
 
-    /// All traces as they are now.
-    pub fn snapshot(&self) -> Snapshot {
-        self.read(Inner::snapshot)
+    pub fn snapshot(&self) -> StoreSnapshot {
+        self.with_state(StoreInner::snapshot)
     }
 
-    /// The traces that changed after a version, and the version that they are of.
-    pub fn changed_since(&self, version: u64) -> Snapshot {
-        self.read(|inner| inner.changed_since(version))
+    /// The traces that changed after a version, and the current version.
+    pub fn changed_since(&self, version: u64) -> StoreSnapshot {
+        self.with_state(|inner| inner.changed_since(version))
     }
 
-    /// One trace.
-    pub fn trace(&self, id: TraceId) -> Option<Arc<Trace>> {
-        self.read(|inner| inner.trace(id))
+    pub fn trace(&self, id: TraceId) -> Option<Arc<StoredTrace>> {
+        self.with_state(|inner| inner.trace(id))
     }
 
-    /// Those of the traces that are here.
-    pub fn traces(&self, ids: &HashSet<TraceId>) -> Vec<Arc<Trace>> {
-        self.read(|inner| ids.iter().filter_map(|id| inner.trace(*id)).collect())
+    /// The traces with these ids, as far as they are in the store.
+    pub fn traces(&self, ids: &HashSet<TraceId>) -> Vec<Arc<StoredTrace>> {
+        self.with_state(|inner| ids.iter().filter_map(|id| inner.trace(*id)).collect())
     }
 
-    /// What is here.
-    pub fn figures(&self) -> Figures {
-        self.read(Inner::figures)
+    pub fn figures(&self) -> StoreFigures {
+        self.with_state(StoreInner::figures)
     }
 
-    /// Tells when something came: its version.
-    pub fn watch(&self) -> watch::Receiver<u64> {
+    /// Watches the version, which changes with every addition.
+    pub fn watch_version(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// What comes from now on.
-    pub fn tail(&self) -> broadcast::Receiver<Arrived> {
+    pub fn subscribe(&self) -> broadcast::Receiver<ArrivedSpans> {
         self.tail.subscribe()
     }
 
-    fn read<T>(&self, look: impl FnOnce(&Inner) -> T) -> T {
+    fn with_state<T>(&self, look: impl FnOnce(&StoreInner) -> T) -> T {
         look(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Traces as they were at one moment.
+/// The traces at one moment.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// Those that grew last come last.
-    pub traces: Vec<Arc<Trace>>,
-    /// Rises with each arrival.
+pub struct StoreSnapshot {
+    /// In order of their last growth.
+    pub traces: Vec<Arc<StoredTrace>>,
     pub version: u64,
-    /// What the store held.
-    pub figures: Figures,
+    pub figures: StoreFigures,
 }

@@ -1,8 +1,7 @@
-//! Requests for tests, written as senders write them.
+//! Builders of OTLP requests for tests.
 
 use kubewake_otlp::wire::{close, open, put_bytes, put_fixed64, put_uint};
 
-/// A span that is being made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpanBuilder {
     bytes: Vec<u8>,
@@ -17,12 +16,12 @@ impl SpanBuilder {
         Self { bytes }
     }
 
-    pub(crate) fn below(mut self, parent: u64) -> Self {
+    pub(crate) fn with_parent(mut self, parent: u64) -> Self {
         put_bytes(&mut self.bytes, 4, &parent.to_be_bytes());
         self
     }
 
-    pub(crate) fn at(mut self, start: u64, end: u64) -> Self {
+    pub(crate) fn with_times(mut self, start: u64, end: u64) -> Self {
         put_fixed64(&mut self.bytes, 7, start);
         put_fixed64(&mut self.bytes, 8, end);
         self
@@ -57,13 +56,13 @@ impl SpanBuilder {
         self
     }
 
-    /// An attribute whose value is no message at all.
+    /// An attribute whose value is not a message.
     pub(crate) fn broken_attribute(mut self) -> Self {
         put_bytes(&mut self.bytes, 9, b"\xff\xff\xff");
         self
     }
 
-    /// An attribute of lists in lists, with a text in the innermost.
+    /// An attribute with nested lists around a text.
     pub(crate) fn nested(self, key: &str, depth: usize) -> Self {
         let value = lists(depth);
         self.attribute(key, |out| out.extend_from_slice(&value))
@@ -89,12 +88,12 @@ impl SpanBuilder {
     }
 }
 
-/// A value: lists in lists.
 fn lists(depth: usize) -> Vec<u8> {
     let mut value = Vec::new();
     put_bytes(&mut value, 1, b"leaf");
     for _ in 0..depth {
-        let (mut list, mut outer) = (Vec::new(), Vec::new());
+        let mut list = Vec::new();
+        let mut outer = Vec::new();
         put_bytes(&mut list, 1, &value);
         put_bytes(&mut outer, 5, &list);
         value = outer;
@@ -111,7 +110,7 @@ fn put_pair(out: &mut Vec<u8>, number: u32, key: &[u8], value: impl FnOnce(&mut 
     close(out, pair);
 }
 
-/// A request of one service.
+/// A request with one resource.
 pub(crate) fn request(service: &str, spans: Vec<SpanBuilder>) -> Vec<u8> {
     let mut out = Vec::new();
     let entry = open(&mut out, 1);

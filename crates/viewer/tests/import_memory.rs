@@ -1,50 +1,28 @@
-//! What the import of a file takes at most, beside the store: a few times the file, however many documents and traces are in it.
+//! Peak memory of an import beside the store: a few times the file, whatever the number of documents and traces
+//! in it.
 
-#![allow(unsafe_code, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    fmt::Write as _,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::fmt::Write as _;
 
-use kubewake_viewer::{Options, Viewer};
+use kubewake_allocation_meter::{CountingAllocator, peak_bytes, reset_peak};
+use kubewake_viewer::{Viewer, ViewerOptions};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-/// Counts the bytes that are allocated at the moment, and the most that ever were.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(live, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// The store's own limit.
 const STORE: usize = 1 << 20;
-/// The file as it comes and as a whole, one document of it decoded, the one piece that is taken apart, and the answer.
+/// The body in chunks and as a whole, one decoded document, one parsed piece, and the response.
 const TIMES: usize = 5;
 
 #[tokio::test]
 async fn an_import_takes_a_few_times_its_file() {
     let listen = "127.0.0.1:0".parse().unwrap();
-    let options = Options { listen, otlp_grpc: None, otlp_http: None, memory: STORE, ..Options::default() };
+    let options = ViewerOptions { listen, otlp_grpc: None, otlp_http: None, memory: STORE, ..ViewerOptions::default() };
     let viewer = Viewer::start(options).await.unwrap();
     let page = viewer.addresses().page;
     let span = |number: usize| format!(r#"{{"traceId":"{number:032x}","spanId":"{number:016x}"}}"#);
@@ -58,8 +36,7 @@ async fn an_import_takes_a_few_times_its_file() {
     for (file, status) in
         [(one, "200"), ("1 ".repeat(size / 2), "400"), (format!("[{}1]", "1,".repeat(size / 2)), "400")]
     {
-        let before = LIVE.load(Ordering::Relaxed);
-        MOST.store(before, Ordering::Relaxed);
+        let before = reset_peak();
         let head = format!(
             "POST /api/v1/import HTTP/1.1\r\nHost: {page}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
              Connection: close\r\n\r\n",
@@ -72,7 +49,7 @@ async fn an_import_takes_a_few_times_its_file() {
         stream.read_to_end(&mut answer).await.unwrap();
         let line = String::from_utf8_lossy(answer.get(..60).unwrap_or(&answer)).into_owned();
         assert!(line.contains(&format!(" {status} ")), "{line}");
-        let most = MOST.load(Ordering::Relaxed) - before;
+        let most = peak_bytes() - before;
         assert!(most <= TIMES * size + 8 * STORE, "{most} bytes for a file of {size}");
     }
     viewer.stop().await;

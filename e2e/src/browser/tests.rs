@@ -1,4 +1,4 @@
-//! The browser can do what stories ask of it.
+//! The actions and waits that browser stories rely on.
 
 use std::{
     io::{Read, Write},
@@ -12,7 +12,7 @@ const PAGE: &str = "<!doctype html><title>t</title><link rel=icon href='data:,'>
     <script>go.onclick = () => { setTimeout(() => { said.textContent = `${name_.value} ${innerWidth} ${matchMedia('(prefers-color-scheme: dark)').matches}` }, 50) };\
     const name_ = document.getElementById('name'); console.error('a complaint')</script>";
 
-/// A server that answers every request with the page.
+/// A server that responds to every request with the page.
 fn page() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -28,16 +28,16 @@ fn page() -> String {
 
 #[test]
 fn it_types_clicks_reads_and_takes_pictures() {
-    let browser = Browser::start(PHONE);
-    browser.prefer(Scheme::Dark);
+    let browser = Browser::start(PHONE_WINDOW_SIZE);
+    browser.set_color_scheme(ColorScheme::Dark);
     let url = page();
     browser.open(&url);
     browser.type_into("#name", "wake");
     browser.click_text("button", "Go");
-    browser.await_text("#said", "wake 390 true");
+    browser.wait_for_text("#said", "wake 390 true");
     assert_eq!(browser.url(), url);
-    assert_eq!(browser.complaints().len(), 1);
-    assert_eq!(browser.complaints().len(), 0, "they are told once");
+    assert_eq!(browser.take_console_errors().len(), 1);
+    assert_eq!(browser.take_console_errors().len(), 0, "they are told once");
     browser.click("#name");
     browser.press("!\u{e007}");
     assert_eq!(browser.script("return name_.value", &[]), "wake!");

@@ -1,4 +1,5 @@
-//! What a trace must be, written as it is shown: a span on each line, its children indented beneath it.
+//! The expected form of a trace, in the notation of its rendering: one span per line, with its children
+//! indented.
 //!
 //! ```text
 //! POST /apis/…/heads [apiserver] server
@@ -13,26 +14,26 @@ use std::{
     fmt::Write,
 };
 
-use super::tree::{API_SERVER, Callers, Path, Tree};
+use super::tree::{API_SERVER_SERVICE, CallerVisibility, LabelPath, TraceTree};
 
-/// What is said about the spans of one path.
+/// What is expected of the spans at one path.
 #[derive(Clone, Debug, Default)]
-struct Line {
+struct ExpectedSpans {
     may_be_missing: bool,
     count: Option<usize>,
 }
 
-/// A tree that is expected.
 #[derive(Clone, Debug, Default)]
-pub struct Expected {
-    lines: BTreeMap<Path, Line>,
+pub struct ExpectedTrace {
+    lines: BTreeMap<LabelPath, ExpectedSpans>,
 }
 
-impl Expected {
-    /// Reads it. Where nobody gets the API server's spans, none are expected, and what is beneath them moves up.
-    pub fn read(text: &str, callers: Callers) -> Self {
+impl ExpectedTrace {
+    /// Parses the notation. Where the API server's spans are not received, none are expected, and their
+    /// children move up.
+    pub fn parse(text: &str, callers: CallerVisibility) -> Self {
         let mut expected = Self::default();
-        // The lines around this one: how far each is indented, and its label unless it is left out.
+        // The enclosing lines: their indentation, and their label unless they are left out.
         let mut around: Vec<(usize, Option<String>)> = Vec::new();
         for line in text.lines() {
             let content = line.split("  #").next().unwrap_or_default().trim_end();
@@ -42,42 +43,42 @@ impl Expected {
             }
             let depth = content.len() - words.len();
             around.retain(|(other, _)| *other < depth);
-            let (label, line) = read_line(words);
-            let is_dark = callers == Callers::Dark && label.contains(&format!("[{API_SERVER}]"));
+            let (label, line) = parse_line(words);
+            let is_dark = callers == CallerVisibility::Hidden && label.contains(&format!("[{API_SERVER_SERVICE}]"));
             around.push((depth, (!is_dark).then_some(label)));
             if !is_dark {
-                let path: Path = around.iter().filter_map(|(_, label)| label.clone()).collect();
+                let path: LabelPath = around.iter().filter_map(|(_, label)| label.clone()).collect();
                 expected.lines.entry(path).or_insert(line);
             }
         }
         expected
     }
 
-    /// Everything in which a trace differs, with the trace itself; nothing if it is as expected.
-    pub fn differences(&self, tree: &Tree) -> Option<String> {
-        let missing: BTreeSet<&Path> = self.missing(tree).collect();
+    /// All differences together with the trace, or none if it is as expected.
+    pub fn differences(&self, tree: &TraceTree) -> Option<String> {
+        let missing: BTreeSet<&LabelPath> = self.missing_paths(tree).collect();
         let counts: Vec<String> = self.wrong_counts(tree).collect();
         let unexpected = self.unexpected(tree);
         if missing.is_empty() && unexpected.is_none() && counts.is_empty() {
             return None;
         }
         let mut text = String::new();
-        section(&mut text, "missing", missing.iter().map(|path| path.join("\n      > ")));
-        section(&mut text, "another number", counts.into_iter());
-        text += &unexpected.unwrap_or_else(|| shown(tree));
+        append_section(&mut text, "missing", missing.iter().map(|path| path.join("\n      > ")));
+        append_section(&mut text, "another number", counts.into_iter());
+        text += &unexpected.unwrap_or_else(|| format_tree(tree));
         Some(text)
     }
 
-    /// What a trace has that is not expected, with the trace itself; nothing if all of it is.
-    pub fn unexpected(&self, tree: &Tree) -> Option<String> {
-        let extra: BTreeSet<&Path> = tree.0.keys().filter(|path| !self.lines.contains_key(*path)).collect();
+    /// Unexpected spans together with the trace, or none if there are none.
+    pub fn unexpected(&self, tree: &TraceTree) -> Option<String> {
+        let extra: BTreeSet<&LabelPath> = tree.0.keys().filter(|path| !self.lines.contains_key(*path)).collect();
         let mut text = String::new();
-        section(&mut text, "not expected", extra.iter().map(|path| path.join("\n      > ")));
-        (!extra.is_empty()).then(|| text + &shown(tree))
+        append_section(&mut text, "not expected", extra.iter().map(|path| path.join("\n      > ")));
+        (!extra.is_empty()).then(|| text + &format_tree(tree))
     }
 
-    /// Of a branch that is missing only where it begins.
-    fn missing<'a>(&'a self, tree: &'a Tree) -> impl Iterator<Item = &'a Path> {
+    /// Missing paths, without those below a path that is missing itself.
+    fn missing_paths<'a>(&'a self, tree: &'a TraceTree) -> impl Iterator<Item = &'a LabelPath> {
         let absent = self.lines.iter().filter(|(path, line)| !line.may_be_missing && !tree.0.contains_key(*path));
         absent.map(|(path, _)| path).filter(|path| {
             let parent = path.split_last().map_or(&[][..], |(_, parent)| parent);
@@ -85,32 +86,33 @@ impl Expected {
         })
     }
 
-    fn wrong_counts<'a>(&'a self, tree: &'a Tree) -> impl Iterator<Item = String> {
+    fn wrong_counts<'a>(&'a self, tree: &'a TraceTree) -> impl Iterator<Item = String> {
         self.lines.iter().filter_map(|(path, line)| {
-            let (wanted, node) = (line.count?, tree.0.get(path)?);
+            let wanted = line.count?;
+            let node = tree.0.get(path)?;
             (wanted != node.count).then(|| format!("{} is there {} times, not {wanted}", path.join(" > "), node.count))
         })
     }
 }
 
-fn shown(tree: &Tree) -> String {
+fn format_tree(tree: &TraceTree) -> String {
     let mut text = String::new();
-    section(&mut text, "the trace is", tree.to_string().lines().map(str::to_owned));
+    append_section(&mut text, "the trace is", tree.to_string().lines().map(str::to_owned));
     text
 }
 
-fn section(text: &mut String, title: &str, mut entries: impl Iterator<Item = String>) {
+fn append_section(text: &mut String, title: &str, mut entries: impl Iterator<Item = String>) {
     let Some(first) = entries.next() else { return };
     // Writing to a String cannot fail.
     let _ = writeln!(text, "  {title}:\n    {first}");
     entries.for_each(|entry| _ = writeln!(text, "    {entry}"));
 }
 
-fn read_line(words: &str) -> (String, Line) {
+fn parse_line(words: &str) -> (String, ExpectedSpans) {
     let may_be_missing = words.starts_with("? ");
     let words = words.trim_start_matches("? ");
     let counted = words.rsplit_once(" x").and_then(|(label, count)| Some((label, count.parse().ok()?)));
     let (label, count) = counted.map_or((words, None), |(label, count)| (label, Some(count)));
     assert!(label.contains('['), "an expected span is `name [service] kind`, and not {words:?}");
-    (label.split_whitespace().collect::<Vec<_>>().join(" "), Line { may_be_missing, count })
+    (label.split_whitespace().collect::<Vec<_>>().join(" "), ExpectedSpans { may_be_missing, count })
 }

@@ -1,61 +1,53 @@
-//! Spans as a test looks at them, read from lines of OTLP JSON.
+//! Spans in a form that tests compare, decoded from lines of OTLP JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Text by name.
-pub type Attributes = BTreeMap<String, String>;
+pub type SpanAttributes = BTreeMap<String, String>;
 
-/// Which span of which trace.
+/// The ids of a span and its trace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SpanRef {
-    /// The trace's id in hex.
+pub struct SpanReference {
+    /// In hexadecimal.
     pub trace: String,
-    /// The span's id in hex.
+    /// In hexadecimal.
     pub span: String,
 }
 
-/// A finished span.
 #[derive(Clone, Debug)]
-pub struct Span {
-    /// Which one it is.
-    pub id: SpanRef,
-    /// The span's id of its parent, if it is no root.
+pub struct ExportedSpan {
+    pub id: SpanReference,
+    /// Span id of the parent; none for a root.
     pub parent: Option<String>,
-    /// What it links to.
-    pub links: Vec<SpanRef>,
-    /// Its name.
+    pub links: Vec<SpanReference>,
     pub name: String,
     /// `internal`, `server`, `client`, `producer`, `consumer`.
     pub kind: &'static str,
-    /// `service.name` of who made it.
+    /// `service.name` of its resource.
     pub service: String,
-    /// What went wrong, if its status is an error.
+    /// The status message, if the status is an error.
     pub error: Option<String>,
-    /// Its attributes; a value that is no text is its JSON.
-    pub attributes: Attributes,
-    /// The names of its events.
+    /// Its attributes; values that are not text are JSON.
+    pub attributes: SpanAttributes,
     pub events: Vec<String>,
-    /// When it began, in nanoseconds since 1970.
+    /// In nanoseconds since 1970.
     pub start: u64,
-    /// When it ended.
     pub end: u64,
 }
 
-impl Span {
-    /// One of its attributes, or nothing.
+impl ExportedSpan {
+    /// The value of an attribute, or an empty string.
     pub fn attribute(&self, key: &str) -> &str {
         self.attributes.get(key).map_or("", String::as_str)
     }
 
-    /// Where its parent is.
-    pub fn parent(&self) -> Option<SpanRef> {
+    pub fn parent_reference(&self) -> Option<SpanReference> {
         let span = self.parent.clone()?;
-        Some(SpanRef { trace: self.id.trace.clone(), span })
+        Some(SpanReference { trace: self.id.trace.clone(), span })
     }
 
-    /// As a header or an annotation has it.
+    /// In the format of the `traceparent` header.
     pub fn traceparent(&self) -> String {
         format!("00-{}-{}-01", self.id.trace, self.id.span)
     }
@@ -78,28 +70,28 @@ impl Span {
     }
 }
 
-/// All spans that were received, each once: whoever exports may send a batch again.
+/// All received spans, each once: an exporter may send a batch again.
 #[derive(Clone, Debug, Default)]
-pub struct Spans {
-    all: Vec<Span>,
-    places: BTreeMap<SpanRef, usize>,
+pub struct SpanSet {
+    all: Vec<ExportedSpan>,
+    places: BTreeMap<SpanReference, usize>,
 }
 
-impl Spans {
-    /// Those of a request in OTLP's JSON.
+impl SpanSet {
+    /// The spans of a request in OTLP's JSON.
     pub fn of_request(request: &Value) -> Self {
         let mut spans = Self::default();
         spans.add(request);
         spans
     }
 
-    /// Adds those of a request.
+    /// Adds the spans of a request.
     pub(super) fn add(&mut self, request: &Value) {
         for resource in list(&request["resourceSpans"]) {
             let service = attributes(&resource["resource"]).remove("service.name").unwrap_or_default();
             let scopes = list(&resource["scopeSpans"]).iter();
             for span in scopes.flat_map(|scope| list(&scope["spans"])) {
-                let span = Span::read(span, &service);
+                let span = ExportedSpan::read(span, &service);
                 if !self.places.contains_key(&span.id) {
                     self.places.insert(span.id.clone(), self.all.len());
                     self.all.push(span);
@@ -108,35 +100,33 @@ impl Spans {
         }
     }
 
-    /// All of them, as they came.
-    pub fn iter(&self) -> impl Iterator<Item = &Span> {
+    /// All spans, in order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = &ExportedSpan> {
         self.all.iter()
     }
 
-    /// Those of this name, as they came.
-    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Span> {
+    /// The spans of this name, in order of arrival.
+    pub fn with_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ExportedSpan> {
         self.iter().filter(move |span| span.name == name)
     }
 
-    /// Those of a service.
-    pub fn of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Span> {
+    pub fn from_service<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a ExportedSpan> {
         self.iter().filter(move |span| span.service == service)
     }
 
-    /// Those of a trace.
-    pub fn in_trace<'a>(&'a self, trace: &'a str) -> impl Iterator<Item = &'a Span> {
+    pub fn in_trace<'a>(&'a self, trace: &'a str) -> impl Iterator<Item = &'a ExportedSpan> {
         self.iter().filter(move |span| span.id.trace == trace)
     }
 
-    /// The traces in which these services have spans. What was only tried in a dry run does not count.
-    pub fn traces_of(&self, services: &[&str]) -> BTreeSet<String> {
+    /// The traces in which these services have spans. Dry runs do not count.
+    pub fn traces_of_services(&self, services: &[&str]) -> BTreeSet<String> {
         let real = self.iter().filter(|span| span.attribute("trail.dry_run").is_empty());
         let theirs = real.filter(|span| services.contains(&span.service.as_str()));
         theirs.map(|span| span.id.trace.clone()).collect()
     }
 
-    /// A span that something refers to.
-    pub fn get(&self, id: &SpanRef) -> Option<&Span> {
+    /// The span with these ids.
+    pub fn get(&self, id: &SpanReference) -> Option<&ExportedSpan> {
         self.places.get(id).and_then(|place| self.all.get(*place))
     }
 }
@@ -153,8 +143,8 @@ fn nanoseconds(value: &Value) -> u64 {
     value.as_str().and_then(|number| number.parse().ok()).or_else(|| value.as_u64()).unwrap_or_default()
 }
 
-fn reference(value: &Value) -> SpanRef {
-    SpanRef { trace: text(&value["traceId"]), span: text(&value["spanId"]) }
+fn reference(value: &Value) -> SpanReference {
+    SpanReference { trace: text(&value["traceId"]), span: text(&value["spanId"]) }
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -167,12 +157,12 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn attributes(of: &Value) -> Attributes {
+fn attributes(of: &Value) -> SpanAttributes {
     let pairs = list(&of["attributes"]).iter();
     pairs.map(|pair| (text(&pair["key"]), any_value(&pair["value"]))).collect()
 }
 
-/// Text and numbers as they are, the rest as JSON.
+/// Text and numbers as they are, other values as JSON.
 fn any_value(value: &Value) -> String {
     let plain = ["stringValue", "intValue"].iter().find_map(|key| value[key].as_str());
     let other = || value.as_object().and_then(|fields| fields.values().next()).map(Value::to_string);

@@ -1,8 +1,8 @@
-//! What counts as the same trace.
+//! When traces match their expected form.
 
 use serde_json::{Value, json};
 
-use super::{Callers, Expected, Spans, Tree};
+use super::{CallerVisibility, ExpectedTrace, SpanSet, TraceTree};
 
 /// A request of one service; spans as (id, parent, name), in trace `t` unless the id says `trace/id`.
 fn request(service: &str, spans: &[(&str, &str, &str)]) -> Value {
@@ -27,23 +27,23 @@ fn span(id: &str, parent: &str, name: &str) -> Value {
     span
 }
 
-fn spans(requests: &[Value]) -> Spans {
-    let mut spans = Spans::default();
+fn spans(requests: &[Value]) -> SpanSet {
+    let mut spans = SpanSet::default();
     requests.iter().for_each(|request| spans.add(request));
     spans
 }
 
-fn differences(spans: &Spans, callers: Callers, expected: &str) -> String {
-    Expected::read(expected, callers).differences(&Tree::of(spans, "t", callers)).unwrap_or_default()
+fn differences(spans: &SpanSet, callers: CallerVisibility, expected: &str) -> String {
+    ExpectedTrace::parse(expected, callers).differences(&TraceTree::from_trace(spans, "t", callers)).unwrap_or_default()
 }
 
 #[test]
 fn what_is_shown_is_what_is_expected() {
     let spans = spans(&[request("o", &[("1", "", "a"), ("2", "1", "b"), ("3", "1", "b"), ("4", "3", "c")])]);
-    let tree = Tree::of(&spans, "t", Callers::Trusted).to_string();
+    let tree = TraceTree::from_trace(&spans, "t", CallerVisibility::Trusted).to_string();
     assert_eq!(tree, "a [o] internal\n  b [o] internal x2\n    c [o] internal\n");
-    assert_eq!(differences(&spans, Callers::Trusted, &tree), "");
-    assert_eq!(differences(&spans, Callers::Trusted, &tree.replace(" x2", "  # whatever")), "");
+    assert_eq!(differences(&spans, CallerVisibility::Trusted, &tree), "");
+    assert_eq!(differences(&spans, CallerVisibility::Trusted, &tree.replace(" x2", "  # whatever")), "");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn whatever_is_missing_or_too_much_is_told() {
             d [o] internal
           ? e [o] internal
     ";
-    let told = differences(&spans, Callers::Trusted, expected);
+    let told = differences(&spans, CallerVisibility::Trusted, expected);
     for line in ["c [o] internal", "root [o] internal", "ORPHAN lost [o] internal", "is there 1 times, not 2"] {
         assert!(told.contains(line), "{told}");
     }
@@ -67,9 +67,10 @@ fn whatever_is_missing_or_too_much_is_told() {
 #[test]
 fn what_is_too_much_is_told_whatever_is_missing() {
     let spans = spans(&[request("o", &[("1", "", "a"), ("2", "1", "b"), ("4", "9", "lost")])]);
-    let tree = Tree::of(&spans, "t", Callers::Trusted);
+    let tree = TraceTree::from_trace(&spans, "t", CallerVisibility::Trusted);
     assert_eq!(tree.roots().collect::<Vec<_>>(), ["ORPHAN lost [o] internal", "a [o] internal"]);
-    let unexpected = |text: &str| Expected::read(text, Callers::Trusted).unexpected(&tree).unwrap_or_default();
+    let unexpected =
+        |text: &str| ExpectedTrace::parse(text, CallerVisibility::Trusted).unexpected(&tree).unwrap_or_default();
     let text = "
         a [o] internal
           b [o] internal
@@ -85,11 +86,11 @@ fn the_insides_of_an_api_server_are_folded_into_its_requests() {
     let server = request("apiserver", &[("1", "", "authentication"), ("2", "1", "POST x"), ("3", "2", "Create")]);
     let spans = spans(&[server, request("o", &[("4", "3", "stamp")])]);
     let expected = "POST x [apiserver] server\n  stamp [o] internal";
-    assert_eq!(differences(&spans, Callers::Trusted, expected), "");
+    assert_eq!(differences(&spans, CallerVisibility::Trusted, expected), "");
     let inside = request("apiserver", &[("6", "5", "Create")]);
     let mut lost = spans.clone();
     lost.add(&inside);
-    assert!(differences(&lost, Callers::Trusted, expected).contains("ORPHAN Create"));
+    assert!(differences(&lost, CallerVisibility::Trusted, expected).contains("ORPHAN Create"));
 }
 
 #[test]
@@ -104,8 +105,8 @@ fn callers_that_are_not_trusted_are_followed_by_links() {
               stamp [w] internal
         other [o] internal ~> somewhere
     ";
-    assert_eq!(differences(&spans, Callers::Linked, expected), "");
-    assert!(differences(&spans, Callers::Trusted, expected).contains("missing"));
+    assert_eq!(differences(&spans, CallerVisibility::Linked, expected), "");
+    assert!(differences(&spans, CallerVisibility::Trusted, expected).contains("missing"));
 }
 
 #[test]
@@ -117,5 +118,5 @@ fn lines_of_an_api_server_that_nobody_hears_are_left_out() {
             reconcile [o] internal
               POST y [apiserver] server
     ";
-    assert_eq!(differences(&spans, Callers::Dark, expected), "");
+    assert_eq!(differences(&spans, CallerVisibility::Hidden, expected), "");
 }

@@ -1,53 +1,51 @@
 //! A trace as a tree of labels.
 //!
-//! A label is all of a span that a story tells: `name [service] kind`, then `error` if it failed, then `~> name` for each link.
-//! Spans with the same labels from the root down are one node that counts them, so that it does not matter
-//! how often a controller looked, only what came of what.
+//! A label holds the parts of a span that stories compare: `name [service] kind`, then `error` if it failed,
+//! then `~> name` for each link. Spans with the same labels from the root down are one node that counts them:
+//! the causes matter, and not how often a controller ran.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
-use super::span::{Span, SpanRef, Spans};
+use super::span::{ExportedSpan, SpanReference, SpanSet};
 
 /// Labels from the root down.
-pub type Path = Vec<String>;
+pub type LabelPath = Vec<String>;
 
-/// How an API server appears in traces.
+/// How an API server's spans relate to those of its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Callers {
-    /// It takes the context of those who call it as the parent.
+pub enum CallerVisibility {
+    /// The caller's span is the parent.
     Trusted,
-    /// It begins a new trace for each request, with a link to the caller's span.
+    /// Each request starts a new trace, with a link to the caller's span.
     Linked,
-    /// Nobody gets its spans.
-    Dark,
+    /// The API server's spans are not received.
+    Hidden,
 }
 
-/// The service that an API server says it is.
-pub const API_SERVER: &str = "apiserver";
+/// `service.name` of API servers.
+pub const API_SERVER_SERVICE: &str = "apiserver";
 
-/// A node: how many spans it stands for, and what the first that failed said.
+/// The spans that share a path.
 #[derive(Clone, Debug, Default)]
-pub struct Node {
-    /// How many spans have this path.
+pub struct TraceNode {
     pub count: usize,
-    /// What one of them complained of.
+    /// The first error message among them.
     pub complaint: Option<String>,
 }
 
-/// The whole.
 #[derive(Clone, Debug, Default)]
-pub struct Tree(pub BTreeMap<Path, Node>);
+pub struct TraceTree(pub BTreeMap<LabelPath, TraceNode>);
 
-impl Tree {
-    /// The tree of a trace, seen with these callers.
+impl TraceTree {
+    /// The tree of a trace, for API servers that treat callers this way.
     ///
-    /// Of an API server only its requests are shown: what happens inside them is folded into them. A span whose parent is not there
-    /// is an orphan and shown as such.
-    pub fn of(spans: &Spans, trace: &str, callers: Callers) -> Self {
-        let picture = Picture::new(spans, trace, callers);
+    /// Of an API server only its requests are shown, without the spans inside them. A span whose parent is
+    /// missing is an orphan and marked as such.
+    pub fn from_trace(spans: &SpanSet, trace: &str, callers: CallerVisibility) -> Self {
+        let picture = TraceSpans::new(spans, trace, callers);
         let mut tree = Self::default();
         for span in picture.members.iter().filter(|span| picture.is_shown(span)) {
             let node = tree.0.entry(picture.path(span)).or_default();
@@ -57,13 +55,13 @@ impl Tree {
         tree
     }
 
-    /// The labels of its roots, orphans among them.
+    /// Labels of the roots, including orphans.
     pub fn roots(&self) -> impl Iterator<Item = &str> {
         self.0.keys().filter(|path| path.len() == 1).flatten().map(String::as_str)
     }
 }
 
-impl fmt::Display for Tree {
+impl fmt::Display for TraceTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (path, node) in &self.0 {
             let label = path.last().map_or("", String::as_str);
@@ -80,22 +78,22 @@ impl fmt::Display for Tree {
     }
 }
 
-/// The spans that belong together, and who came from whom.
-struct Picture<'a> {
-    spans: &'a Spans,
-    members: Vec<&'a Span>,
-    callers: Callers,
+/// The spans of linked traces, and their origins.
+struct TraceSpans<'a> {
+    spans: &'a SpanSet,
+    members: Vec<&'a ExportedSpan>,
+    callers: CallerVisibility,
 }
 
-impl<'a> Picture<'a> {
-    fn new(spans: &'a Spans, trace: &str, callers: Callers) -> Self {
+impl<'a> TraceSpans<'a> {
+    fn new(spans: &'a SpanSet, trace: &str, callers: CallerVisibility) -> Self {
         let mut picture = Self { spans, members: Vec::new(), callers };
         let mut known = BTreeSet::from([trace]);
-        // What is reached by links may be linked to in turn.
+        // A trace that is reached by a link may be linked to in turn.
         loop {
             let roots = spans.iter().filter(|span| span.parent.is_none() && !known.contains(&*span.id.trace));
             let more: Vec<&str> = roots
-                // Whoever calls while it does nothing worth telling leaves no span of its own behind.
+                // A caller whose own span is not exported cannot be resolved.
                 .filter(|root| picture.caller(root).is_some_and(|link| spans.get(link).is_some()))
                 .filter(|root| picture.caller(root).is_some_and(|link| known.contains(&*link.trace)))
                 .map(|root| &*root.id.trace)
@@ -109,50 +107,51 @@ impl<'a> Picture<'a> {
         picture
     }
 
-    /// The caller of a request that an API server did not trust.
-    fn caller<'b>(&self, span: &'b Span) -> Option<&'b SpanRef> {
-        let is_request = self.callers == Callers::Linked && span.parent.is_none() && span.service == API_SERVER;
+    /// The caller of a request, where the API server links to it.
+    fn caller<'b>(&self, span: &'b ExportedSpan) -> Option<&'b SpanReference> {
+        let is_request =
+            self.callers == CallerVisibility::Linked && span.parent.is_none() && span.service == API_SERVER_SERVICE;
         span.links.first().filter(|_| is_request)
     }
 
-    /// Where it comes from, by its parent or by the link that stands for it.
-    fn origin(&self, span: &Span) -> Option<SpanRef> {
-        let parent = span.parent().filter(|parent| !self.is_of_dark_server(span, parent));
+    /// The parent, or the caller that is linked in its place.
+    fn origin(&self, span: &ExportedSpan) -> Option<SpanReference> {
+        let parent = span.parent_reference().filter(|parent| !self.is_called_by_hidden_server(span, parent));
         parent.or_else(|| self.caller(span).cloned())
     }
 
-    /// Whether a span was begun by a call of an API server whose own spans nobody gets here: it is as good as a root.
-    fn is_of_dark_server(&self, span: &Span, parent: &SpanRef) -> bool {
-        self.callers == Callers::Dark && span.kind == "server" && self.spans.get(parent).is_none()
+    /// Whether the parent is a span of an API server whose spans are not received: the span counts as a root.
+    fn is_called_by_hidden_server(&self, span: &ExportedSpan, parent: &SpanReference) -> bool {
+        self.callers == CallerVisibility::Hidden && span.kind == "server" && self.spans.get(parent).is_none()
     }
 
-    /// Whether it is told. What an API server does inside a request is not, but an orphan always is.
-    fn is_shown(&self, span: &Span) -> bool {
-        span.service != API_SERVER || span.kind == "server" || self.is_orphan(span)
+    /// Whether a span is shown. Spans inside a request of an API server are not, unless they are orphans.
+    fn is_shown(&self, span: &ExportedSpan) -> bool {
+        span.service != API_SERVER_SERVICE || span.kind == "server" || self.is_orphan(span)
     }
 
-    fn is_orphan(&self, span: &Span) -> bool {
+    fn is_orphan(&self, span: &ExportedSpan) -> bool {
         self.origin(span).is_some_and(|origin| self.spans.get(&origin).is_none())
     }
 
-    fn path(&self, span: &Span) -> Path {
+    fn path(&self, span: &ExportedSpan) -> LabelPath {
         let above = self.origin(span).and_then(|origin| self.spans.get(&origin));
-        let mut path = above.map_or_else(Path::new, |above| self.path(above));
+        let mut path = above.map_or_else(LabelPath::new, |above| self.path(above));
         if self.is_shown(span) {
             path.push(self.label(span));
         }
         path
     }
 
-    fn label(&self, span: &Span) -> String {
+    fn label(&self, span: &ExportedSpan) -> String {
         let orphan = if self.is_orphan(span) { "ORPHAN " } else { "" };
         let error = if span.error.is_some() { " error" } else { "" };
         let caller = self.caller(span);
         let links = span.links.iter().filter(|link| Some(*link) != caller);
         let linked = links.filter_map(|link| match self.spans.get(link) {
             Some(span) => Some(span.name.as_str()),
-            // A call of the API server, whether it is traced or not.
-            None if self.callers == Callers::Dark => None,
+            // A request to the API server, traced or not.
+            None if self.callers == CallerVisibility::Hidden => None,
             None => Some("somewhere"),
         });
         let names: BTreeSet<&str> = linked.collect();

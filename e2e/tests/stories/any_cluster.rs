@@ -14,11 +14,12 @@ use std::{
 
 use kubewake_e2e::{
     Kubectl,
-    cluster::{HOST, KUBECONFIG},
-    eventually, free_address,
-    operator::inside::IMAGES,
+    cluster::{HOST_VARIABLE, KUBECONFIG_VARIABLE},
+    free_address,
+    operator::in_cluster::IMAGES_VARIABLE,
     process::kubewake,
-    traces::OTLP,
+    traces::OTLP_VARIABLE,
+    wait_until,
 };
 
 /// Some of each sort: with a namespace, with a kind of one's own, with a client of another language, with a webhook.
@@ -30,7 +31,6 @@ const STORIES: [&str; 5] = [
     "stories::webhook::rules::",
 ];
 
-/// Those that need nodes.
 const OPERATOR: [&str; 10] = [
     "stories::head_operator::whole::one_apply_is_one_trace_until_everything_is_ready",
     "stories::head_operator::again::a_restart_and_a_hundred_resyncs_add_no_span",
@@ -44,7 +44,8 @@ const OPERATOR: [&str; 10] = [
     "stories::head_operator::removed::a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change",
 ];
 
-/// Those of the telemetry operator, one for each thing that differs elsewhere: it is installed, ended and started, and asks collectors, from inside.
+/// Those of the telemetry operator, one for each thing that differs elsewhere: it is installed, ended and
+/// started, and asks collectors, from inside.
 const PIPELINES: [&str; 5] = [
     "stories::operator::first::the_first_pipeline_brings_collectors_and_the_last_takes_them_away",
     "stories::operator::gone::the_last_pipeline_takes_everything_along_also_while_no_operator_runs",
@@ -60,7 +61,7 @@ fn with_nodes(args: &[&str]) -> Option<Kubectl> {
 
 fn told(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) -> Output {
     let mut tell = Command::new(std::env::current_exe().unwrap());
-    tell.args(stories).env(KUBECONFIG, kubectl.cluster().kubeconfig()).envs(variables.iter().copied());
+    tell.args(stories).env(KUBECONFIG_VARIABLE, kubectl.cluster().kubeconfig()).envs(variables.iter().copied());
     tell.output().unwrap()
 }
 
@@ -68,29 +69,30 @@ fn told(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) -> Outp
 fn tell(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) {
     let kinds = "namespaces,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations,\
                  validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings";
-    let all = || kubectl.ok(&format!("get {kinds} -o name"));
+    let all = || kubectl.run_ok(&format!("get {kinds} -o name"));
     let before = all();
     let told = told(stories, kubectl, variables);
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
     assert!(said.contains(&format!("{} passed", stories.len())), "{said}");
-    eventually("what they made is gone", || all() == before);
+    wait_until("what they made is gone", || all() == before);
 }
 
 #[test]
 fn stories_are_told_on_the_cluster_that_is_named_and_leave_nothing_behind() {
     let Some(kubectl) = Kubectl::start() else { return };
-    let all = || kubectl.ok("get namespaces,customresourcedefinitions,mutatingwebhookconfigurations -o name");
-    let (before, version) = (all(), || kubectl.json(&format!("namespace {}", kubectl.namespace()))["metadata"].clone());
+    let all = || kubectl.run_ok("get namespaces,customresourcedefinitions,mutatingwebhookconfigurations -o name");
+    let before = all();
+    let version = || kubectl.json(&format!("namespace {}", kubectl.namespace()))["metadata"].clone();
     let untouched = version();
     let mut tell = Command::new(std::env::current_exe().unwrap());
-    let told = tell.args(STORIES).env(KUBECONFIG, kubectl.cluster().kubeconfig()).output().unwrap();
+    let told = tell.args(STORIES).env(KUBECONFIG_VARIABLE, kubectl.cluster().kubeconfig()).output().unwrap();
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
     assert!(said.contains("12 passed"), "{said}");
-    eventually("what they made is gone", || all() == before);
+    wait_until("what they made is gone", || all() == before);
     assert_eq!(version(), untouched);
-    assert!(kubectl.ok("get events --all-namespaces -o name").is_empty());
+    assert!(kubectl.run_ok("get events --all-namespaces -o name").is_empty());
 }
 
 #[test]
@@ -101,13 +103,15 @@ fn an_operator_is_followed_on_a_cluster_whose_api_server_tells_nobody() {
 
 #[test]
 fn an_operator_whom_the_api_server_does_not_trust_is_followed_by_links_where_its_spans_come_here() {
-    let (folder, otlp) = (tempfile::tempdir().unwrap(), free_address());
+    let folder = tempfile::tempdir().unwrap();
+    let otlp = free_address();
     let config = trusting_nobody(folder.path(), otlp);
     let Some(kubectl) = with_nodes(&["--tracing-config-file", config.to_str().unwrap()]) else { return };
-    tell(&OPERATOR, &kubectl, &[(OTLP, &otlp.to_string())]);
+    tell(&OPERATOR, &kubectl, &[(OTLP_VARIABLE, &otlp.to_string())]);
 }
 
-/// A configuration for an API server that sends all its spans to this address, as kube-apiserver has it: nobody says whom to trust, so that operators are not.
+/// A configuration for an API server that sends all its spans to this address, as kube-apiserver has it: nobody
+/// says whom to trust, so that operators are not.
 fn trusting_nobody(folder: &Path, otlp: SocketAddr) -> PathBuf {
     let config = format!(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: {otlp}\nsamplingRatePerMillion: 1000000\n"
@@ -129,13 +133,13 @@ fn pipelines_work_on_a_cluster_that_is_there_already() {
         format!("registry.example/{name}:1={}", path.display())
     });
     let Some(kubectl) = Kubectl::with_nodes(&["--image", &images[0], "--image", &images[1]]) else { return };
-    tell(&PIPELINES, &kubectl, &[(HOST, "127.0.0.77"), (IMAGES, "registry.example/*:1")]);
+    tell(&PIPELINES, &kubectl, &[(HOST_VARIABLE, "127.0.0.77"), (IMAGES_VARIABLE, "registry.example/*:1")]);
 }
 
 #[test]
 fn pipelines_of_somebody_else_are_left_alone() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok("create namespace kubewake-system");
+    kubectl.run_ok("create namespace kubewake-system");
     let told = told(&PIPELINES[..1], &kubectl, &[]);
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(!told.status.success(), "{said}");

@@ -1,12 +1,12 @@
-//! KEP-647's own test plan: a collector prints the spans that it gets as JSON, the API server is told to send its spans there, a
-//! request is made, and the printed lines are looked at.
+//! KEP-647's own test plan: a collector prints the spans that it gets as JSON, the API server is told to send
+//! its spans there, a request is made, and the printed lines are looked at.
 
 use std::{fs, net::SocketAddr, path::Path};
 
 use kubewake_e2e::{
-    Collector, Config, curl, eventually,
-    process::{Process, kubewake},
-    until,
+    CollectorProcess, ConfigBuilder, curl,
+    process::{ChildProcess, kubewake},
+    wait_for, wait_until,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,7 +17,7 @@ const SERVER: &str = "POST /api/v1/namespaces/{:namespace}/configmaps";
 
 /// An API server as a process, with a token for somebody who is trusted and one for somebody who is not.
 struct ApiServer {
-    process: Process,
+    process: ChildProcess,
     address: SocketAddr,
     folder: TempDir,
 }
@@ -32,8 +32,8 @@ impl ApiServer {
         let mut command = kubewake();
         command.args(["apiserver", "--listen", "127.0.0.1:0"]).args(more);
         command.arg("--token-auth-file").arg(at("tokens.csv")).arg(flag).arg(at("tracing.yaml"));
-        let mut process = Process::start(&mut command);
-        let address = process.ready().rsplit(' ').next().unwrap().parse().unwrap();
+        let mut process = ChildProcess::start(&mut command);
+        let address = process.wait_until_ready().rsplit(' ').next().unwrap().parse().unwrap();
         Self { process, address, folder }
     }
 
@@ -41,7 +41,8 @@ impl ApiServer {
     fn create(&self, token: &str, name: &str) -> u16 {
         let url = format!("https://{}/api/v1/namespaces/default/configmaps", self.address);
         let body = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}"#);
-        let (parent, token) = (format!("traceparent: 00-{TRACE}-{SPAN}-01"), format!("Authorization: Bearer {token}"));
+        let parent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
+        let token = format!("Authorization: Bearer {token}");
         let json = "Content-Type: application/json";
         let args = ["--insecure", "-H", &parent, "-H", &token, "-H", json, "--data-binary", "@-", &url];
         curl(args, body.as_bytes()).unwrap().status
@@ -49,7 +50,7 @@ impl ApiServer {
 
     fn stop(&mut self) -> bool {
         self.process.signal("TERM");
-        self.process.wait().success()
+        self.process.wait_for_exit().success()
     }
 
     fn folder(&self) -> &Path {
@@ -57,8 +58,8 @@ impl ApiServer {
     }
 }
 
-fn collector() -> Collector {
-    Collector::with(Config::to("debug", "{verbosity: json}")).start()
+fn collector() -> CollectorProcess {
+    CollectorProcess::with_config(ConfigBuilder::exporting_to("debug", "{verbosity: json}")).start()
 }
 
 fn tracing_configuration(endpoint: impl std::fmt::Display, ratio: u32) -> String {
@@ -69,14 +70,14 @@ fn tracing_configuration(endpoint: impl std::fmt::Display, ratio: u32) -> String
 }
 
 /// The spans that the collector printed.
-fn printed(collector: &Collector) -> Vec<Value> {
-    let printed = collector.printed();
+fn printed(collector: &CollectorProcess) -> Vec<Value> {
+    let printed = collector.stdout();
     let lines = printed.lines().filter(|line| line.starts_with('{'));
     lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn named(collector: &Collector, name: &str) -> Value {
-    until(name, || printed(collector).into_iter().find(|span| span["name"] == name))
+fn named(collector: &CollectorProcess, name: &str) -> Value {
+    wait_for(name, || printed(collector).into_iter().find(|span| span["name"] == name))
 }
 
 fn attribute(of: &Value, key: &str) -> Value {
@@ -131,18 +132,19 @@ fn the_keps_own_document_is_read_too_and_strangers_get_a_trace_of_their_own() {
 
 #[test]
 fn spans_may_go_over_http_and_change_their_way_while_the_server_runs() {
-    let (first, second) = (collector(), collector());
-    let over_http = |to: &Collector| tracing_configuration(to.http(), 0) + "protocol: http/protobuf\n";
+    let first = collector();
+    let second = collector();
+    let over_http = |to: &CollectorProcess| tracing_configuration(to.http(), 0) + "protocol: http/protobuf\n";
     let mut server = ApiServer::start("--tracing-config-file", &over_http(&first), &[]);
     assert_eq!(server.create("admin", "a"), 201);
     named(&first, SERVER);
     let fresh = server.folder().join("fresh");
     fs::write(&fresh, "kind: nonsense").unwrap();
     fs::rename(&fresh, server.folder().join("tracing.yaml")).unwrap();
-    eventually("the bad one is refused", || server.process.stderr().contains("is refused"));
+    wait_until("the bad one is refused", || server.process.stderr().contains("is refused"));
     fs::write(&fresh, tracing_configuration(second.grpc(), 0)).unwrap();
     fs::rename(&fresh, server.folder().join("tracing.yaml")).unwrap();
-    eventually("the good one is taken up", || server.process.stderr().contains("was read again"));
+    wait_until("the good one is taken up", || server.process.stderr().contains("was read again"));
     assert_eq!(server.create("admin", "b"), 201);
     named(&second, SERVER);
     assert!(server.stop());
@@ -169,7 +171,7 @@ fn a_file_that_cannot_be_used_is_told_with_everything_that_is_wrong() {
     let run = |args: &[&str]| {
         let mut command = kubewake();
         command.args(["apiserver", "--listen", "127.0.0.1:0"]).args(args).current_dir(folder.path());
-        let output = Process::start(&mut command).output();
+        let output = ChildProcess::start(&mut command).output();
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };

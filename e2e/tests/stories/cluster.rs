@@ -11,7 +11,7 @@ mod web;
 
 use std::{net::SocketAddr, panic};
 
-use kubewake_e2e::{Connection, Kubectl, python::python};
+use kubewake_e2e::{Http1Connection, Kubectl, python::python};
 
 /// Python's web server: it serves the files of a ConfigMap on the address of its pod.
 const WEB: &str = r#"
@@ -57,8 +57,8 @@ fn cluster(args: &[&str]) -> Option<Kubectl> {
 /// A cluster that serves the web page.
 fn web() -> Option<Kubectl> {
     let kubectl = cluster(&[])?;
-    kubectl.ok_with("apply -f -", WEB);
-    kubectl.ok("rollout status deployment/web --timeout=60s");
+    kubectl.run_ok_with("apply -f -", WEB);
+    kubectl.run_ok("rollout status deployment/web --timeout=60s");
     Some(kubectl)
 }
 
@@ -80,7 +80,7 @@ spec:
 
 /// What the web server at this address says, if it answers.
 fn page(address: SocketAddr) -> Option<String> {
-    let asked = panic::catch_unwind(|| Connection::to(address).request("GET", "/", &[], b"").text());
+    let asked = panic::catch_unwind(|| Http1Connection::connect(address).request("GET", "/", &[], b"").text());
     asked.ok()
 }
 

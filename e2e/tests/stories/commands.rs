@@ -8,10 +8,9 @@ mod trace;
 
 use std::{path::Path, process::Output};
 
-use kubewake_e2e::process::{Process, kubewake};
+use kubewake_e2e::process::{ChildProcess, kubewake};
 use serde_json::Value;
 
-/// How a command ended.
 #[derive(Debug)]
 struct Said {
     code: i32,
@@ -38,7 +37,8 @@ impl Said {
     }
 }
 
-/// Runs a command as somebody who has this folder and nothing else, and so neither a cluster nor a viewer that nobody names.
+/// Runs a command as somebody who has this folder and nothing else, and so neither a cluster nor a viewer that
+/// nobody names.
 fn run(home: &Path, command: &str) -> Said {
     let output: Output = start(home, command).output();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints text");
@@ -50,8 +50,8 @@ fn run(home: &Path, command: &str) -> Said {
 }
 
 /// The same, and it goes on.
-fn start(home: &Path, command: &str) -> Process {
+fn start(home: &Path, command: &str) -> ChildProcess {
     let mut program = kubewake();
     program.env_clear().env("HOME", home).env("NO_PROXY", "*").args(command.split_whitespace());
-    Process::start(&mut program)
+    ChildProcess::start(&mut program)
 }

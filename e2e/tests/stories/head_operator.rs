@@ -15,14 +15,14 @@ mod whole;
 use std::{fs, process::Command};
 
 use kubewake_e2e::{
-    Traced, Traces,
-    process::{Process, example, workspace},
-    traced::ADMINISTRATORS,
-    traces::{Callers, Span},
+    TraceReceiver, TracedCluster,
+    process::{ChildProcess, example, workspace},
+    traced_cluster::ADMINISTRATORS_GROUP,
+    traces::{CallerVisibility, ExportedSpan},
 };
 
 /// The groups that the API server believes: who types, and the operator.
-const TRUSTED: [&str; 2] = [ADMINISTRATORS, "system:serviceaccounts:head-system"];
+const TRUSTED: [&str; 2] = [ADMINISTRATORS_GROUP, "system:serviceaccounts:head-system"];
 /// Who makes spans beside the API server.
 const OURS: [&str; 2] = ["head-operator", "kubewake-webhook"];
 /// The kinds on which contexts are stamped.
@@ -37,29 +37,29 @@ fn file(name: &str) -> String {
 }
 
 /// A cluster that knows Heads, without an operator.
-fn cluster(trusted: &[&str]) -> Option<Traced> {
-    Traced::start(&IMAGE, trusted).map(prepared)
+fn cluster(trusted: &[&str]) -> Option<TracedCluster> {
+    TracedCluster::start(&IMAGE, trusted).map(prepared)
 }
 
 /// The same, or the cluster that was named.
-fn anywhere() -> Option<Traced> {
-    Traced::anywhere(&IMAGE, &TRUSTED).map(prepared)
+fn anywhere() -> Option<TracedCluster> {
+    TracedCluster::start_anywhere(&IMAGE, &TRUSTED).map(prepared)
 }
 
-fn prepared(mut traced: Traced) -> Traced {
+fn prepared(mut traced: TracedCluster) -> TracedCluster {
     for name in ["operator.yaml", "crds.yaml"] {
-        traced.kubectl.removes(&file(name), "--namespace head-system");
+        traced.kubectl.delete_on_drop(&file(name), "--namespace head-system");
     }
     let kubectl = &traced.kubectl;
-    kubectl.ok_with("apply -f -", &file("crds.yaml"));
-    kubectl.ok("wait --for=condition=Established crd/heads.demo.kubewake.io crd/childas.demo.kubewake.io");
-    kubectl.ok_with("apply -f - --namespace head-system", &file("operator.yaml"));
+    kubectl.run_ok_with("apply -f -", &file("crds.yaml"));
+    kubectl.run_ok("wait --for=condition=Established crd/heads.demo.kubewake.io crd/childas.demo.kubewake.io");
+    kubectl.run_ok_with("apply -f - --namespace head-system", &file("operator.yaml"));
     // It runs beside the cluster, where it can be stopped and started.
-    kubectl.ok("scale deployment/head-operator --namespace head-system --replicas=0");
+    kubectl.run_ok("scale deployment/head-operator --namespace head-system --replicas=0");
     traced
 }
 
-fn operator_command(traced: &Traced, args: &[&str]) -> Command {
+fn operator_command(traced: &TracedCluster, args: &[&str]) -> Command {
     let mut command = traced.as_account(example("head-operator"), "head-system", "head-operator");
     command.arg("run").args(args);
     if !traced.kubectl.cluster().is_embedded() {
@@ -69,28 +69,28 @@ fn operator_command(traced: &Traced, args: &[&str]) -> Command {
 }
 
 /// The operator with its own rights, at work.
-fn operator(traced: &Traced, args: &[&str]) -> Process {
-    let mut operator = Process::start(&mut operator_command(traced, args));
-    operator.ready();
+fn operator(traced: &TracedCluster, args: &[&str]) -> ChildProcess {
+    let mut operator = ChildProcess::start(&mut operator_command(traced, args));
+    operator.wait_until_ready();
     operator
 }
 
 /// The webhook for Heads and their children, at work.
-fn webhook(traced: &Traced) -> Process {
-    let webhook = traced.webhook(&KINDS, &[]);
-    traced.until_stamped(&head("probe", ""));
+fn webhook(traced: &TracedCluster) -> ChildProcess {
+    let webhook = traced.start_webhook(&KINDS, &[]);
+    traced.wait_until_stamped(&head("probe", ""));
     webhook
 }
 
 /// Whether a stamp was not only tried.
-fn is_real(span: &Span) -> bool {
+fn is_real(span: &ExportedSpan) -> bool {
     span.attribute("trail.dry_run").is_empty()
 }
 
 /// Ends it; what it had to export it has exported.
-fn stop(mut process: Process) {
+fn stop(mut process: ChildProcess) {
     process.signal("TERM");
-    let status = process.wait();
+    let status = process.wait_for_exit();
     assert!(status.success(), "{status}: {}", process.stderr());
 }
 
@@ -109,17 +109,18 @@ spec:
     )
 }
 
-fn wait_ready(traced: &Traced, name: &str) {
-    traced.kubectl.ok(&format!("wait --for=condition=Ready head/{name} --timeout=60s"));
+fn wait_ready(traced: &TracedCluster, name: &str) {
+    traced.kubectl.run_ok(&format!("wait --for=condition=Ready head/{name} --timeout=60s"));
 }
 
 /// Whether a trace is as this text says.
-fn is(traces: &Traces, trace: &str, short: &str) {
-    traces.is(trace, &parts::whole(traces.callers(), short));
+fn is(traces: &TraceReceiver, trace: &str, short: &str) {
+    traces.assert_matches(trace, &parts::whole(traces.callers(), short));
 }
 
-/// Sees to it that nobody of ours has spans in other traces. Where the API server begins a trace for each request, those of the webhook are in there.
-fn tell_only(traces: &Traces, told: &[&str]) {
-    let ours = if traces.callers() == Callers::Linked { &OURS[..1] } else { &OURS[..] };
-    traces.tell_only(ours, told);
+/// Sees to it that nobody of ours has spans in other traces. Where the API server begins a trace for each
+/// request, those of the webhook are in there.
+fn tell_only(traces: &TraceReceiver, told: &[&str]) {
+    let ours = if traces.callers() == CallerVisibility::Linked { &OURS[..1] } else { &OURS[..] };
+    traces.assert_only_in(ours, told);
 }

@@ -11,11 +11,11 @@ use std::{
 };
 
 use kubewake_e2e::{
-    Sink, free_address, http,
-    process::{Process, workspace},
+    SinkProcess, free_address, http,
+    process::{ChildProcess, workspace},
     python,
 };
-use kubewake_release::Image;
+use kubewake_release::ReleaseImage;
 use serde_json::Value;
 
 /// Where images have their bill of materials.
@@ -37,13 +37,12 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 /// Runs the program as a container would, in nothing but its image, where this test may do that.
 fn run(image: &Path, args: &[&str]) -> Command {
     let may_chroot = Command::new("chroot").arg(image).args(["/kubewake", "--version"]).output();
-    let mut command = match may_chroot.is_ok_and(|output| output.status.success()) {
-        true => {
-            let mut command = Command::new("chroot");
-            command.arg("--userspec=65532:65532").arg(image).arg("/kubewake");
-            command
-        }
-        false => Command::new(image.join("kubewake")),
+    let mut command = if may_chroot.is_ok_and(|output| output.status.success()) {
+        let mut command = Command::new("chroot");
+        command.arg("--userspec=65532:65532").arg(image).arg("/kubewake");
+        command
+    } else {
+        Command::new(image.join("kubewake"))
     };
     command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
@@ -66,7 +65,7 @@ fn the_image_holds_a_program_authorities_and_a_user_and_nothing_else() {
 }
 
 /// The names and versions of what an archive's bill of materials lists, which must be valid.
-fn materials(image: Image) -> Option<(Value, BTreeSet<String>)> {
+fn materials(image: ReleaseImage) -> Option<(Value, BTreeSet<String>)> {
     let archives = std::env::var_os("KUBEWAKE_IMAGE_ARCHIVES").map(PathBuf::from);
     let Some(archives) = archives else {
         eprintln!("SKIPPED: no archives of images were made: run `cargo xtask test`");
@@ -83,7 +82,7 @@ fn materials(image: Image) -> Option<(Value, BTreeSet<String>)> {
 
 #[test]
 fn bill_of_materials_is_valid_and_lists_what_the_program_links() {
-    for image in Image::ALL {
+    for image in ReleaseImage::ALL {
         let Some((bom, names)) = materials(image) else { return };
         assert_eq!(bom["metadata"]["component"]["name"], image.reference().rsplit_once(':').unwrap().0);
         for name in ["tokio", "rustls", "aws-lc-sys", "rust-std", "glibc"] {
@@ -92,7 +91,7 @@ fn bill_of_materials_is_valid_and_lists_what_the_program_links() {
         for name in ["serde_derive", "proptest", "kubewake-node"] {
             assert!(!names.contains(name), "{}: {name} is not linked", image.name());
         }
-        assert_eq!(names.contains("kube-client"), image != Image::Collector, "{}", image.name());
+        assert_eq!(names.contains("kube-client"), image != ReleaseImage::Collector, "{}", image.name());
         let refs: BTreeSet<&str> =
             bom["components"].as_array().unwrap().iter().map(|it| it["bom-ref"].as_str().unwrap()).collect();
         let edges = bom["dependencies"].as_array().unwrap().iter();
@@ -139,7 +138,8 @@ fn the_program_in_it_is_a_collector_and_nothing_else() {
 #[test]
 fn it_runs_where_there_is_nothing_else_and_finds_a_backend_by_its_name() {
     let Some(image) = image() else { return };
-    let (sink, http_at) = (Sink::start(), free_address());
+    let sink = SinkProcess::start();
+    let http_at = free_address();
     let root = tempfile::tempdir().unwrap();
     // The kubelet gives every container these; the image has none of them.
     let place = root.path().join("root");
@@ -160,28 +160,29 @@ fn it_runs_where_there_is_nothing_else_and_finds_a_backend_by_its_name() {
     let in_place = command.get_program() == "chroot";
     let at = place.join("etc/collector.yaml");
     command.arg(if in_place { Path::new("/etc/collector.yaml") } else { &at });
-    let mut collector = Process::start(&mut command);
-    collector.ready();
+    let mut collector = ChildProcess::start(&mut command);
+    collector.wait_until_ready();
 
     let span = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"one"}]}]}]}"#;
     let answer = http::post(http_at, "/v1/traces", "application/json", span.as_bytes());
     assert_eq!(answer.status, 200, "{}", answer.text());
-    sink.await_items(1);
+    sink.wait_for_items(1);
 }
 
 #[test]
 fn every_recipe_starts_from_scratch_and_runs_as_nobody() {
     let recipes: Vec<PathBuf> = files(&workspace().join("deploy/images"));
-    assert_eq!(recipes.len(), Image::ALL.len(), "{recipes:?}");
+    assert_eq!(recipes.len(), ReleaseImage::ALL.len(), "{recipes:?}");
     for recipe in recipes {
         let text = fs::read_to_string(&recipe).unwrap();
         let name = recipe.file_stem().unwrap().to_str().unwrap();
         let image = text.split("\nFROM scratch\n").nth(1).unwrap_or_else(|| panic!("{name} is from something"));
         let lines: Vec<&str> = image.lines().collect();
         let is_example = matches!(name, "head-operator" | "demo-scheduler");
-        let entry = match is_example {
-            true => format!("ENTRYPOINT [\"/{name}\"]"),
-            false => format!("ENTRYPOINT [\"/kubewake\", \"{name}\"]"),
+        let entry = if is_example {
+            format!("ENTRYPOINT [\"/{name}\"]")
+        } else {
+            format!("ENTRYPOINT [\"/kubewake\", \"{name}\"]")
         };
         assert_eq!(lines, ["COPY --from=build /image/ /", "USER 65532:65532", entry.as_str()], "{name}");
         assert!(text.contains(&format!("RUN cargo xtask image {name} --output /image\n")), "{name}");

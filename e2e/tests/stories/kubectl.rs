@@ -1,7 +1,7 @@
 //! Somebody works with `kubectl`, with every command that needs no node.
 //!
-//! What is asserted is what a person relies on: that a command ends well or not, what it changed, and the few words that scripts
-//! look for. How kubectl lays out its tables is its own affair.
+//! What is asserted is what a person relies on: that a command ends well or not, what it changed, and the few
+//! words that scripts look for. How kubectl lays out its tables is its own affair.
 
 mod access;
 mod apply;

@@ -9,14 +9,14 @@ use std::{
 };
 
 use kubewake_e2e::{
-    Backend, Collector, Config, Kubectl, Load, Sink, eventually, http,
+    CollectorProcess, ConfigBuilder, HttpBackend, Kubectl, LoadGenerator, SinkProcess, http,
     otlp::{attribute, resource_attributes},
     process,
     python::{python, span_sender},
-    until,
+    wait_for, wait_until,
 };
 use kubewake_otlp::Signal;
-use kubewake_release::Image;
+use kubewake_release::ReleaseImage;
 use serde_json::Value;
 
 /// A collector that may see pods and nothing else, and asks only for those of its node.
@@ -98,7 +98,7 @@ spec:
 "#;
 
 /// The attributes of resources that a sink has.
-fn resources(sink: &Sink) -> Vec<Value> {
+fn resources(sink: &SinkProcess) -> Vec<Value> {
     resource_attributes(&sink.received(Signal::Traces))
 }
 
@@ -106,19 +106,19 @@ fn resources(sink: &Sink) -> Vec<Value> {
 fn a_pod_is_known_by_the_address_that_it_sends_from() {
     let image = format!("example/python:3.7={}", python().display());
     let Some(kubectl) = Kubectl::with_nodes(&["--image", &image]) else { return };
-    let sink = Sink::start();
-    let document = COLLECTOR.replace("COLLECTOR_IMAGE", Image::Collector.reference());
+    let sink = SinkProcess::start();
+    let document = COLLECTOR.replace("COLLECTOR_IMAGE", ReleaseImage::Collector.reference());
     let document = document.replace("SINK", &sink.address().to_string()).replace("NAMESPACE", kubectl.namespace());
-    kubectl.ok_with("apply -f -", &document);
-    kubectl.ok("wait --for=condition=Ready pod/collector --timeout=60s");
+    kubectl.run_ok_with("apply -f -", &document);
+    kubectl.run_ok("wait --for=condition=Ready pod/collector --timeout=60s");
     let address = kubectl.field("pod collector", ".status.podIP");
-    kubectl.ok_with("apply -f -", &SENDER.replace("SCRIPT", &span_sender("{}")).replace("ADDRESS", &address));
-    kubectl.ok("rollout status deployment/shop --timeout=60s");
+    kubectl.run_ok_with("apply -f -", &SENDER.replace("SCRIPT", &span_sender("{}")).replace("ADDRESS", &address));
+    kubectl.run_ok("rollout status deployment/shop --timeout=60s");
     let names = || kubectl.field("pods -l app=shop", ".items[*].metadata.name");
     let pods: BTreeSet<String> = names().split(' ').map(str::to_owned).collect();
     assert_eq!(pods.len(), 2);
     let seen = || resources(&sink).iter().map(|given| attribute(given, "k8s.pod.name").to_owned()).collect();
-    eventually("spans of both pods come with their names", || {
+    wait_until("spans of both pods come with their names", || {
         let seen: BTreeSet<String> = seen();
         pods.is_subset(&seen)
     });
@@ -138,9 +138,9 @@ fn a_pod_is_known_by_the_address_that_it_sends_from() {
         assert_eq!(attribute(&given, key), value, "{key} in {given}");
     }
     // A pod that comes later is known, too.
-    kubectl.ok("scale deployment/shop --replicas=3");
-    let new = until("there is a third", || names().split(' ').map(str::to_owned).find(|name| !pods.contains(name)));
-    eventually("its spans have its name", || {
+    kubectl.run_ok("scale deployment/shop --replicas=3");
+    let new = wait_for("there is a third", || names().split(' ').map(str::to_owned).find(|name| !pods.contains(name)));
+    wait_until("its spans have its name", || {
         let seen: BTreeSet<String> = seen();
         seen.contains(&new)
     });
@@ -150,7 +150,7 @@ fn a_pod_is_known_by_the_address_that_it_sends_from() {
 fn a_cluster_that_cannot_be_asked_is_seen_until_it_can_be() {
     let allowed = Arc::new(AtomicBool::new(false));
     let asked = allowed.clone();
-    let api = Backend::start(move |request| match asked.load(Ordering::Relaxed) {
+    let api = HttpBackend::start(move |request| match asked.load(Ordering::Relaxed) {
         false => (403, Vec::new(), br#"{"kind":"Status","message":"pods is forbidden"}"#.to_vec()),
         true if request.path.contains("watch=true") => (200, Vec::new(), Vec::new()),
         true => (200, Vec::new(), br#"{"metadata":{"resourceVersion":"1"},"items":[]}"#.to_vec()),
@@ -160,22 +160,22 @@ fn a_cluster_that_cannot_be_asked_is_seen_until_it_can_be() {
          contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nusers: [{{name: u, user: {{token: s3cret}}}}]\n",
         api.address()
     );
-    let config = Config::to("nop", "")
+    let config = ConfigBuilder::exporting_to("nop", "")
         .processor("k8s_attributes/pods", r#"{auth_type: kubeConfig, kube_config_path: "${env:CLUSTER}"}"#)
         .processor("k8s_attributes/elsewhere", "{auth_type: serviceAccount}")
         .pipeline("traces", "k8s_attributes/pods, k8s_attributes/elsewhere", "nop");
-    let builder = Collector::with(config).file("kubeconfig", kubeconfig);
+    let builder = CollectorProcess::with_config(config).file("kubeconfig", kubeconfig);
     let path = builder.folder().join("kubeconfig");
     let collector = builder.env("CLUSTER", path).start();
     let cluster = |id: &str| collector.status()["clusters"][id].clone();
-    eventually("it is failing", || cluster("k8s_attributes/pods")["state"] == "failing");
+    wait_until("it is failing", || cluster("k8s_attributes/pods")["state"] == "failing");
     let failing = cluster("k8s_attributes/pods");
     assert_eq!(
         (&failing["last_error"], &failing["last_error_code"]),
         (&"authentication".into(), &"http:403".into()),
         "{failing}"
     );
-    eventually("a pod is missed", || cluster("k8s_attributes/elsewhere")["last_error"] == "local");
+    wait_until("a pod is missed", || cluster("k8s_attributes/elsewhere")["last_error"] == "local");
     let logs = collector.logs();
     assert!(logs.contains("k8s_attributes/pods") && logs.contains("pods is forbidden"), "{logs}");
     assert!(
@@ -183,8 +183,8 @@ fn a_cluster_that_cannot_be_asked_is_seen_until_it_can_be() {
         "{logs}"
     );
     allowed.store(true, Ordering::Relaxed);
-    eventually("it is synced", || cluster("k8s_attributes/pods")["state"] == "synced");
-    eventually("that is in the log", || collector.logs().contains("the cluster can be asked again"));
+    wait_until("it is synced", || cluster("k8s_attributes/pods")["state"] == "synced");
+    wait_until("that is in the log", || collector.logs().contains("the cluster can be asked again"));
     assert_eq!(cluster("k8s_attributes/elsewhere")["state"], "failing");
 }
 
@@ -217,32 +217,32 @@ spec:
 fn peers_are_the_ready_pods_of_a_service() {
     let image = format!("example/kubewake={}", process::kubewake().get_program().to_string_lossy());
     let Some(kubectl) = Kubectl::with_nodes(&["--image", &image]) else { return };
-    kubectl.ok_with("apply -f -", TIER);
-    kubectl.ok("rollout status deployment/tier --timeout=60s");
+    kubectl.run_ok_with("apply -f -", TIER);
+    kubectl.run_ok("rollout status deployment/tier --timeout=60s");
     let settings = format!(
         "{{protocol: {{otlp: {{tls: {{insecure: true}}, retry_on_failure: {{initial_interval: 50ms, max_interval: 1s}}}}}}, \
          resolver: {{k8s: {{service: tier.{}}}}}}}",
         kubectl.namespace()
     );
-    let config = Config::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing");
+    let config = ConfigBuilder::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing");
     let kubeconfig = kubectl.cluster().kubeconfig().to_owned();
-    let collector = Collector::with(config).env("KUBECONFIG", kubeconfig).start();
+    let collector = CollectorProcess::with_config(config).env("KUBECONFIG", kubeconfig).start();
     let peers = || collector.metric("otelcol_loadbalancer_num_backends", &["resolver=\"k8s\""]);
-    eventually("both are found", || peers() == 2.0);
+    wait_until("both are found", || peers() == 2.0);
     let items = || {
         let ips = kubectl.field("pods -l app=tier", ".items[*].status.podIP");
         let count = |ip: &str| http::get(format!("{ip}:4317").parse().unwrap(), "/stats").json()["items"].as_u64();
         ips.split(' ').filter(|ip| !ip.is_empty()).map(|ip| count(ip).unwrap_or_default()).collect::<Vec<u64>>()
     };
-    let report = Load::run("grpc", collector.grpc(), &["--requests", "50", "--retry"]);
+    let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "50", "--retry"]);
     assert_eq!(report.items("acknowledged"), 5000);
-    eventually("all arrives", || items().iter().sum::<u64>() == 5000);
+    wait_until("all arrives", || items().iter().sum::<u64>() == 5000);
     assert!(items().iter().all(|count| *count > 1500), "in fair parts: {:?}", items());
-    kubectl.ok("scale deployment/tier --replicas=3");
-    eventually("the third is found", || peers() == 3.0);
-    kubectl.ok("scale deployment/tier --replicas=1");
-    eventually("those that went are not peers any more", || peers() == 1.0);
-    let report = Load::run("grpc", collector.grpc(), &["--requests", "10", "--retry"]);
+    kubectl.run_ok("scale deployment/tier --replicas=3");
+    wait_until("the third is found", || peers() == 3.0);
+    kubectl.run_ok("scale deployment/tier --replicas=1");
+    wait_until("those that went are not peers any more", || peers() == 1.0);
+    let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "10", "--retry"]);
     assert_eq!(report.items("acknowledged"), 1000);
     assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0);
 }

@@ -1,20 +1,23 @@
 //! An operator looks at how the collector is doing.
 
-use kubewake_e2e::{Collector, Config, Load, Sink, eventually, free_address, grpc_to, http};
+use kubewake_e2e::{
+    CollectorProcess, ConfigBuilder, LoadGenerator, SinkProcess, free_address, grpc_to, http, wait_until,
+};
 
 #[test]
 fn status_and_health_of_a_collector_at_work() {
-    let sink = Sink::start();
-    let collector = Collector::with(Config::to("otlp", grpc_to(sink.address()))).start();
+    let sink = SinkProcess::start();
+    let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("otlp", grpc_to(sink.address()))).start();
     for path in ["/", "/livez", "/readyz", "/status"] {
         assert_eq!(collector.health(path).status, 200, "{path}");
     }
     assert_eq!(collector.health("/nothing").status, 404);
-    Load::run("grpc", collector.grpc(), &["--requests", "5"]);
-    sink.await_items(500);
+    LoadGenerator::run("grpc", collector.grpc(), &["--requests", "5"]);
+    sink.wait_for_items(500);
     let traces = || collector.status()["pipelines"]["traces"].clone();
-    eventually("the delivery shows", || traces()["delivered"] == 500);
-    let (status, traces) = (collector.status(), traces());
+    wait_until("the delivery shows", || traces()["delivered"] == 500);
+    let status = collector.status();
+    let traces = traces();
     assert_eq!((&status["phase"], &status["revision"]["number"]), (&"ready".into(), &1.into()));
     assert!(status["refused"].is_null());
     assert_eq!(
@@ -34,16 +37,16 @@ fn status_and_health_of_a_collector_at_work() {
 
 #[test]
 fn metrics_have_the_collectors_names() {
-    let sink = Sink::start();
-    let config = Config::to("otlp", grpc_to(sink.address()))
+    let sink = SinkProcess::start();
+    let config = ConfigBuilder::exporting_to("otlp", grpc_to(sink.address()))
         .processor("batch", "{timeout: 10ms}")
         .processor("memory_limiter", "{check_interval: 1s, limit_mib: 64}")
         .pipeline("traces", "memory_limiter, batch", "otlp");
-    let collector = Collector::with(config).start();
-    Load::run("grpc", collector.grpc(), &["--requests", "5"]);
-    Load::run("http", collector.http(), &["--requests", "2", "--signal", "logs"]);
-    sink.await_items(700);
-    eventually("the delivery shows", || collector.metric("otelcol_exporter_sent_spans", &[]) == 500.0);
+    let collector = CollectorProcess::with_config(config).start();
+    LoadGenerator::run("grpc", collector.grpc(), &["--requests", "5"]);
+    LoadGenerator::run("http", collector.http(), &["--requests", "2", "--signal", "logs"]);
+    sink.wait_for_items(700);
+    wait_until("the delivery shows", || collector.metric("otelcol_exporter_sent_spans", &[]) == 500.0);
     let port = format!("server_port=\"{}\"", sink.address().port());
     for (name, labels, value) in [
         ("otelcol_receiver_accepted_spans", &["receiver=\"otlp\"", "transport=\"grpc\""][..], 500.0),
@@ -71,10 +74,13 @@ fn metrics_have_the_collectors_names() {
 fn health_turns_bad_with_a_pipeline_that_gets_nowhere_and_good_again() {
     let address = free_address();
     let check = r#"{endpoint: "${env:HEALTH}", check_collector_pipeline: {enabled: true, interval: 1s, exporter_failure_threshold: 2}}"#;
-    let collector = Collector::with(Config::to("otlp", grpc_to(address)).extension("health_check", check)).start();
+    let collector = CollectorProcess::with_config(
+        ConfigBuilder::exporting_to("otlp", grpc_to(address)).extension("health_check", check),
+    )
+    .start();
     assert_eq!(collector.health("/").status, 200);
-    Load::run("grpc", collector.grpc(), &["--requests", "1"]);
-    eventually("health turns bad", || collector.health("/").status == 503);
+    LoadGenerator::run("grpc", collector.grpc(), &["--requests", "1"]);
+    wait_until("health turns bad", || collector.health("/").status == 503);
     let health = collector.health("/").json();
     assert_eq!(health["stalled"], serde_json::json!(["traces"]), "{health}");
     let traces = &collector.status()["pipelines"]["traces"];
@@ -84,26 +90,26 @@ fn health_turns_bad_with_a_pipeline_that_gets_nowhere_and_good_again() {
     // Neither is it a reason to restart the collector, nor not to send to it.
     assert_eq!((collector.health("/livez").status, collector.health("/readyz").status), (200, 200));
 
-    let sink = Sink::start_at(address, &[]);
-    sink.await_items(100);
-    eventually("health turns good", || collector.health("/").status == 200);
+    let sink = SinkProcess::start_at(address, &[]);
+    sink.wait_for_items(100);
+    wait_until("health turns good", || collector.health("/").status == 200);
     assert_eq!(collector.status()["pipelines"]["traces"]["state"], "ok");
 }
 
 #[test]
 fn a_partial_success_is_counted_and_not_sent_again() {
-    let sink = Sink::start_with(&["--reject-items", "3"]);
-    let collector = Collector::with(Config::to("otlp", grpc_to(sink.address()))).start();
-    Load::run("grpc", collector.grpc(), &["--requests", "1"]);
-    eventually("the rejection shows", || collector.metric("kubewake_exporter_rejected_items", &[]) == 3.0);
+    let sink = SinkProcess::start_with(&["--reject-items", "3"]);
+    let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("otlp", grpc_to(sink.address()))).start();
+    LoadGenerator::run("grpc", collector.grpc(), &["--requests", "1"]);
+    wait_until("the rejection shows", || collector.metric("kubewake_exporter_rejected_items", &[]) == 3.0);
     assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &["reason=\"rejected\""]), 3.0);
     assert_eq!((sink.items(), sink.count("duplicates")), (100, 0));
 }
 
 #[test]
 fn grpc_health_answers() {
-    let collector = Collector::with(Config::to("nop", "")).start();
-    let call = kubewake_e2e::Grpc::call(format!("http://{}", collector.grpc()), "grpc.health.v1.Health/Check");
+    let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("nop", "")).start();
+    let call = kubewake_e2e::GrpcCall::call(format!("http://{}", collector.grpc()), "grpc.health.v1.Health/Check");
     assert_eq!(call.send(b"").code, 0);
     assert_eq!(http::get(collector.http(), "/v1/traces").status, 405);
 }

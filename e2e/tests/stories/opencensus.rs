@@ -1,21 +1,21 @@
 //! Programs that speak OpenCensus, and nothing newer, send through the collector.
 
-use kubewake_e2e::{Authority, Collector, Config, Sink, curl, eventually, grpc_to, python};
+use kubewake_e2e::{CollectorProcess, ConfigBuilder, SinkProcess, TestAuthority, curl, grpc_to, python, wait_until};
 use kubewake_otlp::Signal;
 use serde_json::{Value, json};
 
-fn config(sink: &Sink, more: &str) -> Config {
+fn config(sink: &SinkProcess, more: &str) -> ConfigBuilder {
     // One at a time, so that requests arrive in their order.
-    let exporter = grpc_to(sink.address()).with("sending_queue: {num_consumers: 1}");
-    Config::new()
+    let exporter = grpc_to(sink.address()).with_setting("sending_queue: {num_consumers: 1}");
+    ConfigBuilder::new()
         .receiver("opencensus", format!(r#"{{endpoint: "127.0.0.1:0", {more}}}"#))
         .exporter("otlp", exporter)
         .pipeline_of("traces", "otlp, opencensus", "", "otlp")
 }
 
 /// The requests that arrive: the exporter sends a span as soon as it ends, the inner one first.
-fn received(sink: &Sink) -> [Value; 2] {
-    sink.await_items(2);
+fn received(sink: &SinkProcess) -> [Value; 2] {
+    sink.wait_for_items(2);
     sink.received(Signal::Traces).try_into().unwrap()
 }
 
@@ -33,8 +33,8 @@ fn has(of: &Value, expected: &[(&str, Value)]) {
 
 #[test]
 fn the_python_exporter_sends_a_trace() {
-    let sink = Sink::start();
-    let collector = Collector::with(config(&sink, "")).start();
+    let sink = SinkProcess::start();
+    let collector = CollectorProcess::with_config(config(&sink, "")).start();
     let endpoint = collector.listener("opencensus/grpc").to_string();
     let sent = python::run_opencensus("opencensus_send.py", &[&endpoint]);
     let requests = received(&sink);
@@ -75,8 +75,8 @@ fn the_python_exporter_sends_a_trace() {
     assert_eq!(collector.metric("otelcol_receiver_accepted_spans", &[r#"receiver="opencensus""#]), 2.0);
 
     // The same requests in Google's JSON become the same OTLP.
-    let other = Sink::start();
-    let collector = Collector::with(config(&other, "")).start();
+    let other = SinkProcess::start();
+    let collector = CollectorProcess::with_config(config(&other, "")).start();
     let url = format!("http://{}/v1/trace", collector.listener("opencensus/grpc"));
     for request in sent.as_array().unwrap() {
         let args = ["-H", "content-type: application/json", "--data-binary", "@-", &url];
@@ -101,33 +101,33 @@ fn sorted(mut value: Value) -> Value {
 
 #[test]
 fn the_python_exporter_sends_over_tls() {
-    let sink = Sink::start();
-    let authority = Authority::new("tests");
+    let sink = SinkProcess::start();
+    let authority = TestAuthority::new("tests");
     let server = authority.sign("server");
     let tls = r#"tls: {cert_file: "${env:DIR}/server.pem", key_file: "${env:DIR}/server.key"}"#;
-    let builder = Collector::with(config(&sink, tls));
+    let builder = CollectorProcess::with_config(config(&sink, tls));
     let collector =
         builder.file("server.pem", server.cert).file("server.key", server.key).file("ca.pem", authority.pem()).start();
     let endpoint = format!("localhost:{}", collector.listener("opencensus/grpc").port());
     let ca = collector.folder().join("ca.pem").display().to_string();
     python::run_opencensus("opencensus_send.py", &[&endpoint, &ca]);
-    sink.await_items(2);
+    sink.wait_for_items(2);
     let url = format!("https://{endpoint}/v1/trace");
     let body = br#"{"node": {}, "spans": [{"name": {"value": "json"}}]}"#;
     for version in ["--http1.1", "--http2"] {
         let answer = curl(["--cacert", &ca, version, "--data-binary", "@-", &url], body).unwrap();
         assert_eq!(answer.status, 200, "{version}: {}", answer.text());
     }
-    sink.await_items(4);
+    sink.wait_for_items(4);
     assert_eq!(sink.span_names(), ["json", "json", "order", "pay"]);
 }
 
 #[test]
 fn a_stream_waits_for_a_backend_that_hangs() {
-    let sink = Sink::hanging();
-    let settings = grpc_to(sink.address()).with("sending_queue: {queue_size: 1, num_consumers: 1}");
+    let sink = SinkProcess::hanging();
+    let settings = grpc_to(sink.address()).with_setting("sending_queue: {queue_size: 1, num_consumers: 1}");
     let config = config(&sink, "").exporter("otlp", settings);
-    let mut collector = Collector::with(config).start();
+    let mut collector = CollectorProcess::with_config(config).start();
     let endpoint = collector.listener("opencensus/grpc").to_string();
     // One is on its way, one is in the queue, and the others are held by their senders.
     let senders: Vec<_> = (0..4)
@@ -137,10 +137,10 @@ fn a_stream_waits_for_a_backend_that_hangs() {
         })
         .collect();
     let full = r#"exporter="otlp""#;
-    eventually("the queue is full", || collector.metric("otelcol_exporter_enqueue_failed_spans", &[full]) > 0.0);
+    wait_until("the queue is full", || collector.metric("otelcol_exporter_enqueue_failed_spans", &[full]) > 0.0);
     sink.recover();
     senders.into_iter().for_each(|sender| drop(sender.join().unwrap()));
-    sink.await_items(8);
+    sink.wait_for_items(8);
     assert_eq!(sink.count("duplicates"), 0);
     assert_eq!(collector.metric("otelcol_receiver_refused_spans", &[]), 0.0, "nobody was refused");
     assert!(collector.stop().success());

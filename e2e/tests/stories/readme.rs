@@ -1,16 +1,17 @@
 //! Somebody types what the documents say.
 //!
-//! Every command in a `sh` block of the documents is run here, on ports that are free; a command that this file does not know
-//! fails the test.
+//! Every command in a `sh` block of the documents is run here, on ports that are free; a command that this file
+//! does not know fails the test.
 
 pub(super) mod example;
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use kubewake_e2e::{
-    eventually, free_address, http,
-    process::{Process, kubewake, workspace},
+    free_address, http,
+    process::{ChildProcess, kubewake, workspace},
     python::python,
+    wait_until,
 };
 
 /// The blocks of a document in their order: the language, and the lines without what they are indented by.
@@ -116,11 +117,13 @@ pub(super) fn shell(command: &str, folder: &Path) -> Command {
 
 #[test]
 fn every_command_of_the_collectors_page_works() {
-    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let ports = Ports::new();
+    let folder = tempfile::tempdir().unwrap();
     document(&ports, folder.path());
     // What the page starts in its own order: a backend, then the collector, then senders.
     let backend = ports.of("127.0.0.1:14317");
-    let (mut sink, mut collector) = (None, None);
+    let mut sink = None;
+    let mut collector = None;
     let mut senders = Vec::new();
     let mut all = commands("docs/collector.md");
     all.sort_by_key(|command| !command.starts_with("kubewake sink"));
@@ -146,14 +149,14 @@ fn every_command_of_the_collectors_page_works() {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
     assert_eq!(sent, 2, "curl and load");
-    eventually("the backend got the curl's span and the load's", || {
+    wait_until("the backend got the curl's span and the load's", || {
         http::get(backend, "/stats").json()["items"].as_u64() == Some(10_001)
     });
 }
 
-fn started(command: &str, folder: &Path) -> Process {
-    let mut process = Process::start(&mut shell(command, folder));
-    process.ready();
+fn started(command: &str, folder: &Path) -> ChildProcess {
+    let mut process = ChildProcess::start(&mut shell(command, folder));
+    process.wait_until_ready();
     process
 }
 
@@ -162,7 +165,8 @@ fn every_command_of_the_api_servers_page_works() {
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
         return eprintln!("skipped, there is no kubectl");
     }
-    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let ports = Ports::new();
+    let folder = tempfile::tempdir().unwrap();
     let mut server = None;
     for command in commands("docs/apiserver.md") {
         let typed = ports.swap(&command);
@@ -187,13 +191,15 @@ fn contributors_are_told_only_of_commands_that_exist() {
 
 #[test]
 fn every_command_of_the_migration_works() {
-    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let ports = Ports::new();
+    let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("collector.yaml");
     let [file, mended] = blocks("docs/migrating.md", "yaml").try_into().unwrap();
     fs::write(&config, ports.swap(&file)).unwrap();
     let validate = "kubewake collector validate --config collector.yaml";
     let refused = shell(validate, folder.path()).output().unwrap();
-    let (said, shown) = (String::from_utf8_lossy(&refused.stderr), blocks("docs/migrating.md", "text").remove(0));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let shown = blocks("docs/migrating.md", "text").remove(0);
     assert!(!refused.status.success());
     assert!(shown.lines().all(|line| said.contains(line)), "{shown}\nis not what it says:\n{said}");
 
@@ -221,8 +227,9 @@ fn every_command_of_the_cluster_document_works() {
     let mut cluster = None;
     for command in commands("docs/cluster.md") {
         if command.starts_with("kubewake cluster") {
-            let mut process = Process::start(&mut shell(&format!("{command} --listen 127.0.0.1:0"), folder.path()));
-            process.ready();
+            let mut process =
+                ChildProcess::start(&mut shell(&format!("{command} --listen 127.0.0.1:0"), folder.path()));
+            process.wait_until_ready();
             cluster = Some(process);
             continue;
         }
@@ -241,7 +248,8 @@ fn every_command_of_the_webhook_document_works() {
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
         return eprintln!("skipped, there is no kubectl");
     }
-    let (ports, folder) = (Ports::new(), tempfile::tempdir().unwrap());
+    let ports = Ports::new();
+    let folder = tempfile::tempdir().unwrap();
     let tracing = ports.swap(&blocks("docs/webhook.md", "yaml").remove(0));
     fs::write(folder.path().join("tracing.yaml"), tracing).unwrap();
     let mut running = Vec::new();
@@ -257,15 +265,15 @@ fn every_command_of_the_webhook_document_works() {
         if is_server {
             // In a terminal of its own: what is exported in this one is not known there.
             typed.env_remove("KUBECONFIG").env("HOME", folder.path());
-            let mut process = Process::start(&mut typed);
-            process.ready();
+            let mut process = ChildProcess::start(&mut typed);
+            process.wait_until_ready();
             running.push(process);
             continue;
         }
         if command.starts_with("kubectl create") {
             // A registration is in force a moment after it was made, which is over before a person has typed this.
             let probe = format!("{command} --dry-run=server -o yaml");
-            eventually("the API server calls", || {
+            wait_until("the API server calls", || {
                 let mut probe = shell(&probe, folder.path());
                 let output = probe.env("KUBECONFIG", "kubeconfig").env("NO_PROXY", "*").output().unwrap();
                 String::from_utf8_lossy(&output.stdout).contains("traceparent")
@@ -288,7 +296,7 @@ fn the_documents_about_kubernetes_are_valid() {
     let yamls = blocks("docs/kubernetes.md", "yaml");
     assert_eq!(yamls.len(), 3);
     for yaml in yamls {
-        let output = kubewake_e2e::Collector::with(yaml).env("NODE_NAME", "node-1".into()).validate();
+        let output = kubewake_e2e::CollectorProcess::with_config(yaml).env("NODE_NAME", "node-1".into()).validate();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

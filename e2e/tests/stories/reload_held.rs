@@ -1,62 +1,65 @@
 //! The document changes while data is held.
 
-use kubewake_e2e::{Collector, Config, Load, Sink, config::otlp_at, eventually, free_address, grpc_to, http, http_to};
+use kubewake_e2e::{
+    CollectorProcess, ConfigBuilder, LoadGenerator, SinkProcess, config::otlp_at, free_address, grpc_to, http, http_to,
+    wait_until,
+};
 
-fn held(sink: &Sink, config: &Config) -> (Collector, kubewake_e2e::load::Report) {
-    let collector = Collector::with(config).start();
-    let report = Load::run("grpc", collector.grpc(), &["--requests", "50", "--spans", "10"]);
+fn held(sink: &SinkProcess, config: &ConfigBuilder) -> (CollectorProcess, kubewake_e2e::load::LoadReport) {
+    let collector = CollectorProcess::with_config(config).start();
+    let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "50", "--spans", "10"]);
     assert_eq!((report.items("acknowledged"), sink.items()), (500, 0), "{report:?}");
     (collector, report)
 }
 
 /// A few requests under way, the rest in the queue.
-fn to(sink: &Sink, more: &str) -> Config {
+fn to(sink: &SinkProcess, more: &str) -> ConfigBuilder {
     let quick = "tls: {insecure: true}, retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}, timeout: 1s";
-    Config::to("otlp", format!("{{endpoint: \"{}\", {quick}, {more}}}", sink.address()))
+    ConfigBuilder::exporting_to("otlp", format!("{{endpoint: \"{}\", {quick}, {more}}}", sink.address()))
 }
 
 #[test]
 fn a_smaller_queue_keeps_what_it_held() {
-    let sink = Sink::hanging();
+    let sink = SinkProcess::hanging();
     let (collector, report) = held(&sink, &to(&sink, "sending_queue: {queue_size: 100, num_consumers: 2}"));
     collector.reload(to(&sink, "sending_queue: {queue_size: 5, num_consumers: 1}"));
-    let refused = Load::run("grpc", collector.grpc(), &["--requests", "5"]);
+    let refused = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "5"]);
     assert_eq!(refused.items("acknowledged"), 0, "it is more than full: {refused:?}");
     sink.recover();
-    sink.await_all(&report.acknowledged);
+    sink.wait_for_all(&report.acknowledged);
     assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0);
 }
 
 #[test]
 fn a_queue_that_is_switched_off_is_delivered_first() {
-    let sink = Sink::hanging();
+    let sink = SinkProcess::hanging();
     let (collector, report) = held(&sink, &to(&sink, "sending_queue: {queue_size: 100}"));
     collector.reload(to(&sink, "sending_queue: {enabled: false}"));
     sink.recover();
-    sink.await_all(&report.acknowledged);
-    let direct = Load::run("grpc", collector.grpc(), &["--requests", "5", "--retry"]);
+    sink.wait_for_all(&report.acknowledged);
+    let direct = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "5", "--retry"]);
     assert_eq!(sink.missing(&direct.acknowledged), 0, "without a queue OK means that the backend has it");
 }
 
 #[test]
 fn a_renamed_pipeline_loses_nothing() {
-    let sink = Sink::hanging();
+    let sink = SinkProcess::hanging();
     let config = to(&sink, "sending_queue: {queue_size: 100}")
         .processor("batch", "{timeout: 10m}")
         .pipeline("logs", "batch", "otlp");
     let (collector, report) = held(&sink, &config);
-    let logs = Load::run("grpc", collector.grpc(), &["--requests", "5", "--signal", "logs"]);
+    let logs = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "5", "--signal", "logs"]);
     let renamed = config.without_pipeline("traces").without_pipeline("logs");
     let renamed = renamed.pipeline("traces/new", "", "otlp").pipeline("logs/new", "batch", "otlp");
     collector.reload(renamed);
     sink.recover();
-    sink.await_all(&report.acknowledged);
-    sink.await_all(&logs.acknowledged);
+    sink.wait_for_all(&report.acknowledged);
+    sink.wait_for_all(&logs.acknowledged);
 }
 
 #[test]
 fn a_pipeline_that_goes_and_comes_back_loses_nothing() {
-    let sink = Sink::hanging();
+    let sink = SinkProcess::hanging();
     let config = to(&sink, "sending_queue: {queue_size: 100}");
     let (collector, first) = held(&sink, &config);
     for _ in 0..3 {
@@ -65,32 +68,33 @@ fn a_pipeline_that_goes_and_comes_back_loses_nothing() {
         assert_eq!(none.status, 404, "nobody takes traces");
         collector.reload(&config);
     }
-    let second = Load::run("grpc", collector.grpc(), &["--requests", "50", "--spans", "10"]);
+    let second = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "50", "--spans", "10"]);
     assert_eq!(second.items("acknowledged"), 500);
     sink.recover();
-    sink.await_all(&first.acknowledged);
-    sink.await_all(&second.acknowledged);
+    sink.wait_for_all(&first.acknowledged);
+    sink.wait_for_all(&second.acknowledged);
 }
 
 #[test]
 fn the_end_comes_while_a_removed_pipeline_still_drains() {
-    let sink = Sink::hanging();
+    let sink = SinkProcess::hanging();
     let config = to(&sink, "sending_queue: {queue_size: 100}");
     let (mut collector, report) = held(&sink, &config);
     collector.reload(config.without_pipeline("traces"));
     collector.signal("TERM");
-    eventually("it drains", || collector.status()["phase"] == "draining");
+    wait_until("it drains", || collector.status()["phase"] == "draining");
     sink.recover();
-    assert!(collector.wait().success());
+    assert!(collector.wait_for_exit().success());
     assert_eq!(sink.missing(&report.acknowledged), 0);
 }
 
 #[test]
 fn reloads_come_in_a_flood() {
-    let sink = Sink::start();
-    let config = Config::to("otlphttp", http_to(sink.address()));
-    let mut collector = Collector::with(&config).start();
-    let load = Load::start("http", collector.http(), &["--requests", "200", "--spans", "10", "--rate", "2000"]);
+    let sink = SinkProcess::start();
+    let config = ConfigBuilder::exporting_to("otlphttp", http_to(sink.address()));
+    let mut collector = CollectorProcess::with_config(&config).start();
+    let load =
+        LoadGenerator::start("http", collector.http(), &["--requests", "200", "--spans", "10", "--rate", "2000"]);
     for _ in 0..50 {
         collector.signal("HUP");
         collector.write(config.clone().processor("batch", "{timeout: 10ms}").pipeline("traces", "batch", "otlphttp"));
@@ -99,7 +103,7 @@ fn reloads_come_in_a_flood() {
     }
     let report = load.finish();
     assert_eq!((report.items("acknowledged"), &report.json["connections"]["lost"]), (2000, &0.into()), "{report:?}");
-    sink.await_all(&report.acknowledged);
+    sink.wait_for_all(&report.acknowledged);
     assert_eq!(sink.count("duplicates"), 0);
     assert!(collector.stop().success());
 }
@@ -107,28 +111,29 @@ fn reloads_come_in_a_flood() {
 #[test]
 fn the_console_moves() {
     let moved = free_address();
-    let config = Config::to("nop", "");
-    let collector = Collector::with(&config).start();
+    let config = ConfigBuilder::exporting_to("nop", "");
+    let collector = CollectorProcess::with_config(&config).start();
     collector.write(config.clone().extension("health_check", format!("{{endpoint: \"{moved}\"}}")));
-    eventually("it is there", || std::net::TcpStream::connect(moved).is_ok());
+    wait_until("it is there", || std::net::TcpStream::connect(moved).is_ok());
     assert_eq!(http::get(moved, "/status").json()["revision"]["number"], 2);
 }
 
 #[test]
 fn a_receiver_gets_another_name_and_keeps_its_place() {
-    let sink = Sink::start();
-    let (grpc, http) = (free_address(), free_address());
+    let sink = SinkProcess::start();
+    let grpc = free_address();
+    let http = free_address();
     let config = |id: &str, grpc, http| {
-        let config = Config::new().exporter("otlp", grpc_to(sink.address())).receiver(id, otlp_at(grpc, http));
+        let config = ConfigBuilder::new().exporter("otlp", grpc_to(sink.address())).receiver(id, otlp_at(grpc, http));
         config.pipeline_of("traces", id, "", "otlp")
     };
-    let collector = Collector::with(config("otlp", grpc, http)).start();
+    let collector = CollectorProcess::with_config(config("otlp", grpc, http)).start();
     collector.reload(config("otlp/renamed", grpc, http));
-    let report = Load::run("http", http, &["--requests", "3"]);
-    sink.await_all(&report.acknowledged);
+    let report = LoadGenerator::run("http", http, &["--requests", "3"]);
+    sink.wait_for_all(&report.acknowledged);
     // The two protocols change places.
     collector.reload(config("otlp/renamed", http, grpc));
-    let report = Load::run("http", grpc, &["--requests", "3"]);
+    let report = LoadGenerator::run("http", grpc, &["--requests", "3"]);
     assert_eq!(report.items("acknowledged"), 300);
-    sink.await_all(&report.acknowledged);
+    sink.wait_for_all(&report.acknowledged);
 }

@@ -1,22 +1,26 @@
 //! A backend has a bad day.
 
 use kubewake_e2e::{
-    Backend, Collector, Config, Load, Sink, eventually, free_address, grpc_to, http, http_to, otlp::spans,
+    CollectorProcess, ConfigBuilder, HttpBackend, LoadGenerator, SinkProcess, free_address, grpc_to, http, http_to,
+    otlp::spans, wait_until,
 };
 
-fn both(sink: &Sink) -> [(&'static str, Config); 2] {
-    [("grpc", Config::to("otlp", grpc_to(sink.address()))), ("http", Config::to("otlphttp", http_to(sink.address())))]
+fn both(sink: &SinkProcess) -> [(&'static str, ConfigBuilder); 2] {
+    [
+        ("grpc", ConfigBuilder::exporting_to("otlp", grpc_to(sink.address()))),
+        ("http", ConfigBuilder::exporting_to("otlphttp", http_to(sink.address()))),
+    ]
 }
 
 #[test]
 fn what_fails_for_now_is_sent_again() {
     let flaky = ["--fail-share", "0.5", "--fail-code", "UNAVAILABLE"];
-    let sink = Sink::start_with(&flaky);
+    let sink = SinkProcess::start_with(&flaky);
     for (protocol, config) in both(&sink) {
-        let collector = Collector::with(config).start();
-        let report = Load::run("grpc", collector.grpc(), &["--requests", "100", "--spans", "10"]);
+        let collector = CollectorProcess::with_config(config).start();
+        let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "100", "--spans", "10"]);
         assert_eq!(report.items("acknowledged"), 1000);
-        sink.await_all(&report.acknowledged);
+        sink.wait_for_all(&report.acknowledged);
         assert_eq!(sink.count("duplicates"), 0, "{protocol}");
         assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0, "{protocol}");
     }
@@ -25,28 +29,28 @@ fn what_fails_for_now_is_sent_again() {
 
 #[test]
 fn the_backends_hint_is_followed() {
-    let sink = Sink::start_with(&["--fail-share", "1", "--fail-code", "429", "--retry-after", "1s"]);
+    let sink = SinkProcess::start_with(&["--fail-share", "1", "--fail-code", "429", "--retry-after", "1s"]);
     for (protocol, config) in both(&sink) {
-        let collector = Collector::with(config).start();
-        let report = Load::run("grpc", collector.grpc(), &["--requests", "1"]);
+        let collector = CollectorProcess::with_config(config).start();
+        let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "1"]);
         let before = sink.count("failed");
-        eventually("it has failed twice more", || sink.count("failed") >= before + 2);
+        wait_until("it has failed twice more", || sink.count("failed") >= before + 2);
         assert_eq!(collector.status()["pipelines"]["traces"]["last_error"], "throttled", "{protocol}");
-        sink.mode("fail_share=0");
-        sink.await_all(&report.acknowledged);
-        sink.mode("fail_share=1");
+        sink.set_mode("fail_share=0");
+        sink.wait_for_all(&report.acknowledged);
+        sink.set_mode("fail_share=1");
     }
 }
 
 #[test]
 fn what_is_refused_for_good_is_dropped_and_counted() {
-    let sink = Sink::start_with(&["--refuse"]);
+    let sink = SinkProcess::start_with(&["--refuse"]);
     for (protocol, config) in both(&sink) {
         let before = sink.count("failed");
-        let collector = Collector::with(config).start();
-        Load::run("grpc", collector.grpc(), &["--requests", "3", "--spans", "10"]);
+        let collector = CollectorProcess::with_config(config).start();
+        LoadGenerator::run("grpc", collector.grpc(), &["--requests", "3", "--spans", "10"]);
         let refused = || collector.metric("kubewake_pipeline_dropped_items", &["reason=\"refused\""]);
-        eventually("they are dropped", || refused() == 30.0);
+        wait_until("they are dropped", || refused() == 30.0);
         assert_eq!(sink.count("failed") - before, 3, "{protocol}: none is sent twice");
         assert_eq!(collector.metric("otelcol_exporter_send_failed_spans", &[]), 30.0, "{protocol}");
         let traces = collector.status()["pipelines"]["traces"].clone();
@@ -70,33 +74,33 @@ fn retries_end() {
         r#"{{endpoint: "{}", tls: {{insecure: true}}, retry_on_failure: {{initial_interval: 10ms, max_interval: 20ms, max_elapsed_time: 100ms}}}}"#,
         free_address()
     );
-    let collector = Collector::with(Config::to("otlp", settings)).start();
-    Load::run("grpc", collector.grpc(), &["--requests", "2", "--spans", "10"]);
+    let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("otlp", settings)).start();
+    LoadGenerator::run("grpc", collector.grpc(), &["--requests", "2", "--spans", "10"]);
     let dropped = || collector.metric("kubewake_pipeline_dropped_items", &["reason=\"retries_exhausted\""]);
-    eventually("they are given up", || dropped() == 20.0);
+    wait_until("they are given up", || dropped() == 20.0);
 }
 
 #[test]
 fn without_a_queue_the_sender_hears_from_the_backend() {
-    let sink = Sink::start_with(&["--fail-share", "1", "--fail-code", "UNAVAILABLE"]);
+    let sink = SinkProcess::start_with(&["--fail-share", "1", "--fail-code", "UNAVAILABLE"]);
     let direct = "sending_queue: {enabled: false}, retry_on_failure: {enabled: false}";
     let settings = format!(r#"{{endpoint: "{}", tls: {{insecure: true}}, {direct}}}"#, sink.address());
-    let collector = Collector::with(Config::to("otlp", settings)).start();
+    let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("otlp", settings)).start();
     let post = || http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&["x"])).status;
     assert_eq!(post(), 503, "it may come back");
-    sink.mode("fail_code=INVALID_ARGUMENT");
+    sink.set_mode("fail_code=INVALID_ARGUMENT");
     assert!([400, 500].contains(&post()), "for good");
-    sink.mode("fail_share=0");
+    sink.set_mode("fail_share=0");
     assert_eq!((post(), sink.items()), (200, 1), "OK means that the backend has it");
 }
 
 #[test]
 fn a_backend_that_speaks_nonsense_does_no_harm() {
     let garbage =
-        Backend::start(|_| (200, vec![("content-type", "application/x-protobuf".to_owned())], vec![0xff; 9999]));
-    let wrong = Backend::start(|_| (404, Vec::new(), b"<html>".repeat(99_999)));
-    let moved = Backend::start(|_| (302, vec![("location", "http://127.0.0.1:1/".to_owned())], Vec::new()));
-    let config = Config::new()
+        HttpBackend::start(|_| (200, vec![("content-type", "application/x-protobuf".to_owned())], vec![0xff; 9999]));
+    let wrong = HttpBackend::start(|_| (404, Vec::new(), b"<html>".repeat(99_999)));
+    let moved = HttpBackend::start(|_| (302, vec![("location", "http://127.0.0.1:1/".to_owned())], Vec::new()));
+    let config = ConfigBuilder::new()
         .exporter("otlphttp/garbage", http_to(garbage.address()))
         .exporter("otlphttp/wrong", http_to(wrong.address()))
         .exporter("otlphttp/moved", http_to(moved.address()))
@@ -106,12 +110,12 @@ fn a_backend_that_speaks_nonsense_does_no_harm() {
         .pipeline("traces/wrong", "", "otlphttp/wrong")
         .pipeline("traces/moved", "", "otlphttp/moved")
         .pipeline("traces/other_protocol", "", "otlp/other_protocol");
-    let mut collector = Collector::with(config).start();
+    let mut collector = CollectorProcess::with_config(config).start();
     assert_eq!(http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&["x"])).status, 200);
     let pipeline = |name: &str| collector.status()["pipelines"][name].clone();
-    eventually("garbage behind a success is not believed", || pipeline("traces/garbage")["last_error"] == "protocol");
-    eventually("a wrong address is final", || pipeline("traces/wrong")["dropped"]["refused"] == 1);
-    eventually("nobody is followed elsewhere", || pipeline("traces/moved")["dropped"]["refused"] == 1);
-    eventually("another protocol is an error", || pipeline("traces/other_protocol")["failures"].as_u64() > Some(1));
-    assert!(collector.runs());
+    wait_until("garbage behind a success is not believed", || pipeline("traces/garbage")["last_error"] == "protocol");
+    wait_until("a wrong address is final", || pipeline("traces/wrong")["dropped"]["refused"] == 1);
+    wait_until("nobody is followed elsewhere", || pipeline("traces/moved")["dropped"]["refused"] == 1);
+    wait_until("another protocol is an error", || pipeline("traces/other_protocol")["failures"].as_u64() > Some(1));
+    assert!(collector.is_running());
 }

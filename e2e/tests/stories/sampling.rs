@@ -1,16 +1,17 @@
 //! Collectors keep a part of what they get, each the same part.
 
-use kubewake_e2e::{Collector, Config, Sink, curl, eventually, grpc_to};
+use kubewake_e2e::{CollectorProcess, ConfigBuilder, SinkProcess, curl, grpc_to, wait_until};
 use kubewake_otlp::{
     Signal, TraceState,
     probability::{Randomness, Threshold},
 };
 use serde_json::Value;
 
-fn sampling(sink: &Sink, settings: &str) -> Collector {
-    let config = Config::new().processor("probabilistic_sampler", settings).exporter("otlp", grpc_to(sink.address()));
+fn sampling(sink: &SinkProcess, settings: &str) -> CollectorProcess {
+    let config =
+        ConfigBuilder::new().processor("probabilistic_sampler", settings).exporter("otlp", grpc_to(sink.address()));
     let both = config.pipeline("traces", "probabilistic_sampler", "otlp");
-    Collector::with(both.pipeline("logs", "probabilistic_sampler", "otlp")).start()
+    CollectorProcess::with_config(both.pipeline("logs", "probabilistic_sampler", "otlp")).start()
 }
 
 /// So many spans, each of a trace of its own.
@@ -20,13 +21,13 @@ fn spans(count: u128) -> String {
     format!(r#"{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{}]}}]}}]}}"#, all.join(","))
 }
 
-fn send(collector: &Collector, signal: Signal, body: &str) {
+fn send(collector: &CollectorProcess, signal: Signal, body: &str) {
     let url = format!("http://{}/v1/{signal}", collector.http());
     let args = ["-H", "content-type: application/json", "--data-binary", "@-", &url];
     assert_eq!(curl(args, body.as_bytes()).unwrap().status, 200);
 }
 
-fn all_spans(sink: &Sink) -> Vec<Value> {
+fn all_spans(sink: &SinkProcess) -> Vec<Value> {
     let requests = sink.received(Signal::Traces);
     let spans = requests.iter().flat_map(|request| request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array());
     spans.flatten().cloned().collect()
@@ -35,14 +36,14 @@ fn all_spans(sink: &Sink) -> Vec<Value> {
 #[test]
 fn replicas_keep_the_same_traces_and_say_at_which_probability() {
     let settings = "{mode: equalizing, sampling_percentage: 25}";
-    let sinks = [Sink::start(), Sink::start()];
+    let sinks = [SinkProcess::start(), SinkProcess::start()];
     let replicas = sinks.each_ref().map(|sink| sampling(sink, settings));
     for collector in &replicas {
         send(collector, Signal::Traces, &spans(2000));
     }
     let quarter = Threshold::from_probability(0.25, 4).unwrap();
     let kept = sinks.each_ref().map(|sink| {
-        sink.await_items(400);
+        sink.wait_for_items(400);
         all_spans(sink)
     });
     assert_eq!(kept[0], kept[1]);
@@ -63,7 +64,7 @@ fn replicas_keep_the_same_traces_and_say_at_which_probability() {
 
 #[test]
 fn the_percentage_changes_while_data_flows() {
-    let sink = Sink::start();
+    let sink = SinkProcess::start();
     let collector = sampling(&sink, "{sampling_percentage: 0}");
     send(&collector, Signal::Traces, &spans(50));
     let body =
@@ -74,13 +75,13 @@ fn the_percentage_changes_while_data_flows() {
         collector.metric(&name, &[r#"sampled="false""#])
     };
     assert_eq!((dropped("traces"), dropped("logs")), (50.0, 1.0));
-    let all = Config::new().processor("probabilistic_sampler", "{sampling_percentage: 100}");
+    let all = ConfigBuilder::new().processor("probabilistic_sampler", "{sampling_percentage: 100}");
     let all = all.exporter("otlp", grpc_to(sink.address())).pipeline("traces", "probabilistic_sampler", "otlp");
     collector.reload(all.pipeline("logs", "probabilistic_sampler", "otlp"));
     send(&collector, Signal::Traces, &spans(50));
     send(&collector, Signal::Logs, body);
-    sink.await_items(51);
-    eventually("the record says how it was sampled", || {
+    sink.wait_for_items(51);
+    wait_until("the record says how it was sampled", || {
         sink.received(Signal::Logs).iter().any(|request| request.to_string().contains("sampling.threshold"))
     });
     assert_eq!((dropped("traces"), dropped("logs")), (50.0, 1.0), "counters go on");

@@ -11,15 +11,15 @@ mod story;
 use std::fs;
 
 use kubewake_e2e::{
-    Traced, Traces,
-    process::{Process, example, workspace},
-    traced::ADMINISTRATORS,
-    traces::Span,
+    TraceReceiver, TracedCluster,
+    process::{ChildProcess, example, workspace},
+    traced_cluster::ADMINISTRATORS_GROUP,
+    traces::ExportedSpan,
 };
-use kubewake_release::Image;
+use kubewake_release::ReleaseImage;
 
 /// The groups that the API server believes: who types, the operator and its schedulers.
-const TRUSTED: [&str; 2] = [ADMINISTRATORS, "system:serviceaccounts:scheduler-system"];
+const TRUSTED: [&str; 2] = [ADMINISTRATORS_GROUP, "system:serviceaccounts:scheduler-system"];
 /// Who makes spans beside the API server and the webhook, which also stamps pods of others.
 const OURS: [&str; 2] = ["scheduler-operator", "demo-scheduler"];
 /// The kinds on which contexts are stamped.
@@ -53,8 +53,8 @@ fn whole(text: &str) -> String {
 
 /// A cluster of three nodes in which the operator runs as a pod, and where contexts are stamped.
 struct Scene {
-    traced: Traced,
-    webhook: Process,
+    traced: TracedCluster,
+    webhook: ChildProcess,
 }
 
 impl Scene {
@@ -65,21 +65,21 @@ impl Scene {
     /// On an API server that believes these groups, with these arguments of the operator.
     fn start_with(trusted: &[&str], more: &[&str]) -> Option<Self> {
         let program = example("demo-scheduler").get_program().to_owned();
-        let image = format!("{}={}", Image::DemoScheduler.reference(), program.to_str().unwrap());
+        let image = format!("{}={}", ReleaseImage::DemoScheduler.reference(), program.to_str().unwrap());
         let args = ["--nodes", "3", "--image", &image, "--image", "example/shell=/bin/sh"];
-        let traced = Traced::start(&args, trusted)?;
-        let webhook = traced.webhook(&KINDS, &[]);
+        let traced = TracedCluster::start(&args, trusted)?;
+        let webhook = traced.start_webhook(&KINDS, &[]);
         let kubectl = &traced.kubectl;
-        kubectl.ok("wait --for=condition=Ready nodes --all --timeout=60s");
-        kubectl.ok_with("apply -f -", &file("crds.yaml"));
-        kubectl.ok("wait --for=condition=Established crd/schedulers.demo.kubewake.io --timeout=60s");
+        kubectl.run_ok("wait --for=condition=Ready nodes --all --timeout=60s");
+        kubectl.run_ok_with("apply -f -", &file("crds.yaml"));
+        kubectl.run_ok("wait --for=condition=Established crd/schedulers.demo.kubewake.io --timeout=60s");
         // As it is deployed, but that its spans come here, and soon.
         let here =
             format!("http://{}\"}}\n        - {{name: OTEL_BSP_SCHEDULE_DELAY, value: \"100", traced.traces.grpc());
         let operator = file("operator.yaml").replace("http://kubewake-otlp.kubewake-system:4317", &here);
         let operator = operator.replace("[operator]", &format!("[{}]", [&["operator"], more].concat().join(", ")));
-        kubectl.ok_with("apply -f - --namespace scheduler-system", &operator);
-        kubectl.ok("rollout status deployment/scheduler-operator --namespace scheduler-system --timeout=60s");
+        kubectl.run_ok_with("apply -f - --namespace scheduler-system", &operator);
+        kubectl.run_ok("rollout status deployment/scheduler-operator --namespace scheduler-system --timeout=60s");
         Some(Self { traced, webhook })
     }
 
@@ -89,15 +89,15 @@ impl Scene {
         let generation = self.field(".metadata.generation");
         let observed =
             format!("wait --for=jsonpath={{.status.observedGeneration}}={generation} {SCHEDULER} --timeout=60s");
-        self.traced.kubectl.ok(&observed);
-        self.traced.kubectl.ok(&format!("wait --for=condition=Ready {SCHEDULER} --timeout=60s"));
+        self.traced.kubectl.run_ok(&observed);
+        self.traced.kubectl.run_ok(&format!("wait --for=condition=Ready {SCHEDULER} --timeout=60s"));
         self.field(".status.running.revision")
     }
 
     fn apply(&self, probe: bool, scores: &str) {
         let changed = file("sample.yaml").replace("  - {name: LeastAllocated}\n", scores);
         let changed = changed.replace("probe: true", &format!("probe: {probe}"));
-        self.traced.kubectl.ok_with("apply -f - --namespace scheduler-system", &changed);
+        self.traced.kubectl.run_ok_with("apply -f - --namespace scheduler-system", &changed);
     }
 
     /// A field of the Scheduler.
@@ -109,35 +109,34 @@ impl Scene {
     fn pod(&self, name: &str, cpu: &str, annotations: &str) {
         let metadata = format!("{{name: {name}, annotations: {{{annotations}}}}}");
         let pod = file("pod.yaml").replace("{name: web}", &metadata).replace("100m", cpu);
-        self.traced.kubectl.ok_with("create -f -", &pod);
+        self.traced.kubectl.run_ok_with("create -f -", &pod);
     }
 
     /// The node that a pod got.
     fn node(&self, pod: &str) -> String {
         let kubectl = &self.traced.kubectl;
-        kubectl.ok(&format!("wait --for=condition=PodScheduled pod/{pod} --timeout=60s"));
+        kubectl.run_ok(&format!("wait --for=condition=PodScheduled pod/{pod} --timeout=60s"));
         kubectl.field(&format!("pod {pod}"), ".spec.nodeName")
     }
 
     /// Ends everything; all that anybody had to say is said then.
-    fn end(self) -> Traces {
+    fn end(self) -> TraceReceiver {
         let Self { traced, mut webhook } = self;
-        let traces = traced.end();
+        let traces = traced.stop();
         webhook.signal("TERM");
-        assert!(webhook.wait().success(), "{}", webhook.stderr());
+        assert!(webhook.wait_for_exit().success(), "{}", webhook.stderr());
         traces
     }
 
     /// Waits for what the scheduler says of a pod in a span of its own.
-    fn attempt(&self, pod: &str, result: &str) -> Span {
-        let is_it = |span: &Span| span.attribute("k8s.pod.name") == pod && span.attribute("scheduler.result") == result;
-        self.traced.traces.span("SchedulePod", is_it)
+    fn attempt(&self, pod: &str, result: &str) -> ExportedSpan {
+        let is_it =
+            |span: &ExportedSpan| span.attribute("k8s.pod.name") == pod && span.attribute("scheduler.result") == result;
+        self.traced.traces.wait_for_span("SchedulePod", is_it)
     }
 }
 
 /// The Scheduler of the stories.
 const SCHEDULER: &str = "scheduler/demo --namespace scheduler-system";
-/// As it begins.
 const FIRST: &str = "  - {name: LeastAllocated}\n";
-/// With a plugin more.
 const SECOND: &str = "  - {name: LeastAllocated}\n  - {name: NodeLabel, weight: 5, label: disk=ssd}\n";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kubewake_e2e::{Collector, Config, Sink, eventually, grpc_to, python};
+use kubewake_e2e::{CollectorProcess, ConfigBuilder, SinkProcess, grpc_to, python, wait_until};
 use kubewake_otlp::Signal;
 use serde_json::{Value, json};
 
@@ -27,9 +27,9 @@ const RESOURCE: &str = "{attributes: [\
 
 const REDACTION: &str = "{allow_all_keys: true, blocked_values: ['card|[^ ]*\\.py', 'apples'], blocked_key_patterns: [stacktrace], summary: info}";
 
-fn config(sink: &Sink) -> Config {
+fn config(sink: &SinkProcess) -> ConfigBuilder {
     let processors = "filter, attributes, resource, redaction";
-    let config = Config::to("otlp", grpc_to(sink.address()))
+    let config = ConfigBuilder::exporting_to("otlp", grpc_to(sink.address()))
         .processor("filter", FILTER)
         .processor("attributes", ATTRIBUTES)
         .processor("resource", RESOURCE)
@@ -38,7 +38,7 @@ fn config(sink: &Sink) -> Config {
 }
 
 /// The resources, and the spans, log records or metrics that arrived.
-fn arrived(sink: &Sink, signal: Signal) -> (Vec<Value>, Vec<Value>) {
+fn arrived(sink: &SinkProcess, signal: Signal) -> (Vec<Value>, Vec<Value>) {
     let (entries, scopes, records) = match signal {
         Signal::Traces => ("resourceSpans", "scopeSpans", "spans"),
         Signal::Logs => ("resourceLogs", "scopeLogs", "logRecords"),
@@ -66,17 +66,17 @@ fn names(records: &[Value], field: &str) -> Vec<String> {
     names
 }
 
-fn send(collector: &Collector) {
+fn send(collector: &CollectorProcess) {
     python::run("send.py", &["grpc", &collector.grpc().to_string(), "none"]);
 }
 
 #[test]
 fn what_python_sends_arrives_filtered_changed_and_redacted() {
-    let sink = Sink::start();
-    let collector = Collector::with(config(&sink)).start();
+    let sink = SinkProcess::start();
+    let collector = CollectorProcess::with_config(config(&sink)).start();
     send(&collector);
-    eventually("everything arrives", || Signal::ALL.iter().all(|signal| !sink.received(*signal).is_empty()));
-    eventually("all spans arrive", || arrived(&sink, Signal::Traces).1.len() >= 3);
+    wait_until("everything arrives", || Signal::ALL.iter().all(|signal| !sink.received(*signal).is_empty()));
+    wait_until("all spans arrive", || arrived(&sink, Signal::Traces).1.len() >= 3);
 
     let (resources, spans) = arrived(&sink, Signal::Traces);
     assert_eq!(names(&spans, "name"), ["order", "pay", "till"]);
@@ -129,17 +129,17 @@ fn resource_is_changed(resource: &Value) {
 
 #[test]
 fn other_rules_hold_from_the_reload_on_and_bad_ones_never() {
-    let sink = Sink::start();
-    let collector = Collector::with(config(&sink)).start();
+    let sink = SinkProcess::start();
+    let collector = CollectorProcess::with_config(config(&sink)).start();
     send(&collector);
-    eventually("all spans arrive", || sink.span_names() == ["order", "pay", "till"]);
+    wait_until("all spans arrive", || sink.span_names() == ["order", "pay", "till"]);
     let kinds = "{spans: {include: {match_type: strict, span_kinds: [SPAN_KIND_CLIENT], status_codes: [ERROR]}}}";
     collector.reload(config(&sink).processor("filter", kinds));
     send(&collector);
-    eventually("the new rules hold", || sink.span_names() == ["order", "pay", "pay", "till"]);
+    wait_until("the new rules hold", || sink.span_names() == ["order", "pay", "pay", "till"]);
     let bad = "{spans: {include: {match_type: regexp, span_names: ['(']}}, traces: {span: ['name == \"x\"']}}";
     let refusal = collector.reload_refused(config(&sink).processor("filter", bad));
     assert!(refusal.contains("unclosed group") && refusal.contains("OTTL"), "{refusal}");
     send(&collector);
-    eventually("the old rules go on", || sink.span_names() == ["order", "pay", "pay", "pay", "till"]);
+    wait_until("the old rules go on", || sink.span_names() == ["order", "pay", "pay", "pay", "till"]);
 }

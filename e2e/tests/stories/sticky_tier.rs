@@ -1,8 +1,9 @@
-//! A tier of peers behind one that spreads traces over them: every trace meets at one peer, whatever happens to the others.
+//! A tier of peers behind one that spreads traces over them: every trace meets at one peer, whatever happens to
+//! the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kubewake_e2e::{Collector, Config, Load, Sink, eventually, free_address};
+use kubewake_e2e::{CollectorProcess, ConfigBuilder, LoadGenerator, SinkProcess, free_address, wait_until};
 use kubewake_otlp::Signal;
 use serde_json::Value;
 
@@ -17,15 +18,15 @@ fn document(peers: &[String]) -> String {
          resolver: {{static: {{hostnames: [{}]}}}}}}",
         peers.join(", ")
     );
-    Config::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing").to_string()
+    ConfigBuilder::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing").to_string()
 }
 
-fn address(sink: &Sink) -> String {
+fn address(sink: &SinkProcess) -> String {
     sink.address().to_string()
 }
 
 /// The spans of each trace that a sink has.
-fn traces(sink: &Sink) -> BTreeMap<String, BTreeSet<String>> {
+fn traces(sink: &SinkProcess) -> BTreeMap<String, BTreeSet<String>> {
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     let mut traces: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for request in sink.received(Signal::Traces) {
@@ -39,7 +40,7 @@ fn traces(sink: &Sink) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// Fails if a trace is at two of these peers, except for these.
-fn whole(peers: &[&Sink], except: &BTreeSet<String>) -> usize {
+fn whole(peers: &[&SinkProcess], except: &BTreeSet<String>) -> usize {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (at, peer) in peers.iter().enumerate() {
         for id in traces(peer).into_keys().filter(|id| !except.contains(id)) {
@@ -52,11 +53,11 @@ fn whole(peers: &[&Sink], except: &BTreeSet<String>) -> usize {
 
 #[test]
 fn every_trace_is_whole_at_one_peer() {
-    let peers = [Sink::start(), Sink::start(), Sink::start()];
-    let collector = Collector::with(document(&peers.each_ref().map(address))).start();
-    let report = Load::run("grpc", collector.grpc(), &[&LOAD[..], &["--requests", "200"]].concat());
+    let peers = [SinkProcess::start(), SinkProcess::start(), SinkProcess::start()];
+    let collector = CollectorProcess::with_config(document(&peers.each_ref().map(address))).start();
+    let report = LoadGenerator::run("grpc", collector.grpc(), &[&LOAD[..], &["--requests", "200"]].concat());
     assert_eq!(report.items("acknowledged"), 4000);
-    eventually("all arrives", || peers.iter().map(Sink::items).sum::<u64>() >= 4000);
+    wait_until("all arrives", || peers.iter().map(SinkProcess::items).sum::<u64>() >= 4000);
     assert_eq!(whole(&peers.each_ref(), &BTreeSet::new()), 160);
     for peer in &peers {
         let sizes: BTreeSet<usize> = traces(peer).values().map(BTreeSet::len).collect();
@@ -74,23 +75,24 @@ fn every_trace_is_whole_at_one_peer() {
 
 #[test]
 fn a_peer_is_killed_and_only_its_traces_go_elsewhere() {
-    let [a, b, killed] = [Sink::start(), Sink::start(), Sink::start()];
+    let [a, b, killed] = [SinkProcess::start(), SinkProcess::start(), SinkProcess::start()];
     let place = killed.address();
     let peers = [address(&a), address(&b), address(&killed)];
-    let collector = Collector::with(document(&peers)).start();
+    let collector = CollectorProcess::with_config(document(&peers)).start();
     let send = || {
-        let report = Load::run("grpc", collector.grpc(), &[&LOAD[..], &["--requests", "100", "--retry"]].concat());
+        let report =
+            LoadGenerator::run("grpc", collector.grpc(), &[&LOAD[..], &["--requests", "100", "--retry"]].concat());
         assert_eq!(report.items("acknowledged"), 2000);
         report.acknowledged
     };
     let first = send();
-    eventually("all arrives", || [&a, &b, &killed].iter().map(|peer| peer.items()).sum::<u64>() >= 2000);
+    wait_until("all arrives", || [&a, &b, &killed].iter().map(|peer| peer.items()).sum::<u64>() >= 2000);
     let of_killed = traces(&killed).len();
     assert!(of_killed > 0);
     drop(killed);
     let second = send();
     // What is not at one is at the other, and nothing is at both.
-    eventually("what came later arrives at the others", || {
+    wait_until("what came later arrives at the others", || {
         (a.missing(&second) + b.missing(&second)).saturating_sub(2000) == 0
     });
     assert_eq!((a.count("duplicates"), b.count("duplicates")), (0, 0));
@@ -99,8 +101,8 @@ fn a_peer_is_killed_and_only_its_traces_go_elsewhere() {
     assert_eq!(collector.metric("kubewake_pipeline_dropped_items", &[]), 0.0);
 
     // It is started again at the same place, and its own come back to it.
-    let back = Sink::start_at(place, &[]);
-    eventually("it gets what belongs to it", || {
+    let back = SinkProcess::start_at(place, &[]);
+    wait_until("it gets what belongs to it", || {
         send();
         back.items() > 0
     });
@@ -109,21 +111,21 @@ fn a_peer_is_killed_and_only_its_traces_go_elsewhere() {
 
 #[test]
 fn a_peer_comes_and_one_leaves_while_data_flows() {
-    let [a, b, c, new] = [Sink::start(), Sink::start(), Sink::start(), Sink::start()];
+    let [a, b, c, new] = [SinkProcess::start(), SinkProcess::start(), SinkProcess::start(), SinkProcess::start()];
     let mut peers = vec![address(&a), address(&b), address(&c)];
-    let collector = Collector::with(document(&peers)).start();
+    let collector = CollectorProcess::with_config(document(&peers)).start();
     let args = [&LOAD[..], &["--seconds", "4", "--rate", "4000", "--retry"]].concat();
-    let load = Load::start("grpc", collector.grpc(), &args);
-    eventually("it flows", || a.items() > 400);
+    let load = LoadGenerator::start("grpc", collector.grpc(), &args);
+    wait_until("it flows", || a.items() > 400);
     peers.push(address(&new));
     collector.reload(document(&peers));
-    eventually("the one that came gets its part", || new.items() > 200);
+    wait_until("the one that came gets its part", || new.items() > 200);
     peers.remove(2);
     collector.reload(document(&peers));
     let report = load.finish();
     let all = [&a, &b, &c, &new];
     let sent = report.items("acknowledged");
-    eventually("all arrives", || all.iter().map(|peer| peer.items()).sum::<u64>() >= sent);
+    wait_until("all arrives", || all.iter().map(|peer| peer.items()).sum::<u64>() >= sent);
     assert_eq!(all.iter().map(|peer| peer.items()).sum::<u64>(), sent, "nothing twice, nothing lost");
     let mut at: BTreeMap<String, usize> = BTreeMap::new();
     all.iter().for_each(|peer| traces(peer).into_keys().for_each(|id| *at.entry(id).or_default() += 1));
@@ -133,24 +135,24 @@ fn a_peer_comes_and_one_leaves_while_data_flows() {
 
 #[test]
 fn peers_are_found_by_name() {
-    let peer = Sink::start();
+    let peer = SinkProcess::start();
     let settings = format!(
         "{{protocol: {{otlp: {{tls: {{insecure: true}}}}}}, \
          resolver: {{dns: {{hostname: localhost, port: \"{}\", interval: 100ms}}}}}}",
         peer.address().port()
     );
-    let config = Config::new().exporter("loadbalancing", settings).pipeline("traces", "", "loadbalancing");
-    let collector = Collector::with(config).start();
-    let report = Load::run("grpc", collector.grpc(), &["--requests", "20", "--retry"]);
-    peer.await_all(&report.acknowledged);
+    let config = ConfigBuilder::new().exporter("loadbalancing", settings).pipeline("traces", "", "loadbalancing");
+    let collector = CollectorProcess::with_config(config).start();
+    let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "20", "--retry"]);
+    peer.wait_for_all(&report.acknowledged);
     assert!(collector.metric("otelcol_loadbalancer_num_resolutions", &["resolver=\"dns\"", "success=\"true\""]) > 0.0);
 }
 
 #[test]
 fn a_document_that_cannot_be_meant_is_refused_with_its_place() {
     let bad = |settings: &str| {
-        let config = Config::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing");
-        let output = Collector::with(config).validate();
+        let config = ConfigBuilder::new().exporter("load_balancing", settings).pipeline("traces", "", "load_balancing");
+        let output = CollectorProcess::with_config(config).validate();
         assert!(!output.status.success(), "{settings}");
         String::from_utf8(output.stderr).unwrap()
     };

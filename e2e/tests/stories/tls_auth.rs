@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use kubewake_e2e::{
-    Answer, Authority, Backend, Collector, Config, Grpc, Sink, backend::taken, collector::Builder, curl, eventually,
-    grpc_to, http_to, otlp::spans, python,
+    CollectorProcess, ConfigBuilder, GrpcCall, HttpBackend, HttpResponse, SinkProcess, TestAuthority,
+    backend::accepted_reply, collector::CollectorBuilder, curl, grpc_to, http_to, otlp::spans, python, wait_until,
 };
 
 /// An `otlp` receiver both of whose protocols have these settings.
@@ -16,8 +16,10 @@ fn receiver(settings: &str) -> String {
 const SERVER: &str = r#"cert_file: "${env:DIR}/server.pem", key_file: "${env:DIR}/server.key""#;
 
 /// Writes the files of a server, of one of its clients, and of a stranger.
-fn with_files(builder: Builder, ours: &Authority, theirs: &Authority) -> Builder {
-    let (server, client, stranger) = (ours.sign("server"), ours.sign("client"), theirs.sign("stranger"));
+fn with_files(builder: CollectorBuilder, ours: &TestAuthority, theirs: &TestAuthority) -> CollectorBuilder {
+    let server = ours.sign("server");
+    let client = ours.sign("client");
+    let stranger = theirs.sign("stranger");
     builder
         .file("ca.pem", ours.pem())
         .file("other-ca.pem", theirs.pem())
@@ -29,16 +31,16 @@ fn with_files(builder: Builder, ours: &Authority, theirs: &Authority) -> Builder
         .file("stranger.key", stranger.key)
 }
 
-fn post(collector: &Collector, args: &[&str]) -> Result<Answer, String> {
+fn post(collector: &CollectorProcess, args: &[&str]) -> Result<HttpResponse, String> {
     let url = format!("https://{}/v1/traces", collector.http());
     let mut all = vec!["-H", "content-type: application/json", "-d", "{}", &url];
     all.extend(args);
     curl(all, b"")
 }
 
-fn call(collector: &Collector, args: &[&str]) -> Result<Answer, String> {
+fn call(collector: &CollectorProcess, args: &[&str]) -> Result<HttpResponse, String> {
     let base = format!("https://{}", collector.grpc());
-    let call = Grpc::call(base, "opentelemetry.proto.collector.trace.v1.TraceService/Export");
+    let call = GrpcCall::call(base, "opentelemetry.proto.collector.trace.v1.TraceService/Export");
     args.iter().fold(call, |call, arg| call.arg(*arg)).try_send_body(&[0; 5])
 }
 
@@ -48,10 +50,12 @@ fn file(folder: &Path, name: &str) -> String {
 
 #[test]
 fn both_protocols_speak_tls() {
-    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
-    let config = Config::to("nop", "").receiver("otlp", receiver(&format!("tls: {{{SERVER}}}")));
-    let collector = with_files(Collector::with(config), &ours, &theirs).start();
-    let (ca, other) = (file(collector.folder(), "ca.pem"), file(collector.folder(), "other-ca.pem"));
+    let ours = TestAuthority::new("ours");
+    let theirs = TestAuthority::new("theirs");
+    let config = ConfigBuilder::exporting_to("nop", "").receiver("otlp", receiver(&format!("tls: {{{SERVER}}}")));
+    let collector = with_files(CollectorProcess::with_config(config), &ours, &theirs).start();
+    let ca = file(collector.folder(), "ca.pem");
+    let other = file(collector.folder(), "other-ca.pem");
     for send in [post, call] {
         assert_eq!(send(&collector, &["--cacert", &ca]).unwrap().status, 200);
         assert!(send(&collector, &["--cacert", &other]).is_err(), "the wrong authority");
@@ -61,10 +65,15 @@ fn both_protocols_speak_tls() {
 
 #[test]
 fn a_sender_must_have_a_certificate_that_we_know() {
-    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
+    let ours = TestAuthority::new("ours");
+    let theirs = TestAuthority::new("theirs");
     let tls = format!(r#"tls: {{{SERVER}, client_ca_file: "${{env:DIR}}/ca.pem"}}"#);
-    let collector =
-        with_files(Collector::with(Config::to("nop", "").receiver("otlp", receiver(&tls))), &ours, &theirs).start();
+    let collector = with_files(
+        CollectorProcess::with_config(ConfigBuilder::exporting_to("nop", "").receiver("otlp", receiver(&tls))),
+        &ours,
+        &theirs,
+    )
+    .start();
     let at = |name: &str| file(collector.folder(), name);
     let ca = at("ca.pem");
     for send in [post, call] {
@@ -78,11 +87,12 @@ fn a_sender_must_have_a_certificate_that_we_know() {
 
 #[test]
 fn collectors_trust_each_other_by_certificates() {
-    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
-    let sink = Sink::start();
+    let ours = TestAuthority::new("ours");
+    let theirs = TestAuthority::new("theirs");
+    let sink = SinkProcess::start();
     let tls = format!(r#"tls: {{{SERVER}, client_ca_file: "${{env:DIR}}/ca.pem"}}"#);
-    let config = Config::to("otlp", grpc_to(sink.address())).receiver("otlp", receiver(&tls));
-    let server = with_files(Collector::with(config), &ours, &theirs).start();
+    let config = ConfigBuilder::exporting_to("otlp", grpc_to(sink.address())).receiver("otlp", receiver(&tls));
+    let server = with_files(CollectorProcess::with_config(config), &ours, &theirs).start();
     let at = |name: &str| file(server.folder(), name);
     let identity =
         format!("ca_file: {}, cert_file: {}, key_file: {}", at("ca.pem"), at("client.pem"), at("client.key"));
@@ -90,7 +100,7 @@ fn collectors_trust_each_other_by_certificates() {
         format!("ca_file: {}, cert_file: {}, key_file: {}", at("ca.pem"), at("stranger.pem"), at("stranger.key"));
     let retry = "retry_on_failure: {initial_interval: 50ms, max_interval: 100ms}";
     let exporter = |endpoint: String, tls: &str| format!("{{endpoint: \"{endpoint}\", tls: {{{tls}}}, {retry}}}");
-    let config = Config::new()
+    let config = ConfigBuilder::new()
         .exporter("otlp", exporter(server.grpc().to_string(), &identity))
         .exporter("otlphttp", exporter(format!("https://{}", server.http()), &identity))
         .exporter("otlp/wrong_ca", exporter(server.grpc().to_string(), &format!("ca_file: {}", at("other-ca.pem"))))
@@ -99,17 +109,17 @@ fn collectors_trust_each_other_by_certificates() {
         .pipeline("traces/http", "", "otlphttp")
         .pipeline("traces/wrong_ca", "", "otlp/wrong_ca")
         .pipeline("traces/stranger", "", "otlphttp/stranger");
-    let client = Collector::with(config).start();
-    let answer = Grpc::traces(client.grpc()).send(&spans(&["secured"]));
+    let client = CollectorProcess::with_config(config).start();
+    let answer = GrpcCall::traces(client.grpc()).send(&spans(&["secured"]));
     assert_eq!(answer.code, 0);
-    sink.await_items(2);
+    sink.wait_for_items(2);
     let failing = |pipeline: &str| client.status()["pipelines"][pipeline]["failures"].as_u64() > Some(1);
-    eventually("the others fail", || failing("traces/wrong_ca") && failing("traces/stranger"));
+    wait_until("the others fail", || failing("traces/wrong_ca") && failing("traces/stranger"));
     assert_eq!(sink.span_names(), ["secured", "secured"]);
 }
 
 /// What senders with these headers are answered, over HTTP and over gRPC.
-fn answers(collector: &Collector, headers: &[&str]) -> Vec<(u16, u32)> {
+fn answers(collector: &CollectorProcess, headers: &[&str]) -> Vec<(u16, u32)> {
     let url = format!("http://{}/v1/traces", collector.http());
     let status = |header: &&str| {
         let header = header.replacen('=', ": ", 1);
@@ -123,49 +133,51 @@ const UNAUTHENTICATED: u32 = 16;
 
 #[test]
 fn a_receiver_asks_for_a_bearer_token() {
-    let config = Config::to("nop", "")
+    let config = ConfigBuilder::exporting_to("nop", "")
         .extension("bearertokenauth", r#"{filename: "${env:DIR}/token"}"#)
         .receiver("otlp", receiver("auth: {authenticator: bearertokenauth}"));
-    let collector = Collector::with(config).file("token", "first\n").start();
+    let collector = CollectorProcess::with_config(config).file("token", "first\n").start();
     let tokens = ["authorization=Bearer first", "authorization=Bearer second", "authorization=first", "x-other=first"];
-    let (yes, no) = ((200, 0), (401, UNAUTHENTICATED));
+    let yes = (200, 0);
+    let no = (401, UNAUTHENTICATED);
     assert_eq!(answers(&collector, &tokens), [yes, no, no, no]);
     std::fs::write(collector.folder().join("token"), "second\n").unwrap();
-    eventually("the new token counts", || answers(&collector, &tokens) == [no, yes, no, no]);
+    wait_until("the new token counts", || answers(&collector, &tokens) == [no, yes, no, no]);
     assert!(!collector.logs().contains("second"), "{}", collector.logs());
 }
 
 #[test]
 fn a_receiver_asks_for_a_name_and_a_password() {
-    let config = Config::to("nop", "")
+    let config = ConfigBuilder::exporting_to("nop", "")
         .extension("basicauth", r#"{htpasswd: {inline: "ada:lovelace"}}"#)
         .receiver("otlp", receiver("auth: {authenticator: basicauth}"));
-    let collector = Collector::with(config).start();
+    let collector = CollectorProcess::with_config(config).start();
     // ada:lovelace, ada:byron, and what is none at all.
     let headers =
         ["Basic YWRhOmxvdmVsYWNl", "Basic YWRhOmJ5cm9u", "Basic x", "x"].map(|value| format!("authorization={value}"));
-    let (yes, no) = ((200, 0), (401, UNAUTHENTICATED));
+    let yes = (200, 0);
+    let no = (401, UNAUTHENTICATED);
     assert_eq!(answers(&collector, &headers.each_ref().map(String::as_str)), [yes, no, no, no]);
 }
 
 #[test]
 fn exporters_show_their_credentials() {
-    let backend = Backend::start(|_| taken());
-    let config = Config::new()
+    let backend = HttpBackend::start(|_| accepted_reply());
+    let config = ConfigBuilder::new()
         .extension("bearertokenauth", r#"{filename: "${env:DIR}/token"}"#)
         .extension("basicauth", "{client_auth: {username: ada, password: lovelace}}")
-        .exporter("otlphttp/bearer", http_to(backend.address()).with("auth: {authenticator: bearertokenauth}"))
-        .exporter("otlphttp/basic", http_to(backend.address()).with("auth: {authenticator: basicauth}"))
+        .exporter("otlphttp/bearer", http_to(backend.address()).with_setting("auth: {authenticator: bearertokenauth}"))
+        .exporter("otlphttp/basic", http_to(backend.address()).with_setting("auth: {authenticator: basicauth}"))
         .pipeline("traces", "", "otlphttp/bearer, otlphttp/basic");
-    let collector = Collector::with(config).file("token", "first").start();
+    let collector = CollectorProcess::with_config(config).file("token", "first").start();
     let shown =
         || backend.requests().iter().map(|request| request.header("authorization").to_owned()).collect::<Vec<_>>();
-    let send = || assert_eq!(Grpc::traces(collector.grpc()).send(&spans(&["x"])).code, 0);
+    let send = || assert_eq!(GrpcCall::traces(collector.grpc()).send(&spans(&["x"])).code, 0);
     send();
-    eventually("both have sent", || shown().len() == 2);
+    wait_until("both have sent", || shown().len() == 2);
     assert!(shown().contains(&"Bearer first".to_owned()) && shown().contains(&"Basic YWRhOmxvdmVsYWNl".to_owned()));
     std::fs::write(collector.folder().join("token"), "second").unwrap();
-    eventually("the new token is sent", || {
+    wait_until("the new token is sent", || {
         send();
         shown().contains(&"Bearer second".to_owned())
     });
@@ -173,22 +185,22 @@ fn exporters_show_their_credentials() {
 
 #[test]
 fn a_collector_logs_in_at_another() {
-    let sink = Sink::start();
-    let config = Config::to("otlp", grpc_to(sink.address()))
+    let sink = SinkProcess::start();
+    let config = ConfigBuilder::exporting_to("otlp", grpc_to(sink.address()))
         .extension("bearertokenauth", "{token: open sesame}")
         .receiver("otlp", receiver("auth: {authenticator: bearertokenauth}"));
-    let server = Collector::with(config).start();
-    let config = Config::new()
+    let server = CollectorProcess::with_config(config).start();
+    let config = ConfigBuilder::new()
         .extension("bearertokenauth/good", "{token: open sesame}")
         .extension("bearertokenauth/bad", "{token: open barley}")
-        .exporter("otlp/good", grpc_to(server.grpc()).with("auth: {authenticator: bearertokenauth/good}"))
-        .exporter("otlp/bad", grpc_to(server.grpc()).with("auth: {authenticator: bearertokenauth/bad}"))
+        .exporter("otlp/good", grpc_to(server.grpc()).with_setting("auth: {authenticator: bearertokenauth/good}"))
+        .exporter("otlp/bad", grpc_to(server.grpc()).with_setting("auth: {authenticator: bearertokenauth/bad}"))
         .pipeline("traces/good", "", "otlp/good")
         .pipeline("traces/bad", "", "otlp/bad");
-    let client = Collector::with(config).start();
-    assert_eq!(Grpc::traces(client.grpc()).send(&spans(&["x"])).code, 0);
-    sink.await_items(1);
-    eventually("the other one is turned away", || {
+    let client = CollectorProcess::with_config(config).start();
+    assert_eq!(GrpcCall::traces(client.grpc()).send(&spans(&["x"])).code, 0);
+    sink.wait_for_items(1);
+    wait_until("the other one is turned away", || {
         client.status()["pipelines"]["traces/bad"]["last_error"] == "authentication"
     });
     let bad = &client.status()["pipelines"]["traces/bad"];
@@ -198,23 +210,26 @@ fn a_collector_logs_in_at_another() {
 
 #[test]
 fn a_token_is_fetched_and_used_until_it_expires() {
-    let issuer = Backend::start(|_| {
+    let issuer = HttpBackend::start(|_| {
         let token = br#"{"access_token":"fresh","token_type":"Bearer","expires_in":3600}"#;
         (200, vec![("content-type", "application/json".to_owned())], token.to_vec())
     });
-    let backend = Backend::start(|_| taken());
+    let backend = HttpBackend::start(|_| accepted_reply());
     let oauth = format!(
         r#"{{client_id: shop, client_secret: hunter2, token_url: "http://{}/token", scopes: [write]}}"#,
         issuer.address()
     );
-    let config = Config::to("otlphttp", http_to(backend.address()).with("auth: {authenticator: oauth2client}"))
-        .extension("oauth2client", oauth)
-        .debug_logs();
-    let collector = Collector::with(config).start();
+    let config = ConfigBuilder::exporting_to(
+        "otlphttp",
+        http_to(backend.address()).with_setting("auth: {authenticator: oauth2client}"),
+    )
+    .extension("oauth2client", oauth)
+    .debug_logs();
+    let collector = CollectorProcess::with_config(config).start();
     for _ in 0..3 {
-        assert_eq!(Grpc::traces(collector.grpc()).send(&spans(&["x"])).code, 0);
+        assert_eq!(GrpcCall::traces(collector.grpc()).send(&spans(&["x"])).code, 0);
     }
-    eventually("all three arrive", || backend.requests().len() == 3);
+    wait_until("all three arrive", || backend.requests().len() == 3);
     assert!(backend.requests().iter().all(|request| request.header("authorization") == "Bearer fresh"));
     let asked = issuer.requests();
     assert_eq!(asked.len(), 1, "one token is enough");

@@ -3,10 +3,11 @@
 use std::process::{Command, Output};
 
 use kubewake_e2e::{
+    documented_output,
     kubectl::on_path,
-    process::{Process, kubewake},
-    shown, until_ok,
-    up::{Home, Up},
+    process::{ChildProcess, kubewake},
+    up_process::{HomeDir, UpProcess},
+    wait_for_ok,
 };
 
 use super::readme::{blocks, commands, commands_in, in_order};
@@ -15,8 +16,8 @@ const PAGE: &str = "docs/tour.md";
 
 /// Somebody who has followed it so far.
 struct Newcomer {
-    home: Home,
-    up: Up,
+    home: HomeDir,
+    up: UpProcess,
     /// Spans that are waited for, in a terminal of its own.
     tail: Option<String>,
     /// The last thing that was typed, and what it should end with.
@@ -27,8 +28,8 @@ struct Newcomer {
 
 impl Newcomer {
     fn new() -> Self {
-        let home = Home::default();
-        let up = home.up(&[]);
+        let home = HomeDir::default();
+        let up = home.start(&[]);
         let bin = home.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
         std::os::unix::fs::symlink(kubewake().get_program(), bin.join("kubewake")).unwrap();
@@ -57,12 +58,12 @@ impl Newcomer {
 
     /// Types a command while another terminal waits for spans, again until it has them, and gives what both say.
     fn types_beside(&self, tail: &str, line: &str) -> Result<String, String> {
-        let mut tail = Process::start(&mut self.shell(tail));
+        let mut tail = ChildProcess::start(&mut self.shell(tail));
         let mut said = String::new();
-        while tail.runs() {
+        while tail.is_running() {
             said = self.types(line, 0)?;
         }
-        let status = tail.wait();
+        let status = tail.wait_for_exit();
         let tailed = tail.stdout();
         if status.success() { Ok(said + &tailed) } else { Err(format!("{status}: {}", tail.stderr())) }
     }
@@ -83,7 +84,7 @@ impl Newcomer {
             }
             let code = comment.strip_prefix("exits with ").map_or(0, |code| code.parse().unwrap());
             self.last = (command, code);
-            let said = if looks(&self.last.0) { until_ok(|| self.again()) } else { self.again().unwrap() };
+            let said = if looks(&self.last.0) { wait_for_ok(|| self.again()) } else { self.again().unwrap() };
             self.said += &said;
         }
     }
@@ -100,8 +101,8 @@ impl Newcomer {
     /// What the page shows is what is said, if not at once.
     fn sees(&mut self, shown: &str) {
         let mut said = self.said.clone();
-        until_ok(|| {
-            let missing = shown::missing(shown, &said);
+        wait_for_ok(|| {
+            let missing = documented_output::missing_lines(shown, &said);
             if missing.is_empty() {
                 return Ok(());
             }
@@ -144,13 +145,14 @@ fn everything_on_the_tour_is_as_it_is_shown() {
     assert!((1..5000).contains(&spans), "{spans} of 10000 spans are kept, where it should be a tenth");
     let Newcomer { home, mut up, .. } = newcomer;
     up.process().signal("INT");
-    assert!(up.process().wait().success());
-    home.until_nothing_is_left();
+    assert!(up.process().wait_for_exit().success());
+    home.wait_until_cleaned_up();
 }
 
 #[test]
 fn the_readme_shows_a_part_of_the_tour() {
-    let (tour, known) = (commands(PAGE), ["cargo run --release -- up", "cargo xtask test"]);
+    let tour = commands(PAGE);
+    let known = ["cargo run --release -- up", "cargo xtask test"];
     for command in commands("README.md") {
         assert!(known.contains(&&*command) || tour.contains(&command), "{command} is not in {PAGE}");
     }

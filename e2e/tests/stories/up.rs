@@ -10,7 +10,7 @@ mod restart;
 mod rollout;
 mod unprivileged;
 
-use kubewake_e2e::traces::Callers;
+use kubewake_e2e::traces::CallerVisibility;
 
 use super::head_operator::parts::{CONVERGENCE, whole, with};
 
@@ -27,5 +27,5 @@ const INSTEAD: [(&str, &str); 3] = [
 
 /// The trace of the sample Head that is new.
 fn new_head() -> String {
-    whole(Callers::Trusted, &with(CONVERGENCE, &INSTEAD))
+    whole(CallerVisibility::Trusted, &with(CONVERGENCE, &INSTEAD))
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use kubewake_e2e::{free_address, process::Process};
+use kubewake_e2e::{free_address, process::ChildProcess};
 
 use super::readme::{commands, shell};
 
@@ -17,12 +17,13 @@ fn every_command_of_the_viewers_document_works() {
             .fold(text.to_owned(), |text, (usual, free)| text.replace(usual, &free.to_string()))
     };
     let folder = tempfile::tempdir().unwrap();
-    let (mut viewer, mut answers) = (None, Vec::new());
+    let mut viewer = None;
+    let mut answers = Vec::new();
     for command in commands("docs/viewer.md") {
         if command == "kubewake viewer" {
             let places = format!("{command} --listen {page} --otlp {grpc} --otlp-http {http}");
-            let mut process = Process::start(&mut shell(&places, folder.path()));
-            process.ready();
+            let mut process = ChildProcess::start(&mut shell(&places, folder.path()));
+            process.wait_until_ready();
             viewer = Some(process);
             continue;
         }

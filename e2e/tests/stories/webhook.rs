@@ -1,6 +1,7 @@
 //! A platform team puts trace context on objects of programs that know nothing of it.
 //!
-//! The stories of kubectl are told on any cluster that reaches this machine (`KUBEWAKE_E2E_HOST`); the API server's own spans are asserted where it is ours.
+//! The stories of kubectl are told on any cluster that reaches this machine (`KUBEWAKE_E2E_HOST`); the API
+//! server's own spans are asserted where it is ours.
 
 mod certificates;
 mod deployed;
@@ -8,9 +9,9 @@ mod rules;
 mod trouble;
 
 use kubewake_e2e::{
-    Cluster, Kubectl, Traces,
-    process::{Process, kubewake},
-    traces::{Callers, Span},
+    ClusterUnderTest, Kubectl, TraceReceiver,
+    process::{ChildProcess, kubewake},
+    traces::{CallerVisibility, ExportedSpan},
 };
 use serde_json::Value;
 
@@ -21,10 +22,9 @@ const SERVICE: &str = "kubewake-webhook";
 
 /// A cluster whose requests are traced, and a webhook for the ConfigMaps and Deployments of one namespace.
 struct Stage {
-    webhook: Option<Process>,
+    webhook: Option<ChildProcess>,
     kubectl: Kubectl,
-    traces: Traces,
-    /// Of the registration.
+    traces: TraceReceiver,
     name: String,
     args: Vec<String>,
 }
@@ -32,11 +32,13 @@ struct Stage {
 impl Stage {
     /// With these arguments of the webhook. None where there is no kubectl.
     fn start(args: &[&str]) -> Option<Self> {
-        let traces = Traces::start();
+        let traces = TraceReceiver::start();
         let config = traces.api_server_config(&["system:masters"]);
         let kubectl = Kubectl::start_with(&["--tracing-config-file", config.to_str().unwrap()])?;
-        let callers = if kubectl.cluster().is_embedded() { Callers::Trusted } else { Callers::Dark };
-        let (traces, name) = (traces.seen_by(callers), kubectl.cluster().unique_name());
+        let callers =
+            if kubectl.cluster().is_embedded() { CallerVisibility::Trusted } else { CallerVisibility::Hidden };
+        let traces = traces.with_callers(callers);
+        let name = kubectl.cluster().unique_name();
         let mut stage = Self { webhook: None, kubectl, traces, name, args: Vec::new() };
         stage.args = args.iter().map(|arg| (*arg).to_owned()).collect();
         stage.begin();
@@ -48,21 +50,21 @@ impl Stage {
         let namespace = format!("kubernetes.io/metadata.name={}", self.kubectl.namespace());
         let mut command = kubewake();
         command.args(["webhook", "--select", "v1/configmaps", "--select", "apps/v1/deployments"]);
-        command.args(["--listen", &format!("{}:0", Cluster::host()), "--name", &self.name]);
+        command.args(["--listen", &format!("{}:0", ClusterUnderTest::host()), "--name", &self.name]);
         command.args(["--namespace-selector", &namespace]).args(&self.args).env_remove("RUST_LOG");
         self.traces.export_all_from(&mut command).env("KUBECONFIG", self.kubectl.cluster().kubeconfig());
-        let mut process = Process::start(&mut command);
-        process.ready();
+        let mut process = ChildProcess::start(&mut command);
+        process.wait_until_ready();
         self.webhook = Some(process);
         // A registration is in force a moment after it was made.
-        kubewake_e2e::eventually("the API server calls", || {
+        kubewake_e2e::wait_until("the API server calls", || {
             let probe = "create configmap probe --dry-run=server -o json";
-            let made: Value = serde_json::from_str(&self.kubectl.ok(probe)).unwrap();
+            let made: Value = serde_json::from_str(&self.kubectl.run_ok(probe)).unwrap();
             !made["metadata"]["annotations"][PARENT].is_null()
         });
     }
 
-    fn webhook(&mut self) -> &mut Process {
+    fn webhook(&mut self) -> &mut ChildProcess {
         self.webhook.as_mut().unwrap()
     }
 
@@ -85,10 +87,10 @@ impl Stage {
     }
 
     /// The span that stamped an object.
-    fn stamp(&self, object: &str) -> Span {
+    fn stamp(&self, object: &str) -> ExportedSpan {
         let context = self.context(object);
-        self.traces.until("the span of the stamp", |spans| {
-            spans.of(SERVICE).find(|span| span.traceparent() == context).cloned()
+        self.traces.wait_for("the span of the stamp", |spans| {
+            spans.from_service(SERVICE).find(|span| span.traceparent() == context).cloned()
         })
     }
 

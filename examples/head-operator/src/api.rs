@@ -1,6 +1,7 @@
 //! The custom resources: a Head is made of ChildA objects, and a ChildA of a Deployment.
 //!
-//! What the schema forbids never reaches a controller. `deploy/crds.yaml` is made from these types; a test sees that it is the same.
+//! What the schema forbids never reaches a controller. `deploy/crds.yaml` is made from these types; a test sees
+//! that it is the same.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -8,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// The API group of both.
-pub const GROUP: &str = "demo.kubewake.io";
+pub const API_GROUP: &str = "demo.kubewake.io";
 
 /// Something that is ready when all its children are.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -27,13 +28,13 @@ pub const GROUP: &str = "demo.kubewake.io";
 pub struct HeadSpec {
     /// What it is made of. A child that is no longer listed is deleted.
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub children: Vec<Part>,
+    pub children: Vec<HeadChild>,
 }
 
 /// One child of a Head.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Part {
+pub struct HeadChild {
     /// Its ChildA object is called `HEAD-NAME`.
     #[schemars(length(min = 1, max = 20), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,

@@ -1,4 +1,4 @@
-//! The controller of ChildA objects: plan, apply, write the status, also that of a refusal.
+//! The controller of ChildA objects: apply the Deployment, then write the status, also after a rejection.
 
 pub mod plan;
 
@@ -12,25 +12,25 @@ use kube::runtime::controller::Action;
 
 use crate::{
     api::ChildA,
-    context::{Context, Error, refusal},
+    context::{ReconcileContext, ReconcileError, rejection_message},
 };
 
-/// Brings one ChildA nearer to what it asks for.
-pub async fn reconcile(child: Arc<ChildA>, context: Arc<Context>) -> Result<Action, Error> {
-    if child.metadata.deletion_timestamp.is_some() || context.written.is_newer_than(&*child) {
+/// Reconciles one ChildA.
+pub async fn reconcile(child: Arc<ChildA>, context: Arc<ReconcileContext>) -> Result<Action, ReconcileError> {
+    if child.metadata.deletion_timestamp.is_some() || context.pending_writes.has_newer_than(&*child) {
         return Ok(Action::await_change());
     }
-    let api = context.beside::<Deployment>(&*child);
-    let applied = context.apply(&*child, &api, plan::deployment(&child)).await;
+    let api = context.namespaced_api::<Deployment>(&*child);
+    let applied = context.apply_child(&*child, &api, plan::desired_deployment(&child)).await;
     let outcome = match &applied {
         Ok(deployment) => Some(Ok(deployment)),
-        // What may pass by itself says nothing about the Deployment.
-        Err(error) => refusal(error).map(Err),
+        // A temporary error says nothing about the Deployment.
+        Err(error) => rejection_message(error).map(Err),
     };
     if let Some(outcome) = outcome {
-        let status = plan::status(&child, outcome, Timestamp::now());
-        context.status(&*child, status).await?;
+        let status = plan::child_status(&child, outcome, Timestamp::now());
+        context.update_status(&*child, status).await?;
     }
-    applied.map_err(Error::Deployment)?;
-    Ok(Action::requeue(context.resync))
+    applied.map_err(ReconcileError::Deployment)?;
+    Ok(Action::requeue(context.resync_interval))
 }

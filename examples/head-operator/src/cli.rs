@@ -3,23 +3,23 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use kubewake_trail::{Mode, Setup, Trust, connect};
+use kubewake_trail::{NamespaceTrust, TelemetrySetup, TraceMode, connect};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{manifests, operator};
 
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum HeadOperatorCommand {
     /// Works until SIGTERM; spans go where the OTEL_* variables say
-    Run(RunArgs),
+    Run(HeadOperatorArgs),
     /// Prints the custom resource definitions
     Crds,
 }
 
 /// Arguments of the operator.
 #[derive(Debug, clap::Args)]
-pub struct RunArgs {
+pub struct HeadOperatorArgs {
     /// The cluster to work on; else $KUBECONFIG, or the one that it is a pod of
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -27,8 +27,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
     /// Whether a reconcile is a child of the context on its object, or a new trace with a link to it
-    #[arg(long, value_enum, default_value_t = Relation::Tree)]
-    mode: Relation,
+    #[arg(long, value_enum, default_value_t = TraceModeArg::Tree)]
+    mode: TraceModeArg,
     /// A namespace whose contexts are not followed; may be given more than once
     #[arg(long, value_name = "NAMESPACE")]
     distrust: Vec<String>,
@@ -38,7 +38,7 @@ pub struct RunArgs {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Relation {
+enum TraceModeArg {
     Tree,
     Links,
 }
@@ -47,19 +47,20 @@ enum Relation {
 ///
 /// # Errors
 /// It cannot begin.
-pub async fn run(command: Command) -> anyhow::Result<()> {
+pub async fn run(command: HeadOperatorCommand) -> anyhow::Result<()> {
     match command {
-        Command::Run(args) => args.run().await,
-        Command::Crds => {
-            print!("{}", manifests::crds()?);
+        HeadOperatorCommand::Run(args) => args.run().await,
+        HeadOperatorCommand::Crds => {
+            print!("{}", manifests::crds_yaml()?);
             Ok(())
         }
     }
 }
 
-impl RunArgs {
+impl HeadOperatorArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let setup = Setup::new("head-operator").version(env!("CARGO_PKG_VERSION")).options(self.trail_options());
+        let setup =
+            TelemetrySetup::new("head-operator").version(env!("CARGO_PKG_VERSION")).options(self.trail_options());
         let (telemetry, trail) = setup.start()?;
         let config = connect::config(self.kubeconfig.as_deref()).await?;
         let client = trail.client(config).context("the cluster cannot be reached")?;
@@ -70,7 +71,10 @@ impl RunArgs {
                 _ = tokio::signal::ctrl_c() => {}
             }
         };
-        let options = operator::Options { resync: Duration::from_millis(self.resync_ms), namespace: self.namespace };
+        let options = operator::HeadOperatorOptions {
+            resync_interval: Duration::from_millis(self.resync_ms),
+            namespace: self.namespace,
+        };
         operator::run(client, trail, &options, || println!("ready head-operator"), stop).await;
         telemetry.shutdown();
         Ok(())
@@ -78,12 +82,12 @@ impl RunArgs {
 
     fn trail_options(&self) -> kubewake_trail::Options {
         let mode = match self.mode {
-            Relation::Tree => Mode::Tree,
-            Relation::Links => Mode::Links,
+            TraceModeArg::Tree => TraceMode::Tree,
+            TraceModeArg::Links => TraceMode::Links,
         };
         kubewake_trail::Options {
             mode,
-            trust: Trust::except(self.distrust.clone()),
+            trust: NamespaceTrust::except(self.distrust.clone()),
             ..kubewake_trail::Options::default()
         }
     }

@@ -1,4 +1,4 @@
-//! What every reconcile has at hand, and how it fails.
+//! The context of every reconcile, its errors and its retries.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -11,49 +11,44 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_trail::{Trail, events::Events, in_words};
+use kubewake_trail::{Trail, error_chain, events::EventPublisher};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::{
     api::{ChildA, ChildAStatus, Head, HeadStatus},
-    labels, ready,
-    written::Written,
+    labels,
+    pending_writes::PendingWrites,
+    ready,
 };
 
 #[cfg(test)]
 mod tests;
 
-/// The first pause after a failure. Long enough for whoever is to mend it to be told.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest: whoever has mended something waits no longer.
-const LAST_PAUSE: Duration = Duration::from_secs(60);
+/// The first retry delay: long enough that the person who can fix the problem sees it reported.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The longest retry delay, and so the longest wait after a fix.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Why a reconcile failed: the step that did not work.
+/// The failed step of a reconcile.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A child of a Head.
+pub enum ReconcileError {
     #[error("the children cannot be made")]
     Child(#[source] kube::Error),
-    /// The Deployment of a ChildA.
     #[error("the Deployment cannot be made")]
     Deployment(#[source] kube::Error),
-    /// The status.
     #[error("the status cannot be written")]
     Status(#[source] kube::Error),
 }
 
 /// A kind with the condition `Ready`.
-pub trait Conditioned: Resource<DynamicType = (), Scope = NamespaceResourceScope> {
-    /// Its status.
+pub trait HasConditions: Resource<DynamicType = (), Scope = NamespaceResourceScope> {
     type Status: Serialize + PartialEq;
-    /// Its status, if it has one.
     fn status(&self) -> Option<&Self::Status>;
-    /// The conditions in a status.
     fn conditions(status: &Self::Status) -> &[Condition];
 }
 
-impl Conditioned for Head {
+impl HasConditions for Head {
     type Status = HeadStatus;
     fn status(&self) -> Option<&HeadStatus> {
         self.status.as_ref()
@@ -63,7 +58,7 @@ impl Conditioned for Head {
     }
 }
 
-impl Conditioned for ChildA {
+impl HasConditions for ChildA {
     type Status = ChildAStatus;
     fn status(&self) -> Option<&ChildAStatus> {
         self.status.as_ref()
@@ -73,67 +68,70 @@ impl Conditioned for ChildA {
     }
 }
 
-/// What every reconcile has at hand.
-pub struct Context {
+pub struct ReconcileContext {
     client: Client,
     trail: Trail,
-    events: Events,
-    /// What was written and not seen yet.
-    pub(crate) written: Written,
-    /// How long an object is left alone when nothing happens to it.
-    pub(crate) resync: Duration,
+    events: EventPublisher,
+    /// Writes that no watch has shown yet.
+    pub(crate) pending_writes: PendingWrites,
+    /// The interval at which an object is reconciled without a change.
+    pub(crate) resync_interval: Duration,
 }
 
-impl Context {
-    /// With this client, whose calls the trail sees.
-    pub fn new(client: Client, trail: Trail, resync: Duration) -> Self {
-        let events = trail.events(client.clone(), labels::MANAGER);
-        Self { client, trail, events, written: Written::default(), resync }
+impl ReconcileContext {
+    /// Creates the context; the client should be a traced one.
+    pub fn new(client: Client, trail: Trail, resync_interval: Duration) -> Self {
+        let events = trail.events(client.clone(), labels::FIELD_MANAGER);
+        Self { client, trail, events, pending_writes: PendingWrites::default(), resync_interval }
     }
 
-    /// Objects of a kind where another one lives.
-    pub(crate) fn beside<K>(&self, object: &impl ResourceExt) -> Api<K>
+    /// The API of a kind in the namespace of the object.
+    pub(crate) fn namespaced_api<K>(&self, object: &impl ResourceExt) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), &object.namespace().unwrap_or_default())
     }
 
-    /// Makes a child what it should be, and gives what it is now: a span, whose context the child carries on.
-    pub(crate) async fn apply<P, K>(&self, parent: &P, api: &Api<K>, child: K) -> kube::Result<K>
+    /// Applies a child in a span, whose context is stamped on the child.
+    pub(crate) async fn apply_child<P, K>(&self, parent: &P, api: &Api<K>, child: K) -> kube::Result<K>
     where
         P: Resource<DynamicType = ()>,
         K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
-        self.trail.child(parent).apply(api, labels::MANAGER, child).await
+        self.trail.child(parent).apply(api, labels::FIELD_MANAGER, child).await
     }
 
-    /// Writes a status that is not there yet: a span, and the converge span if the object is ready by it. Tells of a new reason.
-    pub(crate) async fn status<K>(&self, object: &K, status: K::Status) -> Result<(), Error>
+    /// Writes the status if it differs: in a span, with a converge span if the object becomes ready. Publishes
+    /// an Event for a new reason.
+    pub(crate) async fn update_status<K>(&self, object: &K, status: K::Status) -> Result<(), ReconcileError>
     where
-        K: Conditioned + Clone + Debug + Serialize + DeserializeOwned,
+        K: HasConditions + Clone + Debug + Serialize + DeserializeOwned,
     {
         if object.status() == Some(&status) {
-            let (kind, meta) = (K::kind(&()), object.meta());
+            let kind = K::kind(&());
+            let meta = object.meta();
             tracing::debug!(%kind, namespace = ?meta.namespace, name = ?meta.name, "all is as it should be");
             return Ok(());
         }
-        let (api, patch) = (self.beside::<K>(object), Patch::Merge(json!({"status": status})));
+        let api = self.namespaced_api::<K>(object);
+        let patch = Patch::Merge(json!({"status": status}));
         let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
-        self.written.note(&answer.map_err(Error::Status)?);
-        self.tell(object, &status).await;
+        self.pending_writes.record(&answer.map_err(ReconcileError::Status)?);
+        self.publish_event(object, &status).await;
         Ok(())
     }
 
-    /// An event for a new reason, which names the trace. It is news and no more: without it everything goes on.
-    async fn tell<K: Conditioned>(&self, object: &K, status: &K::Status) {
-        let before = object.status().and_then(|status| ready::find(K::conditions(status)));
-        let Some(now) = ready::find(K::conditions(status)) else { return };
+    /// Publishes an Event for a new reason; it names the trace. A failure is only logged, as nothing depends on
+    /// it.
+    async fn publish_event<K: HasConditions>(&self, object: &K, status: &K::Status) {
+        let before = object.status().and_then(|status| ready::find_ready_condition(K::conditions(status)));
+        let Some(now) = ready::find_ready_condition(K::conditions(status)) else { return };
         if before.is_some_and(|before| before.reason == now.reason) {
             return;
         }
         let event = Event {
-            type_: if ready::is_refusal(now) { EventType::Warning } else { EventType::Normal },
+            type_: if ready::is_rejection(now) { EventType::Warning } else { EventType::Normal },
             reason: now.reason.clone(),
             note: Some(now.message.clone()),
             action: "Reconcile".to_owned(),
@@ -141,23 +139,24 @@ impl Context {
         };
         if let Err(error) = self.events.publish(&event, &object.object_ref(&())).await {
             let meta = object.meta();
-            tracing::warn!(kind = %K::kind(&()), namespace = meta.namespace, name = meta.name, error = in_words(&error), "an event is lost");
+            tracing::warn!(kind = %K::kind(&()), namespace = meta.namespace, name = meta.name, error = error_chain(&error), "an event is lost");
         }
     }
 }
 
-/// The API server's words, if it will say the same again until somebody changes something.
-pub(crate) fn refusal(error: &kube::Error) -> Option<&str> {
+/// The API server's message, if the error will not go away without a change by somebody.
+pub(crate) fn rejection_message(error: &kube::Error) -> Option<&str> {
     match error {
         kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => Some(&status.message),
         _ => None,
     }
 }
 
-/// When to try again what failed: after half the time for which it is not ready already, so that the pauses grow, also across restarts.
-pub(crate) fn again<K: Conditioned>(object: &K, now: Timestamp) -> Action {
-    let ready = object.status().and_then(|status| ready::find(K::conditions(status)));
+/// The retry after a failure: delayed by half of the time since the object was last ready, so that the delays
+/// grow, also across restarts.
+pub(crate) fn retry_action<K: HasConditions>(object: &K, now: Timestamp) -> Action {
+    let ready = object.status().and_then(|status| ready::find_ready_condition(K::conditions(status)));
     let since = ready.map(|ready| &ready.last_transition_time).or(object.meta().creation_timestamp.as_ref());
     let failing = since.and_then(|since| Duration::try_from(now.duration_since(since.0)).ok()).unwrap_or_default();
-    Action::requeue((failing / 2).clamp(FIRST_PAUSE, LAST_PAUSE))
+    Action::requeue((failing / 2).clamp(MIN_RETRY_DELAY, MAX_RETRY_DELAY))
 }

@@ -1,6 +1,7 @@
-//! The controller of Heads: fetch, plan, apply, delete what is too much, write the status.
+//! The controller of Heads: apply the children, delete surplus ones, write the status.
 //!
-//! *Assumes* that it is alone: two at once would not harm each other, but do everything twice. Deletion is the garbage collector's.
+//! *Assumed*: it runs alone. Two instances would not harm each other, but do everything twice. Deletion is left
+//! to the garbage collector.
 
 pub mod plan;
 
@@ -18,46 +19,46 @@ use kube::{
 
 use crate::{
     api::{ChildA, Head},
-    context::{Context, Error, refusal},
+    context::{ReconcileContext, ReconcileError, rejection_message},
     labels,
 };
 
-/// Brings one Head nearer to what it asks for.
-pub async fn reconcile(head: Arc<Head>, context: Arc<Context>) -> Result<Action, Error> {
-    if head.metadata.deletion_timestamp.is_some() || context.written.is_newer_than(&*head) {
+/// Reconciles one Head.
+pub async fn reconcile(head: Arc<Head>, context: Arc<ReconcileContext>) -> Result<Action, ReconcileError> {
+    if head.metadata.deletion_timestamp.is_some() || context.pending_writes.has_newer_than(&*head) {
         return Ok(Action::await_change());
     }
-    let api = context.beside::<ChildA>(&*head);
-    let applied = apply(&head, &api, &context).await;
+    let api = context.namespaced_api::<ChildA>(&*head);
+    let applied = apply_children(&head, &api, &context).await;
     let outcome = match &applied {
         Ok(children) => Some(Ok(children.as_slice())),
-        // What may pass by itself says nothing about the children.
-        Err(error) => refusal(error).map(Err),
+        // A temporary error says nothing about the children.
+        Err(error) => rejection_message(error).map(Err),
     };
     if let Some(outcome) = outcome {
-        let status = plan::status(&head, outcome, Timestamp::now());
-        context.status(&*head, status).await?;
+        let status = plan::head_status(&head, outcome, Timestamp::now());
+        context.update_status(&*head, status).await?;
     }
-    applied.map_err(Error::Child)?;
-    Ok(Action::requeue(context.resync))
+    applied.map_err(ReconcileError::Child)?;
+    Ok(Action::requeue(context.resync_interval))
 }
 
-/// The children as they are now, those that are no longer asked for removed.
-async fn apply(head: &Head, api: &Api<ChildA>, context: &Context) -> kube::Result<Vec<ChildA>> {
+/// Applies the desired children, deletes surplus ones, and returns the applied ones.
+async fn apply_children(head: &Head, api: &Api<ChildA>, context: &ReconcileContext) -> kube::Result<Vec<ChildA>> {
     let mut children = Vec::new();
-    for child in plan::children(head) {
-        children.push(context.apply(head, api, child).await?);
+    for child in plan::desired_children(head) {
+        children.push(context.apply_child(head, api, child).await?);
     }
-    remove_superfluous(head, api).await?;
+    delete_surplus_children(head, api).await?;
     Ok(children)
 }
 
-async fn remove_superfluous(head: &Head, api: &Api<ChildA>) -> kube::Result<()> {
-    let of_this_head = ListParams::default().labels(&format!("{}={}", labels::HEAD, head.name_any()));
+async fn delete_surplus_children(head: &Head, api: &Api<ChildA>) -> kube::Result<()> {
+    let of_this_head = ListParams::default().labels(&format!("{}={}", labels::HEAD_LABEL, head.name_any()));
     let existing = api.list(&of_this_head).await?;
-    for name in plan::superfluous(head, &existing.items) {
+    for name in plan::surplus_children(head, &existing.items) {
         match api.delete(&name, &DeleteParams::background()).await {
-            // Somebody else was faster.
+            // The child was deleted in the meantime.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             answer => drop(answer?),
         }

@@ -1,21 +1,21 @@
-//! Labels of what is made.
+//! Labels of children.
 
 use std::collections::BTreeMap;
 
-/// Names the Head of a ChildA.
-pub const HEAD: &str = "demo.kubewake.io/head";
-/// Names the ChildA of a Deployment and of its pods.
-pub const CHILD: &str = "demo.kubewake.io/childa";
-/// Who makes all of it; also the name under which fields are owned.
-pub const MANAGER: &str = "head-operator";
+/// The label of a ChildA with the name of its Head.
+pub const HEAD_LABEL: &str = "demo.kubewake.io/head";
+/// The label of a Deployment and its pods with the name of their ChildA.
+pub const CHILD_LABEL: &str = "demo.kubewake.io/childa";
+/// The field manager, and the value of `app.kubernetes.io/managed-by`.
+pub const FIELD_MANAGER: &str = "head-operator";
 
-/// All labels of something that is made for `name`.
-pub fn of(key: &str, name: &str) -> BTreeMap<String, String> {
-    let managed = ("app.kubernetes.io/managed-by".to_owned(), MANAGER.to_owned());
-    selected(key, name).into_iter().chain([managed]).collect()
+/// All labels of an object that is created for `name`.
+pub fn object_labels(key: &str, name: &str) -> BTreeMap<String, String> {
+    let managed = ("app.kubernetes.io/managed-by".to_owned(), FIELD_MANAGER.to_owned());
+    selector_labels(key, name).into_iter().chain([managed]).collect()
 }
 
-/// Those by which it is selected, which never change.
-pub fn selected(key: &str, name: &str) -> BTreeMap<String, String> {
+/// The labels by which it is selected; they never change.
+pub fn selector_labels(key: &str, name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(key.to_owned(), name.to_owned())])
 }

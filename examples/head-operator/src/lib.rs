@@ -1,7 +1,7 @@
 //! An operator whose work is one trace: the example of `kubewake-trail`.
 //!
-//! A [`Head`](api::Head) is made of [`ChildA`](api::ChildA) objects, each of which is made of a Deployment. Status goes up the same way. The README shows
-//! the trace that comes of one `kubectl apply`.
+//! A [`Head`](api::Head) has [`ChildA`](api::ChildA) children, and each of these has a Deployment. Status is
+//! aggregated in the other direction. The README shows the trace of one `kubectl apply`.
 
 pub mod api;
 pub mod child;
@@ -11,5 +11,5 @@ pub mod head;
 pub mod labels;
 pub mod manifests;
 pub mod operator;
+pub mod pending_writes;
 pub mod ready;
-pub mod written;

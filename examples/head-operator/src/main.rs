@@ -3,23 +3,23 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use kubewake_example_head_operator::cli::{self, Command};
-use kubewake_trail::in_words;
+use kubewake_example_head_operator::cli::{self, HeadOperatorCommand};
+use kubewake_trail::error_chain;
 
 /// An operator whose work is one trace.
 #[derive(Debug, Parser)]
 #[command(name = "head-operator", version)]
-struct Cli {
+struct HeadOperatorCli {
     #[command(subcommand)]
-    command: Command,
+    command: HeadOperatorCommand,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match cli::run(Cli::parse().command).await {
+    match cli::run(HeadOperatorCli::parse().command).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", in_words(error.as_ref()));
+            eprintln!("error: {}", error_chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }

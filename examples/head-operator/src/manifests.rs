@@ -1,11 +1,11 @@
-//! The custom resources as a cluster takes them, made from the types.
+//! The custom resource definitions, generated from the types.
 
 use kube::CustomResourceExt;
 
 use crate::api::{ChildA, Head};
 
 /// Both definitions as one YAML file.
-pub fn crds() -> Result<String, serde_saphyr::ser::Error> {
+pub fn crds_yaml() -> Result<String, serde_saphyr::ser::Error> {
     let heading = "# Made from the types by `head-operator crds`.\n";
     let documents = [Head::crd(), ChildA::crd()].iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
     Ok(format!("{heading}{}", documents.join("---\n")))
@@ -18,7 +18,7 @@ mod tests {
     #[test]
     fn what_is_committed_is_what_the_types_say() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds.yaml");
-        let made = super::crds().unwrap();
+        let made = super::crds_yaml().unwrap();
         if std::env::var_os("UPDATE_MANIFESTS").is_some() {
             fs::write(&path, &made).unwrap();
         }

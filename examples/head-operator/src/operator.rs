@@ -1,7 +1,7 @@
-//! Both controllers together.
+//! Runs both controllers.
 //!
-//! *Guarantees.* When it is told to stop, what is being worked on is finished first. An object that fails is tried again, ever more
-//! rarely. *Does not* elect a leader.
+//! *Guaranteed*: on a stop, running reconciles finish first. A failed object is retried with growing delays.
+//! *Not done*: leader election.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,33 +14,32 @@ use kube::{
         watcher,
     },
 };
-use kubewake_trail::{Controller, Trail, in_words};
+use kubewake_trail::{Controller, Trail, error_chain};
 
 use crate::{
     api::{ChildA, Head},
     child,
-    context::{self, Conditioned, Context, Error},
+    context::{self, HasConditions, ReconcileContext, ReconcileError},
     head,
 };
 
-/// How it works.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// How long an object is left alone when nothing happens to it.
-    pub resync: Duration,
-    /// The namespace to work in; all of them without one.
+pub struct HeadOperatorOptions {
+    /// The interval at which an object is reconciled without a change.
+    pub resync_interval: Duration,
+    /// The namespace to watch; none for all namespaces.
     pub namespace: Option<String>,
 }
 
-impl Default for Options {
+impl Default for HeadOperatorOptions {
     fn default() -> Self {
-        // Watches tell of every change; this is for the case that one did not.
-        Self { resync: Duration::from_secs(300), namespace: None }
+        // A fallback only: watches report every change.
+        Self { resync_interval: Duration::from_secs(300), namespace: None }
     }
 }
 
-impl Options {
-    fn all<K>(&self, client: &Client) -> Api<K>
+impl HeadOperatorOptions {
+    fn watched_api<K>(&self, client: &Client) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
@@ -49,43 +48,45 @@ impl Options {
     }
 }
 
-/// Works until `stop` comes, and says so once it has seen all there is. The client is the trail's.
+/// Runs until `stop` completes, and logs once both kinds are listed. The client has to be the trail's.
 pub async fn run(
     client: Client,
     trail: Trail,
-    options: &Options,
+    options: &HeadOperatorOptions,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
-    let context = Arc::new(Context::new(client.clone(), trail.clone(), options.resync));
-    let (all, stop) = (watcher::Config::default(), stop.boxed().shared());
-    let heads = Controller::new(options.all::<Head>(&client), all.clone())
-        .owns(options.all::<ChildA>(&client), all.clone())
+    let context = Arc::new(ReconcileContext::new(client.clone(), trail.clone(), options.resync_interval));
+    let all = watcher::Config::default();
+    let stop = stop.boxed().shared();
+    let heads = Controller::new(options.watched_api::<Head>(&client), all.clone())
+        .owns(options.watched_api::<ChildA>(&client), all.clone())
         .graceful_shutdown_on(stop.clone());
-    let children = Controller::new(options.all::<ChildA>(&client), all.clone())
-        .owns(options.all::<Deployment>(&client), all)
+    let children = Controller::new(options.watched_api::<ChildA>(&client), all.clone())
+        .owns(options.watched_api::<Deployment>(&client), all)
         .graceful_shutdown_on(stop);
     let seen = (heads.store(), children.store());
     let announce = async {
-        // They end without it only when they are stopped before.
+        // An error means that the controller was stopped before its first list.
         if let (Ok(()), Ok(())) = future::join(seen.0.wait_until_ready(), seen.1.wait_until_ready()).await {
             ready();
         }
     };
-    let heads = heads.run(trail.clone(), head::reconcile, again, Arc::clone(&context));
-    let children = children.run(trail, child::reconcile, again, context);
-    future::join3(heads.for_each(report), children.for_each(report), announce).await;
+    let heads = heads.run(trail.clone(), head::reconcile, error_policy, Arc::clone(&context));
+    let children = children.run(trail, child::reconcile, error_policy, context);
+    future::join3(heads.for_each(log_watch_error), children.for_each(log_watch_error), announce).await;
 }
 
-/// Tells of watches that do not work. What reconciles have to say is said by [`again`].
-async fn report<T>(result: Result<T, controller::Error<Error, watcher::Error>>) {
+/// Logs watch errors. [`error_policy`] logs reconcile errors.
+async fn log_watch_error<T>(result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
     if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(error = in_words(&error), "objects cannot be watched");
+        tracing::warn!(error = error_chain(&error), "objects cannot be watched");
     }
 }
 
-fn again<K: Conditioned>(object: Arc<K>, error: &Error, _: Arc<Context>) -> Action {
-    let (kind, meta) = (K::kind(&()), object.meta());
-    tracing::warn!(%kind, namespace = meta.namespace, name = meta.name, error = in_words(error), "it does not work yet");
-    context::again(&*object, Timestamp::now())
+fn error_policy<K: HasConditions>(object: Arc<K>, error: &ReconcileError, _: Arc<ReconcileContext>) -> Action {
+    let kind = K::kind(&());
+    let meta = object.meta();
+    tracing::warn!(%kind, namespace = meta.namespace, name = meta.name, error = error_chain(error), "it does not work yet");
+    context::retry_action(&*object, Timestamp::now())
 }

@@ -1,35 +1,34 @@
-//! The condition `Ready`, the only one that both kinds have.
+//! The condition `Ready`, the only one of both kinds.
 
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
 };
 
-/// The condition's type.
-const READY: &str = "Ready";
-/// A message that the API server would refuse to keep is cut, with room to spare for people who read it.
-const MAX_MESSAGE: usize = 1024;
+const READY_CONDITION: &str = "Ready";
+/// Longer messages are cut; the API server's limit is 32 KiB.
+const MAX_MESSAGE_CHARS: usize = 1024;
 
-/// Why something is ready or not.
+/// The reason of the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// All children of a Head are ready.
+pub enum ReadyReason {
+    /// All children of the Head are ready.
     ChildrenReady,
-    /// Some are not yet.
+    /// Some children are not ready yet.
     ChildrenNotReady,
-    /// One of them cannot be made, or says that it cannot go on.
+    /// A child was rejected, or reports that its own child was.
     ChildRefused,
     /// The Deployment of a ChildA is available.
     DeploymentAvailable,
-    /// It is on its way.
+    /// The Deployment is not available yet.
     DeploymentProgressing,
-    /// The API server takes no such Deployment.
+    /// The API server rejects the Deployment.
     DeploymentRefused,
 }
 
-impl Reason {
-    /// As the condition has it.
-    pub fn text(self) -> &'static str {
+impl ReadyReason {
+    /// The reason as it is in the condition.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::ChildrenReady => "ChildrenReady",
             Self::ChildrenNotReady => "ChildrenNotReady",
@@ -45,53 +44,52 @@ impl Reason {
     }
 }
 
-/// A state, without the time since when it holds.
+/// The content of the condition, without its transition time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// Why.
-    pub reason: Reason,
-    /// In words.
+pub struct ReadyState {
+    pub reason: ReadyReason,
     pub message: String,
 }
 
-impl Ready {
-    /// Says so.
-    pub fn because(reason: Reason, message: impl Into<String>) -> Self {
+impl ReadyState {
+    pub fn new(reason: ReadyReason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
 
-    /// The list of conditions, given the one before: the time is that of the last change between true and false.
-    pub fn conditions(&self, before: &[Condition], generation: Option<i64>, now: Timestamp) -> Vec<Condition> {
+    /// The list of conditions. The transition time is that of the last change between true and false.
+    pub fn to_conditions(&self, before: &[Condition], generation: Option<i64>, now: Timestamp) -> Vec<Condition> {
         let status = if self.reason.is_ready() { "True" } else { "False" };
-        let since = find(before).filter(|old| old.status == status).map(|old| old.last_transition_time.clone());
+        let since =
+            find_ready_condition(before).filter(|old| old.status == status).map(|old| old.last_transition_time.clone());
         vec![Condition {
-            type_: READY.to_owned(),
+            type_: READY_CONDITION.to_owned(),
             status: status.to_owned(),
-            reason: self.reason.text().to_owned(),
-            message: self.message.chars().take(MAX_MESSAGE).collect(),
+            reason: self.reason.as_str().to_owned(),
+            message: self.message.chars().take(MAX_MESSAGE_CHARS).collect(),
             observed_generation: generation,
             last_transition_time: since.unwrap_or(Time(now)),
         }]
     }
 }
 
-/// The condition among others.
-pub fn find(conditions: &[Condition]) -> Option<&Condition> {
-    conditions.iter().find(|condition| condition.type_ == READY)
+pub fn find_ready_condition(conditions: &[Condition]) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.type_ == READY_CONDITION)
 }
 
 /// Whether an object of this generation is ready.
 pub fn is_ready(conditions: &[Condition], generation: Option<i64>) -> bool {
-    find(conditions).is_some_and(|ready| ready.status == "True" && ready.observed_generation == generation)
+    find_ready_condition(conditions)
+        .is_some_and(|ready| ready.status == "True" && ready.observed_generation == generation)
 }
 
-/// Whether it says that nothing will come of it unless somebody changes something.
-pub fn is_refusal(ready: &Condition) -> bool {
-    [Reason::ChildRefused, Reason::DeploymentRefused].iter().any(|reason| reason.text() == ready.reason)
+/// Whether the condition reports a problem that needs a change by somebody.
+pub fn is_rejection(ready: &Condition) -> bool {
+    [ReadyReason::ChildRefused, ReadyReason::DeploymentRefused].iter().any(|reason| reason.as_str() == ready.reason)
 }
 
-/// Why an object of this generation will not get anywhere by itself, if that is so.
-pub fn refusal(conditions: &[Condition], generation: Option<i64>) -> Option<&str> {
-    let ready = find(conditions).filter(|ready| ready.observed_generation == generation && is_refusal(ready))?;
+/// The message of such a problem, if an object of this generation has one.
+pub fn rejection_message(conditions: &[Condition], generation: Option<i64>) -> Option<&str> {
+    let ready = find_ready_condition(conditions)
+        .filter(|ready| ready.observed_generation == generation && is_rejection(ready))?;
     Some(&ready.message)
 }

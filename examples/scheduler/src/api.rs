@@ -42,8 +42,9 @@ pub struct SchedulerSpec {
     pub scores: Vec<ScorePlugin>,
     /// How long a pod that fits nowhere waits at least until it is tried again.
     #[serde(default)]
-    pub backoff: Backoff,
-    /// Whether each configuration is tried with a small pod before it counts as ready. The pod is deleted once it has a node.
+    pub backoff: BackoffSpec,
+    /// Whether each configuration is tried with a small pod before it counts as ready. The pod is deleted once
+    /// it has a node.
     #[serde(default)]
     pub probe: bool,
 }
@@ -72,7 +73,7 @@ fn one() -> i64 {
 /// Twice as long after each attempt that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Backoff {
+pub struct BackoffSpec {
     /// After the first attempt.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 3600))]
@@ -87,7 +88,7 @@ fn ten() -> i64 {
     10
 }
 
-impl Default for Backoff {
+impl Default for BackoffSpec {
     /// kube-scheduler's.
     fn default() -> Self {
         Self { initial_seconds: one(), max_seconds: ten() }
@@ -110,16 +111,16 @@ pub struct SchedulerStatus {
     pub revision: Option<String>,
     /// The configuration that was tried last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probed: Option<Probed>,
+    pub probed: Option<ProbedConfiguration>,
     /// What the scheduler says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<Running>,
+    pub running: Option<RunningScheduler>,
 }
 
 /// A configuration that gave a pod a node.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Probed {
+pub struct ProbedConfiguration {
     /// Which one.
     pub revision: String,
     /// Which node.
@@ -129,7 +130,7 @@ pub struct Probed {
 /// What the scheduler says of itself.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Running {
+pub struct RunningScheduler {
     /// The configuration that it decides by; none before it took one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -139,13 +140,13 @@ pub struct Running {
     pub since: Time,
     /// The configuration that it was given and does not take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedConfiguration>,
 }
 
 /// A configuration that the scheduler does not take.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Refused {
+pub struct RefusedConfiguration {
     /// Which one.
     pub revision: String,
     /// Why not.

@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use kubewake_trail::{Mode, Options, Setup, Telemetry, Trail, Trust, connect};
+use kubewake_trail::{NamespaceTrust, Options, TelemetryGuard, TelemetrySetup, TraceMode, Trail, connect};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     manifests,
-    operator::{self, build::Operand},
-    scheduler::{self, Identity},
+    operator::{self, build::OperandSettings},
+    scheduler::{self, SchedulerIdentity},
 };
 
 /// Who makes the spans of a scheduler.
-const SCHEDULER: &str = "demo-scheduler";
+const SCHEDULER_SERVICE_NAME: &str = "demo-scheduler";
 
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum SchedulerCommand {
     /// Looks after the Schedulers of a namespace
     Operator(OperatorArgs),
     /// Gives pods a node: what the operator runs for each Scheduler
@@ -36,7 +36,7 @@ pub struct OperatorArgs {
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
     /// The image of schedulers
-    #[arg(long, value_name = "IMAGE", default_value = kubewake_release::Image::DemoScheduler.reference())]
+    #[arg(long, value_name = "IMAGE", default_value = kubewake_release::ReleaseImage::DemoScheduler.reference())]
     image: String,
     /// The ServiceAccount of schedulers
     #[arg(long, value_name = "NAME", default_value = "demo-scheduler")]
@@ -49,15 +49,15 @@ pub struct OperatorArgs {
 #[derive(Debug, clap::Args)]
 struct TracingArgs {
     /// Whether the trace of a change goes on, or each piece of work has one of its own with a link to it
-    #[arg(long, value_enum, default_value_t = Relation::Tree)]
-    mode: Relation,
+    #[arg(long, value_enum, default_value_t = TraceModeArg::Tree)]
+    mode: TraceModeArg,
     /// A namespace whose contexts are not followed; may be given more than once
     #[arg(long, value_name = "NAMESPACE")]
     distrust: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Relation {
+enum TraceModeArg {
     Tree,
     Links,
 }
@@ -85,78 +85,80 @@ pub struct ScheduleArgs {
 ///
 /// # Errors
 /// It cannot begin.
-pub async fn run(command: Command) -> anyhow::Result<()> {
+pub async fn run(command: SchedulerCommand) -> anyhow::Result<()> {
     match command {
-        Command::Operator(args) => operate(args).await,
-        Command::Schedule(args) => schedule(args).await,
-        Command::Crds => {
-            print!("{}", manifests::crds()?);
+        SchedulerCommand::Operator(args) => run_operator(args).await,
+        SchedulerCommand::Schedule(args) => run_scheduler(args).await,
+        SchedulerCommand::Crds => {
+            print!("{}", manifests::crds_yaml()?);
             Ok(())
         }
     }
 }
 
-async fn operate(args: OperatorArgs) -> anyhow::Result<()> {
+async fn run_operator(args: OperatorArgs) -> anyhow::Result<()> {
     let config = connect::config(args.kubeconfig.as_deref()).await?;
     let namespace = args.namespace.unwrap_or_else(|| config.default_namespace.clone());
     // What holds for the operator holds for its schedulers.
-    let passed_on = args.tracing.passed_on();
-    let (telemetry, trail) = setup("scheduler-operator", args.tracing)?;
+    let passed_on = args.tracing.to_scheduler_args();
+    let (telemetry, trail) = setup_tracing("scheduler-operator", args.tracing)?;
     let client = trail.client(config).context("the kubeconfig is no good")?;
-    let operand = Operand {
+    let operand = OperandSettings {
         image: args.image,
         command: Vec::new(),
         args: passed_on,
-        account: args.service_account,
-        telemetry: trail.exporter_env(),
+        service_account: args.service_account,
+        telemetry_env: trail.exporter_env(),
     };
-    let stop = until_told()?;
+    let stop = shutdown_signal()?;
     println!("ready operator of the Schedulers in {namespace}");
     operator::run(client, trail, &namespace, operand, stop).await;
     telemetry.shutdown();
     Ok(())
 }
 
-async fn schedule(args: ScheduleArgs) -> anyhow::Result<()> {
+async fn run_scheduler(args: ScheduleArgs) -> anyhow::Result<()> {
     let config = connect::config(args.kubeconfig.as_deref()).await?;
     let namespace = config.default_namespace.clone();
-    let (telemetry, trail) = setup(SCHEDULER, args.tracing)?;
+    let (telemetry, trail) = setup_tracing(SCHEDULER_SERVICE_NAME, args.tracing)?;
     let client = trail.client(config).context("the kubeconfig is no good")?;
     let pod = std::env::var("POD_NAME").unwrap_or_else(|_| args.scheduler.clone());
-    let (scheduler, name, config_map) = (args.scheduler, args.name, args.config_map);
-    let stop = until_told()?;
+    let scheduler = args.scheduler;
+    let name = args.name;
+    let config_map = args.config_map;
+    let stop = shutdown_signal()?;
     println!("ready scheduler of pods that name {name}");
-    scheduler::run(client, trail, Identity { namespace, scheduler, name, config_map, pod }, stop).await;
+    scheduler::run(client, trail, SchedulerIdentity { namespace, scheduler, name, config_map, pod }, stop).await;
     telemetry.shutdown();
     Ok(())
 }
 
 /// Spans and log lines of one of the two programs that this is.
-fn setup(service: &str, tracing: TracingArgs) -> anyhow::Result<(Telemetry, Trail)> {
-    let setup = Setup::new(service).version(env!("CARGO_PKG_VERSION")).options(tracing.options());
+fn setup_tracing(service: &str, tracing: TracingArgs) -> anyhow::Result<(TelemetryGuard, Trail)> {
+    let setup = TelemetrySetup::new(service).version(env!("CARGO_PKG_VERSION")).options(tracing.into_trail_options());
     setup.start().context("telemetry cannot be set up")
 }
 
 impl TracingArgs {
-    fn passed_on(&self) -> Vec<String> {
+    fn to_scheduler_args(&self) -> Vec<String> {
         let mode = match self.mode {
-            Relation::Tree => None,
-            Relation::Links => Some("--mode=links".to_owned()),
+            TraceModeArg::Tree => None,
+            TraceModeArg::Links => Some("--mode=links".to_owned()),
         };
         let distrust = self.distrust.iter().map(|namespace| format!("--distrust={namespace}"));
         mode.into_iter().chain(distrust).collect()
     }
 
-    fn options(self) -> Options {
+    fn into_trail_options(self) -> Options {
         let mode = match self.mode {
-            Relation::Tree => Mode::Tree,
-            Relation::Links => Mode::Links,
+            TraceModeArg::Tree => TraceMode::Tree,
+            TraceModeArg::Links => TraceMode::Links,
         };
-        Options { mode, trust: Trust::except(self.distrust), ..Options::default() }
+        Options { mode, trust: NamespaceTrust::except(self.distrust), ..Options::default() }
     }
 }
 
-fn until_told() -> anyhow::Result<impl Future<Output = ()> + Send + Sync + 'static> {
+fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()> + Send + Sync + 'static> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be heard")?;
     Ok(async move {
         tokio::select! {

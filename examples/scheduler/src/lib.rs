@@ -1,7 +1,9 @@
-//! A scheduler, and the operator that owns its configuration: the example of `kubewake-trail` for operators with operands.
+//! A scheduler, and the operator that owns its configuration: the example of `kubewake-trail` for operators
+//! with operands.
 //!
-//! What is decided is pure: [`plugin`] has the rules, [`cycle`] asks them for one pod and tells what each of them said, [`queue`] knows who is tried when, [`cluster`] what
-//! is taken. [`configuration`] is the document by which [`operator`] and [`scheduler`] understand each other. The README shows the traces that they make.
+//! The decisions are pure: [`plugin`] has the rules, [`cycle`] applies them to one pod and records the results,
+//! [`queue`] decides which pod is next, and [`cluster`] tracks the used resources. [`configuration`] is the
+//! document that connects [`operator`] and [`scheduler`]. The README shows the resulting traces.
 
 pub mod api;
 pub mod cli;

@@ -3,23 +3,23 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use kubewake_example_scheduler::cli::{self, Command};
-use kubewake_trail::in_words;
+use kubewake_example_scheduler::cli::{self, SchedulerCommand};
+use kubewake_trail::error_chain;
 
 /// A scheduler, and the operator that owns its configuration, in one trace.
 #[derive(Debug, Parser)]
 #[command(name = "demo-scheduler", version, propagate_version = true)]
-struct Cli {
+struct SchedulerCli {
     #[command(subcommand)]
-    command: Command,
+    command: SchedulerCommand,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match cli::run(Cli::parse().command).await {
+    match cli::run(SchedulerCli::parse().command).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", in_words(error.as_ref()));
+            eprintln!("error: {}", error_chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -1,4 +1,4 @@
-//! The custom resource as a cluster takes it, made from the types.
+//! The custom resource definition, generated from the types.
 
 use kube::CustomResourceExt;
 
@@ -7,8 +7,8 @@ use crate::api::Scheduler;
 /// The definition as a YAML file.
 ///
 /// # Errors
-/// None that anybody has seen: what the types say is always text.
-pub fn crds() -> Result<String, serde_saphyr::ser::Error> {
+/// Where the definition cannot be serialized, which does not happen with these types.
+pub fn crds_yaml() -> Result<String, serde_saphyr::ser::Error> {
     let definition = serde_saphyr::to_string(&Scheduler::crd())?;
     Ok(format!("# Made from the types by `demo-scheduler crds`.\n{definition}"))
 }
@@ -20,7 +20,7 @@ mod tests {
     #[test]
     fn what_is_committed_is_what_the_types_say() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds.yaml");
-        let made = super::crds().unwrap();
+        let made = super::crds_yaml().unwrap();
         if std::env::var_os("UPDATE_MANIFESTS").is_some() {
             fs::write(&path, &made).unwrap();
         }

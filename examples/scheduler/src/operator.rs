@@ -1,14 +1,15 @@
 //! The operator: turns a Scheduler into a ConfigMap with its configuration and a Deployment that runs it.
 //!
-//! *Guarantees.* A specification that is no good changes nothing but the status, which says all that is wrong with it: the scheduler goes on with what it
-//! has. `Ready` is true only while the scheduler itself says that it decides by what is specified. A new configuration restarts nothing.
-//! *Assumes* that the ServiceAccount of the scheduler is there, with its rights (`deploy/operator.yaml`), in the one namespace that it looks at.
-//! *Does not* elect a leader.
+//! *Guaranteed*: an invalid specification changes only the status, which lists all problems; the scheduler
+//! continues with its configuration. `Ready` is true only while the scheduler itself reports that it uses the
+//! specified configuration. A new configuration restarts nothing. *Assumed*: the scheduler's ServiceAccount
+//! exists with its rights (`deploy/operator.yaml`), in the one namespace that the operator watches. *Not done*:
+//! leader election.
 
 pub mod build;
+mod last_written;
 mod probe;
 pub mod status;
-mod written;
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,26 +30,24 @@ use kube::{
         watcher,
     },
 };
-use kubewake_trail::{Controller, Run, Trail, in_words};
+use kubewake_trail::{Controller, Run, Trail, error_chain};
 use serde_json::json;
 
-use self::{build::Operand, status::Findings, written::Written};
+use self::{build::OperandSettings, last_written::LastWrittenSchedulers, status::ReconcileFindings};
 use crate::{
     api::{Scheduler, SchedulerStatus},
-    configuration::Document,
+    configuration::ConfigurationDocument,
 };
 
-/// Who makes all of it; also the name under which fields are owned.
-pub const MANAGER: &str = "scheduler-operator";
-/// Watches tell of every change; this is for the case that one did not.
-const RESYNC: Duration = Duration::from_secs(300);
-/// How long after a failure.
-const RETRY: Duration = Duration::from_secs(5);
+/// The field manager, and the value of `app.kubernetes.io/managed-by`.
+pub const FIELD_MANAGER: &str = "scheduler-operator";
+/// A fallback only: watches report every change.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(300);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// What went wrong, and with what.
+/// The failed step of a reconcile.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum SchedulerReconcileError {
     #[error("the configuration cannot be written as text")]
     Text(#[from] serde_json::Error),
     #[error("the ConfigMap of the configuration is not written")]
@@ -61,92 +60,113 @@ pub enum Error {
     Status(#[source] kube::Error),
 }
 
-struct Context {
+struct SchedulerContext {
     client: Client,
     trail: Trail,
-    operand: Operand,
-    written: Written,
+    operand: OperandSettings,
+    last_written: LastWrittenSchedulers,
 }
 
-/// Looks after the Schedulers of a namespace until it is told to stop.
-pub async fn run<Stop>(client: Client, trail: Trail, namespace: &str, operand: Operand, stop: Stop)
+/// Runs the operator for the Schedulers of a namespace until `stop` completes.
+pub async fn run<Stop>(client: Client, trail: Trail, namespace: &str, operand: OperandSettings, stop: Stop)
 where
     Stop: Future<Output = ()> + Send + Sync + 'static,
 {
     let all = watcher::Config::default();
-    let written = Written::default();
-    let context = Arc::new(Context { client: client.clone(), trail: trail.clone(), operand, written });
+    let written = LastWrittenSchedulers::default();
+    let context =
+        Arc::new(SchedulerContext { client: client.clone(), trail: trail.clone(), operand, last_written: written });
     Controller::new(Api::<Scheduler>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<ConfigMap>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<Deployment>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<Pod>::namespaced(client, namespace), all)
         .graceful_shutdown_on(stop)
-        .run(trail, reconcile, again, context)
-        .for_each(report)
+        .run(trail, reconcile, error_policy, context)
+        .for_each(log_watch_error)
         .await;
 }
 
-/// Tells of watches that do not work. What reconciles have to say is said by [`again`].
-async fn report<T>(result: Result<T, controller::Error<Error, watcher::Error>>) {
+/// Logs watch errors. [`error_policy`] logs reconcile errors.
+async fn log_watch_error<T>(result: Result<T, controller::Error<SchedulerReconcileError, watcher::Error>>) {
     if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(error = in_words(&error), "objects cannot be watched");
+        tracing::warn!(error = error_chain(&error), "objects cannot be watched");
     }
 }
 
-fn again(scheduler: Arc<Scheduler>, error: &Error, _: Arc<Context>) -> Action {
-    let (namespace, name) = (scheduler.namespace(), scheduler.name_any());
-    tracing::warn!(kind = "Scheduler", namespace, name, error = in_words(error), "it does not work yet");
-    Action::requeue(RETRY)
+fn error_policy(scheduler: Arc<Scheduler>, error: &SchedulerReconcileError, _: Arc<SchedulerContext>) -> Action {
+    let namespace = scheduler.namespace();
+    let name = scheduler.name_any();
+    tracing::warn!(kind = "Scheduler", namespace, name, error = error_chain(error), "it does not work yet");
+    Action::requeue(RETRY_DELAY)
 }
 
-async fn reconcile(scheduler: Arc<Scheduler>, context: Arc<Context>) -> Result<Action, Error> {
+async fn reconcile(
+    scheduler: Arc<Scheduler>,
+    context: Arc<SchedulerContext>,
+) -> Result<Action, SchedulerReconcileError> {
     if scheduler.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
-    let scheduler = context.written.newer(scheduler);
-    let findings = match build::check(&scheduler) {
-        Ok(document) => context.bring_about(&scheduler, &document).await?,
-        Err(problems) => Findings::refused(&problems),
+    let scheduler = context.last_written.latest_of(scheduler);
+    let findings = match build::build_document(&scheduler) {
+        Ok(document) => context.apply_operands(&scheduler, &document).await?,
+        Err(problems) => ReconcileFindings::refused(&problems),
     };
-    // The operator has done what it can, but whoever looks for what went wrong looks for errors.
-    if let (Findings::Refused { why }, Some(run)) = (&findings, Run::current()) {
+    // The reconcile succeeds, but its span should show the error of the specification.
+    if let (ReconcileFindings::Refused { why }, Some(run)) = (&findings, Run::current()) {
         run.note_failure("Refused", why);
     }
-    context.tell(&scheduler, &findings).await?;
-    Ok(Action::requeue(RESYNC))
+    context.update_status(&scheduler, &findings).await?;
+    Ok(Action::requeue(RESYNC_INTERVAL))
 }
 
-impl Context {
-    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self, of: &Scheduler) -> Api<K> {
+impl SchedulerContext {
+    fn namespaced_api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self, of: &Scheduler) -> Api<K> {
         Api::namespaced(self.client.clone(), &of.namespace().unwrap_or_default())
     }
-    /// Writes what it is made of.
-    async fn bring_about(&self, scheduler: &Scheduler, document: &Document) -> Result<Findings, Error> {
+    /// Applies the Deployment and the ConfigMap, and probes the configuration.
+    async fn apply_operands(
+        &self,
+        scheduler: &Scheduler,
+        document: &ConfigurationDocument,
+    ) -> Result<ReconcileFindings, SchedulerReconcileError> {
         let children = self.trail.child(scheduler);
-        // First what is as it was at most times: a scheduler without a configuration waits for it.
-        let deployment = build::deployment(scheduler, &self.operand);
-        let deployment = children.apply(&self.api(scheduler), MANAGER, deployment).await.map_err(Error::Deployment)?;
-        let config_map = build::config_map(scheduler, document)?;
-        children.apply(&self.api(scheduler), MANAGER, config_map).await.map_err(Error::ConfigMap)?;
+        // The Deployment first: it is usually unchanged, and a scheduler without a ConfigMap waits for it.
+        let deployment = build::build_deployment(scheduler, &self.operand);
+        let deployment = children
+            .apply(&self.namespaced_api(scheduler), FIELD_MANAGER, deployment)
+            .await
+            .map_err(SchedulerReconcileError::Deployment)?;
+        let config_map = build::build_config_map(scheduler, document)?;
+        children
+            .apply(&self.namespaced_api(scheduler), FIELD_MANAGER, config_map)
+            .await
+            .map_err(SchedulerReconcileError::ConfigMap)?;
         let available = status::is_available(&deployment);
         let revision = document.revision.clone();
-        let probe = probe::of(self, scheduler, &revision, available).await.map_err(Error::Probe)?;
-        Ok(Findings::Given { revision, available, probe })
+        let probe =
+            probe::run_probe(self, scheduler, &revision, available).await.map_err(SchedulerReconcileError::Probe)?;
+        Ok(ReconcileFindings::Configured { revision, available, probe })
     }
 
-    /// Writes the status, unless it says so already.
-    async fn tell(&self, scheduler: &Scheduler, findings: &Findings) -> Result<(), Error> {
-        let status = status::of(scheduler, findings, Timestamp::now());
+    /// Writes the status if it differs.
+    async fn update_status(
+        &self,
+        scheduler: &Scheduler,
+        findings: &ReconcileFindings,
+    ) -> Result<(), SchedulerReconcileError> {
+        let status = status::scheduler_status(scheduler, findings, Timestamp::now());
         if scheduler.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        // What the scheduler says of itself is for it to write.
+        // The scheduler itself writes `running`.
         let mine = SchedulerStatus { running: None, ..status };
-        let api: Api<Scheduler> = self.api(scheduler);
+        let api: Api<Scheduler> = self.namespaced_api(scheduler);
         let patch = Patch::Merge(json!({ "status": mine }));
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let written = self.trail.patch_status(&api, scheduler, &params, &patch).await.map_err(Error::Status)?;
-        self.written.note(written);
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let written =
+            self.trail.patch_status(&api, scheduler, &params, &patch).await.map_err(SchedulerReconcileError::Status)?;
+        self.last_written.record(written);
         Ok(())
     }
 }

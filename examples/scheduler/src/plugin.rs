@@ -1,86 +1,86 @@
-//! Plugins: the rules by which nodes are left out and compared. They have kube-scheduler's names where it has them.
+//! Filter and score plugins, with kube-scheduler's names where it has them.
 //!
-//! A plugin is pure: it sees the pod and the nodes, and nothing else. [`FILTERS`] and [`SCORES`] are all that there are.
+//! A plugin is pure: it sees the pod and the nodes, and nothing else. [`FILTER_PLUGINS`] and [`SCORE_PLUGINS`]
+//! list them all.
 
 mod affinity;
+mod allocation;
 mod fit;
-mod label;
-mod room;
+mod node_label;
 mod taints;
 
 use k8s_openapi::api::core::v1::PodSpec;
 
-pub use self::label::Label;
-use crate::{cluster::Place, resources::Resources};
+pub use self::node_label::LabelPreference;
+use crate::{cluster::NodeAllocation, resources::ResourceList};
 
-/// The most points that a plugin gives.
-pub const MOST: i64 = 100;
+/// The most points that a plugin gives to a node.
+pub const MAX_NODE_SCORE: i64 = 100;
 
-/// A pod that asks for a node.
+/// A pod to be scheduled.
 #[derive(Debug)]
-pub struct Ask<'p> {
-    /// What it says of itself.
+pub struct PodInfo<'p> {
     pub spec: &'p PodSpec,
-    /// What it needs there.
-    pub needs: Resources,
+    pub requests: ResourceList,
 }
 
-/// Leaves out nodes.
-pub trait Filter: Send + Sync {
-    /// What speaks against the node, in kube-scheduler's words; nothing if the pod may run there.
-    fn against(&self, ask: &Ask<'_>, place: &Place) -> Vec<String>;
+pub trait FilterPlugin: Send + Sync {
+    /// The reasons against the node, in kube-scheduler's words; none if the pod may run there.
+    fn rejection_reasons(&self, ask: &PodInfo<'_>, place: &NodeAllocation) -> Vec<String>;
 }
 
-/// Compares nodes.
-pub trait Score: Send + Sync {
-    /// 0 to [`MOST`] points for each node, in their order.
-    fn points(&self, ask: &Ask<'_>, places: &[&Place]) -> Vec<i64>;
+pub trait ScoringPlugin: Send + Sync {
+    /// 0 to [`MAX_NODE_SCORE`] points for each node, in the order of the nodes.
+    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64>;
 }
 
-/// Every filter plugin, in the order in which one wants them.
-pub const FILTERS: [(&str, &dyn Filter); 4] = [
+/// All filter plugins, in their usual order.
+pub const FILTER_PLUGINS: [(&str, &dyn FilterPlugin); 4] = [
     ("NodeUnschedulable", &taints::NodeUnschedulable),
     ("TaintToleration", &taints::TaintToleration),
     ("NodeAffinity", &affinity::NodeAffinity),
     ("NodeResourcesFit", &fit::NodeResourcesFit),
 ];
 
-/// The filter plugin that is told of before nodes are looked at, since it adds up what the pod asks for.
-pub const FIT: &str = "NodeResourcesFit";
+/// The filter plugin that also runs as pre-filter, since it adds up the requests of the pod.
+pub const NODE_RESOURCES_FIT: &str = "NodeResourcesFit";
 
-/// Every score plugin that needs no more than its name.
-pub const SCORES: [(&str, &dyn Score); 5] = [
-    ("LeastAllocated", &room::LeastAllocated),
-    ("MostAllocated", &room::MostAllocated),
-    ("BalancedAllocation", &room::BalancedAllocation),
+/// All score plugins without an argument.
+pub const SCORE_PLUGINS: [(&str, &dyn ScoringPlugin); 5] = [
+    ("LeastAllocated", &allocation::LeastAllocated),
+    ("MostAllocated", &allocation::MostAllocated),
+    ("BalancedAllocation", &allocation::BalancedAllocation),
     ("NodeAffinity", &affinity::NodeAffinity),
     ("TaintToleration", &taints::TaintToleration),
 ];
 
-/// The score plugin that needs a label beside its name.
-pub const LABEL: &str = "NodeLabel";
+/// The score plugin that takes a label as its argument.
+pub const NODE_LABEL: &str = "NodeLabel";
 
 /// All points for the largest number, none for zero.
-fn most(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
+fn normalize_scores(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
     let numbers: Vec<i64> = numbers.collect();
     let largest = numbers.iter().copied().max().unwrap_or(0);
-    numbers.into_iter().map(|number| share(number, largest)).collect()
+    numbers.into_iter().map(|number| proportional_score(number, largest)).collect()
 }
 
 /// All points for zero, none for the largest number.
-fn fewest(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
+fn normalize_scores_reversed(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
     let numbers: Vec<i64> = numbers.collect();
     let largest = numbers.iter().copied().max().unwrap_or(0);
-    numbers.into_iter().map(|number| if largest == 0 { MOST } else { share(largest - number, largest) }).collect()
+    numbers
+        .into_iter()
+        .map(|number| if largest == 0 { MAX_NODE_SCORE } else { proportional_score(largest - number, largest) })
+        .collect()
 }
 
-/// Points for a part of a whole; none of nothing.
-fn share(part: i64, whole: i64) -> i64 {
+/// Points in proportion to a part of a whole; none if the whole is zero.
+fn proportional_score(part: i64, whole: i64) -> i64 {
     if whole <= 0 {
         return 0;
     }
-    let points = i128::from(part.clamp(0, whole)) * i128::from(MOST) / i128::from(whole);
-    i64::try_from(points).unwrap_or(MOST)
+    let points = i128::from(part.clamp(0, whole)) * i128::from(MAX_NODE_SCORE) / i128::from(whole);
+    i64::try_from(points).unwrap_or(MAX_NODE_SCORE)
 }
 
 #[cfg(test)]

@@ -1,34 +1,34 @@
-//! Amounts of resources as Kubernetes writes them: `1500m`, `2Gi`, `1e3`.
+//! Kubernetes quantities: `1500m`, `2Gi`, `1e3`.
 
-/// What a suffix stands for: a power of ten, or of two.
-const DECIMAL: [(&str, i32); 9] =
+/// Decimal suffixes with their power of ten.
+const DECIMAL_SUFFIXES: [(&str, i32); 9] =
     [("n", -9), ("u", -6), ("m", -3), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
-const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+const BINARY_SUFFIXES: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
-/// The amount in thousandths, rounded up as Kubernetes does; none if it cannot be read or is beyond all measure.
-pub fn thousandths(text: &str) -> Option<i128> {
-    if let Some((number, power)) = strip(text, &BINARY) {
-        let (digits, scale) = digits(number)?;
+/// The amount in thousandths, rounded up as in Kubernetes; none if it is invalid or overflows.
+pub fn parse_thousandths(text: &str) -> Option<i128> {
+    if let Some((number, power)) = strip_suffix(text, &BINARY_SUFFIXES) {
+        let (digits, scale) = parse_decimal(number)?;
         return round(digits.checked_mul(1_i128.checked_shl(power)?)?, scale.checked_add(3)?);
     }
-    if let Some((number, power)) = strip(text, &DECIMAL) {
-        let (digits, scale) = digits(number)?;
+    if let Some((number, power)) = strip_suffix(text, &DECIMAL_SUFFIXES) {
+        let (digits, scale) = parse_decimal(number)?;
         return round(digits, scale.checked_add(power)?.checked_add(3)?);
     }
     let (number, power) = match text.split_once(['e', 'E']) {
         Some((number, power)) => (number, power.parse::<i32>().ok()?),
         None => (text, 0),
     };
-    let (digits, scale) = digits(number)?;
+    let (digits, scale) = parse_decimal(number)?;
     round(digits, scale.checked_add(power)?.checked_add(3)?)
 }
 
-fn strip<'t, T: Copy>(text: &'t str, suffixes: &[(&str, T)]) -> Option<(&'t str, T)> {
+fn strip_suffix<'t, T: Copy>(text: &'t str, suffixes: &[(&str, T)]) -> Option<(&'t str, T)> {
     suffixes.iter().find_map(|(suffix, power)| Some((text.strip_suffix(suffix)?, *power)))
 }
 
-/// A decimal number as digits, and the power of ten that they are multiplied by.
-fn digits(number: &str) -> Option<(i128, i32)> {
+/// Splits a decimal number into digits and a power of ten.
+fn parse_decimal(number: &str) -> Option<(i128, i32)> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = whole.strip_prefix(['+', '-']).unwrap_or(whole);

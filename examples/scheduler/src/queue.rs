@@ -1,7 +1,7 @@
-//! Pods that wait for a node: who is tried next, and when who fits nowhere is tried again.
+//! The queue of pending pods: which pod is tried next, and when an unschedulable pod is retried.
 //!
-//! A pod that fits nowhere is tried again when something changed that may help it, but not before its backoff is over; and after
-//! [`AGAIN`] in any case. The time is given by the caller.
+//! An unschedulable pod is retried after a change that may help it, but not before its backoff is over; and
+//! after [`MAX_UNSCHEDULABLE_DURATION`] in any case. The time is an argument.
 
 use std::{
     cmp::Reverse,
@@ -13,155 +13,159 @@ use std::{
 use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
 use kube::ResourceExt;
 
-use crate::cluster::Key;
+use crate::cluster::PodKey;
 
-/// kube-scheduler's: no missed change leaves a pod alone for longer.
-pub const AGAIN: Duration = Duration::from_secs(5 * 60);
+/// kube-scheduler's value: a missed change delays a pod by no more than this.
+pub const MAX_UNSCHEDULABLE_DURATION: Duration = Duration::from_secs(5 * 60);
 
-/// A pod whose turn it is.
+/// A pod taken from the queue.
 #[derive(Clone, Debug)]
-pub struct Turn {
-    /// The pod.
+pub struct QueuedPodInfo {
     pub pod: Arc<Pod>,
-    /// How often it was tried, this time included.
+    /// The number of attempts, including this one.
     pub attempt: u32,
-    /// How long it waited for this turn.
+    /// The time in the queue since the last attempt.
     pub waited: Duration,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingPodEntry {
     pod: Arc<Pod>,
-    /// Since when it waits for its next turn.
+    /// The start of the current wait.
     since: Instant,
     attempts: u32,
-    state: State,
-    /// Why it fits nowhere, as was told last.
-    why: Option<String>,
+    state: PendingPodState,
+    /// The last reported reason why no node is feasible.
+    reported_reason: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// It will be tried then, or when it is woken, but not before `earliest`.
-    Until { due: Instant, earliest: Instant },
-    /// It is being tried.
+enum PendingPodState {
+    /// Waiting until `due`. A change can move `due` forward, but not before `earliest`.
+    Until {
+        due: Instant,
+        earliest: Instant,
+    },
     Trying,
 }
 
-/// All pods that wait.
 #[derive(Debug, Default)]
-pub struct Queue(BTreeMap<Key, Waiting>);
+pub struct SchedulingQueue(BTreeMap<PodKey, PendingPodEntry>);
 
-impl Queue {
-    /// A pod that waits for us, as it is now. One that asks for something else than before is tried at once.
+impl SchedulingQueue {
+    /// Adds or updates a pending pod. A pod whose spec or labels changed is due at once.
     pub fn add(&mut self, pod: Arc<Pod>, now: Instant) {
-        let key = Key::of(&pod);
+        let key = PodKey::from_pod(&pod);
         match self.0.get_mut(&key).filter(|known| known.pod.uid() == pod.uid()) {
             Some(known) => {
                 let anew = known.pod.spec != pod.spec || known.pod.labels() != pod.labels();
                 known.pod = pod;
-                if let (true, State::Until { due, .. }) = (anew, &mut known.state) {
+                if let (true, PendingPodState::Until { due, .. }) = (anew, &mut known.state) {
                     *due = now;
                 }
             }
             None => {
-                let state = State::Until { due: now, earliest: now };
-                self.0.insert(key, Waiting { pod, since: now, attempts: 0, state, why: None });
+                let state = PendingPodState::Until { due: now, earliest: now };
+                self.0.insert(key, PendingPodEntry { pod, since: now, attempts: 0, state, reported_reason: None });
             }
         }
     }
 
-    /// A pod that waits no more.
-    pub fn remove(&mut self, key: &Key) {
+    pub fn remove(&mut self, key: &PodKey) {
         self.0.remove(key);
     }
 
-    /// Only these wait.
-    pub fn keep(&mut self, keep: impl Fn(&Pod) -> bool) {
+    /// Removes all other pods.
+    pub fn retain(&mut self, keep: impl Fn(&Pod) -> bool) {
         self.0.retain(|_, waiting| keep(&waiting.pod));
     }
 
-    /// Something changed: those that fit nowhere may fit now.
-    pub fn wake(&mut self, now: Instant) {
+    /// Makes all pods due after a change in the cluster, subject to their backoff.
+    pub fn move_all_to_active(&mut self, now: Instant) {
         for waiting in self.0.values_mut() {
-            if let State::Until { due, earliest } = &mut waiting.state {
+            if let PendingPodState::Until { due, earliest } = &mut waiting.state {
                 *due = (*due).min(now.max(*earliest));
             }
         }
     }
 
-    /// The pod whose turn it is: of those that may be tried the most important, then the oldest.
-    pub fn next(&mut self, now: Instant) -> Option<Turn> {
-        let is_due = |state: State| matches!(state, State::Until { due, .. } if due <= now);
+    /// Takes the next due pod: the highest priority first, then the oldest.
+    pub fn pop(&mut self, now: Instant) -> Option<QueuedPodInfo> {
+        let is_due = |state: PendingPodState| matches!(state, PendingPodState::Until { due, .. } if due <= now);
         let ready = self.0.iter_mut().filter(|(_, waiting)| is_due(waiting.state));
-        let (_, waiting) = ready.min_by(|(a_key, a), (b_key, b)| (order(a), a_key).cmp(&(order(b), b_key)))?;
-        waiting.state = State::Trying;
+        let (_, waiting) =
+            ready.min_by(|(a_key, a), (b_key, b)| (queue_order(a), a_key).cmp(&(queue_order(b), b_key)))?;
+        waiting.state = PendingPodState::Trying;
         waiting.attempts = waiting.attempts.saturating_add(1);
         let waited = now.saturating_duration_since(waiting.since);
-        Some(Turn { pod: waiting.pod.clone(), attempt: waiting.attempts, waited })
+        Some(QueuedPodInfo { pod: waiting.pod.clone(), attempt: waiting.attempts, waited })
     }
 
-    /// When somebody's turn comes, if nothing changes.
-    pub fn due(&self) -> Option<Instant> {
+    /// The time at which the next pod is due, if nothing changes.
+    pub fn next_due(&self) -> Option<Instant> {
         let due = |state| match state {
-            State::Until { due, .. } => Some(due),
-            State::Trying => None,
+            PendingPodState::Until { due, .. } => Some(due),
+            PendingPodState::Trying => None,
         };
         self.0.values().filter_map(|waiting| due(waiting.state)).min()
     }
 
-    /// The pod fits nowhere. Answers whether that is news.
-    pub fn nowhere(&mut self, pod: &Pod, why: &str, backoff: Backoff, now: Instant) -> bool {
-        let Some(waiting) = self.tried(pod) else { return false };
+    /// Marks a pod as unschedulable. Returns whether the reason is a new one.
+    pub fn mark_unschedulable(&mut self, pod: &Pod, why: &str, backoff: PodBackoff, now: Instant) -> bool {
+        let Some(waiting) = self.pod_being_tried(pod) else { return false };
         waiting.since = now;
-        waiting.state = State::Until { due: now + AGAIN, earliest: now + backoff.after(waiting.attempts) };
-        let news = waiting.why.as_deref() != Some(why);
-        waiting.why = Some(why.to_owned());
+        waiting.state = PendingPodState::Until {
+            due: now + MAX_UNSCHEDULABLE_DURATION,
+            earliest: now + backoff.delay_after(waiting.attempts),
+        };
+        let news = waiting.reported_reason.as_deref() != Some(why);
+        waiting.reported_reason = Some(why.to_owned());
         news
     }
 
-    /// The API server did not do what it was asked: the pod is tried again after its backoff.
-    pub fn failed(&mut self, pod: &Pod, backoff: Backoff, now: Instant) {
-        if let Some(waiting) = self.tried(pod) {
-            let due = now + backoff.after(waiting.attempts);
-            (waiting.since, waiting.state, waiting.why) = (now, State::Until { due, earliest: due }, None);
+    /// Retries a pod after a failed request, with backoff.
+    pub fn mark_failed(&mut self, pod: &Pod, backoff: PodBackoff, now: Instant) {
+        if let Some(waiting) = self.pod_being_tried(pod) {
+            let due = now + backoff.delay_after(waiting.attempts);
+            (waiting.since, waiting.state, waiting.reported_reason) =
+                (now, PendingPodState::Until { due, earliest: due }, None);
         }
     }
 
-    /// Nobody heard why the pod fits nowhere: it is tried again after its backoff, and what comes of it is news.
-    pub fn not_told(&mut self, pod: &Pod) {
-        if let Some(waiting) = self.tried(pod)
-            && let State::Until { due, earliest } = &mut waiting.state
+    /// Retries a pod whose reason could not be reported, with backoff; its next reason counts as a new one.
+    pub fn clear_reported_reason(&mut self, pod: &Pod) {
+        if let Some(waiting) = self.pod_being_tried(pod)
+            && let PendingPodState::Until { due, earliest } = &mut waiting.state
         {
             *due = (*due).min(*earliest);
-            waiting.why = None;
+            waiting.reported_reason = None;
         }
     }
 
-    fn tried(&mut self, pod: &Pod) -> Option<&mut Waiting> {
-        self.0.get_mut(&Key::of(pod)).filter(|waiting| waiting.pod.uid() == pod.uid())
+    fn pod_being_tried(&mut self, pod: &Pod) -> Option<&mut PendingPodEntry> {
+        self.0.get_mut(&PodKey::from_pod(pod)).filter(|waiting| waiting.pod.uid() == pod.uid())
     }
 }
 
-fn order(waiting: &Waiting) -> (Reverse<i32>, Option<Timestamp>) {
+fn queue_order(waiting: &PendingPodEntry) -> (Reverse<i32>, Option<Timestamp>) {
     let priority = waiting.pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
     (Reverse(priority), waiting.pod.creation_timestamp().map(|time| time.0))
 }
 
-/// How long a pod waits at least.
+/// The backoff of a pod: the least time until the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
+pub struct PodBackoff {
     /// After the first attempt.
-    pub first: Duration,
-    /// After many.
-    pub most: Duration,
+    pub initial: Duration,
+    /// The upper limit.
+    pub max: Duration,
 }
 
-impl Backoff {
-    /// Twice as long after each attempt.
-    pub fn after(self, attempts: u32) -> Duration {
+impl PodBackoff {
+    /// The delay after this number of attempts; it doubles each time.
+    pub fn delay_after(self, attempts: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1).min(31));
-        self.first.saturating_mul(doubled).min(self.most)
+        self.initial.saturating_mul(doubled).min(self.max)
     }
 }
 

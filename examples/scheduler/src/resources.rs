@@ -1,4 +1,4 @@
-//! What a node has and what a pod asks for, by the name of the resource.
+//! Resource amounts of nodes and pods, by resource name.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,44 +7,40 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use crate::quantity::thousandths;
+use crate::quantity::parse_thousandths;
 
-/// As a resource.
 pub const CPU: &str = "cpu";
-/// As a resource.
 pub const MEMORY: &str = "memory";
-/// As a resource: a node has room for so many, and each pod asks for one.
+/// The number of pods as a resource: each pod requests one.
 pub const PODS: &str = "pods";
 
-/// Amounts by resource: thousandths of a core of cpu, whole units of everything else.
+/// Amounts by resource: millicores of cpu, whole units of everything else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resources(BTreeMap<String, i64>);
+pub struct ResourceList(BTreeMap<String, i64>);
 
-impl Resources {
-    /// What pods may use of a node.
-    pub fn of_node(node: &Node) -> Self {
-        Self::read(node.status.as_ref().and_then(|status| status.allocatable.as_ref()))
+impl ResourceList {
+    /// The allocatable resources of a node.
+    pub fn node_allocatable(node: &Node) -> Self {
+        Self::from_quantities(node.status.as_ref().and_then(|status| status.allocatable.as_ref()))
     }
 
-    /// What a node must have free to run the pod: what its containers ask for together, or one of the init containers while it
-    /// runs, whichever is more; what is asked for the pod as a whole instead, if anything is.
-    pub fn of_pod(pod: &Pod) -> Self {
-        let mut asked = pod.spec.as_ref().map(of_spec).unwrap_or_default();
+    /// The requests of a pod: the sum over its containers or the largest init container, whichever is more.
+    /// Requests at pod level take their place where there are any.
+    pub fn pod_requests(pod: &Pod) -> Self {
+        let mut asked = pod.spec.as_ref().map(spec_requests).unwrap_or_default();
         asked.0.insert(PODS.to_owned(), 1);
         asked
     }
 
-    /// How much of one; none of what is not named.
+    /// The amount of a resource; 0 if it is not listed.
     pub fn get(&self, name: &str) -> i64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
     }
 
-    /// Adds what the other has.
     pub fn add(&mut self, other: &Self) {
         self.merge(other, i64::saturating_add);
     }
@@ -56,40 +52,42 @@ impl Resources {
         }
     }
 
-    fn read(amounts: Option<&BTreeMap<String, Quantity>>) -> Self {
+    fn from_quantities(amounts: Option<&BTreeMap<String, Quantity>>) -> Self {
         let amounts = amounts.into_iter().flatten();
-        Self(amounts.map(|(name, written)| (name.clone(), amount(name, written))).collect())
+        Self(amounts.map(|(name, written)| (name.clone(), amount_in_unit(name, written))).collect())
     }
 
     fn requests(resources: Option<&ResourceRequirements>) -> Self {
-        Self::read(resources.and_then(|resources| resources.requests.as_ref()))
+        Self::from_quantities(resources.and_then(|resources| resources.requests.as_ref()))
     }
 }
 
-impl fmt::Display for Resources {
+impl fmt::Display for ResourceList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, amount)) in self.iter().enumerate() {
-            let (comma, unit) = (if index == 0 { "" } else { ", " }, if name == CPU { "m" } else { "" });
+            let comma = if index == 0 { "" } else { ", " };
+            let unit = if name == CPU { "m" } else { "" };
             write!(f, "{comma}{name}={amount}{unit}")?;
         }
         Ok(())
     }
 }
 
-/// An amount in the unit of its resource, rounded up. The API server lets no unreadable one in.
-fn amount(resource: &str, written: &Quantity) -> i64 {
-    let Some(thousandths) = thousandths(&written.0) else { return 0 };
+/// The amount in the unit of its resource, rounded up. The API server admits only valid quantities.
+fn amount_in_unit(resource: &str, written: &Quantity) -> i64 {
+    let Some(thousandths) = parse_thousandths(&written.0) else { return 0 };
     let units = if resource == CPU { thousandths } else { (thousandths + 999).div_euclid(1000) };
     i64::try_from(units).unwrap_or(i64::MAX)
 }
 
-fn of_spec(spec: &PodSpec) -> Resources {
-    let (mut together, mut sidecars, mut most) = (Resources::default(), Resources::default(), Resources::default());
+fn spec_requests(spec: &PodSpec) -> ResourceList {
+    let (mut together, mut sidecars, mut most) =
+        (ResourceList::default(), ResourceList::default(), ResourceList::default());
     for container in &spec.containers {
-        together.add(&Resources::requests(container.resources.as_ref()));
+        together.add(&ResourceList::requests(container.resources.as_ref()));
     }
     for container in spec.init_containers.iter().flatten() {
-        let mut needed = Resources::requests(container.resources.as_ref());
+        let mut needed = ResourceList::requests(container.resources.as_ref());
         if is_sidecar(container) {
             together.add(&needed);
             sidecars.add(&needed);
@@ -100,12 +98,12 @@ fn of_spec(spec: &PodSpec) -> Resources {
         most.merge(&needed, i64::max);
     }
     together.merge(&most, i64::max);
-    together.0.extend(Resources::requests(spec.resources.as_ref()).0);
-    together.add(&Resources::read(spec.overhead.as_ref()));
+    together.0.extend(ResourceList::requests(spec.resources.as_ref()).0);
+    together.add(&ResourceList::from_quantities(spec.overhead.as_ref()));
     together
 }
 
-/// Whether an init container goes on running beside the others.
+/// Whether an init container keeps running beside the other containers.
 fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }

@@ -1,12 +1,13 @@
-//! The scheduler: gives the pods that name it a node, by the plugins of its configuration.
+//! The scheduler: assigns nodes to the pods that name it, by the plugins of its configuration.
 //!
-//! *Guarantees.* A node never gets more pods than it has room for by what pods request, as long as the plugin that sees to it is configured and no other
-//! scheduler gives away the same room. A pod that fits nowhere says why, in its condition `PodScheduled` and in an event, and is tried again when a node, the
-//! room on a node or the configuration changes. A configuration that is no good changes nothing. Every attempt that tells something new is a
-//! trace, or part of the one that its pod came with, with a link to the span in which the configuration was taken that decided it.
-//! *Not done*: preemption, affinity between pods, volumes, host ports.
+//! *Guaranteed*: the requests of the pods on a node never exceed its resources, as long as the plugin that
+//! checks this is configured and no other scheduler assigns the same resources. An unschedulable pod gets a
+//! reason, in its condition `PodScheduled` and in an Event, and is retried when a node, the free resources or
+//! the configuration changes. An invalid configuration is rejected and changes nothing. Every attempt with a
+//! new result is recorded in a trace of its own or in the pod's, with a link to the span in which its
+//! configuration was loaded. *Not done*: preemption, affinity between pods, volumes, host ports.
 
-mod pods;
+mod pod_writer;
 mod report;
 pub mod spans;
 mod state;
@@ -28,216 +29,236 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::{Client, ResourceExt};
-use kubewake_trail::{Trail, in_words};
+use kubewake_trail::{Trail, error_chain};
 use opentelemetry::trace::{FutureExt, SpanContext};
 use tokio::{sync::watch as latest, task::JoinSet, time};
 
 use self::{
-    pods::Pods,
-    report::Report,
-    spans::{Open, Spans},
-    state::State,
-    watch::Seen,
+    pod_writer::PodWriter,
+    report::ConfigurationReport,
+    spans::{OpenSpan, SchedulerSpans},
+    state::SchedulingState,
+    watch::SchedulerEvent,
 };
 use crate::{
-    api::Refused,
-    configuration::{Configuration, Document, KEY},
-    cycle::{self, Cycle},
-    queue::{Backoff, Turn},
+    api::RefusedConfiguration,
+    configuration::{CONFIGURATION_KEY, ConfigurationDocument, SchedulerConfiguration},
+    cycle::{self, SchedulingCycle},
+    queue::{PodBackoff, QueuedPodInfo},
 };
 
-/// In whose name the fields are that it writes.
-const MANAGER: &str = "demo-scheduler";
-/// Requests for pods that are under way at once.
-const AT_ONCE: usize = 16;
-/// What is under way when it is told to stop has this long.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Names the configuration that decided where a pod runs.
-pub const DECIDED_BY: &str = "demo.kubewake.io/configuration";
+/// The field manager of the scheduler's writes.
+const FIELD_MANAGER: &str = "demo-scheduler";
+/// The limit of pods with requests in flight.
+const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// The time limit for requests in flight after a stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// The annotation with the configuration by which a pod was scheduled.
+pub const CONFIGURATION_ANNOTATION: &str = "demo.kubewake.io/configuration";
 
-/// Who it is.
 #[derive(Clone, Debug)]
-pub struct Identity {
-    /// Where it is at home.
+pub struct SchedulerIdentity {
+    /// The namespace of the scheduler.
     pub namespace: String,
-    /// The Scheduler that it is run for.
+    /// The name of its Scheduler object.
     pub scheduler: String,
-    /// The name that pods ask for it by.
+    /// The value of `schedulerName` in pods.
     pub name: String,
     /// The ConfigMap of its configuration.
     pub config_map: String,
-    /// The pod that it is.
+    /// The name of the scheduler's own pod.
     pub pod: String,
 }
 
-/// A configuration that was taken, the span in which it was, and when.
-struct Taken {
-    configuration: Configuration,
+/// The current configuration, with the span in which it was loaded, and the time.
+struct ActiveConfiguration {
+    configuration: SchedulerConfiguration,
     span: SpanContext,
     at: SystemTime,
-    /// It has decided where a pod goes that has a trace of its own.
+    /// Whether it has scheduled a pod with a trace of its own.
     used: AtomicBool,
 }
 
-/// What became of the requests for a pod.
-struct Done {
+/// The result of the requests for a pod.
+struct PodRequestResult {
     pod: Arc<Pod>,
-    what: What,
+    outcome: PodRequestOutcome,
 }
 
-enum What {
+enum PodRequestOutcome {
     Bound,
     NotBound,
-    Told,
-    NotTold,
+    Reported,
+    NotReported,
 }
 
-struct Scheduler {
-    state: State,
-    spans: Spans,
-    pods: Pods,
-    taken: Option<Arc<Taken>>,
-    /// The revision that was not taken last.
+struct PodScheduler {
+    state: SchedulingState,
+    spans: SchedulerSpans,
+    pods: PodWriter,
+    active: Option<Arc<ActiveConfiguration>>,
+    /// The revision that was rejected last.
     refused: Option<String>,
-    reports: latest::Sender<Option<Report>>,
-    tasks: JoinSet<Done>,
+    reports: latest::Sender<Option<ConfigurationReport>>,
+    tasks: JoinSet<PodRequestResult>,
 }
 
-/// Schedules until it is told to stop.
-pub async fn run(client: Client, trail: Trail, identity: Identity, stop: impl Future<Output = ()>) {
-    let mut seen = watch::everything(&client, &identity.namespace, &identity.config_map);
+/// Runs the scheduler until `stop` completes.
+pub async fn run(client: Client, trail: Trail, identity: SchedulerIdentity, stop: impl Future<Output = ()>) {
+    let mut seen = watch::watch_all(&client, &identity.namespace, &identity.config_map);
     let (reports, reported) = latest::channel(None);
-    let mut scheduler = Scheduler {
-        state: State::new(&identity.name),
-        pods: Pods::new(client.clone(), &trail, &identity.name, &identity.pod),
-        spans: Spans::new(trail, &identity.name),
-        taken: None,
+    let mut scheduler = PodScheduler {
+        state: SchedulingState::new(&identity.name),
+        pods: PodWriter::new(client.clone(), &trail, &identity.name, &identity.pod),
+        spans: SchedulerSpans::new(trail, &identity.name),
+        active: None,
         refused: None,
         reports,
         tasks: JoinSet::new(),
     };
-    let writer = tokio::spawn(report::write(client, identity, reported));
+    let writer = tokio::spawn(report::write_reports(client, identity, reported));
     let mut stop = pin!(stop);
     loop {
-        let due = scheduler.due().map(time::Instant::from_std);
+        let due = scheduler.next_due().map(time::Instant::from_std);
         tokio::select! {
             () = &mut stop => break,
-            Some(seen) = seen.next() => scheduler.see(seen),
-            Some(done) = scheduler.tasks.join_next() => done.into_iter().for_each(|done| scheduler.done(&done)),
+            Some(seen) = seen.next() => scheduler.handle_event(seen),
+            Some(done) = scheduler.tasks.join_next() => done.into_iter().for_each(|done| scheduler.handle_request_result(&done)),
             () = time::sleep_until(due.unwrap_or_else(time::Instant::now)), if due.is_some() => {}
         }
-        scheduler.schedule();
+        scheduler.schedule_due_pods();
     }
-    let Scheduler { mut tasks, reports, .. } = scheduler;
+    let PodScheduler { mut tasks, reports, .. } = scheduler;
     drop(reports);
     let finish = async {
         while tasks.join_next().await.is_some() {}
         let _ = writer.await;
     };
-    let _ = time::timeout(LAST_WORDS, finish).await;
+    let _ = time::timeout(SHUTDOWN_TIMEOUT, finish).await;
 }
 
-impl Scheduler {
-    fn see(&mut self, seen: Seen) {
+impl PodScheduler {
+    fn handle_event(&mut self, seen: SchedulerEvent) {
         match seen {
-            Seen::Pod(event) => self.state.see_pod(*event, Instant::now()),
-            Seen::Node(event) => self.state.see_node(*event, Instant::now()),
-            Seen::ConfigMap(config_map) => self.configure(&config_map),
+            SchedulerEvent::Pod(event) => self.state.handle_pod_event(*event, Instant::now()),
+            SchedulerEvent::Node(event) => self.state.handle_node_event(*event, Instant::now()),
+            SchedulerEvent::ConfigMap(config_map) => self.apply_configuration(&config_map),
         }
     }
 
-    /// Takes the configuration in a ConfigMap, unless it has it already or knows that it is no good.
-    fn configure(&mut self, config_map: &ConfigMap) {
-        let text = config_map.data.as_ref().and_then(|data| data.get(KEY)).map(String::as_str).unwrap_or_default();
-        let revision = Document::revision_of(text);
-        let read = Document::read(text);
-        let current = self.taken.as_ref().map(|taken| taken.configuration.revision.clone());
+    /// Loads the configuration from a ConfigMap, unless it is the current or the rejected one.
+    fn apply_configuration(&mut self, config_map: &ConfigMap) {
+        let text = config_map
+            .data
+            .as_ref()
+            .and_then(|data| data.get(CONFIGURATION_KEY))
+            .map(String::as_str)
+            .unwrap_or_default();
+        let revision = ConfigurationDocument::claimed_revision(text);
+        let read = ConfigurationDocument::parse(text);
+        let current = self.active.as_ref().map(|taken| taken.configuration.revision.clone());
         let known = match (&read, &self.refused) {
             (Ok(_), None) => &current,
-            // What was refused is put right, be it by the old one: that is worth telling.
+            // A valid one after a rejected one is reported, even if it is the current one.
             (Ok(_), Some(_)) => &None,
             (Err(_), refused) => refused,
         };
         if known.as_deref() == Some(revision.as_str()) {
             return;
         }
-        let before = self.taken.as_ref().map(|taken| &taken.configuration);
-        let span = self.spans.take(config_map, &revision, before);
+        let before = self.active.as_ref().map(|taken| &taken.configuration);
+        let span = self.spans.start_configuration_span(config_map, &revision, before);
         let report = match read {
             Ok(configuration) => {
                 tracing::info!(revision, "a configuration is taken");
-                self.spans.taken(&span, &configuration);
-                let (at, used) = (SystemTime::now(), AtomicBool::new(false));
-                self.taken = Some(Arc::new(Taken { configuration, span: span.id(), at, used }));
+                self.spans.record_configuration(&span, &configuration);
+                let at = SystemTime::now();
+                let used = AtomicBool::new(false);
+                self.active =
+                    Some(Arc::new(ActiveConfiguration { configuration, span: span.span_context(), at, used }));
                 self.refused = None;
-                self.state.wake(Instant::now());
-                Report { revision: Some(revision), refused: None, span }
+                self.state.move_all_to_active(Instant::now());
+                ConfigurationReport { revision: Some(revision), refused: None, span }
             }
             Err(refusal) => {
                 tracing::warn!(revision, %refusal, "a configuration is not taken");
                 self.refused = Some(revision.clone());
-                let refused = Refused { revision, reason: refusal.to_string() };
-                Report { revision: current, refused: Some(refused), span }
+                let refused = RefusedConfiguration { revision, reason: refusal.to_string() };
+                ConfigurationReport { revision: current, refused: Some(refused), span }
             }
         };
         self.reports.send_replace(Some(report));
     }
 
-    fn due(&self) -> Option<Instant> {
-        self.state.due().filter(|_| self.taken.is_some() && self.tasks.len() < AT_ONCE)
+    fn next_due(&self) -> Option<Instant> {
+        self.state.next_due().filter(|_| self.active.is_some() && self.tasks.len() < MAX_CONCURRENT_REQUESTS)
     }
 
-    /// Tries the pods whose turn it is.
-    fn schedule(&mut self) {
-        let Some(taken) = self.taken.clone() else { return };
-        while self.tasks.len() < AT_ONCE
-            && let Some(turn) = self.state.next(Instant::now())
+    /// Tries all pods that are due.
+    fn schedule_due_pods(&mut self) {
+        let Some(taken) = self.active.clone() else { return };
+        while self.tasks.len() < MAX_CONCURRENT_REQUESTS
+            && let Some(turn) = self.state.pop(Instant::now())
         {
-            let cycle = cycle::run(&taken.configuration, &turn.pod, &self.state.cluster.places(), &SystemTime::now);
-            self.follow_up(Arc::clone(&taken), turn, &cycle);
+            let cycle = cycle::run_cycle(
+                &taken.configuration,
+                &turn.pod,
+                &self.state.cluster.node_allocations(),
+                &SystemTime::now,
+            );
+            self.handle_cycle_outcome(Arc::clone(&taken), turn, &cycle);
         }
     }
 
-    /// Does what an attempt came to.
-    fn follow_up(&mut self, taken: Arc<Taken>, turn: Turn, cycle: &Cycle) {
-        let (pods, spans) = (self.pods.clone(), self.spans.clone());
-        let tell = || spans.schedule(&turn, cycle, &taken.configuration.revision, &taken.span);
+    /// Starts the requests that follow from a cycle.
+    fn handle_cycle_outcome(&mut self, taken: Arc<ActiveConfiguration>, turn: QueuedPodInfo, cycle: &SchedulingCycle) {
+        let pods = self.pods.clone();
+        let spans = self.spans.clone();
+        let tell = || spans.start_attempt_span(&turn, cycle, &taken.configuration.revision, &taken.span);
         match &cycle.outcome {
             Ok(chosen) => {
-                let (attempt, node) = (tell(), chosen.node.clone());
-                self.state.assume(&turn.pod, &node);
-                self.tasks.spawn(async move { bind(&pods, &spans, attempt, &taken, turn.pod, &node).await });
+                let attempt = tell();
+                let node = chosen.node.clone();
+                self.state.assume_pod(&turn.pod, &node);
+                self.tasks.spawn(async move { bind_pod(&pods, &spans, attempt, &taken, turn.pod, &node).await });
             }
             Err(nowhere) => {
                 let why = nowhere.to_string();
-                if self.state.nowhere(&turn.pod, &why, taken.configuration.backoff, Instant::now()) {
+                if self.state.mark_unschedulable(&turn.pod, &why, taken.configuration.backoff, Instant::now()) {
                     let attempt = tell();
-                    self.tasks.spawn(async move { refuse(&pods, attempt, turn.pod, &why).await });
+                    self.tasks.spawn(async move { report_unschedulable(&pods, attempt, turn.pod, &why).await });
                 }
             }
         }
     }
 
-    fn done(&mut self, done: &Done) {
-        match done.what {
-            What::Bound => self.state.bound(&done.pod),
-            What::NotBound => self.state.not_bound(&done.pod, self.backoff(), Instant::now()),
-            What::Told => {}
-            What::NotTold => self.state.not_told(&done.pod),
+    fn handle_request_result(&mut self, done: &PodRequestResult) {
+        match done.outcome {
+            PodRequestOutcome::Bound => self.state.confirm_binding(&done.pod),
+            PodRequestOutcome::NotBound => self.state.handle_binding_failure(&done.pod, self.backoff(), Instant::now()),
+            PodRequestOutcome::Reported => {}
+            PodRequestOutcome::NotReported => self.state.clear_reported_reason(&done.pod),
         }
     }
 
-    fn backoff(&self) -> Backoff {
-        let least = Backoff { first: Duration::from_secs(1), most: Duration::from_secs(1) };
-        self.taken.as_ref().map_or(least, |taken| taken.configuration.backoff)
+    fn backoff(&self) -> PodBackoff {
+        let least = PodBackoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };
+        self.active.as_ref().map_or(least, |taken| taken.configuration.backoff)
     }
 }
 
-/// Gives the pod its node.
-async fn bind(pods: &Pods, spans: &Spans, attempt: Open, taken: &Taken, pod: Arc<Pod>, node: &str) -> Done {
-    let (cycle, bind) = spans.bind(&attempt);
-    let mut annotations = BTreeMap::from([(DECIDED_BY.to_owned(), taken.configuration.revision.clone())]);
-    annotations.extend(spans.stamp(&pod, node, &bind));
+/// Binds the pod to its node.
+async fn bind_pod(
+    pods: &PodWriter,
+    spans: &SchedulerSpans,
+    attempt: OpenSpan,
+    taken: &ActiveConfiguration,
+    pod: Arc<Pod>,
+    node: &str,
+) -> PodRequestResult {
+    let (cycle, bind) = spans.start_binding_spans(&attempt);
+    let mut annotations = BTreeMap::from([(CONFIGURATION_ANNOTATION.to_owned(), taken.configuration.revision.clone())]);
+    annotations.extend(spans.binding_annotations(&pod, node, &bind));
     let bound = pods.bind(&pod, node, &annotations).with_context(bind.context()).await;
     let result = bound.map_err(|error| {
         tracing::warn!(
@@ -245,36 +266,38 @@ async fn bind(pods: &Pods, spans: &Spans, attempt: Open, taken: &Taken, pod: Arc
             namespace = pod.namespace(),
             name = pod.name_any(),
             node,
-            error = in_words(&error),
+            error = error_chain(&error),
             "it is not bound"
         );
-        in_words(&error)
+        error_chain(&error)
     });
     bind.end(result.clone());
     cycle.end(result.clone());
-    let (id, context) = (attempt.id(), attempt.context());
-    spans.bound(attempt, result.clone());
+    let id = attempt.span_context();
+    let context = attempt.context();
+    spans.end_attempt(attempt, result.clone());
     if result.is_err() {
-        return Done { pod, what: What::NotBound };
+        return PodRequestResult { pod, outcome: PodRequestOutcome::NotBound };
     }
-    // In one trace nothing needs to be found.
+    // Within one trace no link is needed.
     if id.trace_id() != taken.span.trace_id() && !taken.used.swap(true, Ordering::Relaxed) {
-        spans.first(&taken.span, taken.at, &pod, &id);
+        spans.record_first_pod(&taken.span, taken.at, &pod, &id);
     }
-    pods.tell(&pod, Ok(node)).with_context(context).await;
-    Done { pod, what: What::Bound }
+    pods.publish_event(&pod, Ok(node)).with_context(context).await;
+    PodRequestResult { pod, outcome: PodRequestOutcome::Bound }
 }
 
-/// Tells everybody why the pod has no node.
-async fn refuse(pods: &Pods, attempt: Open, pod: Arc<Pod>, why: &str) -> Done {
+/// Reports in status and Event why the pod is unschedulable.
+async fn report_unschedulable(pods: &PodWriter, attempt: OpenSpan, pod: Arc<Pod>, why: &str) -> PodRequestResult {
     let context = attempt.context();
-    let told = pods.refuse(&pod, why, Timestamp::now()).with_context(context.clone()).await;
+    let told = pods.patch_unschedulable(&pod, why, Timestamp::now()).with_context(context.clone()).await;
     attempt.end(Err(why.to_owned()));
-    pods.tell(&pod, Err(why)).with_context(context).await;
+    pods.publish_event(&pod, Err(why)).with_context(context).await;
     if let Err(error) = told {
-        let (namespace, name) = (pod.namespace(), pod.name_any());
-        tracing::warn!(kind = "Pod", namespace, name, error = in_words(&error), "its status is not written");
-        return Done { pod, what: What::NotTold };
+        let namespace = pod.namespace();
+        let name = pod.name_any();
+        tracing::warn!(kind = "Pod", namespace, name, error = error_chain(&error), "its status is not written");
+        return PodRequestResult { pod, outcome: PodRequestOutcome::NotReported };
     }
-    Done { pod, what: What::Told }
+    PodRequestResult { pod, outcome: PodRequestOutcome::Reported }
 }

@@ -1,8 +1,8 @@
-//! CEL: what an evaluation takes is within what it was estimated to cost.
+//! CEL: the actual cost of an evaluation is within its estimate.
 
 use std::cell::Cell;
 
-use kubewake_apiserver::cel::{COST_PER_CALL, Expression, Scope, plain};
+use kubewake_apiserver::cel::{EvaluationScope, Expression, MAX_EVALUATION_COST, plain};
 use serde_json::Value;
 
 use crate::{memory, two_texts};
@@ -11,7 +11,8 @@ thread_local! {
     static EVALUATES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs the interpreter, whose panics the API server catches. It has a thread of its own for what is deep.
+/// Whether this thread runs the interpreter, whose panics the API server catches. Deep expressions run on a
+/// thread of their own.
 pub(crate) fn is_evaluating() -> bool {
     EVALUATES.get() || std::thread::current().name() == Some("cel")
 }
@@ -23,21 +24,21 @@ fn caught<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A unit of cost is a step and 32 bytes; an item of a list takes some times that in the interpreter.
+/// A unit of cost is a step and 32 bytes; an item of a list takes several times that in the interpreter.
 const BYTES_PER_COST: u64 = 2 << 10;
-/// The interpreter's own tables.
 const FIXED_BYTES: u64 = 4 << 20;
 
-/// The memory of an evaluation is within a multiple of its estimated cost, and that of all evaluations that are let through is small.
+/// The memory of an evaluation is within a multiple of its estimated cost, and the total of all accepted
+/// evaluations is small.
 pub(super) fn cost_and_memory(data: &[u8]) {
     let Some((source, object)) = two_texts(data) else { return };
     let Ok(object) = serde_json::from_str::<Value>(object) else { return };
     let Ok(expression) = caught(|| Expression::compile(source)) else { return };
     let cost = expression.cost(&[("self", &object)]);
-    if cost > COST_PER_CALL {
+    if cost > MAX_EVALUATION_COST {
         return;
     }
-    let scope = Scope::new([("self", plain(&object))]);
+    let scope = EvaluationScope::new([("self", plain(&object))]);
     let (_, peak) = memory::peak(|| caught(|| expression.evaluate(&scope)));
     let limit = FIXED_BYTES + cost.saturating_mul(BYTES_PER_COST);
     assert!(peak as u64 <= limit, "an evaluation that costs {cost} held {peak} bytes");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{choice, memory::bounded};
 
-/// What is JSON for serde_json is JSON here, with the same value; what was read can be written and read again.
+/// JSON that serde_json accepts is accepted here, with the same value; decoded values survive a round trip.
 pub(super) fn json(data: &[u8]) {
     let decoded = bounded("json::decode", data.len(), 256, 64 << 10, || our_json::decode(data));
     let theirs = serde_json::from_slice::<Value>(data);
@@ -27,14 +27,14 @@ pub(super) fn json(data: &[u8]) {
             }
             assert!(super::depth(&value) <= our_json::MAX_DEPTH);
         }
-        // Depth is bounded more tightly, and Go's numbers are those of float64.
-        (Err(our_json::Error::Depth | our_json::Error::Number(_)), _) => {}
+        // Depth is bounded more tightly, and numbers are limited to Go's float64.
+        (Err(our_json::JsonDecodeError::Depth | our_json::JsonDecodeError::Number(_)), _) => {}
         (Err(error), Ok(_)) => panic!("serde_json reads what is refused with {error}"),
         (Err(_), Err(_)) => {}
     }
 }
 
-/// Numbers to six digits: the last bit of one that is no integer may differ between two readers.
+/// Numbers rounded to six digits: two readers may differ in the last bit of a fraction.
 pub(super) fn comparable(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -47,9 +47,9 @@ pub(super) fn comparable(value: &Value) -> Value {
     }
 }
 
-/// Memory is within what aliases may add, and what was read can be written as YAML and read again.
+/// Memory is within the limit for aliases, and decoded values survive a round trip as YAML.
 pub(super) fn yaml(data: &[u8]) {
-    let decoded = bounded("yaml::decode", data.len(), 512, 8 * our_yaml::MAX_ALIASED, || our_yaml::decode(data));
+    let decoded = bounded("yaml::decode", data.len(), 512, 8 * our_yaml::MAX_ALIASED_BYTES, || our_yaml::decode(data));
     let Ok(decoded) = decoded else { return };
     assert!(super::depth(&decoded.value) <= our_json::MAX_DEPTH);
     let text = our_yaml::encode(&decoded.value);
@@ -73,34 +73,34 @@ fn kind(choice: usize) -> (GroupVersion, &'static str) {
     (GroupVersion::new(group, version), kind)
 }
 
-/// What was read can be written, and is the same when it is read again.
+/// Decoded values survive a round trip.
 pub(super) fn protobuf(data: &[u8]) {
     let (choice, bytes) = choice(data);
     let (version, kind) = kind(choice);
-    // The table of messages is made once, and is not the input's.
-    assert!(our_protobuf::knows(&version, kind));
+    // The table of messages is built once, and must not count for the input.
+    assert!(our_protobuf::has_message(&version, kind));
     let decoded =
         bounded("protobuf::decode", bytes.len(), 512, 64 << 10, || our_protobuf::decode(bytes, &version, kind));
     let Ok(value) = decoded else { return };
     let Some(written) = our_protobuf::encode(&value) else { return };
-    // An empty field has no bytes in JSON's form and a name in it; that is the constant.
+    // An empty field has no bytes in protobuf and a name in the decoded form; that is the constant.
     let again = our_protobuf::decode(&written, &version, kind).expect("what was written can be read");
     let rewritten = our_protobuf::encode(&again).expect("what was written has a kind");
     assert_eq!(rewritten, written, "{value}\n{again}");
 }
 
-/// A body of a built-in kind is checked and defaulted, and both change nothing the second time.
+/// A body of a built-in kind is validated and defaulted, and both are idempotent.
 pub(super) fn typed_body(data: &[u8]) {
     let (choice, text) = choice(data);
     let (version, kind) = kind(choice);
-    let Some(schema) = builtin::of_kind(&version, kind) else { return };
+    let Some(schema) = builtin::schema_for_kind(&version, kind) else { return };
     let Ok(decoded) = our_json::decode(text) else { return };
     let mut object = decoded.value;
-    if decode::check(&mut object, schema).is_err() {
+    if decode::check_types(&mut object, schema).is_err() {
         return;
     }
     let mut again = object.clone();
-    let unknown = decode::check(&mut again, schema).expect("what was checked is right");
+    let unknown = decode::check_types(&mut again, schema).expect("what was checked is right");
     assert_eq!((&again, unknown), (&object, Vec::new()));
     defaults::apply_defaults(&mut object, schema);
     let mut again = object.clone();

@@ -1,4 +1,4 @@
-//! Tokens, certificates, and what webhooks answer.
+//! Tokens, certificates, and responses of webhooks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::memory::bounded;
 
-/// A token is read within a multiple of its length; so is a file of static tokens.
+/// A token is parsed within a multiple of its length; so is a file of static tokens.
 pub(super) fn jwt(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     bounded("a token", text.len(), 128, 64 << 10, || parse_token(text));
@@ -23,14 +23,14 @@ pub(super) fn jwt(data: &[u8]) {
     }
 }
 
-/// A certificate names a user with a name, or none.
+/// A certificate yields a user with a nonempty name, or none.
 pub(super) fn certificate(data: &[u8]) {
     let certificate = CertificateDer::from(data);
-    let user = bounded("a certificate", data.len(), 64, 64 << 10, || x509::user(&certificate));
+    let user = bounded("a certificate", data.len(), 64, 64 << 10, || x509::user_from_certificate(&certificate));
     assert!(user.is_none_or(|user| !user.name.is_empty()));
 }
 
-/// Answers of webhooks are read or refused.
+/// Responses of webhooks are parsed or refused.
 pub(super) fn webhook_answers(data: &[u8]) {
     let _ = bounded("an admission answer", data.len(), 256, 64 << 10, || read_admission_answer(data));
     let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
@@ -38,7 +38,8 @@ pub(super) fn webhook_answers(data: &[u8]) {
     assert!(allowed || !decision(&value).is_allowed(), "only an explicit yes is one");
 }
 
-/// Only an explicit yes is one, for audiences that were asked for, and nobody is in a group that the webhook did not name.
+/// Only an explicit "authenticated" is accepted, for requested audiences, and the user is in no group that the
+/// webhook did not name.
 pub(super) fn token_review(data: &[u8]) {
     let Ok(answer) = serde_json::from_slice::<Value>(data) else { return };
     let status = &answer["status"];

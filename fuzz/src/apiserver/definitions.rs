@@ -1,11 +1,11 @@
-//! CustomResourceDefinitions: what a tenant with the right to define kinds writes.
+//! CustomResourceDefinitions by a tenant who is allowed to define kinds.
 
 use std::sync::Arc;
 
 use kubewake_apiserver::{
-    crd::{Validator, resources, structural},
+    crd::{SchemaValidator, resources, structural},
     fuzzing::{check_definition, pattern_problem},
-    schema::{Node, Schema, prune},
+    schema::{Schema, SchemaNode, prune},
 };
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn go_pattern(data: &[u8]) {
     }
 }
 
-/// A definition that is valid can be served: its schema prunes and validates any object.
+/// A valid definition can be served: its schema prunes and validates any object.
 pub(super) fn crd(data: &[u8]) {
     let Some((definition, object)) = two_texts(data) else { return };
     let (Ok(definition), Ok(object)) = (serde_json::from_str::<Value>(definition), serde_json::from_str(object)) else {
@@ -40,13 +40,13 @@ fn object_like(object: &Value) -> Value {
 }
 
 fn validate(openapi: &Value, mut object: Value) {
-    let meta = Node::from(Schema::default());
-    let schema = Arc::new(structural::build(openapi, &meta));
+    let meta = SchemaNode::from(Schema::default());
+    let schema = Arc::new(structural::build_schema(openapi, &meta));
     if prune::prune(&mut object, &schema).is_err() {
         return;
     }
     let mut again = object.clone();
     let unknown = prune::prune(&mut again, &schema).expect("what was pruned is right");
     assert_eq!((again, unknown), (object.clone(), Vec::new()));
-    let _ = Validator::new(&schema).validate(&object, None);
+    let _ = SchemaValidator::new(&schema).validate(&object, None);
 }

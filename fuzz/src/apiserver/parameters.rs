@@ -3,10 +3,10 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use kubewake_apiserver::{
     codec::{
-        Media,
-        accept::{Answer, Endpoint, negotiate, negotiate_plain},
+        MediaType,
+        accept::{EndpointRestrictions, ResponseKind, negotiate, negotiate_plain},
         content_type,
-        query::{Continue, DeleteOptions, GetOptions, ListOptions, LogOptions, Query, WriteOptions},
+        query::{ContinueToken, DeleteOptions, GetOptions, ListOptions, LogOptions, QueryParameters, WriteOptions},
         selector::{FieldSelector, LabelSelector},
     },
     fuzzing::{cron as our_cron, trace_context},
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{memory::bounded, two_texts};
 
-/// A selector reads the same with labels that are there and labels that are not, and takes a multiple of its text.
+/// A selector gives the same result for present and absent labels, and takes a multiple of its text.
 pub(super) fn label_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let parsed = bounded("LabelSelector::parse", text.len(), 256, 16 << 10, || LabelSelector::parse(text));
@@ -28,7 +28,7 @@ pub(super) fn label_selector(data: &[u8]) {
     assert_eq!(selector.matches(get), each);
 }
 
-/// A selector of a name alone says what that name is.
+/// A selector of a single name yields that name.
 pub(super) fn field_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let parsed = bounded("FieldSelector::parse", text.len(), 256, 16 << 10, || FieldSelector::parse(text));
@@ -39,40 +39,43 @@ pub(super) fn field_selector(data: &[u8]) {
     }
 }
 
-/// Every verb reads its options, and those that are accepted are within their limits.
+/// Every verb parses its options, and accepted ones are within their limits.
 pub(super) fn query(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let query = bounded("Query::parse", text.len(), 128, 16 << 10, || Query::parse(text));
+    let query = bounded("Query::parse", text.len(), 128, 16 << 10, || QueryParameters::parse(text));
     if let Ok(options) = ListOptions::from_query(&query) {
-        let _ = options.version_of_list();
+        let _ = options.list_resource_version();
     }
-    let _ = GetOptions::from_query(&query).and_then(|options| options.version());
-    let _ = (WriteOptions::create(&query), WriteOptions::update(&query), WriteOptions::patch(&query, true));
+    let _ = GetOptions::from_query(&query).and_then(|options| options.get_resource_version());
+    let _ = (WriteOptions::for_create(&query), WriteOptions::for_update(&query), WriteOptions::for_patch(&query, true));
     let _ = LogOptions::from_query(&query, "pod");
-    for media in [Media::Json, Media::Yaml, Media::Protobuf] {
-        if let Ok(options) = DeleteOptions::read(&query, media, data) {
+    for media in [MediaType::Json, MediaType::Yaml, MediaType::Protobuf] {
+        if let Ok(options) = DeleteOptions::from_request(&query, media, data) {
             let _ = options.propagation();
         }
     }
 }
 
-/// A token that was read is the same when it is written and read again, and stays below its own prefix.
+/// A continue token survives a round trip, and never leaves its own prefix.
 pub(super) fn continue_token(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(token) = Continue::decode(text) else { return };
+    let Ok(token) = ContinueToken::decode(text) else { return };
     assert!(!token.start.split('/').any(|step| step == ".."));
-    assert_eq!(Continue::decode(&token.encode()).ok(), Some(token));
+    assert_eq!(ContinueToken::decode(&token.encode()).ok(), Some(token));
 }
 
-/// Negotiation ends in a media type that the endpoint has.
+/// Negotiation ends in a media type that the endpoint supports.
 pub(super) fn accept(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (accept, query) = text.split_once('\n').unwrap_or((text, ""));
-    let query = Query::parse(query);
-    for answer in [Answer::Object, Answer::List, Answer::Watch] {
+    let query = QueryParameters::parse(query);
+    for answer in [ResponseKind::Object, ResponseKind::List, ResponseKind::Watch] {
         for custom in [false, true] {
-            if let Ok(chosen) = negotiate(Some(accept), None, &query, Endpoint { custom, answer }) {
-                assert!(!(answer == Answer::Watch && chosen.media == Media::Yaml), "a watch is never in YAML");
+            if let Ok(chosen) = negotiate(Some(accept), None, &query, EndpointRestrictions { custom, answer }) {
+                assert!(
+                    !(answer == ResponseKind::Watch && chosen.media == MediaType::Yaml),
+                    "a watch is never in YAML"
+                );
             }
         }
     }
@@ -80,7 +83,7 @@ pub(super) fn accept(data: &[u8]) {
     let _ = (content_type::object(Some(accept)), content_type::patch(Some(accept), true));
 }
 
-/// The canonical form of a quantity is its own, and is the same amount.
+/// The canonical form of a quantity is stable, and has the same value.
 pub(super) fn quantity(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(amount) = Quantity::parse(text) else { return };
@@ -95,23 +98,23 @@ pub(super) fn quantity(data: &[u8]) {
     }
 }
 
-/// A path finds a part of the object.
+/// A path selects a part of the object.
 pub(super) fn json_path(data: &[u8]) {
     let Some((path, object)) = two_texts(data) else { return };
     let Ok(object) = serde_json::from_str::<Value>(object) else { return };
-    if let Some(found) = jsonpath::first(&object, path) {
+    if let Some(found) = jsonpath::find_first(&object, path) {
         assert!(super::depth(found) <= super::depth(&object));
-        let _ = jsonpath::shown(found);
+        let _ = jsonpath::format_value(found);
     }
 }
 
-/// A schedule is valid or not, whatever the text.
+/// A schedule is valid or invalid, whatever the text.
 pub(super) fn cron(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = bounded("cron", text.len(), 64, 64 << 10, || our_cron(text));
 }
 
-/// A context that was read from headers is written as it was, and is bounded.
+/// A context from headers is written unchanged, and is bounded.
 pub(super) fn trace_headers(data: &[u8]) {
     let mut headers = HeaderMap::new();
     for line in data.split(|byte| *byte == b'\n').take(64) {

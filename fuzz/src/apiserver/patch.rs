@@ -2,16 +2,16 @@
 
 use kubewake_apiserver::{
     api::GroupVersion,
-    apply::Set,
+    apply::FieldSet,
     patch,
-    schema::{Schema, Shape, builtin, decode},
+    schema::{Schema, SchemaShape, builtin, decode},
 };
 use serde_json::Value;
 
 use super::codec::comparable;
 use crate::two_texts;
 
-/// The document that is patched, and the patch.
+/// The document to patch, and the patch.
 fn document_and_patch(data: &[u8]) -> Option<(Value, &str)> {
     let (document, patch) = two_texts(data)?;
     Some((serde_json::from_str(document).ok()?, patch))
@@ -22,11 +22,11 @@ fn is_within_depth(before: &Value, after: &Value) {
     assert!(super::depth(after) <= limit, "a patch made an object {} deep", super::depth(after));
 }
 
-/// Where the crate `json-patch` applies a patch as well, the result is the same.
+/// Where the crate `json-patch` accepts a patch as well, the result is the same.
 pub(super) fn json(data: &[u8]) {
     let Some((document, patch)) = document_and_patch(data) else { return };
     let mut ours = document.clone();
-    if patch::json(&mut ours, patch.as_bytes()).is_err() {
+    if patch::apply_json_patch(&mut ours, patch.as_bytes()).is_err() {
         return;
     }
     is_within_depth(&document, &ours);
@@ -37,11 +37,12 @@ pub(super) fn json(data: &[u8]) {
     }
 }
 
-/// The result is that of the crate `json-patch`, but for nulls in lists, where Kubernetes has rules of its own.
+/// The result equals that of the crate `json-patch`, except for nulls in lists, which Kubernetes treats
+/// differently.
 pub(super) fn merge(data: &[u8]) {
     let Some((document, patch)) = document_and_patch(data) else { return };
     let mut ours = document.clone();
-    if patch::merge(&mut ours, patch.as_bytes()).is_err() {
+    if patch::apply_merge_patch(&mut ours, patch.as_bytes()).is_err() {
         return;
     }
     let patch: Value = serde_json::from_str(patch).expect("a patch that was applied is JSON");
@@ -50,7 +51,7 @@ pub(super) fn merge(data: &[u8]) {
         json_patch::merge(&mut theirs, &patch);
         assert_eq!(comparable(&ours), comparable(&theirs));
         let mut twice = ours.clone();
-        patch::merge(&mut twice, patch.to_string().as_bytes()).expect("a patch applies again");
+        patch::apply_merge_patch(&mut twice, patch.to_string().as_bytes()).expect("a patch applies again");
         assert_eq!(comparable(&twice), comparable(&ours));
     }
 }
@@ -64,30 +65,31 @@ fn has_null_in_list(value: &Value, in_list: bool) -> bool {
     }
 }
 
-/// No patch makes an object deeper than it may be, and one that made a pod of it does nothing the second time. What is no pod would be
-/// refused next: there a second patch may be, too, as for a list whose items have no merge key.
+/// No patch exceeds the depth limit of objects, and a patch whose result is a pod is idempotent. Other results
+/// would be refused by validation: there a second patch may differ, as for a list whose items have no merge
+/// key.
 pub(super) fn strategic(data: &[u8]) {
     let Some((document, text)) = document_and_patch(data) else { return };
-    let schema = builtin::of_kind(&GroupVersion::new("", "v1"), "Pod").expect("pods are built in");
-    let apply = |object: Value| patch::strategic(object, patch::parse_object(text.as_bytes())?, schema);
+    let schema = builtin::schema_for_kind(&GroupVersion::new("", "v1"), "Pod").expect("pods are built in");
+    let apply = |object: Value| patch::apply_strategic_merge(object, patch::parse_object(text.as_bytes())?, schema);
     let Ok(once) = apply(document.clone()) else { return };
     is_within_depth(&document, &once);
     let mut checked = once.clone();
-    let is_pod = decode::check(&mut checked, schema).is_ok_and(|unknown| unknown.is_empty());
+    let is_pod = decode::check_types(&mut checked, schema).is_ok_and(|unknown| unknown.is_empty());
     if is_pod && checked == once && has_merge_keys(&once, schema) {
         let twice = apply(once.clone()).unwrap_or_else(|status| panic!("refused the second time: {status:?}"));
         assert_eq!(twice, once);
     }
 }
 
-/// Whether the items of every list that merges can be told apart: each has the key, and no two the same.
+/// Whether the items of every merged list can be told apart: each has the key, and no two have the same.
 fn has_merge_keys(value: &Value, schema: &Schema) -> bool {
     match value {
         Value::Object(members) => {
             members.iter().all(|(name, member)| schema.field(name).is_none_or(|schema| has_merge_keys(member, schema)))
         }
         Value::Array(items) => {
-            let Shape::List { items: item_schema, .. } = &schema.shape else { return true };
+            let SchemaShape::List { items: item_schema, .. } = &schema.shape else { return true };
             let key = schema.patch.merge_key.as_deref();
             let identity = |item: &Value| key.map_or(Some(item.clone()), |key| item.get(key).cloned());
             let ids: Vec<_> = items.iter().map(identity).collect();
@@ -98,12 +100,12 @@ fn has_merge_keys(value: &Value, schema: &Schema) -> bool {
     }
 }
 
-/// A set that was read is written as it was, and the laws of sets hold.
+/// A decoded field set is written unchanged, and the laws of sets hold.
 pub(super) fn fields_v1(data: &[u8]) {
     let Some((left, right)) = two_texts(data) else { return };
-    let read = |text: &str| Set::from_value(&serde_json::from_str(text).ok()?).ok();
+    let read = |text: &str| FieldSet::from_value(&serde_json::from_str(text).ok()?).ok();
     let (Some(left), Some(right)) = (read(left), read(right)) else { return };
-    assert_eq!(Set::from_value(&left.to_value()).as_ref(), Ok(&left));
+    assert_eq!(FieldSet::from_value(&left.to_value()).as_ref(), Ok(&left));
     let union = left.clone().union(&right);
     assert_eq!(union, right.clone().union(&left));
     assert_eq!(left.intersection(&union), left);

@@ -1,10 +1,10 @@
-//! The store's log, damaged: an error, or what had been written up to some write.
+//! The store's log, damaged: reading it fails, or yields an earlier state.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
 use kubewake_apiserver::{
     api::{GroupResource, ObjectKey},
-    store::{ListQuery, Options, Store},
+    store::{ListQuery, ObjectStore, Options},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,27 +14,26 @@ use crate::memory::bounded;
 const LOG: &str = "store.log";
 const HEADER_BYTES: usize = 12;
 
-/// Every object by its name.
 type State = BTreeMap<String, Value>;
 
-/// A log, and what the store held at each revision.
+/// A log, and the store's state at each revision.
 struct Written {
     log: Vec<u8>,
     states: BTreeMap<u64, State>,
 }
 
-/// In memory where that can be had: each input is a start of a store.
+/// A directory in memory where possible: each input starts a store.
 fn folder() -> TempDir {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { TempDir::new_in(shared) } else { TempDir::new() }.expect("a folder can be made")
 }
 
-fn open(folder: &Path) -> Result<Store, String> {
+fn open(folder: &Path) -> Result<ObjectStore, String> {
     let options = Options { data_dir: Some(folder.to_owned()), sync: false, ..Options::default() };
-    Store::open(options).map_err(|error| error.to_string())
+    ObjectStore::open(options).map_err(|error| error.to_string())
 }
 
-fn state(store: &Store) -> State {
+fn state(store: &ObjectStore) -> State {
     let mut all = State::new();
     for resource in store.collections() {
         let listed = store.list(&resource, &ListQuery::default()).expect("a collection can be listed");
@@ -72,7 +71,7 @@ static WRITTEN: LazyLock<Written> = LazyLock::new(|| {
     Written { log: fs::read(folder.path().join(LOG)).expect("a store has a log"), states }
 });
 
-/// Cuts a log, appends to it, and overwrites bytes: what comes back is an error or one of the states that there were.
+/// Cuts a log, appends to it, and overwrites bytes: the result is an error or one of the earlier states.
 pub(super) fn damaged_log(data: &[u8]) {
     let written = &*WRITTEN;
     let mut log = written.log.clone();
@@ -93,7 +92,7 @@ pub(super) fn damaged_log(data: &[u8]) {
     assert_eq!(Some(&state(&store)), expected, "revision {revision} is not as it was");
 }
 
-/// Any bytes behind a header end in an error or a store, within a multiple of their memory.
+/// Any bytes behind a header end in an error or a store, within a multiple of their length in memory.
 pub(super) fn any_log(data: &[u8]) {
     let folder = folder();
     let log = [&WRITTEN.log[..HEADER_BYTES], data].concat();

@@ -1,4 +1,4 @@
-//! Messages of gRPC calls, and answers of token endpoints.
+//! Messages of gRPC calls, and responses of token endpoints.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{choice, memory::bounded};
 
-/// A message is what follows its prefix, however the frames cut it, and a length alone reserves nothing.
+/// A message is the bytes behind its prefix, however the frames cut it, and a length alone reserves nothing.
 pub(super) fn grpc_message(data: &[u8]) {
     let (choice, call) = choice(data);
     let max = [0, 16, 4 << 10, 4 << 20][choice % 4];
@@ -32,7 +32,7 @@ pub(super) fn grpc_message(data: &[u8]) {
     }
 }
 
-/// A token is one that the answer holds, in a header that no log shows. An error repeats nothing of the answer but a code.
+/// A token comes from the response, in a header that no log shows. An error repeats nothing but an error code.
 pub(super) fn oauth2_answer(data: &[u8]) {
     let (choice, body) = choice(data);
     let status = [StatusCode::OK, StatusCode::CREATED, StatusCode::BAD_REQUEST, StatusCode::SERVICE_UNAVAILABLE];
@@ -42,9 +42,10 @@ pub(super) fn oauth2_answer(data: &[u8]) {
     match answer {
         Ok((header, life)) => {
             assert!(status.is_success() && header.is_sensitive());
-            let (text, token) = (header.as_bytes(), value["access_token"].as_str().expect("it holds a token"));
+            let text = header.as_bytes();
+            let token = value["access_token"].as_str().expect("it holds a token");
             assert!(!token.is_empty() && text.ends_with(token.as_bytes()));
-            // A year and more is no end.
+            // A lifetime above one year counts as unlimited.
             assert!(life.is_none_or(|life| (1..=365 * 24 * 3600).contains(&life.as_secs())));
         }
         Err(message) => {

@@ -1,4 +1,4 @@
-//! `redaction`: what it hands on, as another reader sees it.
+//! `redaction`: its output, as an independent decoder reads it.
 
 use bytes::Bytes;
 use kubewake_collector::fuzzing;
@@ -16,29 +16,31 @@ use prost::Message as _;
 use super::processor;
 use crate::{choice, memory::bounded, otlp::read_by_prost};
 
-/// What must not be left.
+/// The text that must be removed.
 const SECRET: &str = "4111";
 
-/// No attribute that prost reads from what `redaction` hands on matches a blocked value.
+/// No attribute in the output of `redaction` that prost reads matches a blocked value.
 pub(super) fn redaction(data: &[u8]) {
     let (choice, request) = choice(data);
     let signal = Signal::ALL[choice % 3];
     let settings = "redaction: {allow_all_keys: true, redact_all_types: true, blocked_values: ['4111']}";
     let Ok(summary) = kubewake_otlp::scan(signal, request) else { return };
-    let (request, items) = (Bytes::copy_from_slice(request), summary.items);
+    let request = Bytes::copy_from_slice(request);
+    let items = summary.items;
     let settings = processor(settings);
     let mapped =
         bounded("redaction", request.len(), 64, 1 << 20, || fuzzing::process(settings, signal, request.clone(), items));
     let Some(out) = mapped else { return };
     kubewake_otlp::scan(signal, &out).expect("what is handed on is a request");
-    // Texts that are no UTF-8 pass as they are, and prost reads none of them.
+    // Invalid UTF-8 passes unchanged, and prost does not read it.
     if read_by_prost(signal, &request).is_some() {
         let after = read_by_prost(signal, &out).expect("prost reads what is handed on");
         assert_no_secret(signal, &after);
     }
 }
 
-/// Looks at what the processor documents that it looks at: attributes of resources, scopes, records, points and events, and log bodies.
+/// Checks everything that the processor documents to cover: attributes of resources, scopes, records, points
+/// and events, and log bodies.
 fn assert_no_secret(signal: Signal, request: &[u8]) {
     let mut texts = Vec::new();
     attribute_texts(signal, request, &mut texts);

@@ -1,4 +1,4 @@
-//! `tail_sampling`: spans as they arrive, and what is kept of them.
+//! `tail_sampling`: arriving spans, and those that are kept.
 
 use std::{
     cell::LazyCell,
@@ -20,7 +20,7 @@ thread_local! {
         LazyCell::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime can be made"));
 }
 
-/// Policies that keep some traces, by what their spans are, how many there are, and by chance.
+/// Policies that keep some traces: by properties of spans, by their number, and by chance.
 const POLICIES: [&str; 4] = [
     "[{name: all, type: always_sample}]",
     "[{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]",
@@ -29,7 +29,7 @@ const POLICIES: [&str; 4] = [
       {name: some, type: probabilistic, probabilistic: {sampling_percentage: 50}}]",
 ];
 
-/// How many spans of each sort, and of each trace, there are.
+/// Number of spans of each kind, and of each trace.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     spans: BTreeMap<Vec<u8>, usize>,
@@ -39,18 +39,18 @@ struct Counted {
 impl Counted {
     fn add(&mut self, mut span: Span) {
         *self.traces.entry(trace_of(&span)).or_default() += 1;
-        // Where the decision is written down.
+        // The decision is recorded there.
         span.trace_state.clear();
         *self.spans.entry(span.encode_to_vec()).or_default() += 1;
     }
 }
 
-/// An id that is none stands for all that have none.
+/// The id of the trace; one id for all spans without a valid one.
 fn trace_of(span: &Span) -> Vec<u8> {
     if span.trace_id.len() == 16 { span.trace_id.clone() } else { vec![0; 16] }
 }
 
-/// What prost finds in these requests, if it reads all of them.
+/// The spans in these requests, if prost reads all of them.
 fn counted<'a>(requests: impl IntoIterator<Item = &'a Bytes>) -> Option<Counted> {
     let mut counted = Counted::default();
     for request in requests {
@@ -68,8 +68,8 @@ fn number_of_spans(requests: &[Bytes]) -> usize {
     requests.iter().map(spans).sum()
 }
 
-/// Every span is handed on once or not at all, as it came but for its trace state, and all spans of a trace or none. Those that come
-/// late follow the decision on their trace.
+/// Every span is emitted once or not at all, unchanged but for its trace state, and all spans of a trace or
+/// none. Late spans follow the decision on their trace.
 pub(super) fn whole_traces(data: &[u8]) {
     let (choice, bytes) = choice(data);
     let policies = POLICIES[choice % POLICIES.len()];
@@ -77,7 +77,7 @@ pub(super) fn whole_traces(data: &[u8]) {
     let settings = processor(&format!(
         "tail_sampling: {{decision_wait: 10s, num_shards: {shards}, decision_cache: {{sampled_cache_size: 1000, non_sampled_cache_size: 1000}}, policies: {policies}}}"
     ));
-    // Requests of the same round are decided on together; the spans of the second round are late, or new.
+    // Requests of the same round are decided together; the spans of the second round are late, or new.
     let mut requests = Vec::new();
     let mut rest = bytes;
     while let Some((length, tail)) = rest.split_first() {

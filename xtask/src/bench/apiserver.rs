@@ -9,27 +9,25 @@ mod watchers;
 
 use std::{path::PathBuf, process::Command};
 
-use self::client::Client;
-use super::{Plan, check::Section, directory, process::Process, program};
+use self::client::ApiClientProcess;
+use super::{BenchPlan, directory, process::BenchProcess, program, section::BenchSection};
 
-/// How many of what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Size {
+pub(crate) struct ApiServerWorkload {
     starts: usize,
-    /// Rounds of each kind of request; the median counts.
+    /// Rounds of each kind of request, of which the median is reported.
     rounds: usize,
-    /// Requests in a round.
     creates: usize,
     gets: usize,
     lists: usize,
-    /// Rounds with and as many without a header, in turn.
+    /// Pairs of rounds: with and without a header, in alternation.
     pairs: usize,
     watchers: usize,
     events: usize,
 }
 
-impl Size {
-    /// For a whole run, or only to see that it works.
+impl ApiServerWorkload {
+    /// Sizes of a full run, or of a quick one that only checks the bench.
     pub(crate) fn new(quick: bool) -> Self {
         let pick = |full, short| if quick { short } else { full };
         Self {
@@ -45,36 +43,37 @@ impl Size {
     }
 }
 
-/// A server under test, in memory, with a client that is connected to it.
+/// A server under test, with storage in memory, and a connected client.
 #[derive(Debug)]
-struct Server {
-    process: Process,
+struct BenchApiServer {
+    process: BenchProcess,
     kubeconfig: PathBuf,
 }
 
-impl Server {
+impl BenchApiServer {
     fn start(name: &str, more: &[&str]) -> anyhow::Result<Self> {
         let kubeconfig = directory().join(format!("{name}.kubeconfig"));
         let mut command = Command::new(program("kubewake"));
         command.args(["apiserver", "--listen", "127.0.0.1:0"]).arg("--kubeconfig").arg(&kubeconfig).args(more);
-        Ok(Self { process: Process::start(name, &mut command)?, kubeconfig })
+        Ok(Self { process: BenchProcess::start(name, &mut command)?, kubeconfig })
     }
 
-    fn client(&self, connections: usize) -> anyhow::Result<Client> {
-        Client::start(&self.kubeconfig, connections)
+    fn client(&self, connections: usize) -> anyhow::Result<ApiClientProcess> {
+        ApiClientProcess::start(&self.kubeconfig, connections)
     }
 
-    /// Sends a round of requests, and gives the CPU time of the server for each in microseconds, with the client's report.
-    fn cost(&self, client: &mut Client, command: &str) -> anyhow::Result<(f64, client::Report)> {
-        let before = self.process.cpu()?;
-        let report = client.tell(command)?;
-        let cpu = self.process.cpu()? - before;
+    /// Runs a round of requests, and returns the server's CPU time for each request in microseconds, with the
+    /// client's report.
+    fn cost(&self, client: &mut ApiClientProcess, command: &str) -> anyhow::Result<(f64, client::RoundReport)> {
+        let before = self.process.cpu_time()?;
+        let report = client.run_command(command)?;
+        let cpu = self.process.cpu_time()? - before;
         Ok((cpu.as_secs_f64() * 1e6 / report.number("requests"), report))
     }
 }
 
-/// All of it, one after the other.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
+/// Runs all measurements in sequence.
+pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let size = plan.api;
     let how = format!(
         "`kubewake apiserver` in memory; ConfigMaps of 2 KiB; {} connections, HTTP/1.1 over TLS with a client certificate, kept open, \
@@ -82,7 +81,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
          rounds is shown. The client (`benches/apiclient`) runs on the same machine.",
         requests::CONNECTIONS
     );
-    let mut section = Section::new("API server", how);
+    let mut section = BenchSection::new("API server", how);
     section.header(&["", "CPU µs each", "rounds, least to most", "requests", "p50", "p99"]);
     start::measure(size, &mut section)?;
     requests::measure(size, &mut section)?;

@@ -1,4 +1,4 @@
-//! As much of an API server as a collector asks for: a list of pods, and a watch in which nothing happens.
+//! A stub API server for collectors: a list of pods, and a watch without events.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -9,13 +9,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// A server that lives as long as the bench.
+/// A server for the lifetime of the bench.
 pub(crate) struct ClusterStub {
     address: SocketAddr,
 }
 
 impl ClusterStub {
-    /// Serves so many pods; the first one has the address that senders send from here.
+    /// Serves this number of pods; the first one has the address of local senders.
     pub(crate) fn start(pods: usize) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -25,14 +25,13 @@ impl ClusterStub {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let list = Arc::clone(&list);
-                // One that goes away has what it wanted.
+                // A client may disconnect at any time.
                 thread::spawn(move || drop(serve(stream, &list)));
             }
         });
         Ok(Self { address })
     }
 
-    /// How a collector finds it.
     pub(crate) fn kubeconfig(&self) -> String {
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: stub\nclusters: [{{name: stub, cluster: {{server: 'http://{}'}}}}]\n\
@@ -59,7 +58,7 @@ fn pod(number: usize) -> Value {
     })
 }
 
-/// Answers lists, and never ends a watch.
+/// Answers lists, and keeps watches open.
 fn serve(mut stream: TcpStream, list: &str) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     while let Some(request) = lines.next().transpose()? {

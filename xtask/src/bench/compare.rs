@@ -1,30 +1,30 @@
 //! `cargo xtask bench --before PROGRAM`: the collector of another build beside this one.
 //!
-//! CPU time is compared in rounds in which both run at the same time. Instructions are counted by callgrind, whatever else
-//! the machine does: the same requests once and three times, and the difference is what a request costs without the start.
-//! Needs `valgrind`.
+//! CPU time is compared in rounds in which both run at the same time. Instructions are counted by callgrind,
+//! which does not depend on other load of the machine: the same requests once and three times, whose difference
+//! is the cost of a request without the startup. Needs `valgrind`.
 
 use std::path::Path;
 
 use anyhow::{Context, ensure};
 
 use super::{
-    Part, Plan,
-    beside::{Baseline, COLUMNS, Contender, Rounds},
-    callgrind::{Program, Run},
-    check::Section,
-    workload::Workload,
+    BenchPlan, BenchProgram,
+    callgrind::{CallgrindRun, ProfiledProgram},
+    section::BenchSection,
+    side_by_side::{Baseline, COLUMNS, CollectorCandidate, MeasuredRounds},
+    workload::BenchWorkload,
 };
 
-/// At most this much CPU beside the build before: less is lost in the noise of a machine.
+/// Limit of the ratio of CPU times. A smaller regression is lost in the noise of a machine.
 const MAX_CPU_RATIO: f64 = 1.03;
-/// At most so many instructions a request beside the build before; these have little noise.
+/// Limit of the ratio of instructions per request, which have little noise.
 const MAX_INSTRUCTION_RATIO: f64 = 1.02;
-/// Enough that rare work (timers, growth of tables) counts as it does in daily life.
+/// Enough requests to include rare work (timers, growth of tables) in realistic proportion.
 const REQUESTS: u64 = 1000;
 
 /// Compares CPU time and instructions in each workload.
-pub(super) fn run(before: &Path, plan: &Plan) -> anyhow::Result<Section> {
+pub(super) fn run(before: &Path, plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     ensure!(before.is_file(), "no program at {}: write --before PROGRAM", before.display());
     let how = format!(
         "The collector of another build and this one, {} spans/s to each at the same time, 100 spans a request, 10 attributes \
@@ -35,31 +35,40 @@ pub(super) fn run(before: &Path, plan: &Plan) -> anyhow::Result<Section> {
         plan.warm_up.as_secs(),
         plan.rounds
     );
-    let mut section = Section::new("This build beside another", how);
+    let mut section = BenchSection::new("This build beside another", how);
     section.header(&COLUMNS);
-    for workload in Workload::ALL {
+    for workload in BenchWorkload::ALL {
         compare_cpu(before, workload, plan, &mut section)?;
     }
-    for workload in Workload::ALL {
+    for workload in BenchWorkload::ALL {
         compare_instructions(before, workload, &mut section)?;
     }
     Ok(section)
 }
 
-fn compare_cpu(before: &Path, workload: Workload, plan: &Plan, section: &mut Section) -> anyhow::Result<()> {
+fn compare_cpu(
+    before: &Path,
+    workload: BenchWorkload,
+    plan: &BenchPlan,
+    section: &mut BenchSection,
+) -> anyhow::Result<()> {
     let parts = |backend: &str| workload.parts(backend);
-    let contender =
-        Contender { name: "compare", gzip: workload.is_gzip(), keeps_all: workload.keeps_all(), parts: &parts };
+    let contender = CollectorCandidate {
+        name: "compare",
+        gzip: workload.is_gzip(),
+        keeps_all: workload.keeps_all(),
+        parts: &parts,
+    };
     let baseline = Baseline::Collector(before);
-    let rounds = Rounds::run_beside(baseline, plan, &contender)?;
-    rounds.rows_beside(baseline, workload.name(), section);
-    rounds.check_beside(baseline, workload.name(), MAX_CPU_RATIO, section);
+    let rounds = MeasuredRounds::run_against(baseline, plan, &contender)?;
+    rounds.add_rows_for(baseline, workload.name(), section);
+    rounds.check_against(baseline, workload.name(), MAX_CPU_RATIO, section);
     Ok(())
 }
 
-fn compare_instructions(before: &Path, workload: Workload, section: &mut Section) -> anyhow::Result<()> {
+fn compare_instructions(before: &Path, workload: BenchWorkload, section: &mut BenchSection) -> anyhow::Result<()> {
     let old = instructions_per_request(before, workload)?;
-    let new = instructions_per_request(&Part::Collector.program(), workload)?;
+    let new = instructions_per_request(&BenchProgram::Collector.program(), workload)?;
     let ratio = new / old;
     let what = format!("{}: instructions at most {MAX_INSTRUCTION_RATIO} × those of the build before", workload.name());
     let value = format!("{ratio:.3} × ({new:.0} a request, {old:.0} before)");
@@ -67,21 +76,21 @@ fn compare_instructions(before: &Path, workload: Workload, section: &mut Section
     Ok(())
 }
 
-/// What a request costs without what the start and the end of the process cost.
-fn instructions_per_request(program: &Path, workload: Workload) -> anyhow::Result<f64> {
+/// Instructions of a request, without those of the startup and the shutdown.
+fn instructions_per_request(program: &Path, workload: BenchWorkload) -> anyhow::Result<f64> {
     let few = instructions(program, workload, REQUESTS)?;
     let many = instructions(program, workload, 3 * REQUESTS)?;
     Ok(many.saturating_sub(few) as f64 / (2 * REQUESTS) as f64)
 }
 
-/// All instructions that a collector runs until it has ended.
-fn instructions(program: &Path, workload: Workload, requests: u64) -> anyhow::Result<u64> {
-    let program = Program::Collector(program);
-    let counts = Run { name: "compare-instructions", program, workload, requests, options: &[] }.profile()?;
+/// All instructions that a collector executes until it exits.
+fn instructions(program: &Path, workload: BenchWorkload, requests: u64) -> anyhow::Result<u64> {
+    let program = ProfiledProgram::Collector(program);
+    let counts = CallgrindRun { name: "compare-instructions", program, workload, requests, options: &[] }.profile()?;
     parse_total(&counts).context("callgrind wrote no totals")
 }
 
-/// The sum over all functions, in a file of callgrind's.
+/// The sum over all functions in callgrind's output.
 fn parse_total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("totals:"))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,30 +1,31 @@
-//! `docs/benchmarks.md`: the prose is written by people, each scenario's results by the bench.
+//! Updates `docs/benchmarks.md`: people write the prose, and the bench each scenario's results.
 
 use std::fs;
 
 use anyhow::Context;
 
-use super::{Scenario, check::Section, machine};
-use crate::root;
+use super::{Scenario, machine, section::BenchSection};
+use crate::workspace_root;
 
-/// What stands there before anything was measured.
-const PROSE: &str = "# Benchmarks\n\n\
+/// The initial content of the document.
+const INITIAL_TEXT: &str = "# Benchmarks\n\n\
 `cargo xtask bench` measures all of this and replaces the results below; `cargo xtask bench throughput` only that part.\n\
 CPU time and memory are those of the process under test, from /proc. The relay (`benches/relay`) is the least that any\n\
 collector can cost: it speaks gRPC on the same HTTP/2 stack, joins requests to the same size, and looks at nothing.\n";
 
-/// Replaces the results of one scenario, and keeps everything else.
-pub(crate) fn write(scenario: Scenario, section: &Section) -> anyhow::Result<()> {
-    let path = root().join("docs/benchmarks.md");
-    let old = fs::read_to_string(&path).unwrap_or_else(|_| PROSE.to_owned());
+/// Replaces the results of one scenario.
+pub(crate) fn write(scenario: Scenario, section: &BenchSection) -> anyhow::Result<()> {
+    let path = workspace_root().join("docs/benchmarks.md");
+    let old = fs::read_to_string(&path).unwrap_or_else(|_| INITIAL_TEXT.to_owned());
     let name = format!("{scenario:?}").to_lowercase();
     let results = format!("{section}\nMeasured {}.\n", machine::describe()?);
     fs::write(&path, replace(&old, &name, &results)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The document with these results between the marks of this name, which are added at the end if they are not there.
+/// The document with these results between the markers of this name, which are appended if they are missing.
 fn replace(document: &str, name: &str, results: &str) -> String {
-    let (begin, end) = (format!("<!-- results: {name} -->\n"), format!("<!-- end: {name} -->\n"));
+    let begin = format!("<!-- results: {name} -->\n");
+    let end = format!("<!-- end: {name} -->\n");
     let marked = document.split_once(&begin).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(&end)?;
         Some((before, after))

@@ -1,36 +1,36 @@
-//! `k8s_attributes` and `filter`: what it costs to say of each resource which pod it is, and to look at each span.
+//! `k8s_attributes` and `filter`: the cost of adding pod metadata to each resource, and of examining each span.
 
 use std::{fmt::Write as _, fs};
 
 use anyhow::Context;
 
 use super::{
-    Plan,
-    beside::{COLUMNS, Contender, JOIN, Rounds},
-    check::Section,
+    BenchPlan,
     cluster_stub::ClusterStub,
-    config::{Parts, forward, pipeline},
+    config::{DocumentParts, forward_parts, pipeline_yaml},
     directory,
+    section::BenchSection,
+    side_by_side::{COLUMNS, CollectorCandidate, MeasuredRounds, RELAY_JOIN_COUNT},
 };
 
-/// At most this much CPU beside the relay.
+/// Limit of the CPU time as a ratio to the relay.
 const MAX_RATIO: f64 = 2.0;
-/// Pods that are known, one of which is the sender.
+/// Pods in the cache, one of which is the sender.
 const PODS: usize = 5000;
 
-/// Relay and collector side by side.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
+/// Measures relay and collector side by side.
+pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
         "`otlp → k8s_attributes → filter → batch → otlp` over gRPC, {} spans/s to the relay and as many to the collector at the \
          same time, 100 spans a request, 10 attributes a span, {} s measured after {} s of warm-up, {} rounds. {PODS} pods are \
-         known; seven attributes are added to each resource, and each span is looked at and kept. The relay joins {JOIN} \
+         known; seven attributes are added to each resource, and each span is looked at and kept. The relay joins {RELAY_JOIN_COUNT} \
          requests to one.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),
         plan.rounds
     );
-    let mut section = Section::new("Kubernetes metadata and a filter beside the relay", how);
+    let mut section = BenchSection::new("Kubernetes metadata and a filter beside the relay", how);
     section.header(&COLUMNS);
     let stub = ClusterStub::start(PODS)?;
     let kubeconfig = directory().join("enrich.kubeconfig");
@@ -44,13 +44,14 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
              filter:\n    spans:\n      exclude:\n        match_type: strict\n        span_names: [health]\n",
             kubeconfig.display()
         );
-        let pipelines = pipeline("traces", "k8s_attributes, filter, batch", "otlp");
-        Parts { processors, pipelines, ..forward(backend, false) }
+        let pipelines = pipeline_yaml("traces", "k8s_attributes, filter, batch", "otlp");
+        DocumentParts { processors, pipelines, ..forward_parts(backend, false) }
     };
-    let rounds = Rounds::run(plan, &Contender { name: "enrich", gzip: false, keeps_all: true, parts: &parts })?;
-    rounds.rows("enriched", &mut section);
-    rounds.check("enriched", MAX_RATIO, &mut section);
-    let wrong = rounds.all().map(|round| round.missing + round.doubled).sum();
+    let rounds =
+        MeasuredRounds::run(plan, &CollectorCandidate { name: "enrich", gzip: false, keeps_all: true, parts: &parts })?;
+    rounds.add_rows("enriched", &mut section);
+    rounds.check_against_relay("enriched", MAX_RATIO, &mut section);
+    let wrong = rounds.all_rounds().map(|round| round.missing + round.duplicates).sum();
     section.check_none("spans lost or doubled", wrong);
     Ok(section)
 }

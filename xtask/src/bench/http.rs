@@ -1,4 +1,4 @@
-//! As much HTTP as the pages of the sink and of the operator need.
+//! A minimal HTTP client for the pages of the sink and of the operator.
 
 use std::{
     io::{Read, Write},
@@ -9,22 +9,20 @@ use std::{
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// Gets a JSON document.
 pub(crate) fn get(address: &str, path: &str) -> anyhow::Result<Value> {
     serde_json::from_str(&text(address, path)?).with_context(|| format!("GET {path} gave no JSON"))
 }
 
-/// Gets a text.
 pub(crate) fn text(address: &str, path: &str) -> anyhow::Result<String> {
     call(address, "GET", path, "", &[])
 }
 
-/// Posts bytes and gets a JSON document.
+/// Posts bytes and returns the JSON response.
 pub(crate) fn post(address: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
     serde_json::from_str(&call(address, "POST", path, "", body)?).with_context(|| format!("POST {path} gave no JSON"))
 }
 
-/// Posts a JSON document and gets another one.
+/// Posts JSON and returns the JSON response.
 pub(crate) fn post_json(address: &str, path: &str, body: &[u8]) -> anyhow::Result<Value> {
     let answer = call(address, "POST", path, "content-type: application/json\r\n", body)?;
     serde_json::from_str(&answer).with_context(|| format!("POST {path} gave no JSON"))

@@ -1,32 +1,38 @@
-//! Memory without load.
+//! Memory of an idle collector.
 
 use std::{thread::sleep, time::Duration};
 
 use super::{
-    Plan,
-    check::{Section, mib},
-    config::{Config, forward, free_address},
+    BenchPlan,
+    config::{CollectorFile, forward_parts, free_address},
+    section::{BenchSection, format_mib},
 };
 
-/// At most this much.
-const MAX_MEMORY: u64 = 12 << 20;
-/// What starts has settled by then.
-const WAIT: Duration = Duration::from_secs(5);
+const MAX_MEMORY_BYTES: u64 = 12 << 20;
+/// Background work of the startup has ended by then.
+const SETTLE_PERIOD: Duration = Duration::from_secs(5);
 
-/// Starts a collector, waits, and looks.
-pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
-    let mut section =
-        Section::new("Idle", format!("`otlp → batch → otlp` without a sender, {} s after the start.", WAIT.as_secs()));
-    let config = Config::new("idle")?;
-    config.write(&forward(&free_address()?, false))?;
+/// Starts a collector, waits, and reads its memory.
+pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
+    let mut section = BenchSection::new(
+        "Idle",
+        format!("`otlp → batch → otlp` without a sender, {} s after the start.", SETTLE_PERIOD.as_secs()),
+    );
+    let config = CollectorFile::new("idle")?;
+    config.write(&forward_parts(&free_address()?, false))?;
     let collector = config.start()?;
-    let before = collector.cpu()?;
-    sleep(WAIT);
-    let (memory, cpu) = (collector.memory()?, collector.cpu()? - before);
+    let before = collector.cpu_time()?;
+    sleep(SETTLE_PERIOD);
+    let memory = collector.memory()?;
+    let cpu = collector.cpu_time()? - before;
     collector.stop()?;
     section.header(&["memory", "without the binary's pages", "peak", "CPU"]);
-    let share = format!("{:.1} %", cpu.as_secs_f64() / WAIT.as_secs_f64() * 100.0);
-    section.row([mib(memory.now), mib(memory.own), mib(memory.peak), share]);
-    section.check(format!("memory at most {}", mib(MAX_MEMORY)), mib(memory.now), memory.now <= MAX_MEMORY);
+    let share = format!("{:.1} %", cpu.as_secs_f64() / SETTLE_PERIOD.as_secs_f64() * 100.0);
+    section.row([format_mib(memory.now), format_mib(memory.own), format_mib(memory.peak), share]);
+    section.check(
+        format!("memory at most {}", format_mib(MAX_MEMORY_BYTES)),
+        format_mib(memory.now),
+        memory.now <= MAX_MEMORY_BYTES,
+    );
     Ok(section)
 }

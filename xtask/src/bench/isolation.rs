@@ -1,4 +1,4 @@
-//! Two pipelines, one backend hangs.
+//! Isolation of two pipelines, one of which has a backend that hangs.
 
 use std::time::Duration;
 
@@ -6,41 +6,41 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::{
-    Plan,
-    check::Section,
-    config::{Config, Parts, exporter, pipeline},
-    load::{Load, Outcome},
-    sink::Sink,
+    BenchPlan,
+    config::{CollectorFile, DocumentParts, exporter_yaml, pipeline_yaml},
+    load::{LoadCommand, LoadOutcome},
+    section::BenchSection,
+    sink::BenchSink,
 };
 
-/// A rate that both pipelines bear easily.
-const RATE: u64 = 20_000;
-/// The other pipeline's p99 at most, beside what it is when nothing hangs.
+/// A rate well within the capacity of both pipelines.
+const SPANS_PER_SECOND: u64 = 20_000;
+/// Limit of the healthy pipeline's p99, as a ratio to its p99 when no backend hangs.
 const MAX_RATIO: f64 = 1.5;
-/// The healthy pipeline delivers within moments.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The healthy pipeline delivers almost at once.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What one run measured at the healthy backend.
-struct Run {
-    outcome: Outcome,
+/// Measurements of one run at the healthy backend.
+struct IsolationRun {
+    outcome: LoadOutcome,
     missing: u64,
     duplicates: u64,
-    /// Spans that the other backend took, and that its pipeline had no room for.
+    /// Spans that the other backend received.
     other_took: u64,
     other_dropped: u64,
-    /// From the sender to the backend, in milliseconds.
+    /// Latency from the sender to the backend, in milliseconds.
     p50: f64,
     p99: f64,
 }
 
-/// First with both backends well, then with one hanging.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
+/// Measures with two healthy backends, then with one that hangs.
+pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "One receiver, two pipelines with a backend each, {RATE} spans/s for {} s: first both backends answer, then one of \
+        "One receiver, two pipelines with a backend each, {SPANS_PER_SECOND} spans/s for {} s: first both backends answer, then one of \
          them hangs. Measured at the other.",
         plan.isolation.as_secs()
     );
-    let mut section = Section::new("Isolation", how);
+    let mut section = BenchSection::new("Isolation", how);
     section.header(&["", "acknowledged", "answers", "missing", "twice", "p50", "p99", "p99 of the sender"]);
     let alone = measure(plan, false)?;
     let beside = measure(plan, true)?;
@@ -56,7 +56,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
             format!("{:.1} ms", run.outcome.measure("/latency_ms/p99")),
         ]);
     }
-    // Otherwise nothing was put to the test.
+    // Otherwise isolation was not tested.
     let stuck = beside.other_took == 0 && beside.other_dropped > 0;
     let what = format!("{} taken, {} dropped", beside.other_took, beside.other_dropped);
     section.check("the hanging backend took nothing and its pipeline was full", what, stuck);
@@ -70,38 +70,41 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     Ok(section)
 }
 
-fn measure(plan: &Plan, hang: bool) -> anyhow::Result<Run> {
-    let (healthy, other) = (Sink::start("isolation-healthy")?, Sink::start("isolation-other")?);
-    other.mode(&format!("hang={hang}"))?;
-    let config = Config::new("isolation")?;
+fn measure(plan: &BenchPlan, hang: bool) -> anyhow::Result<IsolationRun> {
+    let healthy = BenchSink::start("isolation-healthy")?;
+    let other = BenchSink::start("isolation-other")?;
+    other.set_mode(&format!("hang={hang}"))?;
+    let config = CollectorFile::new("isolation")?;
     config.write(&parts(&healthy, &other))?;
     let collector = config.start()?;
-    Load::new("isolation", &config.grpc).rate(RATE).lasting(plan.warm_up).run()?;
+    LoadCommand::new("isolation", &config.grpc).rate(SPANS_PER_SECOND).duration(plan.warm_up).run()?;
     healthy.reset()?;
-    let outcome = Load::new("isolation", &config.grpc).rate(RATE).lasting(plan.isolation).run()?;
-    let missing = healthy.missing(outcome.acknowledged_file(), PATIENCE)?;
+    let outcome = LoadCommand::new("isolation", &config.grpc).rate(SPANS_PER_SECOND).duration(plan.isolation).run()?;
+    let missing = healthy.missing(outcome.acknowledged_file(), DELIVERY_TIMEOUT)?;
     let duplicates = healthy.count("/duplicates")?;
-    let (p50, p99) = (healthy.latency("p50")?, healthy.latency("p99")?);
+    let p50 = healthy.latency("p50")?;
+    let p99 = healthy.latency("p99")?;
     let other_took = other.count("/items")?;
     let dropped = config.status()?.pointer("/pipelines/traces~1other/dropped/queue_full").and_then(Value::as_u64);
     let other_dropped = dropped.context("the collector does not count what the other pipeline dropped")?;
-    // The hanging pipeline has what it cannot deliver; let it, so that the collector ends at once.
-    other.mode("hang=false")?;
+    // The other pipeline must deliver its queue, so that the collector exits soon.
+    other.set_mode("hang=false")?;
     collector.stop()?;
-    Ok(Run { outcome, missing, duplicates, other_took, other_dropped, p50, p99 })
+    Ok(IsolationRun { outcome, missing, duplicates, other_took, other_dropped, p50, p99 })
 }
 
-/// Small batches, so that the latency is the collector's and not the batch's; a queue that the hanging pipeline fills.
-fn parts(healthy: &Sink, other: &Sink) -> Parts {
+/// Small batches, whose delay does not dominate the latency, and a queue that the other pipeline fills.
+fn parts(healthy: &BenchSink, other: &BenchSink) -> DocumentParts {
     let more = "    compression: none\n    sending_queue:\n      queue_size: 100\n    retry_on_failure:\n      \
                 initial_interval: 500ms\n      max_interval: 1s\n";
-    let exporters = [exporter("otlp/healthy", &healthy.address, more), exporter("otlp/other", &other.address, more)];
+    let exporters =
+        [exporter_yaml("otlp/healthy", &healthy.address, more), exporter_yaml("otlp/other", &other.address, more)];
     let pipelines = [
-        pipeline("traces/healthy", "batch/healthy", "otlp/healthy"),
-        pipeline("traces/other", "batch/other", "otlp/other"),
+        pipeline_yaml("traces/healthy", "batch/healthy", "otlp/healthy"),
+        pipeline_yaml("traces/other", "batch/other", "otlp/other"),
     ];
     let batch = |name: &str| format!("  batch/{name}:\n    timeout: 20ms\n    send_batch_size: 2000\n");
-    Parts {
+    DocumentParts {
         processors: batch("healthy") + &batch("other"),
         exporters: exporters.concat(),
         pipelines: pipelines.concat(),

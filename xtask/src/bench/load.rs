@@ -1,4 +1,4 @@
-//! The sender of every scenario: `kubewake load`.
+//! The load generator of every scenario: `kubewake load`.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,114 +10,104 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use super::{directory, program};
-use crate::steps::output;
+use crate::steps::command_output;
 
-/// Spans in each request.
-pub(crate) const SPANS: u64 = 100;
+pub(crate) const SPANS_PER_REQUEST: u64 = 100;
 
-/// A load to be sent: [`SPANS`] a request, 10 attributes each.
+/// A load command with [`SPANS_PER_REQUEST`] spans per request and 10 attributes per span.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub(crate) struct LoadCommand {
     command: Command,
     acknowledged: PathBuf,
 }
 
-/// A load under way.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningLoad {
     child: Child,
     acknowledged: PathBuf,
 }
 
-/// What became of a load.
+/// The result of a load.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct LoadOutcome {
     report: Value,
     acknowledged: PathBuf,
 }
 
-impl Load {
+impl LoadCommand {
     /// A load on a gRPC receiver.
     pub(crate) fn new(name: &str, address: &str) -> Self {
         let acknowledged = directory().join(format!("{name}.acknowledged"));
         let mut command = Command::new(program("kubewake"));
-        command.args(["load", "--json", "--spans", &SPANS.to_string(), "--attributes", "10"]);
+        command.args(["load", "--json", "--spans", &SPANS_PER_REQUEST.to_string(), "--attributes", "10"]);
         command.args(["--target", &format!("http://{address}")]).arg("--acked-file").arg(&acknowledged);
         Self { command, acknowledged }
     }
 
-    /// With more arguments.
     pub(crate) fn args(mut self, args: &[&str]) -> Self {
         self.command.args(args);
         self
     }
 
-    /// At a fixed rate.
     pub(crate) fn rate(self, spans: u64) -> Self {
         self.args(&["--rate", &spans.to_string()])
     }
 
-    /// For so long.
-    pub(crate) fn lasting(self, time: Duration) -> Self {
+    pub(crate) fn duration(self, time: Duration) -> Self {
         self.args(&["--seconds", &time.as_secs_f64().to_string()])
     }
 
-    /// With compressed requests, or not.
     pub(crate) fn gzip(self, gzip: bool) -> Self {
         if gzip { self.args(&["--compression", "gzip"]) } else { self }
     }
 
-    /// Sends it all.
-    pub(crate) fn run(self) -> anyhow::Result<Outcome> {
+    pub(crate) fn run(self) -> anyhow::Result<LoadOutcome> {
         self.start()?.finish()
     }
 
-    /// Begins to send.
-    pub(crate) fn start(mut self) -> anyhow::Result<Running> {
+    pub(crate) fn start(mut self) -> anyhow::Result<RunningLoad> {
         let child =
             self.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the load")?;
-        Ok(Running { child, acknowledged: self.acknowledged })
+        Ok(RunningLoad { child, acknowledged: self.acknowledged })
     }
 }
 
-impl Running {
-    /// Ends the load now.
-    pub(crate) fn stop(self) -> anyhow::Result<Outcome> {
-        output("kill", &["-TERM", &self.child.id().to_string()])?;
+impl RunningLoad {
+    pub(crate) fn stop(self) -> anyhow::Result<LoadOutcome> {
+        command_output("kill", &["-TERM", &self.child.id().to_string()])?;
         self.finish()
     }
 
-    /// Waits until it has ended.
-    pub(crate) fn finish(self) -> anyhow::Result<Outcome> {
+    /// Waits for the end of the run.
+    pub(crate) fn finish(self) -> anyhow::Result<LoadOutcome> {
         let output = self.child.wait_with_output()?;
         ensure!(output.status.success(), "the load ended with {}", output.status);
         let report = serde_json::from_slice(&output.stdout).context("the load gave no report")?;
-        Ok(Outcome { report, acknowledged: self.acknowledged })
+        Ok(LoadOutcome { report, acknowledged: self.acknowledged })
     }
 }
 
-impl Outcome {
-    /// A count from the report, by a JSON pointer.
+impl LoadOutcome {
+    /// A count in the report, by JSON pointer.
     pub(crate) fn count(&self, pointer: &str) -> u64 {
         self.report.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// A measure from the report, by a JSON pointer.
+    /// A number in the report, by JSON pointer.
     pub(crate) fn measure(&self, pointer: &str) -> f64 {
         self.report.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN)
     }
 
-    /// Spans that the receiver took.
+    /// Spans that the receiver acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.count("/items/acknowledged")
     }
 
-    /// The list of them.
     pub(crate) fn acknowledged_file(&self) -> &Path {
         &self.acknowledged
     }
 
-    /// How many of which answer, in words.
+    /// The number of responses for each code, as text.
     pub(crate) fn codes(&self) -> String {
         let codes = self.report.get("codes").and_then(Value::as_object).into_iter().flatten();
         let codes: Vec<String> = codes.map(|(code, count)| format!("{code} {count}")).collect();

@@ -1,10 +1,10 @@
-//! Where and when something was measured.
+//! The machine and the date of a measurement.
 
 use std::fs;
 
-use crate::steps::output;
+use crate::steps::command_output;
 
-/// The date and the machine, in a line.
+/// Date and machine in one line.
 pub(crate) fn describe() -> anyhow::Result<String> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let field = |line: &str| line.split_once(':').map(|(_, value)| value.trim().to_owned());
@@ -15,14 +15,14 @@ pub(crate) fn describe() -> anyhow::Result<String> {
     let kib: u64 = kib.unwrap_or(0);
     Ok(format!(
         "{}, {}, {cores} cores, {} GiB, Linux {}",
-        output("date", &["-u", "+%Y-%m-%d"])?,
+        command_output("date", &["-u", "+%Y-%m-%d"])?,
         model.as_deref().unwrap_or("unknown CPU"),
         kib >> 20,
-        version(&output("uname", &["-r"])?)
+        version(&command_output("uname", &["-r"])?)
     ))
 }
 
-/// The kernel's version without what tells of who built it for whom.
+/// The kernel's version without information on its build.
 fn version(release: &str) -> String {
     release.split(['.', '-']).take(2).collect::<Vec<_>>().join(".")
 }

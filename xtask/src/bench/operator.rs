@@ -1,4 +1,4 @@
-//! The operator with two hundred pipelines: what a resync takes, what it sends, and what memory it needs.
+//! The operator with two hundred pipelines: duration and requests of a resync, and memory.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,144 +11,155 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 
 use super::{
-    Part, Plan,
-    apiserver::client::Client,
-    check::{Section, mib},
+    BenchPlan, BenchProgram,
+    apiserver::client::ApiClientProcess,
     directory, http,
-    process::Process,
+    process::BenchProcess,
     program,
+    section::{BenchSection, format_mib},
 };
-use crate::root;
+use crate::workspace_root;
 
-/// Promised.
-const MAX_RESYNC: f64 = 2.0;
-const MAX_MEMORY: u64 = 40 << 20;
-/// Over three kinds.
+const MAX_RESYNC_SECONDS: f64 = 2.0;
+const MAX_MEMORY_BYTES: u64 = 40 << 20;
 const PIPELINES: usize = 200;
-/// How often each pipeline is looked at although nothing happened.
-const RESYNC: Duration = Duration::from_secs(3);
-/// What takes longer is stuck.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The interval at which each pipeline is reconciled without a change.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(3);
+/// An operator that takes longer is stuck.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "/apis/telemetry.kubewake.io/v1alpha1";
-/// How many reconciles there were.
-const COUNT: &str = "kubewake_operator_reconcile_duration_seconds_count";
-/// What was written.
-const WRITES: &str = "kubewake_operator_writes_total";
+/// The metric that counts reconciles.
+const RECONCILE_COUNT_METRIC: &str = "kubewake_operator_reconcile_duration_seconds_count";
+const WRITES_METRIC: &str = "kubewake_operator_writes_total";
 
-pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
+pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = "`kubewake operator`, built alone as its image has it and run as its manifests do, on `kubewake apiserver`, with 200 pipelines over three kinds and no node, so that no collector answers. A resync looks at each of them once; its time is that from the end of the first \
                reconcile to the end of the last. Memory is resident memory, with the pages of the binary that are in use.";
-    let mut section = Section::new("Operator", how);
+    let mut section = BenchSection::new("Operator", how);
     let kubeconfig = directory().join("operator.kubeconfig");
     let mut command = Command::new(program("kubewake"));
     command.args(["apiserver", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
-    let server = Process::start("operator-server", &mut command)?;
+    let server = BenchProcess::start("operator-server", &mut command)?;
     populate(&kubeconfig)?;
-    let mut command = Command::new(Part::Operator.program());
-    // As its manifests have it.
+    let mut command = Command::new(BenchProgram::Operator.program());
+    // The same setting as in the manifests.
     command.env("MIMALLOC_PURGE_DELAY", "0");
-    command.args(["operator", "--listen", "127.0.0.1:0", "--resync-seconds", &RESYNC.as_secs().to_string()]);
-    let operator = Process::start("operator", command.arg("--kubeconfig").arg(&kubeconfig))?;
+    command.args(["operator", "--listen", "127.0.0.1:0", "--resync-seconds", &RESYNC_INTERVAL.as_secs().to_string()]);
+    let operator = BenchProcess::start("operator", command.arg("--kubeconfig").arg(&kubeconfig))?;
     measure(&operator, &mut section)?;
     operator.stop()?;
     server.stop()?;
     Ok(section)
 }
 
-fn measure(operator: &Process, section: &mut Section) -> anyhow::Result<()> {
+fn measure(operator: &BenchProcess, section: &mut BenchSection) -> anyhow::Result<()> {
     let page = operator.address()?;
-    settle(&page)?;
-    // From one that is over, to the moment when the next begins, to its end.
-    let before = rest(&page)?;
-    let first = rounds(&page, before.count + 1.0)?;
-    let (begun, cpu) = (Instant::now(), operator.cpu()?);
-    let after = rounds(&page, before.count + PIPELINES as f64)?;
-    let (time, cpu) = (begun.elapsed().as_secs_f64(), operator.cpu()? - cpu);
+    wait_until_settled(&page)?;
+    // From the end of one resync, through the start of the next one, to its end.
+    let before = wait_until_idle(&page)?;
+    let first = wait_for_reconciles(&page, before.count + 1.0)?;
+    let begun = Instant::now();
+    let cpu = operator.cpu_time()?;
+    let after = wait_for_reconciles(&page, before.count + PIPELINES as f64)?;
+    let time = begun.elapsed().as_secs_f64();
+    let cpu = operator.cpu_time()? - cpu;
     let memory = operator.memory()?;
     let seen = after.count - first.count;
     let shown = format!("{time:.2} s ({:.2} s of CPU; {seen} of them after the first look)", cpu.as_secs_f64());
-    section.check(format!("a resync of {PIPELINES} pipelines at most {MAX_RESYNC:.0} s"), shown, time <= MAX_RESYNC);
+    section.check(
+        format!("a resync of {PIPELINES} pipelines at most {MAX_RESYNC_SECONDS:.0} s"),
+        shown,
+        time <= MAX_RESYNC_SECONDS,
+    );
     section.check_none("objects written by it", (after.writes - before.writes) as u64);
-    let shown =
-        format!("{} ({} are not pages of the binary, {} at most)", mib(memory.now), mib(memory.own), mib(memory.peak));
-    section.check(format!("memory with them at most {}", mib(MAX_MEMORY)), shown, memory.now <= MAX_MEMORY);
+    let shown = format!(
+        "{} ({} are not pages of the binary, {} at most)",
+        format_mib(memory.now),
+        format_mib(memory.own),
+        format_mib(memory.peak)
+    );
+    section.check(
+        format!("memory with them at most {}", format_mib(MAX_MEMORY_BYTES)),
+        shown,
+        memory.now <= MAX_MEMORY_BYTES,
+    );
     Ok(())
 }
 
 /// Waits until no reconcile has ended for a while.
-fn rest(page: &str) -> anyhow::Result<Figures> {
+fn wait_until_idle(page: &str) -> anyhow::Result<ReconcileCounts> {
     let begun = Instant::now();
     loop {
-        let before = figures(page)?;
-        sleep(RESYNC / 6);
-        if figures(page)?.count == before.count {
+        let before = read_counts(page)?;
+        sleep(RESYNC_INTERVAL / 6);
+        if read_counts(page)?.count == before.count {
             return Ok(before);
         }
-        ensure!(begun.elapsed() < PATIENCE, "the operator never rests");
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator never rests");
     }
 }
 
-/// Waits until everything was looked at and a whole round has written nothing.
-fn settle(page: &str) -> anyhow::Result<()> {
+/// Waits until everything was reconciled and a whole resync has written nothing.
+fn wait_until_settled(page: &str) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let mut before = rounds(page, PIPELINES as f64)?;
+    let mut before = wait_for_reconciles(page, PIPELINES as f64)?;
     loop {
-        let after = rounds(page, before.count + 2.0 * PIPELINES as f64)?;
+        let after = wait_for_reconciles(page, before.count + 2.0 * PIPELINES as f64)?;
         if after.writes == before.writes {
             return Ok(());
         }
-        ensure!(begun.elapsed() < PATIENCE, "the operator writes and writes");
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator writes and writes");
         before = after;
     }
 }
 
-/// Waits until there were so many reconciles.
-fn rounds(page: &str, count: f64) -> anyhow::Result<Figures> {
+/// Waits until the counter has reached this number of reconciles.
+fn wait_for_reconciles(page: &str, count: f64) -> anyhow::Result<ReconcileCounts> {
     let begun = Instant::now();
     loop {
-        let figures = figures(page)?;
+        let figures = read_counts(page)?;
         if figures.count >= count {
             return Ok(figures);
         }
-        ensure!(begun.elapsed() < PATIENCE, "{} reconciles are too few", figures.count);
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "{} reconciles are too few", figures.count);
         sleep(Duration::from_millis(20));
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Figures {
+struct ReconcileCounts {
     count: f64,
     writes: f64,
 }
 
-fn figures(page: &str) -> anyhow::Result<Figures> {
+fn read_counts(page: &str) -> anyhow::Result<ReconcileCounts> {
     let text = http::text(page, "/metrics")?;
     let total = |name: &str| -> f64 {
         let lines =
             text.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])));
         lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
     };
-    Ok(Figures { count: total(COUNT), writes: total(WRITES) })
+    Ok(ReconcileCounts { count: total(RECONCILE_COUNT_METRIC), writes: total(WRITES_METRIC) })
 }
 
-/// The kinds, the operator's namespace, slots for all, and the pipelines.
+/// Creates the CRDs, the operator's namespace, slots for all pipelines, and the pipelines.
 fn populate(kubeconfig: &Path) -> anyhow::Result<()> {
-    let mut client = Client::start(kubeconfig, 1)?;
+    let mut client = ApiClientProcess::start(kubeconfig, 1)?;
     for kind in ["tracepipelines", "logpipelines", "metricpipelines", "telemetries"] {
-        let file = root().join(format!("deploy/crds/{kind}.yaml"));
-        client.tell(&format!("post {DEFINITIONS} {}", file.display()))?;
+        let file = workspace_root().join(format!("deploy/crds/{kind}.yaml"));
+        client.run_command(&format!("post {DEFINITIONS} {}", file.display()))?;
     }
     let mut post = |path: &str, object: &Value| -> anyhow::Result<()> {
-        let file = file(object)?;
-        client.tell(&format!("post {path} {}", file.display())).map(drop)
+        let file = write_object(object)?;
+        client.run_command(&format!("post {path} {}", file.display())).map(drop)
     };
     post(
         "/api/v1/namespaces",
         &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubewake-system"}}),
     )?;
-    // A kind is served a moment after it was created.
+    // A new CRD is served with a short delay.
     sleep(Duration::from_secs(1));
     post(
         &format!("{GROUP}/telemetries"),
@@ -171,8 +182,8 @@ fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// An object in a file, for the client to send.
-fn file(object: &Value) -> anyhow::Result<PathBuf> {
+/// Writes an object to a file for the client.
+fn write_object(object: &Value) -> anyhow::Result<PathBuf> {
     let path = directory().join("operator-object.json");
     std::fs::write(&path, object.to_string())?;
     Ok(path)

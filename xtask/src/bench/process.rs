@@ -1,4 +1,4 @@
-//! A program under test, or one that helps.
+//! Processes: programs under test, and their helpers.
 
 use std::{
     fs::{self, File},
@@ -11,40 +11,39 @@ use std::{
 use anyhow::{Context, bail, ensure};
 
 use super::directory;
-use crate::steps::output;
+use crate::steps::command_output;
 
 /// A program that takes longer to start is stuck.
-const START: Duration = Duration::from_secs(20);
-/// The collector drains its queues before it ends.
-const STOP: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// The collector drains its queues before it exits.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running program. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct BenchProcess {
     name: String,
     child: Child,
-    /// The line in which it said that it is ready.
+    /// The line that reported readiness.
     ready: String,
 }
 
-/// Resident memory in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct ResidentMemory {
     pub now: u64,
     pub peak: u64,
-    /// The part of it that is the process's own; the rest is pages of the binary.
+    /// Memory of the process alone, without the shared pages of the binary.
     pub own: u64,
 }
 
-impl Process {
-    /// Starts a program and waits for its line `ready …`. What it says on standard error goes to a file.
+impl BenchProcess {
+    /// Starts a program and waits for its line `ready …`. Its standard error goes to a file.
     pub(crate) fn start(name: &str, command: &mut Command) -> anyhow::Result<Self> {
         let log = directory().join(format!("{name}.log"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
         let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
-        let lines = child.stdout.take().map(watch);
+        let lines = child.stdout.take().map(watch_output);
         let mut process = Self { name: name.to_owned(), child, ready: String::new() };
-        let ready = lines.and_then(|lines| lines.recv_timeout(START).ok());
+        let ready = lines.and_then(|lines| lines.recv_timeout(START_TIMEOUT).ok());
         process.ready = ready.with_context(|| format!("{name} did not get ready, see {}", log.display()))?;
         Ok(process)
     }
@@ -56,9 +55,9 @@ impl Process {
         Ok(word.to_owned())
     }
 
-    /// CPU time used so far by the threads that it has, to the nanosecond: `/proc/PID/stat` counts in hundredths of a
-    /// second, which is more than what is compared here may differ.
-    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+    /// CPU time used so far by its current threads, in nanoseconds: the resolution of `/proc/PID/stat`, a
+    /// hundredth of a second, is coarser than the differences to measure.
+    pub(crate) fn cpu_time(&self) -> anyhow::Result<Duration> {
         let mut total = Duration::ZERO;
         for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             let times = fs::read_to_string(thread?.path().join("schedstat"))?;
@@ -68,26 +67,26 @@ impl Process {
         Ok(total)
     }
 
-    /// Resident memory, now and at most.
-    pub(crate) fn memory(&self) -> anyhow::Result<Memory> {
+    /// Current and peak resident memory.
+    pub(crate) fn memory(&self) -> anyhow::Result<ResidentMemory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             let kib = line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse::<u64>().ok());
             kib.map(|kib| kib * 1024).with_context(|| format!("/proc/PID/status has no {name}"))
         };
-        Ok(Memory { now: field("VmRSS:")?, peak: field("VmHWM:")?, own: field("RssAnon:")? })
+        Ok(ResidentMemory { now: field("VmRSS:")?, peak: field("VmHWM:")?, own: field("RssAnon:")? })
     }
 
-    /// Sends a signal, by its short name.
+    /// Sends a signal by its short name.
     pub(crate) fn signal(&self, name: &str) -> anyhow::Result<()> {
-        output("kill", &[&format!("-{name}"), &self.child.id().to_string()]).map(drop)
+        command_output("kill", &[&format!("-{name}"), &self.child.id().to_string()]).map(drop)
     }
 
-    /// Asks the program to end and waits until it has, with success.
+    /// Asks the program to stop and waits until it has exited successfully.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.signal("TERM")?;
-        let deadline = Instant::now() + STOP;
+        let deadline = Instant::now() + STOP_TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
                 ensure!(status.success(), "{} ended with {status}", self.name);
@@ -95,25 +94,25 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        bail!("{} did not end within {} s of SIGTERM", self.name, STOP.as_secs())
+        bail!("{} did not end within {} s of SIGTERM", self.name, STOP_TIMEOUT.as_secs())
     }
 }
 
-impl Drop for Process {
+impl Drop for BenchProcess {
     fn drop(&mut self) {
-        // It has ended already if all went well.
+        // After a successful stop the process does not exist any more.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads what a program prints, so that it never waits for a reader, and passes the line on that says `ready`.
-fn watch(stdout: ChildStdout) -> mpsc::Receiver<String> {
+/// Drains the output of a program, so that it never blocks on a reader, and passes on the `ready` line.
+fn watch_output(stdout: ChildStdout) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             if line.starts_with("ready") {
-                // Nobody waits for a second one.
+                // An error means that the first line was received and the receiver dropped.
                 let _ = sender.send(line);
             }
         }
@@ -121,14 +120,14 @@ fn watch(stdout: ChildStdout) -> mpsc::Receiver<String> {
     receiver
 }
 
-/// CPU time that all processes of the machine and its kernel have used so far.
-pub(crate) fn machine_cpu() -> anyhow::Result<Duration> {
-    /// Linux tells user space so many ticks a second, whatever its own clock does.
-    const TICKS: u64 = 100;
+/// CPU time that all processes and the kernel have used so far.
+pub(crate) fn machine_cpu_time() -> anyhow::Result<Duration> {
+    /// The unit of times in `/proc`, independent of the kernel's own clock.
+    const TICKS_PER_SECOND: u64 = 100;
     let stat = fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().context("/proc/stat is empty")?;
     // user nice system idle iowait irq softirq
     let times: Vec<u64> = line.split_whitespace().skip(1).map_while(|number| number.parse().ok()).collect();
     let busy = [0, 1, 2, 5, 6].iter().filter_map(|at| times.get(*at)).sum::<u64>();
-    Ok(Duration::from_millis(busy * 1000 / TICKS))
+    Ok(Duration::from_millis(busy * 1000 / TICKS_PER_SECOND))
 }

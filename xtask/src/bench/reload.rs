@@ -1,4 +1,4 @@
-//! The configuration changes under load.
+//! Configuration reloads under load.
 
 use std::{
     thread::sleep,
@@ -8,49 +8,53 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    Plan,
-    check::Section,
-    config::{Config, Parts, exporter, pipeline},
-    load::Load,
-    process::Process,
-    sink::Sink,
+    BenchPlan,
+    config::{CollectorFile, DocumentParts, exporter_yaml, pipeline_yaml},
+    load::LoadCommand,
+    process::BenchProcess,
+    section::BenchSection,
+    sink::BenchSink,
 };
 
-/// A rate at which every reload meets requests under way.
-const RATE: u64 = 20_000;
+/// A rate at which requests are in flight during every reload.
+const SPANS_PER_SECOND: u64 = 20_000;
 /// Time for spans to pass between two reloads.
-const INTERVAL: Duration = Duration::from_millis(150);
-/// One in so many documents is refused.
-const REFUSED: u32 = 5;
-/// A document that is not in force by then is not going to be.
-const RELOAD: Duration = Duration::from_secs(3);
-const PATIENCE: Duration = Duration::from_secs(20);
+const RELOAD_INTERVAL: Duration = Duration::from_millis(150);
+/// One in this number of configurations is invalid.
+const REFUSED_ONE_IN: u32 = 5;
+/// A configuration that is not applied by then never will be.
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(3);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Changes the file again and again while spans pass.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
+/// Changes the file repeatedly under load.
+pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "{RATE} spans/s while the configuration is replaced {} times, {} ms apart, and one time in {REFUSED} by one that is \
+        "{SPANS_PER_SECOND} spans/s while the configuration is replaced {} times, {} ms apart, and one time in {REFUSED_ONE_IN} by one that is \
          wrong. The receiver stays the same; batch, exporter and pipelines change.",
         plan.reloads,
-        INTERVAL.as_millis()
+        RELOAD_INTERVAL.as_millis()
     );
-    let mut section = Section::new("Reload", how);
-    let sink = Sink::start("reload-sink")?;
-    let config = Config::new("reload")?;
+    let mut section = BenchSection::new("Reload", how);
+    let sink = BenchSink::start("reload-sink")?;
+    let config = CollectorFile::new("reload")?;
     config.write(&parts(&sink, 0))?;
     let collector = config.start()?;
-    // It is stopped when the reloads are done; the time only ends it if something here fails.
-    let load = Load::new("reload", &config.grpc).rate(RATE).lasting(INTERVAL * plan.reloads * 4).start()?;
-    let (mut loaded, mut refused) = (0, 0);
+    // The load is stopped after the last reload; its duration only applies if the bench fails.
+    let load = LoadCommand::new("reload", &config.grpc)
+        .rate(SPANS_PER_SECOND)
+        .duration(RELOAD_INTERVAL * plan.reloads * 4)
+        .start()?;
+    let mut loaded = 0;
+    let mut refused = 0;
     for number in 1..=plan.reloads {
-        sleep(INTERVAL);
+        sleep(RELOAD_INTERVAL);
         if reload(&config, &collector, &sink, number)? {
-            *(if number.is_multiple_of(REFUSED) { &mut refused } else { &mut loaded }) += 1;
+            *(if number.is_multiple_of(REFUSED_ONE_IN) { &mut refused } else { &mut loaded }) += 1;
         }
     }
-    sleep(INTERVAL);
+    sleep(RELOAD_INTERVAL);
     let outcome = load.stop()?;
-    let missing = sink.missing(outcome.acknowledged_file(), PATIENCE)?;
+    let missing = sink.missing(outcome.acknowledged_file(), DELIVERY_TIMEOUT)?;
     let duplicates = sink.count("/duplicates")?;
     collector.stop()?;
 
@@ -72,8 +76,9 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
         outcome.count("/connections/lost").to_string(),
         format!("{:.1} ms", outcome.measure("/latency_ms/p99")),
     ]);
-    // A collector that ignores the file would keep every promise below.
-    let (bad, good) = (plan.reloads / REFUSED, plan.reloads - plan.reloads / REFUSED);
+    // Without this check, a collector that ignores the file would pass the others.
+    let bad = plan.reloads / REFUSED_ONE_IN;
+    let good = plan.reloads - plan.reloads / REFUSED_ONE_IN;
     let what = format!("{loaded} and {refused}");
     section.check(
         format!("{good} loaded and {bad} refused, by its own account"),
@@ -88,18 +93,18 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     Ok(section)
 }
 
-/// Replaces the document by the one with this number. Whether the collector then says that it did what it should.
-fn reload(config: &Config, collector: &Process, sink: &Sink, number: u32) -> anyhow::Result<bool> {
-    let field = if number.is_multiple_of(REFUSED) { "/refused/hash" } else { "/revision/hash" };
+/// Writes the configuration with this number. Returns whether the collector applied or refused it as expected.
+fn reload(config: &CollectorFile, collector: &BenchProcess, sink: &BenchSink, number: u32) -> anyhow::Result<bool> {
+    let field = if number.is_multiple_of(REFUSED_ONE_IN) { "/refused/hash" } else { "/revision/hash" };
     let hash = || anyhow::Ok(config.status()?.pointer(field).and_then(Value::as_str).map(str::to_owned));
     let before = hash()?;
-    if number.is_multiple_of(REFUSED) {
+    if number.is_multiple_of(REFUSED_ONE_IN) {
         config.write_text(&format!("receivers:\n  unheard_of/{number}:\n"))?;
     } else {
         config.write(&parts(sink, number))?;
     }
     collector.signal("HUP")?;
-    let deadline = Instant::now() + RELOAD;
+    let deadline = Instant::now() + RELOAD_TIMEOUT;
     while Instant::now() < deadline {
         let now = hash()?;
         if now.is_some() && now != before {
@@ -110,15 +115,21 @@ fn reload(config: &Config, collector: &Process, sink: &Sink, number: u32) -> any
     Ok(false)
 }
 
-/// Each number is another document: the batch or the exporter differs, or there is one pipeline more.
-fn parts(sink: &Sink, number: u32) -> Parts {
-    let (batch_size, timeout) = (4000 + number % 3 * 1000, 5 + number % 4);
+/// Consecutive configurations differ in the batch or the exporter, or have one pipeline more.
+fn parts(sink: &BenchSink, number: u32) -> DocumentParts {
+    let batch_size = 4000 + number % 3 * 1000;
+    let timeout = 5 + number % 4;
     let more = format!("    compression: none\n    timeout: {timeout}s\n");
-    let mut exporters = exporter("otlp", &sink.address, &more);
-    let mut pipelines = pipeline("traces", "batch", "otlp");
+    let mut exporters = exporter_yaml("otlp", &sink.address, &more);
+    let mut pipelines = pipeline_yaml("traces", "batch", "otlp");
     if number % 2 == 1 {
         exporters += "  nop:\n";
-        pipelines += &pipeline("traces/more", "batch", "nop");
+        pipelines += &pipeline_yaml("traces/more", "batch", "nop");
     }
-    Parts { processors: format!("  batch:\n    send_batch_size: {batch_size}\n"), exporters, pipelines, health: true }
+    DocumentParts {
+        processors: format!("  batch:\n    send_batch_size: {batch_size}\n"),
+        exporters,
+        pipelines,
+        health: true,
+    }
 }

@@ -1,14 +1,15 @@
-//! `filter`, `attributes`, `resource` and `redaction`: what they cost beside the relay, which looks at nothing.
+//! `filter`, `attributes`, `resource` and `redaction`: their cost, compared with the relay, which does not
+//! decode spans.
 
 use super::{
-    Plan,
-    beside::{COLUMNS, Contender, JOIN, Rounds},
-    check::Section,
-    config::{Parts, forward, pipeline},
+    BenchPlan,
+    config::{DocumentParts, forward_parts, pipeline_yaml},
+    section::BenchSection,
+    side_by_side::{COLUMNS, CollectorCandidate, MeasuredRounds, RELAY_JOIN_COUNT},
 };
 
-/// A chain of processors, and at most how much CPU beside the relay.
-struct Chain {
+/// A chain of processors, and the limit of its CPU time as a ratio to the relay.
+struct ProcessorChain {
     name: &'static str,
     processors: &'static str,
     settings: &'static str,
@@ -23,10 +24,10 @@ const FILTER: &str = "  filter:
         attributes: [{key: http.route, value: '^/internal/'}]
 ";
 
-/// All spans pass, so that the work is not paid for by what is not sent.
-const CHAINS: [Chain; 3] = [
-    Chain { name: "filter", processors: "filter", settings: "", max_ratio: 1.3 },
-    Chain {
+/// All spans pass, so that dropped spans do not offset the cost.
+const CHAINS: [ProcessorChain; 3] = [
+    ProcessorChain { name: "filter", processors: "filter", settings: "", max_ratio: 1.3 },
+    ProcessorChain {
         name: "filter, attributes, resource",
         processors: "filter, attributes, resource",
         settings: "  attributes:
@@ -39,7 +40,7 @@ const CHAINS: [Chain; 3] = [
 ",
         max_ratio: 2.0,
     },
-    Chain {
+    ProcessorChain {
         name: "redaction",
         processors: "redaction",
         settings: "  redaction:
@@ -51,18 +52,18 @@ const CHAINS: [Chain; 3] = [
     },
 ];
 
-/// Each chain beside the relay.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
+/// Measures each chain beside the relay.
+pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
         "The processors named, then `batch`, between `otlp` and `otlp` over gRPC; {} spans/s to the relay and as many to the \
          collector at the same time, 100 spans a request, 10 attributes a span, {} s measured after {} s of warm-up, {} rounds. \
-         No span is dropped. The relay joins {JOIN} requests to one.",
+         No span is dropped. The relay joins {RELAY_JOIN_COUNT} requests to one.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),
         plan.rounds
     );
-    let mut section = Section::new("Shaping beside the relay", how);
+    let mut section = BenchSection::new("Shaping beside the relay", how);
     section.header(&COLUMNS);
     for chain in &CHAINS {
         compare(plan, chain, &mut section)?;
@@ -70,20 +71,23 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     Ok(section)
 }
 
-fn compare(plan: &Plan, chain: &Chain, section: &mut Section) -> anyhow::Result<()> {
-    let parts = |backend: &str| Parts {
+fn compare(plan: &BenchPlan, chain: &ProcessorChain, section: &mut BenchSection) -> anyhow::Result<()> {
+    let parts = |backend: &str| DocumentParts {
         processors: format!(
             "{}{}  batch:\n",
             if chain.processors.contains("filter") { FILTER } else { "" },
             chain.settings
         ),
-        pipelines: pipeline("traces", &format!("{}, batch", chain.processors), "otlp"),
-        ..forward(backend, false)
+        pipelines: pipeline_yaml("traces", &format!("{}, batch", chain.processors), "otlp"),
+        ..forward_parts(backend, false)
     };
-    let rounds = Rounds::run(plan, &Contender { name: "shaping", gzip: false, keeps_all: true, parts: &parts })?;
-    rounds.rows(chain.name, section);
-    rounds.check(chain.name, chain.max_ratio, section);
-    let wrong = rounds.all().map(|round| round.missing + round.doubled).sum();
+    let rounds = MeasuredRounds::run(
+        plan,
+        &CollectorCandidate { name: "shaping", gzip: false, keeps_all: true, parts: &parts },
+    )?;
+    rounds.add_rows(chain.name, section);
+    rounds.check_against_relay(chain.name, chain.max_ratio, section);
+    let wrong = rounds.all_rounds().map(|round| round.missing + round.duplicates).sum();
     section.check_none(format!("{}: spans lost or doubled", chain.name), wrong);
     Ok(())
 }

@@ -1,81 +1,85 @@
-//! `tail_sampling`: what it costs for each span that arrives, beside the relay, and how much memory whole traces take while they wait.
+//! `tail_sampling`: its cost for each received span, compared with the relay, and the memory of traces that
+//! wait for a decision.
 
 use std::time::Duration;
 
 use super::{
-    Plan,
-    beside::{COLUMNS, Contender, JOIN, Round, Rounds},
-    check::{Section, mib},
-    config::{Parts, forward, pipeline},
+    BenchPlan,
+    config::{DocumentParts, forward_parts, pipeline_yaml},
+    section::{BenchSection, format_mib},
+    side_by_side::{COLUMNS, CollectorCandidate, MeasuredRound, MeasuredRounds, RELAY_JOIN_COUNT},
 };
 
-/// At most this much CPU beside the relay.
+/// Limit of the CPU time as a ratio to the relay.
 const MAX_RATIO: f64 = 2.0;
-/// At most this much memory at the peak.
-const MAX_PEAK: u64 = 200 << 20;
-/// Spans a second.
-const RATE: u64 = 40_000;
-/// How long traces wait.
-const WAIT: Duration = Duration::from_secs(5);
-/// The share that is kept.
+/// Limit of the peak memory.
+const MAX_PEAK_BYTES: u64 = 200 << 20;
+const SPANS_PER_SECOND: u64 = 40_000;
+const DECISION_WAIT: Duration = Duration::from_secs(5);
 const PERCENTAGE: f64 = 10.0;
-/// How far from it the share may be, of some ten thousand traces.
-const TOLERANCE: f64 = 1.0;
-/// So much time passes after the last span until it is counted what arrived.
-const BEFORE_COUNT: Duration = Duration::from_millis(500);
+/// Tolerance of the sampled share, for some ten thousand traces.
+const TOLERANCE_PERCENT: f64 = 1.0;
+/// Delay between the last span and the count of arrived spans.
+const COUNT_DELAY: Duration = Duration::from_millis(500);
 
-/// Status, latency and a share of the rest.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
-    // Whoever is measured decides on as much as arrives: the warm-up is longer than the wait, and what waits at the end was
-    // there at the beginning, too.
-    let measured = plan.measured.max(2 * WAIT);
-    let plan = &Plan { rate: RATE, warm_up: plan.warm_up + WAIT, measured, ..*plan };
+/// Measures policies on status, latency and a share of the rest.
+pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
+    // Decisions must keep pace with arrivals during the measurement: the warm-up is longer than the decision
+    // wait, and as many spans wait at the end as at the beginning.
+    let measured = plan.measured.max(2 * DECISION_WAIT);
+    let plan = &BenchPlan { rate: SPANS_PER_SECOND, warm_up: plan.warm_up + DECISION_WAIT, measured, ..*plan };
     let how = format!(
         "`otlp → tail_sampling → batch → otlp` over gRPC: status, latency and {PERCENTAGE} % of the rest, `decision_wait` {} s. \
          {} spans/s to the relay and as many to the collector at the same time, 10 spans a trace, 100 spans a request, 10 \
-         attributes a span, {} s measured after {} s of warm-up, {} rounds. The relay joins {JOIN} requests to one and sends \
+         attributes a span, {} s measured after {} s of warm-up, {} rounds. The relay joins {RELAY_JOIN_COUNT} requests to one and sends \
          all on. CPU is for each span that arrives.",
-        WAIT.as_secs(),
+        DECISION_WAIT.as_secs(),
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),
         plan.rounds
     );
-    let mut section = Section::new("Tail sampling beside the relay", how);
+    let mut section = BenchSection::new("Tail sampling beside the relay", how);
     section.header(&COLUMNS);
-    let contender = Contender { name: "tail", gzip: false, keeps_all: false, parts: &parts };
-    let rounds = Rounds::run(plan, &contender)?;
-    rounds.rows("tail", &mut section);
-    rounds.check("tail", MAX_RATIO, &mut section);
-    let peak = rounds.most(|round| round.peak);
-    section.check(format!("memory at most {} at the peak", mib(MAX_PEAK)), mib(peak), peak <= MAX_PEAK);
-    kept(plan, &rounds, &mut section);
-    section.check_none("spans doubled".to_owned(), rounds.all().map(|round| round.doubled).sum());
+    let contender = CollectorCandidate { name: "tail", gzip: false, keeps_all: false, parts: &parts };
+    let rounds = MeasuredRounds::run(plan, &contender)?;
+    rounds.add_rows("tail", &mut section);
+    rounds.check_against_relay("tail", MAX_RATIO, &mut section);
+    let peak = rounds.max_by(|round| round.peak);
+    section.check(
+        format!("memory at most {} at the peak", format_mib(MAX_PEAK_BYTES)),
+        format_mib(peak),
+        peak <= MAX_PEAK_BYTES,
+    );
+    check_kept_share(plan, &rounds, &mut section);
+    section.check_none("spans doubled".to_owned(), rounds.all_rounds().map(|round| round.duplicates).sum());
     Ok(section)
 }
 
-/// Of all that arrived but for the last seconds, which still wait when it is counted, that share was kept.
-fn kept(plan: &Plan, rounds: &Rounds, section: &mut Section) {
-    let sum = |of: fn(&Round) -> u64| rounds.collector.iter().map(of).sum::<u64>() as f64;
-    let decided = sum(|round| round.acknowledged) * (1.0 - (WAIT - BEFORE_COUNT).div_duration_f64(plan.measured));
+/// Checks the sampled share of all spans but those of the last seconds, which are undecided when they are
+/// counted.
+fn check_kept_share(plan: &BenchPlan, rounds: &MeasuredRounds, section: &mut BenchSection) {
+    let sum = |of: fn(&MeasuredRound) -> u64| rounds.collector.iter().map(of).sum::<u64>() as f64;
+    let decided =
+        sum(|round| round.acknowledged) * (1.0 - (DECISION_WAIT - COUNT_DELAY).div_duration_f64(plan.measured));
     let arrived = sum(|round| round.acknowledged) - sum(|round| round.missing);
     let kept = arrived / decided * 100.0;
-    let holds = (kept - PERCENTAGE).abs() <= TOLERANCE;
+    let holds = (kept - PERCENTAGE).abs() <= TOLERANCE_PERCENT;
     section.check(format!("{PERCENTAGE} % are kept"), format!("{kept:.2} %"), holds);
 }
 
-fn parts(backend: &str) -> Parts {
+fn parts(backend: &str) -> DocumentParts {
     let policies = format!(
         "      - {{name: errors, type: status_code, status_code: {{status_codes: [ERROR]}}}}\n      \
          - {{name: slow, type: latency, latency: {{threshold_ms: 500}}}}\n      \
          - {{name: some, type: probabilistic, probabilistic: {{sampling_percentage: {PERCENTAGE}}}}}\n"
     );
-    Parts {
+    DocumentParts {
         processors: format!(
             "  tail_sampling:\n    decision_wait: {}s\n    policies:\n{policies}  batch:\n",
-            WAIT.as_secs()
+            DECISION_WAIT.as_secs()
         ),
-        pipelines: pipeline("traces", "tail_sampling, batch", "otlp"),
-        ..forward(backend, false)
+        pipelines: pipeline_yaml("traces", "tail_sampling, batch", "otlp"),
+        ..forward_parts(backend, false)
     }
 }

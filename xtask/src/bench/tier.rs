@@ -1,4 +1,5 @@
-//! A sticky tier: one collector spreads traces over three peers, one of which is killed, and another one comes.
+//! A sticky tier: one collector distributes traces over three peers, one of which is killed, and another one is
+//! added.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,65 +10,72 @@ use std::{
 use anyhow::{Context, ensure};
 
 use super::{
-    Plan,
-    check::Section,
-    config::{Config, Parts, pipeline},
-    load::Load,
-    sink::Sink,
+    BenchPlan,
+    config::{CollectorFile, DocumentParts, pipeline_yaml},
+    load::LoadCommand,
+    section::BenchSection,
+    sink::BenchSink,
 };
 
-/// A rate that all programs of the tier bear on one machine.
-const RATE: u64 = 20_000;
-/// The spans of a trace come in so many requests, one after the other.
-const SPREAD: &str = "10";
-/// What the last requests may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// At most this share of the traces is open at a moment in which something happens.
-const MAX_SPLIT: f64 = 0.02;
+/// A rate within the capacity of all programs of the tier on one machine.
+const SPANS_PER_SECOND: u64 = 20_000;
+/// The spans of a trace arrive in this number of consecutive requests.
+const REQUESTS_PER_TRACE: &str = "10";
+/// How long the last requests may take to arrive.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(15);
+/// Limit of the share of traces that each event splits: those that are open at that moment.
+const MAX_SPLIT_SHARE: f64 = 0.02;
 
 /// Spans of each trace at a peer.
-type Traces = HashMap<String, u64>;
+type SpansByTrace = HashMap<String, u64>;
 
-/// One run, in the course of which a peer is killed and another one is added.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
+/// Runs the tier once, and kills and adds a peer meanwhile.
+pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let third = plan.isolation / 3;
     let how = format!(
-        "`otlp → load_balancing` over three peers, {RATE} spans/s for {} s, 10 traces of 10 spans in each request, the spans of \
-         a trace in {SPREAD} requests. After a third of the time one peer is killed, after two thirds it is taken from the list and \
+        "`otlp → load_balancing` over three peers, {SPANS_PER_SECOND} spans/s for {} s, 10 traces of 10 spans in each request, the spans of \
+         a trace in {REQUESTS_PER_TRACE} requests. After a third of the time one peer is killed, after two thirds it is taken from the list and \
          another one is added.",
         plan.isolation.as_secs()
     );
-    let mut section = Section::new("A sticky tier", how);
+    let mut section = BenchSection::new("A sticky tier", how);
     section.header(&["peer", "spans", "traces", "whole"]);
-    let [a, b, killed, new] = ["a", "b", "killed", "new"].map(|name| Sink::counting_traces(&format!("tier-{name}")));
-    let (a, b, killed, new) = (a?, b?, killed?, new?);
-    let config = Config::new("tier")?;
+    let [a, b, killed, new] =
+        ["a", "b", "killed", "new"].map(|name| BenchSink::start_counting_traces(&format!("tier-{name}")));
+    let a = a?;
+    let b = b?;
+    let killed = killed?;
+    let new = new?;
+    let config = CollectorFile::new("tier")?;
     config.write(&parts(&[&a, &b, &killed]))?;
     let collector = config.start()?;
-    let load =
-        Load::new("tier", &config.grpc).rate(RATE).lasting(plan.isolation).args(&["--spread", SPREAD, "--retry"]);
+    let load = LoadCommand::new("tier", &config.grpc).rate(SPANS_PER_SECOND).duration(plan.isolation).args(&[
+        "--spread",
+        REQUESTS_PER_TRACE,
+        "--retry",
+    ]);
     let running = load.start()?;
     sleep(third);
-    // It takes nothing more from here on, so that what it has taken can be told before it is gone.
-    killed.mode("hang=true")?;
+    // The peer must receive nothing more, so that its traces can be read before it is killed.
+    killed.set_mode("hang=true")?;
     let of_killed = killed.traces()?;
     killed.kill()?;
     sleep(third);
     config.write(&parts(&[&a, &b, &new]))?;
     let outcome = running.finish()?;
     let acknowledged = outcome.acknowledged();
-    let peers = || [a.traces(), b.traces(), new.traces()].into_iter().collect::<anyhow::Result<Vec<Traces>>>();
-    let sum = |traces: &[Traces]| traces.iter().flat_map(HashMap::values).sum::<u64>();
-    let deadline = Instant::now() + PATIENCE;
+    let peers = || [a.traces(), b.traces(), new.traces()].into_iter().collect::<anyhow::Result<Vec<SpansByTrace>>>();
+    let sum = |traces: &[SpansByTrace]| traces.iter().flat_map(HashMap::values).sum::<u64>();
+    let deadline = Instant::now() + DELIVERY_TIMEOUT;
     let mut live = peers()?;
     while sum(&live) + of_killed.values().sum::<u64>() < acknowledged && Instant::now() < deadline {
         sleep(Duration::from_millis(250));
         live = peers()?;
     }
-    let [at_a, at_b, at_new] = <[Traces; 3]>::try_from(live).ok().context("three peers are left")?;
+    let [at_a, at_b, at_new] = <[SpansByTrace; 3]>::try_from(live).ok().context("three peers are left")?;
     let all = [("a", &at_a), ("b", &at_b), ("killed", &of_killed), ("new", &at_new)];
-    let places = places(&all.map(|(_, traces)| traces));
-    let whole = |traces: &Traces| traces.keys().filter(|id| places.get(*id) == Some(&1)).count();
+    let places = peers_by_trace(&all.map(|(_, traces)| traces));
+    let whole = |traces: &SpansByTrace| traces.keys().filter(|id| places.get(*id) == Some(&1)).count();
     for (name, traces) in all {
         let spans: u64 = traces.values().sum();
         section.row([name.to_owned(), spans.to_string(), traces.len().to_string(), whole(traces).to_string()]);
@@ -80,7 +88,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     let by_change = split.iter().filter(|id| !of_killed.contains_key(**id) && at_new.contains_key(**id)).count();
     let unexplained = (split.len() - by_kill - by_change) as u64;
     section.check_none("traces at two peers that neither the kill nor the change explains", unexplained);
-    let most = (places.len() as f64 * MAX_SPLIT) as usize;
+    let most = (places.len() as f64 * MAX_SPLIT_SHARE) as usize;
     section.check(format!("traces that were open on the killed peer, at most {most}"), by_kill, by_kill <= most);
     section.check(format!("traces that the change moved, at most {most}"), by_change, by_change <= most);
     section.check("the peer that came took its part", format!("{} traces", at_new.len()), !at_new.is_empty());
@@ -89,8 +97,8 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Section> {
     Ok(section)
 }
 
-/// At how many peers each trace is.
-fn places(all: &[&Traces]) -> HashMap<String, usize> {
+/// The number of peers that have spans of each trace.
+fn peers_by_trace(all: &[&SpansByTrace]) -> HashMap<String, usize> {
     let mut places = HashMap::new();
     for id in all.iter().flat_map(|traces| traces.keys()) {
         *places.entry(id.clone()).or_default() += 1;
@@ -98,7 +106,7 @@ fn places(all: &[&Traces]) -> HashMap<String, usize> {
     places
 }
 
-fn parts(peers: &[&Sink]) -> Parts {
+fn parts(peers: &[&BenchSink]) -> DocumentParts {
     let peers: Vec<&str> = peers.iter().map(|peer| peer.address.as_str()).collect();
     let exporters = format!(
         "  load_balancing:\n    protocol:\n      otlp:\n        compression: none\n        tls: {{insecure: true}}\n        \
@@ -106,5 +114,5 @@ fn parts(peers: &[&Sink]) -> Parts {
          hostnames: [{}]\n",
         peers.iter().map(|peer| format!("\"{peer}\"")).collect::<Vec<_>>().join(", ")
     );
-    Parts { exporters, pipelines: pipeline("traces", "", "load_balancing"), ..Parts::default() }
+    DocumentParts { exporters, pipelines: pipeline_yaml("traces", "", "load_balancing"), ..DocumentParts::default() }
 }

@@ -1,26 +1,24 @@
-//! What a traced reconcile costs when nothing is recorded.
+//! The cost of a traced reconcile that records nothing.
 
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-use super::{Plan, check::Section};
+use super::{BenchPlan, section::BenchSection};
 use crate::steps::cargo;
 
-/// Promised for each run.
 const MAX_NANOSECONDS: u64 = 5_000;
 const MAX_BYTES: u64 = 2_048;
 
-/// What the program prints.
 #[derive(Debug, Deserialize)]
-struct Report {
-    rows: Vec<Row>,
-    requests: Requests,
+struct TrailReport {
+    rows: Vec<TrailRow>,
+    requests: TrailRequests,
 }
 
 #[derive(Debug, Deserialize)]
-struct Row {
+struct TrailRow {
     object: String,
     plain_ns: u64,
     traced_ns: u64,
@@ -28,21 +26,21 @@ struct Row {
 }
 
 #[derive(Debug, Deserialize)]
-struct Requests {
+struct TrailRequests {
     plain: u64,
     traced: u64,
 }
 
-pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
+pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let report = measure()?;
     let how = "A reconciler that does nothing, wrapped by `Trail::reconcile` with a sampler that records nothing, beside the same reconciler alone; the best of 5 \
                rounds of 200000 runs. Memory is what a run allocates, all told. Requests are those of 100 runs that make one each.";
-    let mut section = Section::new("Tracing an operator that records nothing", how);
+    let mut section = BenchSection::new("Tracing an operator that records nothing", how);
     section.header(&["the object has", "alone", "traced", "allocated more"]);
-    for Row { object, plain_ns, traced_ns, more_bytes } in &report.rows {
+    for TrailRow { object, plain_ns, traced_ns, more_bytes } in &report.rows {
         section.row([object.clone(), format!("{plain_ns} ns"), format!("{traced_ns} ns"), format!("{more_bytes} B")]);
     }
-    for Row { object, plain_ns, traced_ns, more_bytes } in &report.rows {
+    for TrailRow { object, plain_ns, traced_ns, more_bytes } in &report.rows {
         let more = traced_ns.saturating_sub(*plain_ns);
         section.check(format!("{object}: at most 5 µs more a run"), format!("{more} ns"), more <= MAX_NANOSECONDS);
         section.check(
@@ -51,12 +49,12 @@ pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
             *more_bytes <= MAX_BYTES,
         );
     }
-    let Requests { plain, traced } = report.requests;
+    let TrailRequests { plain, traced } = report.requests;
     section.check_none("requests more than without it", traced.abs_diff(plain));
     Ok(section)
 }
 
-fn measure() -> anyhow::Result<Report> {
+fn measure() -> anyhow::Result<TrailReport> {
     let mut command: Command = cargo();
     command.args(["run", "--release", "--locked", "--quiet", "-p", "kubewake-trail", "--example", "overhead"]);
     let output = command.output().context("cannot run the example `overhead`")?;

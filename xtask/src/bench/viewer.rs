@@ -1,4 +1,4 @@
-//! The viewer with a hundred thousand spans: what questions take, and what memory it needs when it is full.
+//! The viewer with a hundred thousand spans: duration of queries, and memory when its store is full.
 
 use std::{process::Command, time::Instant};
 
@@ -6,86 +6,89 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::{
-    Plan,
-    check::{Section, median, mib},
-    http,
-    load::Load,
-    process::Process,
+    BenchPlan, http,
+    load::LoadCommand,
+    process::BenchProcess,
     program,
+    section::{BenchSection, format_mib, median},
 };
 
-/// Promised, in milliseconds.
-const MAX_TIME: f64 = 50.0;
-/// How often each question is asked.
-const ASKED: usize = 21;
-/// Requests of 100 spans each.
-const REQUESTS: &str = "1000";
-/// Spans of the large trace.
-const LARGE: u64 = 10_000;
-const LARGE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
-/// What the store that is filled may take, and what is sent to it: several times that.
-const SMALL: u64 = 64 << 20;
-const MANY_REQUESTS: &str = "5000";
-/// Requests under way, buffers of connections, and what the allocator does not give back.
-const BESIDE: u64 = 128 << 20;
+/// Promised limit in milliseconds.
+const MAX_QUERY_MILLIS: f64 = 50.0;
+const QUERY_REPETITIONS: usize = 21;
+/// Number of requests with 100 spans each.
+const REQUEST_COUNT: &str = "1000";
+/// Number of spans in the large trace.
+const LARGE_TRACE_SPANS: u64 = 10_000;
+const LARGE_TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+/// Memory of the store that is overfilled; several times that is sent to it.
+const SMALL_STORE_BYTES: u64 = 64 << 20;
+const OVERFILL_REQUEST_COUNT: &str = "5000";
+/// Memory for requests in flight, buffers of connections, and pages that the allocator keeps.
+const MAX_OVERHEAD_BYTES: u64 = 128 << 20;
 
-pub(crate) fn run(_: &Plan) -> anyhow::Result<Section> {
+pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "`kubewake viewer` with 100 000 spans of 10 000 traces, and one trace of {LARGE} more whose spans name 100 objects. Each question is asked {ASKED} times over a connection of \
+        "`kubewake viewer` with 100 000 spans of 10 000 traces, and one trace of {LARGE_TRACE_SPANS} more whose spans name 100 objects. Each question is asked {QUERY_REPETITIONS} times over a connection of \
          its own; times are those of the whole answer, the one in the middle. Then a viewer that may keep {} is sent 500 000 spans.",
-        mib(SMALL)
+        format_mib(SMALL_STORE_BYTES)
     );
-    let mut section = Section::new("Viewer", how);
+    let mut section = BenchSection::new("Viewer", how);
     section.header(&["question", "time", "answer"]);
     let viewer = start("viewer", "256MiB")?;
-    let page = fill(&viewer, REQUESTS)?;
-    let imported = http::post_json(&page, "/api/v1/import", large().to_string().as_bytes())?;
+    let page = fill(&viewer, REQUEST_COUNT)?;
+    let imported = http::post_json(&page, "/api/v1/import", encode_large_trace().to_string().as_bytes())?;
     let spans = imported.get("spans").and_then(Value::as_u64);
-    ensure!(spans == Some(LARGE), "the large trace did not come: {imported}");
-    for (question, path) in questions(&page)? {
-        let (time, bytes) = ask(&page, &path)?;
+    ensure!(spans == Some(LARGE_TRACE_SPANS), "the large trace did not come: {imported}");
+    for (question, path) in query_paths(&page)? {
+        let (time, bytes) = measure_query(&page, &path)?;
         section.row([question.to_owned(), format!("{time:.1} ms"), format!("{} KiB", bytes / 1024)]);
-        section.check(format!("{question}: at most {MAX_TIME} ms"), format!("{time:.1} ms"), time <= MAX_TIME);
+        section.check(
+            format!("{question}: at most {MAX_QUERY_MILLIS} ms"),
+            format!("{time:.1} ms"),
+            time <= MAX_QUERY_MILLIS,
+        );
     }
-    let (store, memory) = (http::get(&page, "/api/v1/info")?, viewer.memory()?);
+    let store = http::get(&page, "/api/v1/info")?;
+    let memory = viewer.memory()?;
     let bytes = store.pointer("/store/bytes").and_then(Value::as_u64).unwrap_or_default();
-    section.row(["(memory)".to_owned(), mib(memory.own), format!("{} by its own account", mib(bytes))]);
+    section.row(["(memory)".to_owned(), format_mib(memory.own), format!("{} by its own account", format_mib(bytes))]);
     viewer.stop()?;
     overfill(&mut section)?;
     Ok(section)
 }
 
-fn start(name: &str, memory: &str) -> anyhow::Result<Process> {
+fn start(name: &str, memory: &str) -> anyhow::Result<BenchProcess> {
     let any = "127.0.0.1:0";
     let mut command = Command::new(program("kubewake"));
-    Process::start(
+    BenchProcess::start(
         name,
         command.args(["viewer", "--listen", any, "--otlp", any, "--otlp-http", any, "--memory", memory]),
     )
 }
 
-/// Sends so many requests; gives the address of the page.
-fn fill(viewer: &Process, requests: &str) -> anyhow::Result<String> {
+/// Sends this number of requests, and returns the address of the page.
+fn fill(viewer: &BenchProcess, requests: &str) -> anyhow::Result<String> {
     let page = viewer.address()?.trim_start_matches("http://").to_owned();
     let info = http::get(&page, "/api/v1/info")?;
     let otlp = info.pointer("/otlp/grpc").and_then(Value::as_str).context("there is no address for OTLP")?;
-    let sent = Load::new("viewer", otlp).args(&["--requests", requests]).run()?;
+    let sent = LoadCommand::new("viewer", otlp).args(&["--requests", requests]).run()?;
     ensure!(sent.acknowledged() > 0, "nothing was taken: {}", sent.codes());
     Ok(page)
 }
 
-/// What people ask, with attributes and names that there are.
-fn questions(page: &str) -> anyhow::Result<Vec<(&'static str, String)>> {
+/// Typical queries, with attributes and names that exist.
+fn query_paths(page: &str) -> anyhow::Result<Vec<(&'static str, String)>> {
     let found = http::get(page, "/api/v1/search?limit=20")?;
     let traces = found.get("traces").and_then(Value::as_array).context("there are no traces")?;
-    let small = traces.iter().find(|trace| trace["traceId"] != LARGE_ID).context("there is no small trace")?;
+    let small = traces.iter().find(|trace| trace["traceId"] != LARGE_TRACE_ID).context("there is no small trace")?;
     let id = small["traceId"].as_str().unwrap_or_default();
-    let service = encoded(small["rootService"].as_str().unwrap_or_default());
-    let operation = encoded(small["rootName"].as_str().unwrap_or_default());
+    let service = percent_encode(small["rootService"].as_str().unwrap_or_default());
+    let operation = percent_encode(small["rootName"].as_str().unwrap_or_default());
     let trace = http::get(page, &format!("/api/v1/traces/{id}"))?;
     let attribute = trace.pointer("/spans/0/attributes/0").context("there are no attributes")?;
     let attribute =
-        encoded(&format!("{}={}", attribute["key"].as_str().unwrap_or_default(), plain(&attribute["value"])));
+        percent_encode(&format!("{}={}", attribute["key"].as_str().unwrap_or_default(), plain(&attribute["value"])));
     Ok(vec![
         ("services", "/api/v1/services".to_owned()),
         ("search: the newest", "/api/v1/search?limit=20".to_owned()),
@@ -100,8 +103,8 @@ fn questions(page: &str) -> anyhow::Result<Vec<(&'static str, String)>> {
         ("search: duration, the last hour", "/api/v1/search?minDuration=1us&lookback=1h&limit=1500".to_owned()),
         ("all objects", "/api/v1/objects".to_owned()),
         ("one object", "/api/v1/objects/Head/default/head-7".to_owned()),
-        ("a trace of 10 000 spans", format!("/api/v1/traces/{LARGE_ID}")),
-        ("the same for Jaeger", format!("/api/traces/{LARGE_ID}")),
+        ("a trace of 10 000 spans", format!("/api/v1/traces/{LARGE_TRACE_ID}")),
+        ("the same for Jaeger", format!("/api/traces/{LARGE_TRACE_ID}")),
     ])
 }
 
@@ -109,15 +112,16 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// The time of the one in the middle in milliseconds, and the length of the answer.
-fn ask(page: &str, path: &str) -> anyhow::Result<(f64, usize)> {
-    let (mut times, mut length) = (Vec::new(), 0);
-    for _ in 0..ASKED {
+/// The median duration in milliseconds, and the length of the response.
+fn measure_query(page: &str, path: &str) -> anyhow::Result<(f64, usize)> {
+    let mut times = Vec::new();
+    let mut length = 0;
+    for _ in 0..QUERY_REPETITIONS {
         let begin = Instant::now();
         length = http::text(page, path)?.len();
         times.push(begin.elapsed().as_secs_f64() * 1000.0);
@@ -125,8 +129,8 @@ fn ask(page: &str, path: &str) -> anyhow::Result<(f64, usize)> {
     Ok((median(times), length))
 }
 
-/// One trace with many spans, each about one of a hundred objects.
-fn large() -> Value {
+/// A trace with many spans, each about one of a hundred objects.
+fn encode_large_trace() -> Value {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let span = |number: u64| {
         let start = 1_763_297_000_000_000_000 + number * 1_000_000;
@@ -139,28 +143,38 @@ fn large() -> Value {
             text("http.request.method", "PATCH"),
             text("url.path", "/apis/demo.kubewake.io/v1alpha1/namespaces/default/heads"),
         ];
-        json!({ "traceId": LARGE_ID, "spanId": format!("{number:016x}"), "name": "reconcile Head", "kind": 5,
+        json!({ "traceId": LARGE_TRACE_ID, "spanId": format!("{number:016x}"), "name": "reconcile Head", "kind": 5,
             "parentSpanId": if number == 1 { String::new() } else { format!("{:016x}", number / 2) },
             "startTimeUnixNano": start.to_string(), "endTimeUnixNano": (start + 900_000).to_string(), "attributes": attributes })
     };
-    let spans: Vec<Value> = (1..=LARGE).map(span).collect();
+    let spans: Vec<Value> = (1..=LARGE_TRACE_SPANS).map(span).collect();
     json!({ "resourceSpans": [{ "resource": { "attributes": [text("service.name", "operator")] }, "scopeSpans": [{ "spans": spans }] }] })
 }
 
-/// Sends several times what may be kept.
-fn overfill(section: &mut Section) -> anyhow::Result<()> {
+/// Sends several times the memory of the store.
+fn overfill(section: &mut BenchSection) -> anyhow::Result<()> {
     let viewer = start("viewer-full", "64MiB")?;
-    let page = fill(&viewer, MANY_REQUESTS)?;
+    let page = fill(&viewer, OVERFILL_REQUEST_COUNT)?;
     let info = http::get(&page, "/api/v1/info")?;
     let figure = |pointer: &str| info.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
-    let (bytes, dropped, memory) = (figure("/store/bytes"), figure("/store/dropped/traces"), viewer.memory()?);
+    let bytes = figure("/store/bytes");
+    let dropped = figure("/store/dropped/traces");
+    let memory = viewer.memory()?;
     section.row([
         "(memory, full)".to_owned(),
-        mib(memory.peak),
-        format!("{} by its own account, {dropped} traces went", mib(bytes)),
+        format_mib(memory.peak),
+        format!("{} by its own account, {dropped} traces went", format_mib(bytes)),
     ]);
-    section.check(format!("a full store takes at most {}", mib(SMALL)), mib(bytes), bytes <= SMALL && dropped > 0);
-    let most = SMALL + BESIDE;
-    section.check(format!("and its process at most {}", mib(most)), mib(memory.peak), memory.peak <= most);
+    section.check(
+        format!("a full store takes at most {}", format_mib(SMALL_STORE_BYTES)),
+        format_mib(bytes),
+        bytes <= SMALL_STORE_BYTES && dropped > 0,
+    );
+    let most = SMALL_STORE_BYTES + MAX_OVERHEAD_BYTES;
+    section.check(
+        format!("and its process at most {}", format_mib(most)),
+        format_mib(memory.peak),
+        memory.peak <= most,
+    );
     viewer.stop()
 }

@@ -1,20 +1,19 @@
-//! The configurations in which builds are compared and functions are listed.
+//! The workloads in which builds are compared and functions are listed.
 
 use super::{
-    config::{Parts, forward},
+    config::{DocumentParts, forward_parts},
     sampling,
 };
 
-/// What a program does while it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Workload {
+pub(crate) enum BenchWorkload {
     Plain,
     Gzip,
     Sampling,
 }
 
-impl Workload {
-    /// All of a collector's. A relay has no sampler.
+impl BenchWorkload {
+    /// All workloads of a collector. A relay has no sampler.
     pub(crate) const ALL: [Self; 3] = [Self::Plain, Self::Gzip, Self::Sampling];
 
     pub(crate) fn name(self) -> &'static str {
@@ -29,17 +28,17 @@ impl Workload {
         matches!(self, Self::Gzip)
     }
 
-    /// Whether everything that is acknowledged is to arrive.
+    /// Whether all acknowledged spans must arrive.
     pub(crate) fn keeps_all(self) -> bool {
         !matches!(self, Self::Sampling)
     }
 
     /// The configuration of a collector. Its last processor is `batch`, and its last exporter `otlp`.
-    pub(crate) fn parts(self, backend: &str) -> Parts {
+    pub(crate) fn parts(self, backend: &str) -> DocumentParts {
         match self {
-            Self::Plain => forward(backend, false),
-            Self::Gzip => forward(backend, true),
-            Self::Sampling => sampling::parts(backend, "hash_seed"),
+            Self::Plain => forward_parts(backend, false),
+            Self::Gzip => forward_parts(backend, true),
+            Self::Sampling => sampling::sampling_parts(backend, "hash_seed"),
         }
     }
 }

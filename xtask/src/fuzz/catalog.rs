@@ -1,21 +1,21 @@
-//! Which targets there are: read from their tables, so that nothing has to be built to know.
+//! The catalogue of fuzz targets, read from their sources, so that listing them needs no build.
 
 use std::{fs, path::Path};
 
 use anyhow::Context;
 
-use super::Target;
+use super::FuzzTarget;
 
-/// The fuzzers: a program each.
-pub(super) const PARTS: [&str; 5] = ["otlp", "collector", "apiserver", "viewer", "cluster"];
+/// The fuzzers, each a program.
+pub(super) const FUZZERS: [&str; 5] = ["otlp", "collector", "apiserver", "viewer", "cluster"];
 
 /// All targets, in the order of their tables.
-pub(super) fn read(sources: &Path) -> anyhow::Result<Vec<Target>> {
+pub(super) fn read_targets(sources: &Path) -> anyhow::Result<Vec<FuzzTarget>> {
     let mut targets = Vec::new();
-    for part in PARTS {
+    for part in FUZZERS {
         let file = sources.join(part).with_extension("rs");
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let target = |name: &str| Target { part: part.to_owned(), name: name.to_owned() };
+        let target = |name: &str| FuzzTarget { part: part.to_owned(), name: name.to_owned() };
         targets.extend(names(&text).map(target));
     }
     Ok(targets)
@@ -29,7 +29,7 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root;
+    use crate::workspace_root;
 
     #[test]
     fn names_of_targets_are_read_from_their_table() {
@@ -39,10 +39,10 @@ mod tests {
 
     #[test]
     fn every_target_has_seeds() {
-        let targets = read(&root().join("fuzz/src")).unwrap();
+        let targets = read_targets(&workspace_root().join("fuzz/src")).unwrap();
         assert!(targets.len() > 40, "{}", targets.len());
         for target in targets {
-            let seeds = root().join("fuzz/corpus").join(&target.name);
+            let seeds = workspace_root().join("fuzz/corpus").join(&target.name);
             assert!(fs::read_dir(&seeds).is_ok_and(|mut seeds| seeds.next().is_some()), "{} has no seeds", target.name);
         }
     }

@@ -1,31 +1,31 @@
-//! An image as one file: the layout of the Open Container Initiative, with the index that `docker load` reads beside it.
+//! Packs an image into one file: the image layout of the Open Container Initiative, with the index that
+//! `docker load` reads beside it.
 
 use std::{fs, path::Path, process::Command};
 
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::text;
-use crate::steps::{output, run as run_command};
+use super::path_text;
+use crate::steps::{command_output, run as run_command};
 
-/// What an image says of itself.
-pub(super) struct About<'a> {
-    /// Its complete name, with registry and tag.
+/// The configuration of an image.
+pub(super) struct ImageDescription<'a> {
+    /// The complete name, with registry and tag.
     pub(super) tag: &'a str,
-    /// The program, and the arguments that come before those of a container.
+    /// The program, and the arguments that precede those of a container.
     pub(super) entry_point: &'a [String],
-    /// Whom it runs as.
     pub(super) user: &'a str,
 }
 
-/// Some bytes of the image, known by their digest.
-struct Blob {
+/// A blob, identified by its digest.
+struct OciBlob {
     digest: String,
     size: u64,
 }
 
 /// Packs the files below `root` into an archive.
-pub(super) fn write(archive: &Path, root: &Path, about: &About<'_>) -> anyhow::Result<()> {
+pub(super) fn write(archive: &Path, root: &Path, about: &ImageDescription<'_>) -> anyhow::Result<()> {
     let layout = root.with_extension("oci");
     let blobs = layout.join("blobs/sha256");
     if layout.exists() {
@@ -35,18 +35,20 @@ pub(super) fn write(archive: &Path, root: &Path, about: &About<'_>) -> anyhow::R
 
     let layer = layout.join("layer");
     pack(root, ".", &layer)?;
-    let layer = blob(&blobs, &layer)?;
-    let config = written(&layout, &blobs, &config(about, &layer.digest))?;
+    let layer = store_blob(&blobs, &layer)?;
+    let config = write_json_blob(&layout, &blobs, &config(about, &layer.digest))?;
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": config.named("application/vnd.oci.image.config.v1+json"),
-        "layers": [layer.named("application/vnd.oci.image.layer.v1.tar")],
+        "config": config.descriptor("application/vnd.oci.image.config.v1+json"),
+        "layers": [layer.descriptor("application/vnd.oci.image.layer.v1.tar")],
     });
-    let mut manifest = written(&layout, &blobs, &manifest)?.named("application/vnd.oci.image.manifest.v1+json");
+    let mut manifest =
+        write_json_blob(&layout, &blobs, &manifest)?.descriptor("application/vnd.oci.image.manifest.v1+json");
     if let Some(manifest) = manifest.as_object_mut() {
-        // `ctr images import` and `kind load` store the first literally, and docker and podman prefer it. The second is what
-        // `skopeo` selects by. `RepoTags` below is what docker reads where it has a store of its own.
+        // `ctr images import` and `kind load` store the first literally, and docker and podman prefer it. The
+        // second is what `skopeo` selects by. `RepoTags` below is what docker reads where it has a store of its
+        // own.
         let version = about.tag.rsplit_once(':').map_or("latest", |(_, version)| version);
         let names = json!({ "io.containerd.image.name": about.tag, "org.opencontainers.image.ref.name": version });
         manifest.insert("annotations".to_owned(), names);
@@ -61,7 +63,7 @@ pub(super) fn write(archive: &Path, root: &Path, about: &About<'_>) -> anyhow::R
     pack(&layout, ".", archive)
 }
 
-fn config(about: &About<'_>, layer: &str) -> Value {
+fn config(about: &ImageDescription<'_>, layer: &str) -> Value {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -76,37 +78,36 @@ fn config(about: &About<'_>, layer: &str) -> Value {
     })
 }
 
-impl Blob {
+impl OciBlob {
     fn path(&self) -> String {
         format!("blobs/sha256/{}", self.digest)
     }
 
-    fn named(&self, media_type: &str) -> Value {
+    fn descriptor(&self, media_type: &str) -> Value {
         json!({ "mediaType": media_type, "digest": format!("sha256:{}", self.digest), "size": self.size })
     }
 }
 
-fn written(layout: &Path, blobs: &Path, value: &Value) -> anyhow::Result<Blob> {
+fn write_json_blob(layout: &Path, blobs: &Path, value: &Value) -> anyhow::Result<OciBlob> {
     let file = layout.join("json");
     fs::write(&file, value.to_string())?;
-    blob(blobs, &file)
+    store_blob(blobs, &file)
 }
 
-/// The SHA-256 sum of a file.
 pub(super) fn sha256(file: &Path) -> anyhow::Result<String> {
-    let said = output("sha256sum", &[text(file)?])?;
+    let said = command_output("sha256sum", &[path_text(file)?])?;
     said.split_whitespace().next().map(str::to_owned).context("sha256sum says nothing")
 }
 
-/// Gives a file the name that its content has.
-fn blob(blobs: &Path, file: &Path) -> anyhow::Result<Blob> {
+/// Moves a file to the path of its digest.
+fn store_blob(blobs: &Path, file: &Path) -> anyhow::Result<OciBlob> {
     let digest = sha256(file)?;
     let size = fs::metadata(file)?.len();
     fs::rename(file, blobs.join(&digest))?;
-    Ok(Blob { digest, size })
+    Ok(OciBlob { digest, size })
 }
 
-/// Owned by root, in one order and of one time, so that the same files are the same bytes.
+/// Packs files as root, sorted and with a fixed time, so that the same files give the same bytes.
 fn pack(directory: &Path, what: &str, archive: &Path) -> anyhow::Result<()> {
     let archive = std::path::absolute(archive)?;
     if let Some(parent) = archive.parent() {
@@ -131,7 +132,8 @@ mod tests {
         fs::create_dir_all(&out).unwrap();
         fs::write(root.join("program"), "does nothing").unwrap();
         let entry_point = ["/kubewake".to_owned(), "serve".to_owned()];
-        let about = About { tag: "docker.io/example/program:1", entry_point: &entry_point, user: "65532:65532" };
+        let about =
+            ImageDescription { tag: "docker.io/example/program:1", entry_point: &entry_point, user: "65532:65532" };
         write(&archive, &root, &about).unwrap();
         let again = place.path().join("again.tar");
         write(&again, &root, &about).unwrap();
@@ -145,7 +147,7 @@ mod tests {
             let digest = blob["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap().to_owned();
             let path = out.join("blobs/sha256").join(&digest);
             assert_eq!(fs::metadata(&path).unwrap().len(), blob["size"].as_u64().unwrap());
-            assert!(output("sha256sum", &[text(&path).unwrap()]).unwrap().starts_with(&digest));
+            assert!(command_output("sha256sum", &[path_text(&path).unwrap()]).unwrap().starts_with(&digest));
             path
         };
         let index = json(&out.join("index.json"));
@@ -153,11 +155,12 @@ mod tests {
         assert_eq!(annotations["io.containerd.image.name"], "docker.io/example/program:1");
         assert_eq!(annotations["org.opencontainers.image.ref.name"], "1");
         let manifest = json(&named(&index["manifests"][0]));
-        let (config, layer) = (json(&named(&manifest["config"])), named(&manifest["layers"][0]));
+        let config = json(&named(&manifest["config"]));
+        let layer = named(&manifest["layers"][0]);
         assert_eq!(config["config"]["Entrypoint"], json!(["/kubewake", "serve"]));
         assert_eq!(config["rootfs"]["diff_ids"][0], manifest["layers"][0]["digest"]);
         assert_eq!(json(&out.join("manifest.json"))[0]["RepoTags"], json!(["docker.io/example/program:1"]));
-        let listed = output("tar", &["--list", "--file", text(&layer).unwrap()]).unwrap();
+        let listed = command_output("tar", &["--list", "--file", path_text(&layer).unwrap()]).unwrap();
         assert_eq!(listed.lines().collect::<Vec<_>>(), ["./", "./program"]);
     }
 }

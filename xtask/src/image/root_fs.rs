@@ -1,4 +1,4 @@
-//! The files of an image.
+//! The root file system of an image.
 
 use std::{
     fs, io,
@@ -9,16 +9,15 @@ use std::{
 use anyhow::Context;
 use serde_json::Value;
 
-use super::{sbom, text};
+use super::{path_text, sbom};
 
-/// Who runs it: nobody that owns a file. The number is the one that others use for this, and the one of the manifests.
+/// A user that owns no file. The number is the conventional one for this, and the one in the manifests.
 pub(super) const USER: &str = "65532:65532";
-/// Whom programs believe: the bundle of Debian's `ca-certificates`, where they look for it.
-pub(super) const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
+/// Trusted authorities: the bundle of Debian's `ca-certificates`, at the path where programs look for it.
+pub(super) const CA_BUNDLE_PATH: &str = "etc/ssl/certs/ca-certificates.crt";
 const PASSWD: &str = "kubewake:x:65532:65532::/:/\n";
 const GROUP: &str = "kubewake:x:65532:\n";
 
-/// Makes the directory anew.
 pub(super) fn write(root: &Path, program: &Path, materials: &Value) -> anyhow::Result<()> {
     match fs::remove_dir_all(root) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -27,31 +26,31 @@ pub(super) fn write(root: &Path, program: &Path, materials: &Value) -> anyhow::R
         _ => {}
     }
     let there = || format!("cannot write {}", root.display());
-    for file in [AUTHORITIES, sbom::PATH] {
+    for file in [CA_BUNDLE_PATH, sbom::SBOM_PATH] {
         let folder = root.join(file).parent().map(Path::to_owned).unwrap_or_default();
         fs::create_dir_all(folder).with_context(there)?;
     }
-    let authorities = Path::new("/").join(AUTHORITIES);
-    fs::copy(&authorities, root.join(AUTHORITIES))
+    let authorities = Path::new("/").join(CA_BUNDLE_PATH);
+    fs::copy(&authorities, root.join(CA_BUNDLE_PATH))
         .with_context(|| format!("no {}: install ca-certificates", authorities.display()))?;
     fs::write(root.join("etc/passwd"), PASSWD).with_context(there)?;
     fs::write(root.join("etc/group"), GROUP).with_context(there)?;
-    fs::write(root.join(sbom::PATH), serde_json::to_vec(materials)?).with_context(there)?;
+    fs::write(root.join(sbom::SBOM_PATH), serde_json::to_vec(materials)?).with_context(there)?;
     let name = program.file_name().and_then(|name| name.to_str()).context("the program has no name")?;
     fs::copy(program, root.join(name)).with_context(there)?;
     for (file, mode) in
-        [(AUTHORITIES, 0o444), (sbom::PATH, 0o444), ("etc/passwd", 0o444), ("etc/group", 0o444), (name, 0o555)]
+        [(CA_BUNDLE_PATH, 0o444), (sbom::SBOM_PATH, 0o444), ("etc/passwd", 0o444), ("etc/group", 0o444), (name, 0o555)]
     {
         fs::set_permissions(root.join(file), fs::Permissions::from_mode(mode)).with_context(there)?;
     }
     Ok(())
 }
 
-/// Every file of it, in order, as the image names it.
+/// All files in order, with their paths in the image.
 pub(super) fn list(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut files = Vec::new();
     collect(root, &mut files)?;
-    let mut names = files.iter().map(|file| Ok(format!("/{}", text(file.strip_prefix(root)?)?)));
+    let mut names = files.iter().map(|file| Ok(format!("/{}", path_text(file.strip_prefix(root)?)?)));
     let mut names = names.by_ref().collect::<anyhow::Result<Vec<_>>>()?;
     names.sort();
     Ok(names)
@@ -60,10 +59,7 @@ pub(super) fn list(root: &Path) -> anyhow::Result<Vec<String>> {
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
         let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => collect(&entry.path(), files)?,
-            false => files.push(entry.path()),
-        }
+        if entry.file_type()?.is_dir() { collect(&entry.path(), files)? } else { files.push(entry.path()) }
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! The bill of materials of an image: CycloneDX 1.6 as JSON.
 //!
-//! *Guaranteed*: it lists what is linked into the program, with the features that it is built with, and what depends on what,
-//! as cargo resolves it for this package, these features and this target; crates of registries have the checksums of
-//! `Cargo.lock`. Procedural macros, build scripts and what only tests need are not in the image, and not in the list. The same
-//! inputs make the same bytes.
+//! *Guaranteed*: it lists the crates that are linked into the program, with their features and dependencies, as
+//! cargo resolves them for this package, these features and this target; crates of registries have the
+//! checksums of `Cargo.lock`. Procedural macros, build scripts and dependencies of tests are not in the image,
+//! and not in the list. The same inputs make the same bytes.
 //!
 //! *Not done*: C sources inside of crates, such as those of `aws-lc-sys`, are not components of their own.
 
@@ -16,21 +16,21 @@ use std::{
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::{Recipe, oci::sha256, triple};
+use super::{ImageRecipe, oci::sha256, target_triple};
 use crate::{
-    root,
-    steps::{cargo, output},
+    steps::{cargo, command_output},
+    workspace_root,
 };
 
-/// Where images have it.
-pub(super) const PATH: &str = "usr/share/doc/kubewake/sbom.cdx.json";
-/// What stands behind the depth in each line of cargo's tree, parted by what no field has.
-const FORMAT: &str = "|{p}|{f}|{l}|{r}";
+/// Path of the bill of materials in images.
+pub(super) const SBOM_PATH: &str = "usr/share/doc/kubewake/sbom.cdx.json";
+/// The fields after the depth in each line of cargo's tree, separated by a character that no field contains.
+const TREE_FORMAT: &str = "|{p}|{f}|{l}|{r}";
 const SEPARATOR: char = '|';
 
-/// A crate as cargo's tree has it.
+/// A crate in the output of `cargo tree`.
 #[derive(Debug, PartialEq, Eq)]
-struct Crate<'a> {
+struct CargoCrate<'a> {
     depth: usize,
     name: &'a str,
     version: &'a str,
@@ -39,19 +39,35 @@ struct Crate<'a> {
     repository: &'a str,
 }
 
-/// Makes it for an image of this name.
-pub(super) fn make(reference: &str, recipe: &Recipe, features: Option<&str>) -> anyhow::Result<Value> {
-    let tree = tree(recipe, features)?;
+/// Builds the bill of materials of the image with this name.
+pub(super) fn build_sbom(reference: &str, recipe: &ImageRecipe, features: Option<&str>) -> anyhow::Result<Value> {
+    let tree = cargo_tree(recipe, features)?;
     let crates = tree.lines().map(|line| parse(line).with_context(|| format!("cargo tree says {line:?}")));
     let crates = crates.collect::<anyhow::Result<Vec<_>>>()?;
-    let lock = fs::read_to_string(root().join("Cargo.lock")).context("cannot read Cargo.lock")?;
-    document(reference, &crates, &checksums(&lock), &runtime()?)
+    let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).context("cannot read Cargo.lock")?;
+    document(reference, &crates, &checksums(&lock), &linked_runtime()?)
 }
 
-fn tree(recipe: &Recipe, features: Option<&str>) -> anyhow::Result<String> {
+fn cargo_tree(recipe: &ImageRecipe, features: Option<&str>) -> anyhow::Result<String> {
     let mut command = cargo();
-    command.current_dir(root()).args(["tree", "--locked", "--package", recipe.package, "--target", &triple()]);
-    command.args(["--edges", "normal,no-proc-macro", "--prefix", "depth", "--charset", "ascii", "--format", FORMAT]);
+    command.current_dir(workspace_root()).args([
+        "tree",
+        "--locked",
+        "--package",
+        recipe.package,
+        "--target",
+        &target_triple(),
+    ]);
+    command.args([
+        "--edges",
+        "normal,no-proc-macro",
+        "--prefix",
+        "depth",
+        "--charset",
+        "ascii",
+        "--format",
+        TREE_FORMAT,
+    ]);
     if let Some(features) = features.or(recipe.features) {
         command.args(["--no-default-features", "--features", features]);
     }
@@ -60,51 +76,52 @@ fn tree(recipe: &Recipe, features: Option<&str>) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("cargo tree prints no text")
 }
 
-fn parse(line: &str) -> Option<Crate<'_>> {
-    // What was listed before has a mark at its end.
+fn parse(line: &str) -> Option<CargoCrate<'_>> {
+    // Crates that were listed before are marked at the end.
     let mut fields = line.strip_suffix(" (*)").unwrap_or(line).split(SEPARATOR);
     let depth = fields.next()?.parse().ok()?;
-    // Those of the workspace have their folder behind the version.
+    // Crates of the workspace have their folder after the version.
     let mut package = fields.next()?.split_whitespace();
-    let (name, version) = (package.next()?, package.next()?.strip_prefix('v')?);
+    let name = package.next()?;
+    let version = package.next()?.strip_prefix('v')?;
     let mut field = || fields.next().map(str::trim);
-    Some(Crate { depth, name, version, features: field()?, license: field()?, repository: field()? })
+    Some(CargoCrate { depth, name, version, features: field()?, license: field()?, repository: field()? })
 }
 
-/// Of packages that come from a registry, by name and version.
+/// Checksums of registry packages, by name and version.
 fn checksums(lock: &str) -> BTreeMap<(&str, &str), &str> {
     let packages = lock.split("[[package]]\n").skip(1);
     let entry = |package| Some(((field(package, "name")?, field(package, "version")?), field(package, "checksum")?));
     packages.filter_map(entry).collect()
 }
 
-/// A text of a package in `Cargo.lock`.
+/// A text field of a package in `Cargo.lock`.
 fn field<'a>(package: &'a str, key: &str) -> Option<&'a str> {
     package.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"'))
 }
 
-/// What every program here is linked with that cargo does not list.
-struct Runtime {
+/// A library that is linked into every program, and that cargo does not list.
+struct LinkedRuntime {
     rust: String,
     libc: String,
     authorities: String,
 }
 
-fn runtime() -> anyhow::Result<Runtime> {
+fn linked_runtime() -> anyhow::Result<LinkedRuntime> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    let version = output(&rustc, &["--version"])?;
+    let version = command_output(&rustc, &["--version"])?;
     let rust = version.split_whitespace().nth(1).context("rustc says no version")?.to_owned();
-    let libc = output("getconf", &["GNU_LIBC_VERSION"])?;
+    let libc = command_output("getconf", &["GNU_LIBC_VERSION"])?;
     let libc = libc.split_whitespace().nth(1).context("getconf says no version of glibc")?.to_owned();
-    let authorities = sha256(&Path::new("/").join(super::root_fs::AUTHORITIES))?;
-    Ok(Runtime { rust, libc, authorities })
+    let authorities = sha256(&Path::new("/").join(super::root_fs::CA_BUNDLE_PATH))?;
+    Ok(LinkedRuntime { rust, libc, authorities })
 }
 
 fn document(
     reference: &str,
-    crates: &[Crate<'_>],
+    crates: &[CargoCrate<'_>],
     checksums: &BTreeMap<(&str, &str), &str>,
-    runtime: &Runtime,
+    runtime: &LinkedRuntime,
 ) -> anyhow::Result<Value> {
     let program = crates.first().context("cargo tree lists nothing")?;
     let (name, version) = reference.rsplit_once(':').unwrap_or((reference, program.version));
@@ -112,15 +129,15 @@ fn document(
     for each in crates {
         components.entry(purl(each)).or_insert_with(|| component(each, each == program, checksums));
     }
-    let rust = generic("rust-std", &runtime.rust, "MIT OR Apache-2.0");
-    let libc = generic("glibc", &runtime.libc, "LGPL-2.1-or-later");
+    let rust = generic_component("rust-std", &runtime.rust, "MIT OR Apache-2.0");
+    let libc = generic_component("glibc", &runtime.libc, "LGPL-2.1-or-later");
     let authorities = json!({
         "type": "file",
         "bom-ref": "ca-certificates",
-        "name": format!("/{}", super::root_fs::AUTHORITIES),
+        "name": format!("/{}", super::root_fs::CA_BUNDLE_PATH),
         "hashes": [{"alg": "SHA-256", "content": runtime.authorities}],
     });
-    let mut graph = graph(crates);
+    let mut graph = dependency_graph(crates);
     let others = [&rust, &libc].map(|it| it["bom-ref"].as_str().unwrap_or_default().to_owned());
     graph.entry(purl(program)).or_default().extend(others.clone());
     for other in others {
@@ -142,12 +159,12 @@ fn document(
     }))
 }
 
-fn purl(package: &Crate<'_>) -> String {
-    // A `+` of build metadata is a space where URLs are read.
+fn purl(package: &CargoCrate<'_>) -> String {
+    // In URLs, the `+` of build metadata is read as a space.
     format!("pkg:cargo/{}@{}", package.name, package.version.replace('+', "%2B"))
 }
 
-fn component(package: &Crate<'_>, is_program: bool, checksums: &BTreeMap<(&str, &str), &str>) -> Value {
+fn component(package: &CargoCrate<'_>, is_program: bool, checksums: &BTreeMap<(&str, &str), &str>) -> Value {
     let purl = purl(package);
     let component = json!({
         "type": if is_program { "application" } else { "library" },
@@ -157,7 +174,7 @@ fn component(package: &Crate<'_>, is_program: bool, checksums: &BTreeMap<(&str, 
         "purl": purl,
         "properties": [{"name": "cargo:features", "value": package.features}],
     });
-    // As licenses were written before they were expressions.
+    // The notation before SPDX expressions.
     let license = package.license.replace('/', " OR ");
     let more = [
         ("licenses", (!license.is_empty()).then(|| json!([{"expression": license}]))),
@@ -175,7 +192,7 @@ fn component(package: &Crate<'_>, is_program: bool, checksums: &BTreeMap<(&str, 
     Value::Object(component)
 }
 
-fn generic(name: &str, version: &str, license: &str) -> Value {
+fn generic_component(name: &str, version: &str, license: &str) -> Value {
     let purl = format!("pkg:generic/{name}@{version}");
     json!({
         "type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl,
@@ -183,8 +200,8 @@ fn generic(name: &str, version: &str, license: &str) -> Value {
     })
 }
 
-/// Who depends on whom. A crate's own dependencies are listed where it comes first.
-fn graph(crates: &[Crate<'_>]) -> BTreeMap<String, BTreeSet<String>> {
+/// Dependencies of each crate. `cargo tree` lists them where the crate occurs first.
+fn dependency_graph(crates: &[CargoCrate<'_>]) -> BTreeMap<String, BTreeSet<String>> {
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut above: Vec<String> = Vec::new();
     for package in crates {
@@ -229,7 +246,8 @@ mod tests {
             "1|b v2.0.0||MIT| (*)",
         ];
         let crates: Vec<_> = lines.iter().map(|line| parse(line).unwrap()).collect();
-        let runtime = Runtime { rust: "1.95.0".to_owned(), libc: "2.36".to_owned(), authorities: "00".to_owned() };
+        let runtime =
+            LinkedRuntime { rust: "1.95.0".to_owned(), libc: "2.36".to_owned(), authorities: "00".to_owned() };
         let bom = document("docker.io/kubewake/ours:0.1.0", &crates, &checksums(LOCK), &runtime).unwrap();
         assert_eq!(bom["metadata"]["component"]["name"], "docker.io/kubewake/ours");
         let names: Vec<_> =

@@ -1,17 +1,16 @@
-//! What the tags of Go structs say, as gofmt lays them out.
+//! Reads the field tags of Go structs, in gofmt's layout.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 pub(super) enum GoType {
-    /// By the number of the field on the wire.
+    /// Fields by their protobuf number.
     Struct(BTreeMap<u32, GoField>),
-    /// A list of texts with a name of its own.
+    /// A named list of strings.
     List,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct GoField {
-    /// In JSON.
     pub(super) name: String,
     pub(super) pointer: bool,
     pub(super) inline: bool,
@@ -19,8 +18,7 @@ pub(super) struct GoField {
     pub(super) omits_zero: bool,
 }
 
-/// The types of a package.
-pub(super) fn read(dir: &Path) -> anyhow::Result<BTreeMap<String, GoType>> {
+pub(super) fn read_package(dir: &Path) -> anyhow::Result<BTreeMap<String, GoType>> {
     let mut types = BTreeMap::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -46,16 +44,16 @@ fn parse(text: &str, types: &mut BTreeMap<String, GoType>) {
         } else if let Some(name) = current
             && let Some(GoType::Struct(fields)) = types.get_mut(name)
         {
-            fields.extend(field(line));
+            fields.extend(parse_field(line));
         }
     }
 }
 
-/// `Name *Type `json:"name,omitempty" protobuf:"bytes,1,opt,name=name"``
-fn field(line: &str) -> Option<(u32, GoField)> {
+/// Parses `Name *Type `json:"name,omitempty" protobuf:"bytes,1,opt,name=name"``.
+fn parse_field(line: &str) -> Option<(u32, GoField)> {
     let (declared, tags) = line.split_once('`')?;
-    let number = tag(tags, "protobuf")?.split(',').nth(1)?.parse().ok()?;
-    let mut json = tag(tags, "json")?.split(',');
+    let number = find_tag(tags, "protobuf")?.split(',').nth(1)?.parse().ok()?;
+    let mut json = find_tag(tags, "json")?.split(',');
     let name = json.next()?.to_owned();
     let options: Vec<&str> = json.collect();
     let go_type = declared.split_whitespace().nth(1).unwrap_or_default();
@@ -69,7 +67,7 @@ fn field(line: &str) -> Option<(u32, GoField)> {
     Some((number, field))
 }
 
-fn tag<'t>(tags: &'t str, name: &str) -> Option<&'t str> {
+fn find_tag<'t>(tags: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = tags.split_once(&format!("{name}:\""))?;
     rest.split('"').next()
 }
@@ -82,9 +80,9 @@ mod tests {
     fn tags_are_read() {
         let line = "\tReplicas *int32 `json:\"replicas,omitempty\" protobuf:\"varint,1,opt,name=replicas\"`";
         let replicas = GoField { name: "replicas".into(), pointer: true, omits_empty: true, ..GoField::default() };
-        assert_eq!(field(line), Some((1, replicas)));
+        assert_eq!(parse_field(line), Some((1, replicas)));
         let line = "\tVolumeSource `json:\",inline\" protobuf:\"bytes,2,opt,name=volumeSource\"`";
-        assert_eq!(field(line), Some((2, GoField { inline: true, ..GoField::default() })));
-        assert_eq!(field("\tTypeMeta `json:\",inline\"`"), None);
+        assert_eq!(parse_field(line), Some((2, GoField { inline: true, ..GoField::default() })));
+        assert_eq!(parse_field("\tTypeMeta `json:\",inline\"`"), None);
     }
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn types() -> BTreeMap<String, Type> {
+fn types() -> BTreeMap<String, OpenApiType> {
     let meta = "#/components/schemas/io.k8s.meta.v1.ObjectMeta";
     let thing = json!({
         "type": "object",
@@ -28,7 +28,7 @@ fn types() -> BTreeMap<String, Type> {
         ("io.k8s.meta.v1.ObjectMeta", json!({"type": "object"})),
         ("io.k8s.meta.v1.Time", json!({"type": "string", "format": "date-time"})),
     ];
-    let declared = |schema: Value| Type { kinds: kinds(&schema).collect(), schema };
+    let declared = |schema: Value| OpenApiType { kinds: kinds(&schema).collect(), schema };
     named.into_iter().map(|(name, schema)| (name.to_owned(), declared(schema))).collect()
 }
 
@@ -51,14 +51,15 @@ type Time = time
 
 #[test]
 fn a_document_becomes_a_table() {
-    assert_eq!(write(&types(), &Marks::new()).strip_prefix(HEADER), Some(EXPECTED));
+    assert_eq!(render_table(&types(), &FieldMarks::new()).strip_prefix(TABLE_HEADER), Some(EXPECTED));
 }
 
 #[test]
 fn a_table_keeps_what_openapi_does_not_say() {
-    let written =
-        write(&types(), &Marks::new()).replace("time time", "time time zero").replace("bytes omit", "bytes null");
-    assert_eq!(write(&types(), &line::marks(&written)), written);
+    let written = render_table(&types(), &FieldMarks::new())
+        .replace("time time", "time time zero")
+        .replace("bytes omit", "bytes null");
+    assert_eq!(render_table(&types(), &table_line::parse_marks(&written)), written);
 }
 
 #[test]
@@ -78,7 +79,7 @@ type Thing struct {
         fs::create_dir_all(directory.join(package)).unwrap();
         fs::write(directory.join(package).join("types.go"), text).unwrap();
     }
-    let marks = go::marks(&directory, &types()).unwrap();
+    let marks = go::read_marks(&directory, &types()).unwrap();
     fs::remove_dir_all(&directory).unwrap();
     let mark = |field: &str| marks.get(&("io.k8s.a.v1.Thing".to_owned(), field.to_owned())).map(String::as_str);
     assert_eq!(mark("size"), Some(""));

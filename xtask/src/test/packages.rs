@@ -1,29 +1,30 @@
-//! Debian packages that the tests use.
+//! Debian packages that the tests need.
 
 use std::process::Command;
 
 use anyhow::bail;
 
-use crate::steps::{output, run, succeeds};
+use crate::steps::{command_output, command_succeeds, run};
 
-/// A package, and a command that ends well when what it brings is there.
-const NEEDED: [(&str, &str, &[&str]); 6] = [
+/// A package, and a command that succeeds when it is installed.
+const REQUIRED_PACKAGES: [(&str, &str, &[&str]); 6] = [
     ("curl", "curl", &["--version"]),
     ("python3", "python3", &["--version"]),
     // Debian splits the module that a virtual environment needs from Python itself.
     ("python3-venv", "python3", &["-c", "import ensurepip, venv"]),
-    // For the page of the viewer: its modules alone, and all of it in a browser as a person sees it.
+    // For tests of the viewer's page: of its modules, and of the whole page in a browser.
     ("nodejs", "node", &["--version"]),
     ("chromium", "chromium", &["--version"]),
     ("chromium-driver", "chromedriver", &["--version"]),
 ];
 
-/// The same for what stories do without, saying so.
-const WELCOME: [(&str, &str, &[&str]); 1] = [("kubernetes-client", "kubectl", &["version", "--client"])];
+/// The same for packages without which stories are skipped with a note.
+const OPTIONAL_PACKAGES: [(&str, &str, &[&str]); 1] = [("kubernetes-client", "kubectl", &["version", "--client"])];
 
-/// Installs what is missing, or says what to install.
+/// Installs missing packages, or fails with a list of them.
 pub(crate) fn install() -> anyhow::Result<()> {
-    let (needed, welcome) = (missing(&NEEDED), missing(&WELCOME));
+    let needed = missing_packages(&REQUIRED_PACKAGES);
+    let welcome = missing_packages(&OPTIONAL_PACKAGES);
     if needed.is_empty() && welcome.is_empty() {
         return Ok(());
     }
@@ -33,26 +34,30 @@ pub(crate) fn install() -> anyhow::Result<()> {
         bail!("please install {} (on Debian: apt-get install {})", needed.join(", "), needed.join(" "));
     }
     if !needed.is_empty() {
-        get(&needed)?;
+        install_packages(&needed)?;
     }
-    // Not every Debian has it.
-    let installed = welcome.is_empty() || (can_install() && get(&welcome).is_ok());
+    // Some Debian versions lack it.
+    let installed = welcome.is_empty() || (can_install() && install_packages(&welcome).is_ok());
     if !installed {
         eprintln!("without {}, some stories are skipped", welcome.join(", "));
     }
     Ok(())
 }
 
-fn missing(packages: &[(&'static str, &str, &[&str])]) -> Vec<&'static str> {
-    packages.iter().filter(|(_, program, args)| !succeeds(program, args)).map(|(package, ..)| *package).collect()
+fn missing_packages(packages: &[(&'static str, &str, &[&str])]) -> Vec<&'static str> {
+    packages
+        .iter()
+        .filter(|(_, program, args)| !command_succeeds(program, args))
+        .map(|(package, ..)| *package)
+        .collect()
 }
 
-fn get(packages: &[&str]) -> anyhow::Result<()> {
+fn install_packages(packages: &[&str]) -> anyhow::Result<()> {
     let mut install = Command::new("apt-get");
     install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(packages);
     run(install.env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn can_install() -> bool {
-    output("id", &["-u"]).is_ok_and(|user| user == "0") && succeeds("apt-get", &["--version"])
+    command_output("id", &["-u"]).is_ok_and(|user| user == "0") && command_succeeds("apt-get", &["--version"])
 }

@@ -1,46 +1,47 @@
-//! Pythons of our own with the packages that the tests use.
+//! Python environments with the packages that the tests need.
 
 use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::Context;
 
 use crate::{
-    root,
-    steps::{output, run},
-    target,
+    steps::{command_output, run},
+    target_dir, workspace_root,
 };
 
-/// An environment: its folder in the target directory, what is in it, and the variable that names its interpreter to the tests.
-struct Environment {
+/// An environment: its folder in the target directory, its requirements, and the variable that names its
+/// interpreter to the tests.
+struct PythonEnvironment {
     folder: &'static str,
     requirements: &'static str,
     variable: &'static str,
 }
 
-/// Packages that cannot live together have environments of their own.
-const ENVIRONMENTS: [Environment; 2] = [
-    Environment { folder: "venv", requirements: "e2e/requirements.txt", variable: "KUBEWAKE_PYTHON" },
-    Environment {
+/// Incompatible packages are in separate environments.
+const ENVIRONMENTS: [PythonEnvironment; 2] = [
+    PythonEnvironment { folder: "venv", requirements: "e2e/requirements.txt", variable: "KUBEWAKE_PYTHON" },
+    PythonEnvironment {
         folder: "venv-opencensus",
         requirements: "e2e/requirements-opencensus.txt",
         variable: "KUBEWAKE_OPENCENSUS_PYTHON",
     },
 ];
 
-/// Interpreters, by the variable that names them.
-pub(crate) type Interpreters = Vec<(&'static str, PathBuf)>;
+/// Interpreters, each with its variable.
+pub(crate) type PythonInterpreters = Vec<(&'static str, PathBuf)>;
 
-/// Makes the virtual environments, anew when their requirements or Python changed, and gives their interpreters.
-pub(crate) fn install() -> anyhow::Result<Interpreters> {
+/// Creates the virtual environments, again if their requirements or Python changed, and returns their
+/// interpreters.
+pub(crate) fn install() -> anyhow::Result<PythonInterpreters> {
     ENVIRONMENTS.iter().map(|environment| Ok((environment.variable, environment.install()?))).collect()
 }
 
-impl Environment {
+impl PythonEnvironment {
     fn install(&self) -> anyhow::Result<PathBuf> {
-        let venv = target().join(self.folder);
+        let venv = target_dir().join(self.folder);
         let python = venv.join("bin/python");
-        let requirements = fs::read_to_string(root().join(self.requirements)).context(self.requirements)?;
-        let wanted = format!("{}\n{requirements}", output("python3", &["--version"])?);
+        let requirements = fs::read_to_string(workspace_root().join(self.requirements)).context(self.requirements)?;
+        let wanted = format!("{}\n{requirements}", command_output("python3", &["--version"])?);
         let stamp = venv.join("installed");
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             return Ok(python);
@@ -58,7 +59,7 @@ impl Environment {
             "-r",
             self.requirements,
         ]))?;
-        // Written last, so that an installation that broke off is not taken for a whole one.
+        // Written last, so that an incomplete installation is not mistaken for a complete one.
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(python)
     }

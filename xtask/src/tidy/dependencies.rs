@@ -1,7 +1,8 @@
-//! Dependencies: what deny.toml bans is not built, licences are those that it allows, and everything comes from crates.io.
+//! Dependencies: crates that deny.toml bans are not built, licences are among those that it allows, and all
+//! other crates come from crates.io.
 //!
-//! `cargo deny` checks the same and more, and takes minutes to compile; `.github/workflows/security.yml` runs it. This needs a second.
-//! *Not done*: advisories, duplicates, and other platforms than Linux.
+//! `cargo deny` checks the same and more, but takes minutes to compile; `.github/workflows/security.yml` runs
+//! it. This check takes a second. *Not done*: advisories, duplicates, and platforms other than Linux.
 
 mod licence;
 
@@ -10,33 +11,32 @@ use std::{collections::BTreeSet, fs};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use crate::{root, steps::cargo};
+use crate::{steps::cargo, workspace_root};
 
-/// The only source of crates that are not ours.
+/// The only allowed source of external crates.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+const TARGET_PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 #[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
+struct CargoMetadata {
+    packages: Vec<CargoPackage>,
 }
 
 #[derive(Deserialize)]
-struct Package {
+struct CargoPackage {
     name: String,
     license: Option<String>,
     source: Option<String>,
 }
 
-/// All that is wrong.
 pub(super) fn check() -> anyhow::Result<Vec<String>> {
-    let file = root().join("deny.toml");
+    let file = workspace_root().join("deny.toml");
     let rules = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let allowed: BTreeSet<&str> = list(&rules, "licenses", "allow").collect();
     let banned: Vec<&str> = list(&rules, "bans", "deny").collect();
     ensure!(!allowed.is_empty() && !banned.is_empty(), "deny.toml allows no licence, or bans no crate");
-    let mut wrong = packages()?.iter().flat_map(|package| problems(package, &allowed)).collect::<Vec<_>>();
-    let built = built()?;
+    let mut wrong = packages()?.iter().flat_map(|package| package_problems(package, &allowed)).collect::<Vec<_>>();
+    let built = built_packages()?;
     let banned = banned.into_iter().filter(|name| built.contains(*name));
     wrong.extend(
         banned
@@ -45,17 +45,25 @@ pub(super) fn check() -> anyhow::Result<Vec<String>> {
     Ok(wrong)
 }
 
-fn packages() -> anyhow::Result<Vec<Package>> {
+fn packages() -> anyhow::Result<Vec<CargoPackage>> {
     let mut command = cargo();
-    command.args(["metadata", "--locked", "--format-version", "1", "--all-features", "--filter-platform", PLATFORM]);
-    let output = command.current_dir(root()).output().context("cannot run cargo metadata")?;
+    command.args([
+        "metadata",
+        "--locked",
+        "--format-version",
+        "1",
+        "--all-features",
+        "--filter-platform",
+        TARGET_PLATFORM,
+    ]);
+    let output = command.current_dir(workspace_root()).output().context("cannot run cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(serde_json::from_slice::<Metadata>(&output.stdout)?.packages)
+    Ok(serde_json::from_slice::<CargoMetadata>(&output.stdout)?.packages)
 }
 
-fn problems(package: &Package, allowed: &BTreeSet<&str>) -> Vec<String> {
+fn package_problems(package: &CargoPackage, allowed: &BTreeSet<&str>) -> Vec<String> {
     let mut wrong = Vec::new();
-    let Package { name, license, source } = package;
+    let CargoPackage { name, license, source } = package;
     if let Some(source) = source.as_ref().filter(|source| *source != CRATES_IO) {
         wrong.push(format!("{name} comes from {source}, and not from crates.io"));
     }
@@ -67,11 +75,20 @@ fn problems(package: &Package, allowed: &BTreeSet<&str>) -> Vec<String> {
     wrong
 }
 
-/// The crates of everything that is built. Cargo.lock also names what no feature chooses.
-fn built() -> anyhow::Result<BTreeSet<String>> {
+/// All crates that are built. Cargo.lock also lists crates that no feature enables.
+fn built_packages() -> anyhow::Result<BTreeSet<String>> {
     let mut command = cargo();
-    command.args(["tree", "--locked", "--workspace", "--all-features", "--target", PLATFORM, "--prefix", "none"]);
-    let output = command.current_dir(root()).output().context("cannot run cargo tree")?;
+    command.args([
+        "tree",
+        "--locked",
+        "--workspace",
+        "--all-features",
+        "--target",
+        TARGET_PLATFORM,
+        "--prefix",
+        "none",
+    ]);
+    let output = command.current_dir(workspace_root()).output().context("cannot run cargo tree")?;
     ensure!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
@@ -102,12 +119,12 @@ mod tests {
 
     #[test]
     fn foreign_source_and_licence_are_found() {
-        let package = |license: Option<&str>, source: Option<&str>| Package {
+        let package = |license: Option<&str>, source: Option<&str>| CargoPackage {
             name: "a".to_owned(),
             license: license.map(str::to_owned),
             source: source.map(str::to_owned),
         };
-        let count = |package: &Package| problems(package, &BTreeSet::from(["MIT"])).len();
+        let count = |package: &CargoPackage| package_problems(package, &BTreeSet::from(["MIT"])).len();
         assert_eq!(count(&package(Some("MIT"), Some(CRATES_IO))), 0);
         assert_eq!(count(&package(Some("MIT"), None)), 0);
         assert_eq!(count(&package(Some("MIT"), Some("git+https://example.com/a"))), 1);

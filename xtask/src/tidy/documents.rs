@@ -1,9 +1,10 @@
-//! Documents: links lead somewhere, and what a reader would type is typed by a story.
+//! Documents: links must resolve, and a story must run the commands that a reader would type.
 //!
-//! A block is `sh` if a story types it, and `sh needs=SOMETHING` if no test machine has what it needs, such as a container runtime. Then a command
-//! cannot stand in a document without anybody having decided which of the two it is.
+//! A block is `sh` if a story runs it, and `sh needs=SOMETHING` if no test machine has what it needs, such as a
+//! container runtime. So somebody decides for every command in a document which of the two it is.
 //!
-//! *Not done*: whether the story that names a document types all of it. Stories see to that themselves: what they do not know fails them.
+//! *Not done*: whether the story that names a document runs all of its commands. Stories verify that
+//! themselves: they fail on a command that they do not know.
 
 use std::{
     fs,
@@ -12,55 +13,56 @@ use std::{
 
 use anyhow::Context;
 
-use crate::root;
+use crate::workspace_root;
 
-/// What blocks may be, beside commands.
-const LANGUAGES: [&str; 5] = ["json", "rust", "text", "toml", "yaml"];
-/// How a line begins that somebody would type.
-const PROGRAMS: [&str; 11] =
+/// Languages of blocks other than commands.
+const BLOCK_LANGUAGES: [&str; 5] = ["json", "rust", "text", "toml", "yaml"];
+/// First words of lines that are commands.
+const COMMAND_PROGRAMS: [&str; 11] =
     ["cargo", "curl", "docker", "export", "git", "helm", "istioctl", "kubeadm", "kubectl", "kubewake", "podman"];
 
-/// A block between fences.
 #[derive(Debug, PartialEq, Eq)]
-struct Block<'a> {
-    /// The line of its first fence, from 1.
+struct CodeBlock<'a> {
+    /// Line number of the opening fence, from 1.
     line: usize,
-    /// What stands behind the fence.
+    /// The info string after the fence.
     info: &'a str,
     lines: Vec<&'a str>,
 }
 
-/// A document, as far as the rules ask.
+/// The parts of a document that the rules concern.
 #[derive(Debug, Default)]
-struct Document<'a> {
-    blocks: Vec<Block<'a>>,
-    /// The text outside of blocks, with the numbers of its lines.
+struct MarkdownDocument<'a> {
+    blocks: Vec<CodeBlock<'a>>,
+    /// The lines outside of blocks, with their numbers.
     prose: Vec<(usize, &'a str)>,
 }
 
-/// All that is wrong with the documents of the tree, each with its place.
+/// All violations in the documents of the repository, with their positions.
 pub(super) fn check() -> anyhow::Result<Vec<String>> {
-    let (mut documents, mut stories) = (Vec::new(), Vec::new());
-    below(&root(), "md", &mut documents)?;
-    below(&root().join("e2e/tests"), "rs", &mut stories)?;
+    let mut documents = Vec::new();
+    let mut stories = Vec::new();
+    find_files(&workspace_root(), "md", &mut documents)?;
+    find_files(&workspace_root().join("e2e/tests"), "rs", &mut stories)?;
     let stories = stories.iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?.join("\n");
     let mut wrong = Vec::new();
     for path in &documents {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let (name, document) = (path.strip_prefix(root()).unwrap_or(path).display().to_string(), parse(&text));
-        let problems = commands(&name, &document, &stories).into_iter().chain(links(path, &document));
+        let (name, document) =
+            (path.strip_prefix(workspace_root()).unwrap_or(path).display().to_string(), parse(&text));
+        let problems = check_commands(&name, &document, &stories).into_iter().chain(check_links(path, &document));
         wrong.extend(problems.map(|(line, problem)| format!("{name}:{line}: {problem}")));
     }
     Ok(wrong)
 }
 
-/// Files with this extension, without what is built, installed or hidden.
-pub(super) fn below(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+/// Files with this extension, without those that are built, installed or hidden.
+pub(super) fn find_files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
-            below(&path, extension, found)?;
+            find_files(&path, extension, found)?;
         } else if path.extension().is_some_and(|it| it == extension) {
             found.push(path);
         }
@@ -68,14 +70,15 @@ pub(super) fn below(directory: &Path, extension: &str, found: &mut Vec<PathBuf>)
     Ok(())
 }
 
-fn parse(text: &str) -> Document<'_> {
-    let (mut document, mut open) = (Document::default(), None);
+fn parse(text: &str) -> MarkdownDocument<'_> {
+    let mut document = MarkdownDocument::default();
+    let mut open = None;
     for (number, line) in (1..).zip(text.lines()) {
         let bare = line.trim_start();
         match (open, bare.strip_prefix("```")) {
             (None, Some(info)) => {
                 open = Some(line.len() - bare.len());
-                document.blocks.push(Block { line: number, info, lines: Vec::new() });
+                document.blocks.push(CodeBlock { line: number, info, lines: Vec::new() });
             }
             (None, None) => document.prose.push((number, line)),
             (Some(_), Some(_)) => open = None,
@@ -88,46 +91,46 @@ fn parse(text: &str) -> Document<'_> {
     document
 }
 
-/// Commands that nobody types.
-fn commands(name: &str, document: &Document<'_>, stories: &str) -> Vec<(usize, String)> {
+/// Commands that no story runs.
+fn check_commands(name: &str, document: &MarkdownDocument<'_>, stories: &str) -> Vec<(usize, String)> {
     let typed = is_typed(name, stories);
-    let judge = |block: &Block<'_>| {
+    let judge = |block: &CodeBlock<'_>| {
         let (language, rest) = block.info.split_once(' ').unwrap_or((block.info, ""));
         match (language, rest) {
             ("sh", "") if typed => None,
             ("sh", "") => Some(format!("no story types these commands: let one name {name:?}, or write `sh needs=…`")),
             ("sh", needs) if needs.strip_prefix("needs=").is_some_and(|what| !what.is_empty()) => None,
-            (other, "") if LANGUAGES.contains(&other.split(',').next().unwrap_or(other)) => {
+            (other, "") if BLOCK_LANGUAGES.contains(&other.split(',').next().unwrap_or(other)) => {
                 let command = block.lines.iter().find(|line| is_command(line))?;
                 Some(format!("{command:?} is a command: it belongs into a block `sh`, or `sh needs=…`"))
             }
-            _ => Some(format!("a block is `sh`, `sh needs=…`, or one of {}", LANGUAGES.join(", "))),
+            _ => Some(format!("a block is `sh`, `sh needs=…`, or one of {}", BLOCK_LANGUAGES.join(", "))),
         }
     };
     document.blocks.iter().filter_map(|block| judge(block).map(|problem| (block.line, problem))).collect()
 }
 
-/// Whether a story names the document, or the folder whose README it is.
+/// Whether a story names the document, or the folder of a README.
 fn is_typed(name: &str, stories: &str) -> bool {
     let folder = name.strip_suffix("/README.md").unwrap_or(name);
     [name, folder].iter().any(|it| stories.contains(&format!("{it:?}")))
 }
 
-/// A line as one types it. What is indented is part of something that is shown.
+/// Whether a line is a command. Indented lines are part of an output.
 fn is_command(line: &str) -> bool {
     let line = line.strip_prefix("$ ").unwrap_or(line);
-    line.split_once(' ').is_some_and(|(program, _)| PROGRAMS.contains(&program))
+    line.split_once(' ').is_some_and(|(program, _)| COMMAND_PROGRAMS.contains(&program))
 }
 
-/// Links to files and headings that are not there. Those to other sites are not followed.
-fn links(path: &Path, document: &Document<'_>) -> Vec<(usize, String)> {
-    let all = document.prose.iter().flat_map(|(number, line)| targets(line).map(move |target| (*number, target)));
+/// Links to missing files and headings. Links to other sites are not followed.
+fn check_links(path: &Path, document: &MarkdownDocument<'_>) -> Vec<(usize, String)> {
+    let all = document.prose.iter().flat_map(|(number, line)| link_targets(line).map(move |target| (*number, target)));
     let broken = all.filter(|(_, target)| !leads_somewhere(path, target));
     broken.map(|(number, target)| (number, format!("{target} leads nowhere"))).collect()
 }
 
-/// What the links of a line lead to.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
+/// The targets of the links in a line.
+fn link_targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
 }
 
@@ -143,14 +146,14 @@ fn leads_somewhere(path: &Path, target: &str) -> bool {
     fs::read_to_string(there).is_ok_and(|text| has_heading(&text, heading))
 }
 
-/// Whether a heading has this address, as GitHub makes it.
+/// Whether a heading has this anchor, as GitHub generates it.
 fn has_heading(text: &str, wanted: &str) -> bool {
     let document = parse(text);
     let headings = document.prose.iter().filter(|(_, line)| line.starts_with('#'));
-    headings.into_iter().any(|(_, line)| address(line.trim_start_matches('#')) == wanted)
+    headings.into_iter().any(|(_, line)| heading_anchor(line.trim_start_matches('#')) == wanted)
 }
 
-fn address(heading: &str) -> String {
+fn heading_anchor(heading: &str) -> String {
     let letters = heading.trim().chars().filter(|it| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_'));
     letters.map(|it| if it == ' ' { '-' } else { it }).flat_map(char::to_lowercase).collect()
 }

@@ -1,7 +1,8 @@
-//! Names of images: `crates/release` says them, and manifests and documents follow.
+//! Names of images: manifests and documents must agree with `crates/release`.
 //!
-//! *Guaranteed*: a manifest names one of our images completely, with the tag of this version, and says how it is pulled; no
-//! document names another version. What is written for somebody's own registry has the tag of this version, too.
+//! *Guaranteed*: a manifest uses the complete name of an image with the tag of this version, and sets a pull
+//! policy; no document names another version. Images in a user's own registry have the tag of this version,
+//! too.
 
 use std::{
     fs,
@@ -9,33 +10,33 @@ use std::{
 };
 
 use anyhow::Context;
-use kubewake_release::{Image, VERSION, pull_policy};
+use kubewake_release::{ReleaseImage, VERSION, pull_policy};
 
-use super::documents::below;
-use crate::root;
+use super::documents::find_files;
+use crate::workspace_root;
 
-/// All that is wrong, each with its place.
+/// All violations, with their positions.
 pub(super) fn check() -> anyhow::Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (folder, extension, judge) in [
-        ("deploy", "yaml", manifest as fn(&str) -> Vec<String>),
-        ("examples", "yaml", manifest),
-        ("", "md", tags),
-        ("deploy", "Containerfile", tags),
+        ("deploy", "yaml", check_manifest as fn(&str) -> Vec<String>),
+        ("examples", "yaml", check_manifest),
+        ("", "md", check_tags),
+        ("deploy", "Containerfile", check_tags),
     ] {
         let mut files: Vec<PathBuf> = Vec::new();
-        below(&root().join(folder), extension, &mut files)?;
+        find_files(&workspace_root().join(folder), extension, &mut files)?;
         for file in files {
             let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let name = file.strip_prefix(root()).unwrap_or(Path::new("")).display().to_string();
+            let name = file.strip_prefix(workspace_root()).unwrap_or(Path::new("")).display().to_string();
             wrong.extend(judge(&text).into_iter().map(|problem| format!("{name}:{problem}")));
         }
     }
     Ok(wrong)
 }
 
-/// Images of containers: complete, of this version, and with the policy that fits.
-fn manifest(text: &str) -> Vec<String> {
+/// Checks that images of containers are complete, of this version, and have the right pull policy.
+fn check_manifest(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut problems = Vec::new();
     for (number, line) in lines.iter().enumerate() {
@@ -54,8 +55,8 @@ fn manifest(text: &str) -> Vec<String> {
     problems
 }
 
-/// Tags that stand anywhere in a text.
-fn tags(text: &str) -> Vec<String> {
+/// Checks the tags in any text.
+fn check_tags(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
     let mut problems = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -74,12 +75,12 @@ fn tags(text: &str) -> Vec<String> {
     problems
 }
 
-/// Which of our images a name is about: `[REGISTRY/]kubewake/NAME[:TAG]`.
-fn our_image(name: &str) -> Option<Image> {
+/// The image that a name refers to: `[REGISTRY/]kubewake/NAME[:TAG]`.
+fn our_image(name: &str) -> Option<ReleaseImage> {
     let (folder, last) = name.rsplit_once('/')?;
     let last = last.split([':', '@']).next()?;
     let is_ours = folder == "kubewake" || folder.ends_with("/kubewake");
-    Image::ALL.into_iter().find(|image| is_ours && image.name() == last)
+    ReleaseImage::ALL.into_iter().find(|image| is_ours && image.name() == last)
 }
 
 #[cfg(test)]
@@ -88,20 +89,24 @@ mod tests {
 
     #[test]
     fn manifest_that_differs_from_the_release_is_found() {
-        let good = format!("        image: {}\n        imagePullPolicy: IfNotPresent\n", Image::Operator.reference());
-        assert_eq!(manifest(&good), Vec::<String>::new());
-        assert_eq!(manifest("  image: kubewake/operator\n").len(), 2, "no version and no policy");
-        assert_eq!(manifest(&good.replace(VERSION, "9.9.9")).len(), 1);
-        assert_eq!(manifest(&good.replace("IfNotPresent", "Always")).len(), 1);
-        assert_eq!(manifest("  image: busybox\n"), Vec::<String>::new(), "it is not ours");
+        let good =
+            format!("        image: {}\n        imagePullPolicy: IfNotPresent\n", ReleaseImage::Operator.reference());
+        assert_eq!(check_manifest(&good), Vec::<String>::new());
+        assert_eq!(check_manifest("  image: kubewake/operator\n").len(), 2, "no version and no policy");
+        assert_eq!(check_manifest(&good.replace(VERSION, "9.9.9")).len(), 1);
+        assert_eq!(check_manifest(&good.replace("IfNotPresent", "Always")).len(), 1);
+        assert_eq!(check_manifest("  image: busybox\n"), Vec::<String>::new(), "it is not ours");
     }
 
     #[test]
     fn document_that_names_another_version_is_found() {
         let of = |tag: &str| format!("load `docker.io/kubewake/collector:{tag}`. newTag: {tag}}}]");
-        assert_eq!(tags(&of(VERSION)), Vec::<String>::new());
-        assert_eq!(tags(&of("9.9.9")).len(), 2);
-        assert_eq!(tags("crates/kubewake/collector.order, https://github.com/kubewake/kubewake"), Vec::<String>::new());
-        assert_eq!(tags("images are called kubewake/collector: that is all"), Vec::<String>::new());
+        assert_eq!(check_tags(&of(VERSION)), Vec::<String>::new());
+        assert_eq!(check_tags(&of("9.9.9")).len(), 2);
+        assert_eq!(
+            check_tags("crates/kubewake/collector.order, https://github.com/kubewake/kubewake"),
+            Vec::<String>::new()
+        );
+        assert_eq!(check_tags("images are called kubewake/collector: that is all"), Vec::<String>::new());
     }
 }

@@ -1,32 +1,34 @@
-//! What a pipeline takes and what it drops, as one `filter`.
+//! Renders the senders and records that a pipeline selects as one `filter`.
 
-use kubewake_config::written::{AttributeMatch, Conditions, MatchType, Processor, Selection};
-
-use crate::{
-    Settings, Signal, Valid,
-    pipeline::{Filter, Input},
-    v1alpha1::{self, Attribute, Severity, SpanKind, StatusCode, Workload, WorkloadKind},
+use kubewake_config::document_builder::{
+    AttributeCondition, ConditionMatchType, FilterSection, MatchConditions, ProcessorSection,
 };
 
-const NAMESPACE: &str = "k8s.namespace.name";
+use crate::{
+    CollectorSettings, Signal, ValidPipeline,
+    pipeline::{InputSelection, RecordFilter},
+    v1alpha1::{self, AttributeMatcher, LogSeverity, SpanKind, StatusCode, WorkloadKind, WorkloadReference},
+};
 
-/// Whether a pipeline has to know who sent something.
-pub(super) fn selects(input: &Input) -> bool {
-    let Input { namespaces, workloads, .. } = input;
+const NAMESPACE_ATTRIBUTE: &str = "k8s.namespace.name";
+
+/// Whether a pipeline selects by sender.
+pub(super) fn has_selection(input: &InputSelection) -> bool {
+    let InputSelection { namespaces, workloads, .. } = input;
     !(namespaces.include.is_empty()
         && namespaces.exclude.is_empty()
         && workloads.include.is_empty()
         && workloads.exclude.is_empty())
 }
 
-/// `k8s_attributes`, with what the pipelines select by.
-pub(super) fn enrichment(pipelines: &[&Valid], settings: &Settings) -> Processor {
+/// `k8s_attributes`, with the attributes by which the pipelines select.
+pub(super) fn enrichment(pipelines: &[&ValidPipeline], settings: &CollectorSettings) -> ProcessorSection {
     let by_set = pipelines.iter().any(|pipeline| {
         let workloads = &pipeline.input.workloads;
         workloads.include.iter().chain(&workloads.exclude).any(|one| one.kind == WorkloadKind::ReplicaSet)
     });
     let mut metadata = vec![
-        NAMESPACE,
+        NAMESPACE_ATTRIBUTE,
         "k8s.pod.name",
         "k8s.pod.uid",
         "k8s.pod.start_time",
@@ -40,35 +42,37 @@ pub(super) fn enrichment(pipelines: &[&Valid], settings: &Settings) -> Processor
     ];
     metadata.extend(by_set.then_some("k8s.replicaset.name"));
     let associations = vec![Some("k8s.pod.uid"), Some("k8s.pod.ip"), None];
-    // Who sent something is known from the first request on, or pipelines would take what is not theirs.
+    // Senders must be known from the first request on, or pipelines would receive others' data.
     let relays = settings.trusted_relays.iter();
     let trusted_relays = relays.map(|relay| (relay.namespace.clone(), relay.service_account.clone())).collect();
-    Processor::KubernetesAttributes { metadata, wait_for_metadata: true, associations, trusted_relays }
+    ProcessorSection::KubernetesAttributes { metadata, wait_for_metadata: true, associations, trusted_relays }
 }
 
-/// The `filter` of a pipeline; none if it takes and keeps everything.
-pub(super) fn filter(pipeline: &Valid) -> Option<Processor> {
+/// The `filter` of a pipeline; none if it keeps everything.
+pub(super) fn filter(pipeline: &ValidPipeline) -> Option<ProcessorSection> {
     let signal = pipeline.signal;
-    let selection = Selection {
+    let selection = FilterSection {
         include: included(signal, &pipeline.input, least_severity(&pipeline.filter)),
         exclude: excluded(signal, pipeline),
     };
-    if selection == Selection::default() {
+    if selection == FilterSection::default() {
         return None;
     }
     Some(match signal {
-        Signal::Traces => Processor::FilterSpans(selection),
-        Signal::Logs => Processor::FilterLogs(selection),
-        Signal::Metrics => Processor::FilterMetrics(selection),
+        Signal::Traces => ProcessorSection::FilterSpans(selection),
+        Signal::Logs => ProcessorSection::FilterLogs(selection),
+        Signal::Metrics => ProcessorSection::FilterMetrics(selection),
     })
 }
 
-/// What is taken: from one of the namespaces and from one of the workloads, and severe enough.
-fn included(signal: Signal, input: &Input, min_severity: Option<&'static str>) -> Vec<Conditions> {
-    let namespaces = (!input.namespaces.include.is_empty()).then(|| one_of(NAMESPACE, &input.namespaces.include));
-    let with = |workload: Vec<AttributeMatch>| {
+/// Conditions for the data that is kept: from one of the namespaces and from one of the workloads, and severe
+/// enough.
+fn included(signal: Signal, input: &InputSelection, min_severity: Option<&'static str>) -> Vec<MatchConditions> {
+    let namespaces =
+        (!input.namespaces.include.is_empty()).then(|| attribute_in(NAMESPACE_ATTRIBUTE, &input.namespaces.include));
+    let with = |workload: Vec<AttributeCondition>| {
         let attributes: Vec<_> = namespaces.iter().cloned().chain(workload).collect();
-        Conditions { min_severity, ..by_resource(signal, attributes) }
+        MatchConditions { min_severity, ..by_resource(signal, attributes) }
     };
     match (input.workloads.include.as_slice(), &namespaces, min_severity) {
         ([], None, None) => Vec::new(),
@@ -77,11 +81,11 @@ fn included(signal: Signal, input: &Input, min_severity: Option<&'static str>) -
     }
 }
 
-fn excluded(signal: Signal, pipeline: &Valid) -> Vec<Conditions> {
-    let Input { namespaces, workloads, .. } = &pipeline.input;
+fn excluded(signal: Signal, pipeline: &ValidPipeline) -> Vec<MatchConditions> {
+    let InputSelection { namespaces, workloads, .. } = &pipeline.input;
     let mut excluded = Vec::new();
     if !namespaces.exclude.is_empty() {
-        excluded.push(by_resource(signal, vec![one_of(NAMESPACE, &namespaces.exclude)]));
+        excluded.push(by_resource(signal, vec![attribute_in(NAMESPACE_ATTRIBUTE, &namespaces.exclude)]));
     }
     excluded.extend(workloads.exclude.iter().map(|one| by_resource(signal, workload(one))));
     let drops = pipeline.filter.iter().filter(|filter| filter.severity_below.is_none());
@@ -89,23 +93,23 @@ fn excluded(signal: Signal, pipeline: &Valid) -> Vec<Conditions> {
     excluded
 }
 
-/// The highest of all that are asked for.
-fn least_severity(filters: &[Filter]) -> Option<&'static str> {
-    const ORDER: [(Severity, &str); 6] = [
-        (Severity::Fatal, "FATAL"),
-        (Severity::Error, "ERROR"),
-        (Severity::Warn, "WARN"),
-        (Severity::Info, "INFO"),
-        (Severity::Debug, "DEBUG"),
-        (Severity::Trace, "TRACE"),
+/// The highest minimum severity of all filters.
+fn least_severity(filters: &[RecordFilter]) -> Option<&'static str> {
+    const ORDER: [(LogSeverity, &str); 6] = [
+        (LogSeverity::Fatal, "FATAL"),
+        (LogSeverity::Error, "ERROR"),
+        (LogSeverity::Warn, "WARN"),
+        (LogSeverity::Info, "INFO"),
+        (LogSeverity::Debug, "DEBUG"),
+        (LogSeverity::Trace, "TRACE"),
     ];
-    let asked = |severity: Severity| filters.iter().any(|filter| filter.severity_below == Some(severity));
+    let asked = |severity: LogSeverity| filters.iter().any(|filter| filter.severity_below == Some(severity));
     ORDER.iter().find(|(severity, _)| asked(*severity)).map(|(_, word)| *word)
 }
 
-fn by_resource(signal: Signal, attributes: Vec<AttributeMatch>) -> Conditions {
+fn by_resource(signal: Signal, attributes: Vec<AttributeCondition>) -> MatchConditions {
     let attributes = if attributes.is_empty() { Vec::new() } else { vec![(resource_field(signal), attributes)] };
-    Conditions { match_type: MatchType::Regexp, attributes, ..Conditions::default() }
+    MatchConditions { match_type: ConditionMatchType::Regexp, attributes, ..MatchConditions::default() }
 }
 
 fn resource_field(signal: Signal) -> &'static str {
@@ -115,12 +119,12 @@ fn resource_field(signal: Signal) -> &'static str {
     }
 }
 
-fn one_of(key: &str, values: &[String]) -> AttributeMatch {
+fn attribute_in(key: &str, values: &[String]) -> AttributeCondition {
     let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
-    AttributeMatch { key: key.to_owned(), value: Some(format!("^(?:{})$", values.join("|"))) }
+    AttributeCondition { key: key.to_owned(), value: Some(format!("^(?:{})$", values.join("|"))) }
 }
 
-fn workload(workload: &Workload) -> Vec<AttributeMatch> {
+fn workload(workload: &WorkloadReference) -> Vec<AttributeCondition> {
     let key = match workload.kind {
         WorkloadKind::Deployment => "k8s.deployment.name",
         WorkloadKind::StatefulSet => "k8s.statefulset.name",
@@ -130,23 +134,24 @@ fn workload(workload: &Workload) -> Vec<AttributeMatch> {
         WorkloadKind::CronJob => "k8s.cronjob.name",
         WorkloadKind::Pod => "k8s.pod.name",
     };
-    let exact = |key: &str, value: &str| AttributeMatch { key: key.to_owned(), value: Some(whole(value)) };
-    let namespace = workload.namespace.iter().map(|namespace| exact(NAMESPACE, namespace));
+    let exact =
+        |key: &str, value: &str| AttributeCondition { key: key.to_owned(), value: Some(match_whole_text(value)) };
+    let namespace = workload.namespace.iter().map(|namespace| exact(NAMESPACE_ATTRIBUTE, namespace));
     [exact(key, &workload.name)].into_iter().chain(namespace).collect()
 }
 
-/// One of `spec.filter`.
-fn conditions(signal: Signal, filter: &Filter) -> Conditions {
+/// Converts one item of `spec.filter`.
+fn conditions(signal: Signal, filter: &RecordFilter) -> MatchConditions {
     let values = || filter.attributes.iter().chain(&filter.resources).any(|attribute| attribute.value.is_some());
-    // As texts, numbers and booleans are compared as they are written only by expressions.
+    // Attributes that are numbers or booleans can be compared with texts only by expressions.
     let style = match filter.match_type {
-        v1alpha1::MatchType::Regexp => Style::Given,
-        v1alpha1::MatchType::Strict if values() => Style::Quoted,
-        v1alpha1::MatchType::Strict => Style::Strict,
+        v1alpha1::MatchType::Regexp => MatchStyle::Given,
+        v1alpha1::MatchType::Strict if values() => MatchStyle::Quoted,
+        v1alpha1::MatchType::Strict => MatchStyle::Strict,
     };
     let names = if signal == Signal::Metrics { "metric_names" } else { "span_names" };
-    let kinds: Vec<String> = filter.span_kinds.iter().map(|kind| style.word(kind_word(*kind))).collect();
-    let codes: Vec<String> = filter.status_codes.iter().map(|code| style.word(code_word(*code))).collect();
+    let kinds: Vec<String> = filter.span_kinds.iter().map(|kind| style.builtin_text(kind_word(*kind))).collect();
+    let codes: Vec<String> = filter.status_codes.iter().map(|code| style.builtin_text(code_word(*code))).collect();
     let lists = [
         ("services", style.texts(&filter.services)),
         (names, style.texts(&filter.names)),
@@ -160,44 +165,44 @@ fn conditions(signal: Signal, filter: &Filter) -> Conditions {
         (records, style.attributes(&filter.attributes)),
         (resource_field(signal), style.attributes(&filter.resources)),
     ];
-    Conditions {
-        match_type: if style == Style::Strict { MatchType::Strict } else { MatchType::Regexp },
+    MatchConditions {
+        match_type: if style == MatchStyle::Strict { ConditionMatchType::Strict } else { ConditionMatchType::Regexp },
         texts: lists.into_iter().filter(|(_, texts)| !texts.is_empty()).collect(),
         attributes: attributes.into_iter().filter(|(_, attributes)| !attributes.is_empty()).collect(),
         min_severity: None,
     }
 }
 
-/// How texts are written.
+/// How texts are rendered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    /// As they are, to be compared as they are.
+enum MatchStyle {
+    /// As they are, for comparison of whole texts.
     Strict,
-    /// As expressions that match them alone.
+    /// As expressions that match only these texts.
     Quoted,
-    /// As they are: they are expressions.
+    /// As they are, since they are expressions.
     Given,
 }
 
-impl Style {
+impl MatchStyle {
     fn text(self, text: &str) -> String {
         match self {
             Self::Strict | Self::Given => text.to_owned(),
-            Self::Quoted => whole(text),
+            Self::Quoted => match_whole_text(text),
         }
     }
 
-    /// A word of ours, which is no expression of the user's.
-    fn word(self, text: &str) -> String {
-        if self == Self::Strict { text.to_owned() } else { whole(text) }
+    /// A fixed text, which is never an expression of the user's.
+    fn builtin_text(self, text: &str) -> String {
+        if self == Self::Strict { text.to_owned() } else { match_whole_text(text) }
     }
 
     fn texts(self, texts: &[String]) -> Vec<String> {
         texts.iter().map(|text| self.text(text)).collect()
     }
 
-    fn attributes(self, attributes: &[Attribute]) -> Vec<AttributeMatch> {
-        let attribute = |one: &Attribute| AttributeMatch {
+    fn attributes(self, attributes: &[AttributeMatcher]) -> Vec<AttributeCondition> {
+        let attribute = |one: &AttributeMatcher| AttributeCondition {
             key: one.key.clone(),
             value: one.value.as_ref().map(|value| self.text(value)),
         };
@@ -223,12 +228,12 @@ fn code_word(code: StatusCode) -> &'static str {
     }
 }
 
-/// An expression that matches a text and nothing else.
-fn whole(text: &str) -> String {
+/// An expression that matches this text and no other.
+fn match_whole_text(text: &str) -> String {
     format!("^{}$", quoted(text))
 }
 
-/// An expression that finds a text.
+/// An expression that finds this text.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {

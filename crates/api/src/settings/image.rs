@@ -1,12 +1,12 @@
 //! Names of images.
 
-/// As long as registries take them, without tag and digest.
-const MAX_NAME: usize = 255;
+/// The limit of registries, without tag and digest.
+const MAX_NAME_BYTES: usize = 255;
 
-/// What is wrong with the name of an image: `registry.example.com:5000/team/collector:v1@sha256:…`.
-pub(super) fn fault(text: &str) -> Option<&'static str> {
+/// Why the name of an image is invalid; a valid one is `registry.example.com:5000/team/collector:v1@sha256:…`.
+pub fn image_name_error(text: &str) -> Option<&'static str> {
     let (rest, digest) = text.split_once('@').map_or((text, None), |(rest, digest)| (rest, Some(digest)));
-    // A colon before the last slash is that of a port.
+    // A colon before the last slash belongs to a port.
     let last = rest.rfind('/').map_or(0, |slash| slash + 1);
     let colon = rest.get(last..).and_then(|last| last.find(':')).map(|at| last + at);
     let (name, tag) = colon.and_then(|at| Some((rest.get(..at)?, rest.get(at + 1..)))).unwrap_or((rest, None));
@@ -15,7 +15,7 @@ pub(super) fn fault(text: &str) -> Option<&'static str> {
         _ => (None, name),
     };
     let faults = [
-        (name.len() > MAX_NAME, "has a name that is longer than 255 characters"),
+        (name.len() > MAX_NAME_BYTES, "has a name that is longer than 255 characters"),
         (
             !registry.is_none_or(is_registry),
             "names a registry that is none; write it as registry.example.com:5000/team/collector:v1",
@@ -77,7 +77,7 @@ mod tests {
             "localhost:5000/a",
             &digest,
         ];
-        assert_eq!(good.map(fault), [None; 7]);
+        assert_eq!(good.map(image_name_error), [None; 7]);
         for (text, words) in [
             ("", "no name"),
             ("Kubewake/Collector", "no name"),
@@ -94,7 +94,11 @@ mod tests {
             ("a@sha256:12", "a digest"),
             ("r.example.com:x/a", "a registry"),
         ] {
-            assert!(fault(text).is_some_and(|fault| fault.contains(words)), "{text}: {:?}", fault(text));
+            assert!(
+                image_name_error(text).is_some_and(|fault| fault.contains(words)),
+                "{text}: {:?}",
+                image_name_error(text)
+            );
         }
     }
 }

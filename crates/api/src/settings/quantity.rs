@@ -1,7 +1,7 @@
-//! Amounts of CPU and memory.
+//! Quantities of CPU and memory.
 
-/// An amount as a number: exact enough to compare two of them.
-pub(super) fn value(text: &str) -> Option<f64> {
+/// A quantity as a number, exact enough for comparisons.
+pub(super) fn parse_quantity(text: &str) -> Option<f64> {
     const SUFFIXES: [(&str, f64); 14] = [
         ("Ki", 1024.0),
         ("Mi", 1048576.0),
@@ -33,7 +33,9 @@ mod tests {
     fn amounts_are_read_as_kubernetes_writes_them() {
         let amounts =
             [("2", 2.0), ("100m", 0.1), ("1.5", 1.5), ("1k", 1e3), ("2Mi", 2097152.0), ("1e3", 1e3), ("1E", 1e18)];
-        assert!(amounts.iter().all(|(text, amount)| value(text) == Some(*amount)));
-        assert!(["", "m", "-1", "1 Mi", "inf", "NaN", "1mm", "0x1", "+1"].iter().all(|text| value(text).is_none()));
+        assert!(amounts.iter().all(|(text, amount)| parse_quantity(text) == Some(*amount)));
+        assert!(
+            ["", "m", "-1", "1 Mi", "inf", "NaN", "1mm", "0x1", "+1"].iter().all(|text| parse_quantity(text).is_none())
+        );
     }
 }

@@ -15,7 +15,8 @@ pub enum MatchType {
     Regexp,
 }
 
-/// Spans to drop: those that match everything that is set here, and of each list one item. All attributes must be there.
+/// Spans to drop: those that match everything that is set here, and of each list one item. All attributes must
+/// be there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -23,7 +24,8 @@ pub enum MatchType {
     "a filter without a condition would drop everything: set `services`, `spanNames`, `spanKinds`, `statusCodes`, `attributes` or `resources`"
 ))]
 pub struct SpanFilter {
-    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says `^` and `$`).
+    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says
+    /// `^` and `$`).
     #[serde(default)]
     pub match_type: MatchType,
     /// The resource's `service.name`.
@@ -45,14 +47,15 @@ pub struct SpanFilter {
     /// Attributes of the span.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<AttributeMatcher>,
     /// Attributes of its resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
-    pub resources: Vec<Attribute>,
+    pub resources: Vec<AttributeMatcher>,
 }
 
-/// Log records to drop: those that match everything that is set here, and of each list one item. All attributes must be there.
+/// Log records to drop: those that match everything that is set here, and of each list one item. All attributes
+/// must be there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -64,7 +67,8 @@ pub struct SpanFilter {
     "`severityBelow` stands alone in a filter"
 ))]
 pub struct LogFilter {
-    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says `^` and `$`).
+    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says
+    /// `^` and `$`).
     #[serde(default)]
     pub match_type: MatchType,
     /// The resource's `service.name`.
@@ -73,7 +77,7 @@ pub struct LogFilter {
     pub services: Vec<String>,
     /// Records that are less severe than this. Those without a severity stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub severity_below: Option<Severity>,
+    pub severity_below: Option<LogSeverity>,
     /// The severity as the program wrote it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
@@ -85,14 +89,15 @@ pub struct LogFilter {
     /// Attributes of the record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<AttributeMatcher>,
     /// Attributes of its resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
-    pub resources: Vec<Attribute>,
+    pub resources: Vec<AttributeMatcher>,
 }
 
-/// Metrics to drop: those that match everything that is set here, and of each list one item. All attributes must be there.
+/// Metrics to drop: those that match everything that is set here, and of each list one item. All attributes
+/// must be there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -100,7 +105,8 @@ pub struct LogFilter {
     "a filter without a condition would drop everything: set `services`, `metricNames` or `resources`"
 ))]
 pub struct MetricFilter {
-    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says `^` and `$`).
+    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says
+    /// `^` and `$`).
     #[serde(default)]
     pub match_type: MatchType,
     /// The resource's `service.name`.
@@ -114,13 +120,13 @@ pub struct MetricFilter {
     /// Attributes of its resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
-    pub resources: Vec<Attribute>,
+    pub resources: Vec<AttributeMatcher>,
 }
 
 /// An attribute that must be there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Attribute {
+pub struct AttributeMatcher {
     /// Its key.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
@@ -161,7 +167,7 @@ pub enum StatusCode {
 /// How severe a log record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Severity {
+pub enum LogSeverity {
     /// Debugging in detail
     Trace,
     /// Debugging

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// (`k8s.namespace.name` and its like). Selecting is for order, and keeps no secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Input {
+pub struct TracePipelineInput {
     /// The namespaces that it takes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<NamespaceSelector>,
@@ -22,7 +22,7 @@ pub struct Input {
 /// What a pipeline of logs or metrics takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Inputs {
+pub struct PipelineInputs {
     /// What is sent to the collectors by OTLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp: Option<OtlpInput>,
@@ -72,17 +72,17 @@ pub struct WorkloadSelector {
     /// Only these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
-    pub include: Vec<Workload>,
+    pub include: Vec<WorkloadReference>,
     /// All but these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
-    pub exclude: Vec<Workload>,
+    pub exclude: Vec<WorkloadReference>,
 }
 
 /// A workload.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Workload {
+pub struct WorkloadReference {
     /// What it is.
     pub kind: WorkloadKind,
     /// Its name.

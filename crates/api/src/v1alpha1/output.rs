@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    sending::{Queue, Retry},
+    sending::{QueueOptions, RetryOptions},
     value::{ValueFrom, ValueType, duration},
 };
 
@@ -15,10 +15,10 @@ use super::{
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.otlp)", "an output must be set: `otlp`"))]
-pub struct Output {
+pub struct PipelineOutput {
     /// A backend that speaks OTLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub otlp: Option<Otlp>,
+    pub otlp: Option<OtlpOutput>,
 }
 
 /// A backend that speaks OTLP.
@@ -28,12 +28,12 @@ pub struct Output {
     "!has(self.path) || (has(self.protocol) && self.protocol == 'http')",
     "`path` has a meaning only with `protocol: http`"
 ))]
-pub struct Otlp {
+pub struct OtlpOutput {
     /// How to speak to it: `grpc` (default) or `http`.
     #[serde(default)]
-    pub protocol: Protocol,
-    /// Its address: `host:port`, with `https://` or `http://` before it if that shall decide on TLS. With `protocol: http` a whole URL such as
-    /// `https://backend.example.com:4318`.
+    pub protocol: OtlpProtocol,
+    /// Its address: `host:port`, with `https://` or `http://` before it if that shall decide on TLS. With
+    /// `protocol: http` a whole URL such as `https://backend.example.com:4318`.
     pub endpoint: ValueType,
     /// With `protocol: http`, the path of requests, instead of `/v1/traces`, `/v1/logs` or `/v1/metrics`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,33 +41,35 @@ pub struct Otlp {
     pub path: Option<String>,
     /// Who we are to the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub authentication: Option<Authentication>,
+    pub authentication: Option<AuthenticationOptions>,
     /// Headers that every request has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
-    pub headers: Vec<Header>,
-    /// How the connection is secured. Without it TLS is used, and the backend's certificate must be signed by a well-known authority.
+    pub headers: Vec<RequestHeader>,
+    /// How the connection is secured. Without it TLS is used, and the backend's certificate must be signed by a
+    /// well-known authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsOptions>,
     /// How requests are compressed: `gzip` (unless Telemetry has another default), `snappy`, `zstd` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compression: Option<Compression>,
-    /// How long one attempt may take, such as `10s`; `0s` is no limit. Without it 5s with gRPC and 30s with HTTP, unless Telemetry has another default.
+    pub compression: Option<OtlpCompression>,
+    /// How long one attempt may take, such as `10s`; `0s` is no limit. Without it 5s with gRPC and 30s with
+    /// HTTP, unless Telemetry has another default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "duration")]
     pub timeout: Option<String>,
     /// What happens to a request that failed and may be sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryOptions>,
     /// What is held for the backend in each collector while it cannot take it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
+    pub queue: Option<QueueOptions>,
 }
 
 /// How to speak OTLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum OtlpProtocol {
     /// gRPC
     #[default]
     Grpc,
@@ -78,7 +80,7 @@ pub enum Protocol {
 /// How requests are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Compression {
+pub enum OtlpCompression {
     /// Not at all
     None,
     /// gzip
@@ -96,22 +98,22 @@ pub enum Compression {
     "[has(self.basic), has(self.oauth2), has(self.bearer)].exists_one(set, set)",
     "set exactly one of `basic`, `oauth2` and `bearer`"
 ))]
-pub struct Authentication {
+pub struct AuthenticationOptions {
     /// A user and a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub basic: Option<Basic>,
+    pub basic: Option<BasicAuthOptions>,
     /// Tokens by the client credentials flow of OAuth 2.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oauth2: Option<OAuth2>,
+    pub oauth2: Option<OAuth2Options>,
     /// A token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerAuthOptions>,
 }
 
 /// A user and a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Basic {
+pub struct BasicAuthOptions {
     /// The user.
     pub user: ValueType,
     /// The password.
@@ -121,7 +123,7 @@ pub struct Basic {
 /// The client credentials flow of OAuth 2.0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct OAuth2 {
+pub struct OAuth2Options {
     /// Where tokens are issued: a whole URL.
     #[serde(rename = "tokenURL")]
     pub token_url: ValueType,
@@ -140,13 +142,13 @@ pub struct OAuth2 {
     pub params: BTreeMap<String, String>,
     /// How the connection to where tokens are issued is secured, if a well-known authority is not what it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsOptions>,
 }
 
 /// A token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Bearer {
+pub struct BearerAuthOptions {
     /// The token, which is sent as `Authorization: Bearer …`.
     pub token: ValueType,
 }
@@ -155,7 +157,7 @@ pub struct Bearer {
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "set either `value` or `valueFrom`"))]
-pub struct Header {
+pub struct RequestHeader {
     /// Its name.
     #[schemars(length(min = 1, max = 128), regex(pattern = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))]
     pub name: String,
@@ -172,14 +174,14 @@ pub struct Header {
     pub prefix: Option<String>,
 }
 
-impl Header {
+impl RequestHeader {
     /// Its value.
     pub fn source(&self) -> ValueType {
         ValueType { value: self.value.clone(), value_from: self.value_from.clone() }
     }
 }
 
-impl fmt::Debug for Header {
+impl fmt::Debug for RequestHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Header").field("name", &self.name).field("value", &self.source()).finish_non_exhaustive()
     }
@@ -189,14 +191,15 @@ impl fmt::Debug for Header {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.cert) == has(self.key)", "`cert` and `key` go together"))]
-pub struct Tls {
+pub struct TlsOptions {
     /// No TLS at all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
     /// TLS, but whoever answers is believed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure_skip_verify: bool,
-    /// The authorities, as PEM, of which one must have signed the other side's certificate. Without them the well-known ones.
+    /// The authorities, as PEM, of which one must have signed the other side's certificate. Without them the
+    /// well-known ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<ValueType>,
     /// Our own certificate as PEM, with those between it and the authority after it.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     filter::{LogFilter, MetricFilter, SpanFilter},
-    input::{Input, Inputs},
-    output::Output,
-    sampling::Sampling,
+    input::{PipelineInputs, TracePipelineInput},
+    output::PipelineOutput,
+    sampling::SamplingOptions,
 };
 use crate::State;
 
@@ -28,16 +28,16 @@ use crate::State;
 pub struct TracePipelineSpec {
     /// What it takes. Without it everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<Input>,
+    pub input: Option<TracePipelineInput>,
     /// What it drops: spans that match one of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<SpanFilter>,
     /// Which traces it keeps. Without it all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sampling: Option<Sampling>,
+    pub sampling: Option<SamplingOptions>,
     /// Where it sends to.
-    pub output: Output,
+    pub output: PipelineOutput,
     /// Nothing flows while this is true. It keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
@@ -58,13 +58,13 @@ pub struct TracePipelineSpec {
 pub struct LogPipelineSpec {
     /// What it takes. Without it everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<Inputs>,
+    pub input: Option<PipelineInputs>,
     /// What it drops: records that match one of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<LogFilter>,
     /// Where it sends to.
-    pub output: Output,
+    pub output: PipelineOutput,
     /// Nothing flows while this is true. It keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
@@ -85,13 +85,13 @@ pub struct LogPipelineSpec {
 pub struct MetricPipelineSpec {
     /// What it takes. Without it everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<Inputs>,
+    pub input: Option<PipelineInputs>,
     /// What it drops: metrics that match one of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<MetricFilter>,
     /// Where it sends to.
-    pub output: Output,
+    pub output: PipelineOutput,
     /// Nothing flows while this is true. It keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,

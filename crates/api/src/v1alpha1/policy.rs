@@ -15,13 +15,13 @@ use super::filter::StatusCode;
     "[has(self.alwaysSample), has(self.statusCode), has(self.latency), has(self.probabilistic), has(self.stringAttribute), has(self.numericAttribute), has(self.booleanAttribute), has(self.spanCount), has(self.traceState), has(self.traceFlags), has(self.rateLimiting), has(self.bytesLimiting), has(self.and), has(self.not), has(self.drop), has(self.composite)].exists_one(set, set)",
     "a policy has exactly one rule"
 ))]
-pub struct Policy {
+pub struct TailSamplingPolicy {
     /// Its name, by which counters and spans tell policies apart.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
     /// The rules that stand anywhere.
     #[serde(flatten)]
-    pub plain: Plain,
+    pub plain: PlainRules,
     /// Keeps a trace if all of these do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub and: Option<AndPolicy>,
@@ -39,57 +39,57 @@ pub struct Policy {
 /// The rules that stand anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Plain {
+pub struct PlainRules {
     /// Keeps all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub always_sample: Option<Always>,
+    pub always_sample: Option<AlwaysSampleRule>,
     /// Keeps a trace with a span of one of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status_code: Option<Status>,
+    pub status_code: Option<StatusCodeRule>,
     /// Keeps a trace that took long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyRule>,
     /// Keeps a percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probabilistic: Option<Probabilistic>,
+    pub probabilistic: Option<ProbabilisticRule>,
     /// Keeps a trace by a text attribute of a span or a resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub string_attribute: Option<StringAttribute>,
+    pub string_attribute: Option<StringAttributeRule>,
     /// Keeps a trace by a whole number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub numeric_attribute: Option<NumericAttribute>,
+    pub numeric_attribute: Option<NumericAttributeRule>,
     /// Keeps a trace by a boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boolean_attribute: Option<BooleanAttribute>,
+    pub boolean_attribute: Option<BooleanAttributeRule>,
     /// Keeps a trace by how many spans it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub span_count: Option<SpanCount>,
+    pub span_count: Option<SpanCountRule>,
     /// Keeps a trace by its trace state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace_state: Option<TraceState>,
+    pub trace_state: Option<TraceStateRule>,
     /// Keeps a trace with a span that has the flag *sampled*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace_flags: Option<TraceFlags>,
+    pub trace_flags: Option<TraceFlagsRule>,
     /// Keeps so many spans a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_limiting: Option<RateLimiting>,
+    pub rate_limiting: Option<RateLimitingRule>,
     /// Keeps so many bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_limiting: Option<BytesLimiting>,
+    pub bytes_limiting: Option<BytesLimitingRule>,
 }
 
 /// Keeps all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct Always {}
+pub struct AlwaysSampleRule {}
 
 /// Keeps a trace with a span that has the flag *sampled*.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct TraceFlags {}
+pub struct TraceFlagsRule {}
 
 /// Keeps a trace with a span of one of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Status {
+pub struct StatusCodeRule {
     /// One of these.
     #[schemars(length(min = 1, max = 3))]
     pub status_codes: Vec<StatusCode>,
@@ -98,7 +98,7 @@ pub struct Status {
 /// Keeps a trace that took long, from its first start to its last end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Latency {
+pub struct LatencyRule {
     /// So many milliseconds or more.
     #[schemars(range(min = 0))]
     pub threshold_ms: i64,
@@ -111,7 +111,7 @@ pub struct Latency {
 /// Keeps a percentage.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Probabilistic {
+pub struct ProbabilisticRule {
     /// So many percent.
     #[schemars(range(min = 0, max = 100))]
     pub sampling_percentage: f64,
@@ -124,7 +124,7 @@ pub struct Probabilistic {
 /// Keeps a trace by a text attribute of a span or a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StringAttribute {
+pub struct StringAttributeRule {
     /// Its key.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
@@ -142,7 +142,7 @@ pub struct StringAttribute {
 /// Keeps a trace by a whole number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NumericAttribute {
+pub struct NumericAttributeRule {
     /// Its key.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
@@ -160,7 +160,7 @@ pub struct NumericAttribute {
 /// Keeps a trace by a boolean.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct BooleanAttribute {
+pub struct BooleanAttributeRule {
     /// Its key.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
@@ -174,7 +174,7 @@ pub struct BooleanAttribute {
 /// Keeps a trace by how many spans it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SpanCount {
+pub struct SpanCountRule {
     /// At least so many.
     #[schemars(range(min = 0))]
     pub min_spans: i32,
@@ -187,7 +187,7 @@ pub struct SpanCount {
 /// Keeps a trace by its trace state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TraceState {
+pub struct TraceStateRule {
     /// The key.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
@@ -199,7 +199,7 @@ pub struct TraceState {
 /// Keeps so many spans a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RateLimiting {
+pub struct RateLimitingRule {
     /// So many.
     #[schemars(range(min = 1))]
     pub spans_per_second: i64,
@@ -212,7 +212,7 @@ pub struct RateLimiting {
 /// Keeps so many bytes a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct BytesLimiting {
+pub struct BytesLimitingRule {
     /// So many.
     #[schemars(range(min = 1))]
     pub bytes_per_second: i64,
@@ -288,7 +288,7 @@ pub struct AndPart {
     pub name: String,
     /// The rules that stand anywhere.
     #[serde(flatten)]
-    pub plain: Plain,
+    pub plain: PlainRules,
     /// Keeps a trace if this does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<NotPolicy>,
@@ -307,7 +307,7 @@ pub struct NotPart {
     pub name: String,
     /// The rules that stand anywhere.
     #[serde(flatten)]
-    pub plain: Plain,
+    pub plain: PlainRules,
 }
 
 /// A part of `composite`: a name, and exactly one rule.
@@ -323,7 +323,7 @@ pub struct CompositePart {
     pub name: String,
     /// The rules that stand anywhere.
     #[serde(flatten)]
-    pub plain: Plain,
+    pub plain: PlainRules,
     /// Keeps a trace if all of these do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub and: Option<AndPolicy>,

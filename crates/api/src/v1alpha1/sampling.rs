@@ -4,25 +4,26 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{policy::Policy, value::duration};
+use super::{policy::TailSamplingPolicy, value::duration};
 
 /// Which traces a pipeline keeps. Without it all of them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Sampling {
+pub struct SamplingOptions {
     /// How many percent of the traces are kept, by their ids. All collectors decide alike, and nothing waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub percentage: Option<f64>,
-    /// Which traces are kept, by what is in them. Their spans wait until all should be there, in collectors of their own.
+    /// Which traces are kept, by what is in them. Their spans wait until all should be there, in collectors of
+    /// their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tail: Option<Tail>,
+    pub tail: Option<TailSamplingOptions>,
 }
 
 /// Sampling by whole traces.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Tail {
+pub struct TailSamplingOptions {
     /// How long after its first span a trace is decided on. Default: `30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "duration")]
@@ -37,7 +38,7 @@ pub struct Tail {
     pub num_traces: Option<i64>,
     /// Decisions that are remembered beyond that, for spans that come late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision_cache: Option<DecisionCache>,
+    pub decision_cache: Option<DecisionCacheOptions>,
     /// A trace is kept as soon as a policy keeps it, unless a policy drops traces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sample_on_first_match: bool,
@@ -51,13 +52,13 @@ pub struct Tail {
     pub late_error_wait: Option<String>,
     /// What is kept: a trace that any policy keeps and none drops.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub policies: Vec<Policy>,
+    pub policies: Vec<TailSamplingPolicy>,
 }
 
 /// Decisions that are remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct DecisionCache {
+pub struct DecisionCacheOptions {
     /// Traces that were kept; each takes 16 bytes. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100_000_000))]

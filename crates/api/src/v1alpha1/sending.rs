@@ -4,12 +4,12 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{output::Compression, value::duration};
+use super::{output::OtlpCompression, value::duration};
 
 /// What happens to a request that failed and may be sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Retry {
+pub struct RetryOptions {
     /// Whether it is sent again. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -30,8 +30,9 @@ pub struct Retry {
 /// What each collector holds for a backend while it cannot take it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Queue {
-    /// How many bytes of telemetry are held. Default: 67108864 (64 MiB). What does not fit is refused, or counted as dropped if another pipeline took it.
+pub struct QueueOptions {
+    /// How many bytes of telemetry are held. Default: 67108864 (64 MiB). What does not fit is refused, or
+    /// counted as dropped if another pipeline took it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1048576, max = 1099511627776_i64))]
     pub size_bytes: Option<i64>,
@@ -41,7 +42,7 @@ pub struct Queue {
     pub num_consumers: Option<i32>,
     /// How requests are joined before they are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchOptions>,
 }
 
 /// How requests are joined before they are sent.
@@ -51,7 +52,7 @@ pub struct Queue {
     "!has(self.minSizeBytes) || !has(self.maxSizeBytes) || self.minSizeBytes <= self.maxSizeBytes",
     "`minSizeBytes` must not be greater than `maxSizeBytes`"
 ))]
-pub struct Batch {
+pub struct BatchOptions {
     /// How long to wait for more. Default: `200ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "duration")]
@@ -69,18 +70,18 @@ pub struct Batch {
 /// What pipelines have that do not say it themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Defaults {
+pub struct OutputDefaults {
     /// How requests are compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compression: Option<Compression>,
+    pub compression: Option<OtlpCompression>,
     /// How long one attempt may take, such as `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "duration")]
     pub timeout: Option<String>,
     /// What happens to a request that failed and may be sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryOptions>,
     /// What is held for a backend in each collector while it cannot take it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
+    pub queue: Option<QueueOptions>,
 }

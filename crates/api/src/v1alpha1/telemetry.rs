@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{pipelines::conditions, sending::Defaults};
+use super::{pipelines::conditions, sending::OutputDefaults};
 use crate::State;
 
 /// How the collectors run. Everything in it has a default, and without it all defaults hold.
@@ -30,16 +30,16 @@ use crate::State;
 pub struct TelemetrySpec {
     /// How many collectors there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replicas: Option<Replicas>,
+    pub replicas: Option<ReplicaRange>,
     /// When there are more of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scaling: Option<Scaling>,
+    pub scaling: Option<ScalingOptions>,
     /// What each of them may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resources: Option<Resources>,
+    pub resources: Option<ContainerResources>,
     /// The collectors in which whole traces wait, which are there while a pipeline has `sampling.tail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sticky: Option<Sticky>,
+    pub sticky: Option<StickyTierOptions>,
     /// The collector's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
@@ -50,25 +50,26 @@ pub struct TelemetrySpec {
     pub image_pull_secrets: Vec<PullSecret>,
     /// How many pipelines of each kind are active at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots: Option<Slots>,
+    pub slots: Option<PipelineSlots>,
     /// What the collectors receive beside OTLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receivers: Option<Receivers>,
+    pub receivers: Option<ReceiverOptions>,
     /// Whether the collectors say which pod sent something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enrichment: Option<Enrichment>,
-    /// Pods that forward telemetry of others, such as a collector of your own in front of these: they are believed which pod something comes from. Of every
-    /// other pod it is what the address of its connection says: `k8s.pod.uid`, `k8s.pod.ip`, `k8s.pod.name`, `k8s.namespace.name` and the names of its workload
+    pub enrichment: Option<EnrichmentOptions>,
+    /// Pods that forward telemetry of others, such as a collector of your own in front of these: they are
+    /// believed which pod something comes from. Of every other pod it is what the address of its connection
+    /// says: `k8s.pod.uid`, `k8s.pod.ip`, `k8s.pod.name`, `k8s.namespace.name` and the names of its workload
     /// that it claims are overwritten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub trusted_relays: Vec<TrustedRelay>,
     /// What the collectors log: `debug`, `info` (default), `warn` or `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_level: Option<LogLevel>,
+    pub log_level: Option<CollectorLogLevel>,
     /// What pipelines have that do not say it themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub defaults: Option<Defaults>,
+    pub defaults: Option<OutputDefaults>,
 }
 
 /// How many collectors there are.
@@ -78,7 +79,7 @@ pub struct TelemetrySpec {
     "!has(self.min) || !has(self.max) || self.min <= self.max",
     "`min` must not be greater than `max`"
 ))]
-pub struct Replicas {
+pub struct ReplicaRange {
     /// At least so many. Default: 2, or `max` if that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
@@ -92,7 +93,7 @@ pub struct Replicas {
 /// When there are more collectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Scaling {
+pub struct ScalingOptions {
     /// When they use more CPU than so many percent of what they request. Default: 80.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
@@ -102,22 +103,22 @@ pub struct Scaling {
 /// What a container requests, and what it may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Resources {
+pub struct ContainerResources {
     /// What it requests, such as `cpu: 100m` and `memory: 128Mi`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
-    pub requests: BTreeMap<String, Quantity>,
+    pub requests: BTreeMap<String, ResourceQuantity>,
     /// What it may use. The collectors hold telemetry in three quarters of `memory`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
-    pub limits: BTreeMap<String, Quantity>,
+    pub limits: BTreeMap<String, ResourceQuantity>,
 }
 
 /// An amount as Kubernetes writes it: `100m`, `512Mi`, `2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Quantity(pub String);
+pub struct ResourceQuantity(pub String);
 
-impl<'de> Deserialize<'de> for Quantity {
+impl<'de> Deserialize<'de> for ResourceQuantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::String(text) => Ok(Self(text)),
@@ -127,7 +128,7 @@ impl<'de> Deserialize<'de> for Quantity {
     }
 }
 
-impl JsonSchema for Quantity {
+impl JsonSchema for ResourceQuantity {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Quantity".into()
     }
@@ -145,14 +146,14 @@ impl JsonSchema for Quantity {
 /// The collectors in which whole traces wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Sticky {
+pub struct StickyTierOptions {
     /// How many there are. Default: 2. When that changes, traces that wait may be seen by two of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub replicas: Option<i32>,
     /// What each of them may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resources: Option<Resources>,
+    pub resources: Option<ContainerResources>,
 }
 
 /// A Secret to pull images with.
@@ -179,7 +180,7 @@ pub struct TrustedRelay {
 /// How many pipelines of each kind are active at once. Others wait until one is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Slots {
+pub struct PipelineSlots {
     /// TracePipelines. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
@@ -197,16 +198,16 @@ pub struct Slots {
 /// What the collectors receive beside OTLP, which they always do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Receivers {
+pub struct ReceiverOptions {
     /// OpenCensus, for programs and meshes of old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opencensus: Option<OpenCensus>,
+    pub opencensus: Option<OpenCensusOptions>,
 }
 
 /// OpenCensus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct OpenCensus {
+pub struct OpenCensusOptions {
     /// Whether it is received, at port 55678. Default: false.
     #[serde(default)]
     pub enabled: bool,
@@ -215,20 +216,20 @@ pub struct OpenCensus {
 /// Whether the collectors say which pod sent something.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Enrichment {
+pub struct EnrichmentOptions {
     /// Whether they do. They do in any case while a pipeline selects what it takes. Default: true.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub enabled: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 /// What the collectors log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum LogLevel {
+pub enum CollectorLogLevel {
     /// Everything
     Debug,
     /// What happens
@@ -255,7 +256,7 @@ pub struct TelemetryStatus {
     pub reason: Option<String>,
     /// Where programs send to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub endpoints: Option<Endpoints>,
+    pub endpoints: Option<CollectorEndpoints>,
     /// What holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
@@ -265,7 +266,7 @@ pub struct TelemetryStatus {
 /// Where programs send to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Endpoints {
+pub struct CollectorEndpoints {
     /// OTLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp: Option<OtlpEndpoints>,

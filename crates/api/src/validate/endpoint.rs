@@ -1,31 +1,31 @@
 //! Addresses and URLs.
 
-/// What an endpoint says.
+/// The parts of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct EndpointAddress {
     /// `host:port`
     pub(super) authority: String,
-    /// Whether it is `https://` or `http://`, if it says so.
+    /// Whether the scheme is `https://` or `http://`, if there is one.
     pub(super) secure: Option<bool>,
 }
 
 const GRPC_HELP: &str = "write it as host:port, such as backend.example.com:4317";
 const HTTP_HELP: &str = "write it as a whole URL, such as https://backend.example.com:4318";
 
-/// The address of a gRPC server.
-pub(super) fn grpc(text: &str) -> Result<Address, String> {
+/// Parses the address of a gRPC server.
+pub(super) fn grpc(text: &str) -> Result<EndpointAddress, String> {
     let (secure, rest) = scheme(text).map_err(|what| format!("{what}; {GRPC_HELP}"))?;
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     if authority.contains(['/', '?', '#']) {
         return Err(format!("has a path, which gRPC has no use for; {GRPC_HELP}"));
     }
     match self::authority(authority).map_err(|what| format!("{what}; {GRPC_HELP}"))? {
-        Some(_) => Ok(Address { authority: authority.to_owned(), secure }),
+        Some(_) => Ok(EndpointAddress { authority: authority.to_owned(), secure }),
         None => Err(format!("has no port; {GRPC_HELP}")),
     }
 }
 
-/// A URL that requests can go to; whether it is `https://`.
+/// Checks the URL of an HTTP server. Returns whether it is `https://`.
 pub(super) fn url(text: &str) -> Result<bool, String> {
     let (secure, rest) = scheme(text).map_err(|what| format!("{what}; {HTTP_HELP}"))?;
     let secure = secure.ok_or_else(|| format!("does not begin with https:// or http://; {HTTP_HELP}"))?;
@@ -37,7 +37,7 @@ pub(super) fn url(text: &str) -> Result<bool, String> {
     Ok(secure)
 }
 
-/// Takes the scheme off.
+/// Splits off the scheme.
 fn scheme(text: &str) -> Result<(Option<bool>, &str), &'static str> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
         return Err("has spaces, control characters or characters beyond ASCII in it");
@@ -50,7 +50,7 @@ fn scheme(text: &str) -> Result<(Option<bool>, &str), &'static str> {
     }
 }
 
-/// Checks `host` or `host:port`; says the port.
+/// Checks `host` or `host:port`, and returns the port.
 fn authority(text: &str) -> Result<Option<u16>, &'static str> {
     if text.contains('@') {
         return Err("has a user in it; credentials stand in `authentication`");

@@ -1,36 +1,36 @@
 //! `spec.input` and `spec.filter`
 
-use kubewake_config::Pattern;
+use kubewake_config::RegexPattern;
 
-use super::{check::Check, input_path};
+use super::{context::ValidationContext, input_path};
 use crate::{
-    Pipeline, Reason, Signal,
-    pipeline::Filter,
-    v1alpha1::{Attribute, MatchType, Workload},
+    ConditionReason, Signal, TelemetryPipeline,
+    pipeline::RecordFilter,
+    v1alpha1::{AttributeMatcher, MatchType, WorkloadReference},
 };
 
-/// So many expressions are enough, and each may take megabytes in a collector.
+/// More than enough, as each expression may take megabytes in a collector.
 const MAX_PATTERNS: usize = 256;
-/// As long as the schema allows.
-const MAX_TEXT: usize = 1024;
+/// The schema's limit.
+const MAX_TEXT_BYTES: usize = 1024;
 
-pub(super) fn input(check: &mut Check<'_>, pipeline: &Pipeline) {
+pub(super) fn input(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) {
     let input = &pipeline.input;
     let path = input_path(pipeline.signal);
     if !input.enabled {
         let message = "is false, and there is no other input yet: nothing will flow";
-        check.warn(format!("{path}.enabled"), Reason::InputInvalid, message);
+        check.warn(format!("{path}.enabled"), ConditionReason::InputInvalid, message);
     }
     let namespaces = &input.namespaces;
-    exclusive(check, &format!("{path}.namespaces"), &namespaces.include, &namespaces.exclude);
+    check_exclusive(check, &format!("{path}.namespaces"), &namespaces.include, &namespaces.exclude);
     for (field, names) in [("include", &namespaces.include), ("exclude", &namespaces.exclude)] {
         for (index, _) in names.iter().enumerate().filter(|(_, name)| !is_label(name)) {
             let path = format!("{path}.namespaces.{field}[{index}]");
-            check.refuse(path, Reason::InputInvalid, "is not the name of a namespace");
+            check.refuse(path, ConditionReason::InputInvalid, "is not the name of a namespace");
         }
     }
     let workloads = &input.workloads;
-    exclusive(check, &format!("{path}.workloads"), &workloads.include, &workloads.exclude);
+    check_exclusive(check, &format!("{path}.workloads"), &workloads.include, &workloads.exclude);
     for (field, list) in [("include", &workloads.include), ("exclude", &workloads.exclude)] {
         for (index, one) in list.iter().enumerate() {
             workload(check, &format!("{path}.workloads.{field}[{index}]"), one);
@@ -38,18 +38,18 @@ pub(super) fn input(check: &mut Check<'_>, pipeline: &Pipeline) {
     }
 }
 
-fn exclusive<T>(check: &mut Check<'_>, path: &str, include: &[T], exclude: &[T]) {
+fn check_exclusive<T>(check: &mut ValidationContext<'_>, path: &str, include: &[T], exclude: &[T]) {
     if !include.is_empty() && !exclude.is_empty() {
-        check.refuse(path, Reason::InputInvalid, "set either `include` or `exclude`");
+        check.refuse(path, ConditionReason::InputInvalid, "set either `include` or `exclude`");
     }
 }
 
-fn workload(check: &mut Check<'_>, path: &str, workload: &Workload) {
+fn workload(check: &mut ValidationContext<'_>, path: &str, workload: &WorkloadReference) {
     if !is_name(&workload.name) {
-        check.refuse(format!("{path}.name"), Reason::InputInvalid, "is not the name of a workload");
+        check.refuse(format!("{path}.name"), ConditionReason::InputInvalid, "is not the name of a workload");
     }
     if !workload.namespace.as_deref().is_none_or(is_label) {
-        check.refuse(format!("{path}.namespace"), Reason::InputInvalid, "is not the name of a namespace");
+        check.refuse(format!("{path}.namespace"), ConditionReason::InputInvalid, "is not the name of a namespace");
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn is_label(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_name(text)
 }
 
-/// Whether Kubernetes takes it for the name of most objects.
+/// Whether Kubernetes accepts it as the name of most objects.
 pub(crate) fn is_name(text: &str) -> bool {
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= 253
@@ -66,27 +66,33 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.chars().all(|c| edge(c) || matches!(c, '-' | '.'))
 }
 
-pub(super) fn filter(check: &mut Check<'_>, pipeline: &Pipeline) {
+pub(super) fn filter(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) {
     let mut patterns = 0;
     for (index, filter) in pipeline.filter.iter().enumerate() {
-        one(check, pipeline.signal, &format!("spec.filter[{index}]"), filter, &mut patterns);
+        check_filter(check, pipeline.signal, &format!("spec.filter[{index}]"), filter, &mut patterns);
     }
     if patterns > MAX_PATTERNS {
         let message = format!("has {patterns} expressions, and at most {MAX_PATTERNS} are possible: join some by `|`");
-        check.refuse("spec.filter", Reason::FilterInvalid, message);
+        check.refuse("spec.filter", ConditionReason::FilterInvalid, message);
     }
 }
 
-fn one(check: &mut Check<'_>, signal: Signal, path: &str, filter: &Filter, patterns: &mut usize) {
-    let plain = Filter { match_type: filter.match_type, ..Filter::default() };
+fn check_filter(
+    check: &mut ValidationContext<'_>,
+    signal: Signal,
+    path: &str,
+    filter: &RecordFilter,
+    patterns: &mut usize,
+) {
+    let plain = RecordFilter { match_type: filter.match_type, ..RecordFilter::default() };
     if *filter == plain {
-        check.refuse(path, Reason::FilterInvalid, "has no condition, and would drop everything");
+        check.refuse(path, ConditionReason::FilterInvalid, "has no condition, and would drop everything");
         return;
     }
-    let alone = Filter { severity_below: filter.severity_below, ..plain };
+    let alone = RecordFilter { severity_below: filter.severity_below, ..plain };
     if filter.severity_below.is_some() && *filter != alone {
         let message = "stands alone in a filter: put the other conditions into another one";
-        check.refuse(format!("{path}.severityBelow"), Reason::FilterInvalid, message);
+        check.refuse(format!("{path}.severityBelow"), ConditionReason::FilterInvalid, message);
     }
     let names = if signal == Signal::Metrics { "metricNames" } else { "spanNames" };
     let lists = [
@@ -97,7 +103,7 @@ fn one(check: &mut Check<'_>, signal: Signal, path: &str, filter: &Filter, patte
     ];
     for (field, texts) in lists {
         for (index, text) in texts.iter().enumerate() {
-            compare(check, &format!("{path}.{field}[{index}]"), text, filter.match_type, patterns);
+            check_pattern(check, &format!("{path}.{field}[{index}]"), text, filter.match_type, patterns);
         }
     }
     for (field, attributes) in [("attributes", &filter.attributes), ("resources", &filter.resources)] {
@@ -107,24 +113,30 @@ fn one(check: &mut Check<'_>, signal: Signal, path: &str, filter: &Filter, patte
     }
 }
 
-fn attribute(check: &mut Check<'_>, path: &str, attribute: &Attribute, kind: MatchType, patterns: &mut usize) {
+fn attribute(
+    check: &mut ValidationContext<'_>,
+    path: &str,
+    attribute: &AttributeMatcher,
+    kind: MatchType,
+    patterns: &mut usize,
+) {
     if attribute.key.is_empty() {
-        check.refuse(format!("{path}.key"), Reason::FilterInvalid, "is empty");
+        check.refuse(format!("{path}.key"), ConditionReason::FilterInvalid, "is empty");
     }
     if let Some(value) = &attribute.value {
-        compare(check, &format!("{path}.value"), value, kind, patterns);
+        check_pattern(check, &format!("{path}.value"), value, kind, patterns);
     }
 }
 
-fn compare(check: &mut Check<'_>, path: &str, text: &str, kind: MatchType, patterns: &mut usize) {
-    if text.len() > 4 * MAX_TEXT {
-        check.refuse(path, Reason::FilterInvalid, format!("is longer than {MAX_TEXT} characters"));
+fn check_pattern(check: &mut ValidationContext<'_>, path: &str, text: &str, kind: MatchType, patterns: &mut usize) {
+    if text.len() > 4 * MAX_TEXT_BYTES {
+        check.refuse(path, ConditionReason::FilterInvalid, format!("is longer than {MAX_TEXT_BYTES} characters"));
     } else if kind == MatchType::Regexp {
         *patterns += 1;
         if *patterns <= MAX_PATTERNS
-            && let Err(error) = Pattern::new(text)
+            && let Err(error) = RegexPattern::new(text)
         {
-            check.refuse(path, Reason::FilterInvalid, format!("is no regular expression: {error}"));
+            check.refuse(path, ConditionReason::FilterInvalid, format!("is no regular expression: {error}"));
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Times and sizes of an exporter.
+//! Durations and sizes of an exporter.
 
 use std::time::Duration;
 
 use kubewake_config::parse_duration;
 
-use super::{Problem, check::Check};
+use super::{SpecProblem, context::ValidationContext};
 use crate::{
-    Reason,
-    settings::{Batching, Retrying, Sending},
-    v1alpha1::{Batch, Defaults, Otlp, Queue, Retry},
+    ConditionReason,
+    settings::{RetrySettings, SendingQueueSettings, SendingSettings},
+    v1alpha1::{BatchOptions, OtlpOutput, OutputDefaults, QueueOptions, RetryOptions},
 };
 
-/// A month: more than anything that is still meant.
+/// A month: longer than any duration that makes sense.
 const MAX_DURATION: Duration = Duration::from_secs(720 * 3600);
 
-/// What an output says.
-pub(super) fn of_output(check: &mut Check<'_>, otlp: &Otlp) -> Sending {
-    let given = Defaults {
+/// The settings of an output.
+pub(super) fn output_settings(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) -> SendingSettings {
+    let given = OutputDefaults {
         compression: otlp.compression,
         timeout: otlp.timeout.clone(),
         retry: otlp.retry.clone(),
@@ -25,10 +25,10 @@ pub(super) fn of_output(check: &mut Check<'_>, otlp: &Otlp) -> Sending {
     sending("spec.output.otlp", &given, &mut check.problems)
 }
 
-/// What an output, or the defaults of all outputs, say.
-pub(crate) fn sending(path: &str, given: &Defaults, problems: &mut Vec<Problem>) -> Sending {
+/// The settings of an output, or the defaults of all outputs.
+pub(crate) fn sending(path: &str, given: &OutputDefaults, problems: &mut Vec<SpecProblem>) -> SendingSettings {
     let timeout = given.timeout.as_deref();
-    Sending {
+    SendingSettings {
         compression: given.compression,
         timeout: timeout.and_then(|text| duration(&format!("{path}.timeout"), text, problems)),
         retry: given.retry.as_ref().map(|given| retry(&format!("{path}.retry"), given, problems)).unwrap_or_default(),
@@ -36,8 +36,8 @@ pub(crate) fn sending(path: &str, given: &Defaults, problems: &mut Vec<Problem>)
     }
 }
 
-/// A time such as `1m30s`.
-pub(super) fn duration(path: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Duration> {
+/// Parses a duration such as `1m30s`.
+pub(super) fn duration(path: &str, text: &str, problems: &mut Vec<SpecProblem>) -> Option<Duration> {
     let message = match parse_duration(text) {
         Ok(duration) if duration <= MAX_DURATION => return Some(duration),
         Ok(_) => "is longer than 720h".to_owned(),
@@ -47,15 +47,15 @@ pub(super) fn duration(path: &str, text: &str, problems: &mut Vec<Problem>) -> O
     None
 }
 
-pub(crate) fn refuse(path: impl Into<String>, message: impl Into<String>, problems: &mut Vec<Problem>) {
-    problems.push(Problem { path: path.into(), reason: Reason::SettingInvalid, message: message.into() });
+pub(crate) fn refuse(path: impl Into<String>, message: impl Into<String>, problems: &mut Vec<SpecProblem>) {
+    problems.push(SpecProblem { path: path.into(), reason: ConditionReason::SettingInvalid, message: message.into() });
 }
 
-fn retry(path: &str, given: &Retry, problems: &mut Vec<Problem>) -> Retrying {
+fn retry(path: &str, given: &RetryOptions, problems: &mut Vec<SpecProblem>) -> RetrySettings {
     let mut time = |name: &str, text: &Option<String>| {
         text.as_deref().and_then(|text| duration(&format!("{path}.{name}"), text, problems))
     };
-    let retrying = Retrying {
+    let retrying = RetrySettings {
         enabled: given.enabled,
         initial_interval: time("initialInterval", &given.initial_interval),
         max_interval: time("maxInterval", &given.max_interval),
@@ -74,13 +74,13 @@ fn retry(path: &str, given: &Retry, problems: &mut Vec<Problem>) -> Retrying {
     retrying
 }
 
-/// As much as the schema allows.
-const MAX_BYTES: i64 = 1 << 40;
+/// The schema's limit.
+const MAX_QUEUE_BYTES: i64 = 1 << 40;
 
-fn queue(path: &str, given: &Queue, problems: &mut Vec<Problem>) -> Batching {
-    within(&format!("{path}.sizeBytes"), given.size_bytes, 1 << 20, MAX_BYTES, problems);
-    within(&format!("{path}.numConsumers"), given.num_consumers.map(i64::from), 1, 1000, problems);
-    let none = Batch::default();
+fn queue(path: &str, given: &QueueOptions, problems: &mut Vec<SpecProblem>) -> SendingQueueSettings {
+    check_range(&format!("{path}.sizeBytes"), given.size_bytes, 1 << 20, MAX_QUEUE_BYTES, problems);
+    check_range(&format!("{path}.numConsumers"), given.num_consumers.map(i64::from), 1, 1000, problems);
+    let none = BatchOptions::default();
     let batch = given.batch.as_ref().unwrap_or(&none);
     let place = format!("{path}.batch");
     let flush = format!("{place}.flushTimeout");
@@ -88,20 +88,27 @@ fn queue(path: &str, given: &Queue, problems: &mut Vec<Problem>) -> Batching {
     if flush_timeout.is_some_and(|timeout| timeout.is_zero()) {
         refuse(flush, "must be positive", problems);
     }
-    let (min, max) = (batch.min_size_bytes, batch.max_size_bytes);
-    within(&format!("{place}.minSizeBytes"), min, 0, MAX_BYTES, problems);
-    within(&format!("{place}.maxSizeBytes"), max, 1, MAX_BYTES, problems);
+    let min = batch.min_size_bytes;
+    let max = batch.max_size_bytes;
+    check_range(&format!("{place}.minSizeBytes"), min, 0, MAX_QUEUE_BYTES, problems);
+    check_range(&format!("{place}.maxSizeBytes"), max, 1, MAX_QUEUE_BYTES, problems);
     if min.zip(max).is_some_and(|(min, max)| min > max) {
         refuse(format!("{place}.minSizeBytes"), "is greater than `maxSizeBytes`", problems);
     }
     if min.zip(given.size_bytes).is_some_and(|(min, size)| min > size) {
         refuse(format!("{place}.minSizeBytes"), "is greater than `sizeBytes` of the queue", problems);
     }
-    Batching { bytes: given.size_bytes, consumers: given.num_consumers, flush_timeout, min_bytes: min, max_bytes: max }
+    SendingQueueSettings {
+        bytes: given.size_bytes,
+        consumers: given.num_consumers,
+        flush_timeout,
+        min_bytes: min,
+        max_bytes: max,
+    }
 }
 
-/// Checks that a number, if it is given, is within these bounds.
-pub(crate) fn within(path: &str, value: Option<i64>, least: i64, most: i64, problems: &mut Vec<Problem>) {
+/// Checks that a number, if there is one, is within these bounds.
+pub(crate) fn check_range(path: &str, value: Option<i64>, least: i64, most: i64, problems: &mut Vec<SpecProblem>) {
     if value.is_some_and(|value| !(least..=most).contains(&value)) {
         refuse(path, format!("must be from {least} to {most}"), problems);
     }

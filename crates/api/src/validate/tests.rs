@@ -1,4 +1,4 @@
-//! What is refused, in which words, and what is only warned about.
+//! Problems and warnings of pipelines, with their messages.
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Found, Reference,
+    ReferencedValue, ValueReference,
     v1alpha1::{LogPipeline, MetricPipeline, TracePipeline},
 };
 
@@ -14,33 +14,33 @@ fn now() -> Timestamp {
     "2026-06-01T00:00:00Z".parse().unwrap()
 }
 
-fn traces(spec: Value) -> Pipeline {
-    Pipeline::from(&TracePipeline::new("backend", serde_json::from_value(spec).unwrap()))
+fn traces(spec: Value) -> TelemetryPipeline {
+    TelemetryPipeline::from(&TracePipeline::new("backend", serde_json::from_value(spec).unwrap()))
 }
 
-fn otlp(more: Value) -> Pipeline {
+fn otlp(more: Value) -> TelemetryPipeline {
     let mut otlp = json!({"endpoint": {"value": "backend:4317"}});
     otlp.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     traces(json!({"output": {"otlp": otlp}}))
 }
 
-/// `reason path: message` of each.
-fn said(problems: &[Problem]) -> Vec<String> {
+/// Formats each as `reason path: message`.
+fn said(problems: &[SpecProblem]) -> Vec<String> {
     problems.iter().map(|problem| format!("{} {problem}", problem.reason)).collect()
 }
 
-fn refused(pipeline: &Pipeline, resolved: &Resolved) -> Vec<String> {
+fn refused(pipeline: &TelemetryPipeline, resolved: &ResolvedReferences) -> Vec<String> {
     said(&validate(pipeline, resolved, now()).expect_err("it was taken"))
 }
 
-fn warned(pipeline: &Pipeline, resolved: &Resolved) -> Vec<String> {
+fn warned(pipeline: &TelemetryPipeline, resolved: &ResolvedReferences) -> Vec<String> {
     let valid = validate(pipeline, resolved, now()).unwrap_or_else(|problems| panic!("{:?}", said(&problems)));
     said(valid.warnings())
 }
 
 #[track_caller]
-fn is_refused(pipeline: &Pipeline, words: &str) {
-    let problems = refused(pipeline, &Resolved::new());
+fn is_refused(pipeline: &TelemetryPipeline, words: &str) {
+    let problems = refused(pipeline, &ResolvedReferences::new());
     assert!(problems.len() == 1 && problems[0].contains(words), "{problems:?}");
 }
 
@@ -48,8 +48,8 @@ fn secret(key: &str) -> Value {
     json!({"valueFrom": {"secretKeyRef": {"name": "s", "namespace": "n", "key": key}}})
 }
 
-fn at(key: &str) -> Reference {
-    Reference::of(&crate::v1alpha1::ValueType::secret("n", "s", key)).unwrap()
+fn secret_reference(key: &str) -> ValueReference {
+    ValueReference::from_value(&crate::v1alpha1::ValueType::secret("n", "s", key)).unwrap()
 }
 
 #[test]
@@ -97,10 +97,10 @@ fn endpoints_are_refused_for_what_is_wrong_with_them() {
     for text in
         ["backend:4317", "https://backend.example.com:4317/", "http://10.0.0.1:4317", "[2001:db8::1]:4317", " a_b:1 "]
     {
-        assert!(validate(&grpc(text), &Resolved::new(), now()).is_ok(), "{text}");
+        assert!(validate(&grpc(text), &ResolvedReferences::new(), now()).is_ok(), "{text}");
     }
     for text in ["http://backend", "https://backend:4318/base/?key=1", "https://[::1]/"] {
-        assert!(validate(&http(text), &Resolved::new(), now()).is_ok(), "{text}");
+        assert!(validate(&http(text), &ResolvedReferences::new(), now()).is_ok(), "{text}");
     }
 }
 
@@ -108,7 +108,7 @@ fn endpoints_are_refused_for_what_is_wrong_with_them() {
 fn what_stands_elsewhere_is_named_when_it_is_not_there() {
     let pipeline =
         otlp(json!({"endpoint": secret("endpoint"), "authentication": {"bearer": {"token": secret("token")}}}));
-    let both = refused(&pipeline, &Resolved::new());
+    let both = refused(&pipeline, &ResolvedReferences::new());
     assert_eq!(
         both,
         [
@@ -116,32 +116,39 @@ fn what_stands_elsewhere_is_named_when_it_is_not_there() {
             "SecretMissing spec.output.otlp.authentication.bearer.token: Secret n/s does not exist"
         ]
     );
-    let with = |token: Found| Resolved::new().with(at("endpoint"), Found::text("b:1", "1")).with(at("token"), token);
+    let with = |token: ReferencedValue| {
+        ResolvedReferences::new()
+            .with(secret_reference("endpoint"), ReferencedValue::text("b:1", "1"))
+            .with(secret_reference("token"), token)
+    };
     for (found, words) in [
-        (Found::NoKey, "SecretMissing spec.output.otlp.authentication.bearer.token: Secret n/s has no key `token`"),
         (
-            Found::bytes(&[0xff], "1"),
+            ReferencedValue::NoKey,
+            "SecretMissing spec.output.otlp.authentication.bearer.token: Secret n/s has no key `token`",
+        ),
+        (
+            ReferencedValue::bytes(&[0xff], "1"),
             "SecretInvalid spec.output.otlp.authentication.bearer.token: the key `token` of Secret n/s is not UTF-8 text",
         ),
-        (Found::text("\n", "1"), "SecretInvalid spec.output.otlp.authentication.bearer.token: is empty"),
+        (ReferencedValue::text("\n", "1"), "SecretInvalid spec.output.otlp.authentication.bearer.token: is empty"),
         (
-            Found::text("x".repeat(20_000), "1"),
+            ReferencedValue::text("x".repeat(20_000), "1"),
             "SecretInvalid spec.output.otlp.authentication.bearer.token: is longer than 16384 bytes",
         ),
         (
-            Found::text("a\nb", "1"),
+            ReferencedValue::text("a\nb", "1"),
             "AuthenticationInvalid spec.output.otlp.authentication.bearer.token: has control characters in it, which cannot be sent",
         ),
         (
-            Found::Unreadable("forbidden".into()),
+            ReferencedValue::Unreadable("forbidden".into()),
             "SecretUnreadable spec.output.otlp.authentication.bearer.token: Secret n/s cannot be read: forbidden",
         ),
     ] {
         assert_eq!(refused(&pipeline, &with(found)), [words]);
     }
-    // Admission does not ask what is there.
-    assert_eq!(validate_spec(&pipeline, now()), Review::default());
-    let valid = validate(&pipeline, &with(Found::text("t\r\n", "7")), now()).unwrap();
+    // Admission does not read references.
+    assert_eq!(validate_spec(&pipeline, now()), ValidationReport::default());
+    let valid = validate(&pipeline, &with(ReferencedValue::text("t\r\n", "7")), now()).unwrap();
     assert_eq!(valid.backend(), "Secret n/s");
     assert_eq!(pipeline.references().len(), 2);
 }
@@ -156,7 +163,7 @@ fn all_that_is_wrong_is_said_at_once() {
         "headers": [{"name": "X", "value": "1"}, {"name": "x", "value": "2"}, {"name": "a b", "value": "c"}],
         "tls": {"cert": {"value": "x"}},
     }));
-    let problems = refused(&pipeline, &Resolved::new());
+    let problems = refused(&pipeline, &ResolvedReferences::new());
     let expected = [
         "EndpointInvalid spec.output.otlp.endpoint: has no port",
         "TlsInvalid spec.output.otlp.tls: `cert` and `key` go together",
@@ -183,12 +190,12 @@ fn what_contradicts_itself_is_refused() {
     );
     let token = json!({"headers": [{"name": "authorization", "value": "x"}],
         "authentication": {"basic": {"user": {"value": "u"}, "password": secret("p")}}});
-    let resolved = Resolved::new().with(at("p"), Found::text("p", "1"));
+    let resolved = ResolvedReferences::new().with(secret_reference("p"), ReferencedValue::text("p", "1"));
     let problems = refused(&otlp(token), &resolved);
     assert!(problems[0].contains("headers[0].name: is what `authentication` sets"), "{problems:?}");
     let user = json!({"authentication": {"basic": {"user": {"value": "a:b"}, "password": secret("p")}}});
     assert!(refused(&otlp(user), &resolved)[0].contains("basic.user: has a `:` in it"));
-    // What the schema would not let through.
+    // Specs that the schema would refuse.
     let both = json!({"authentication": {"bearer": {"token": {"value": "x"}}, "basic": {"user": {"value": "u"}, "password": {"value": "p"}}}});
     is_refused(&otlp(both), "SpecInvalid spec.output.otlp.authentication: set exactly one");
     is_refused(
@@ -206,29 +213,29 @@ fn what_contradicts_itself_is_refused() {
 fn what_is_unwise_is_warned_about() {
     let pipeline = otlp(json!({"endpoint": {"value": "http://b:1"},
         "authentication": {"bearer": {"token": {"value": "topsecret"}}}}));
-    let warnings = warned(&pipeline, &Resolved::new());
+    let warnings = warned(&pipeline, &ResolvedReferences::new());
     assert!(warnings[0].contains("bearer.token: stands in the resource"), "{warnings:?}");
     assert!(warnings[1].contains("authentication: is sent without TLS"), "{warnings:?}");
     assert!(!warnings.concat().contains("topsecret"));
     let header =
         otlp(json!({"headers": [{"name": "X-Auth", "value": "topsecret"}, {"name": "x-tenant", "value": "t"}]}));
-    let warnings = warned(&header, &Resolved::new());
+    let warnings = warned(&header, &ResolvedReferences::new());
     assert!(warnings.len() == 1 && warnings[0].contains("headers[0]: stands in the resource"), "{warnings:?}");
     let idle = otlp(json!({"headers": [{"name": "Content-Type", "value": "text/plain"}]}));
-    let warnings = warned(&idle, &Resolved::new());
+    let warnings = warned(&idle, &ResolvedReferences::new());
     assert!(
         warnings.len() == 1 && warnings[0].contains("headers[0].name: is what the protocol itself sets"),
         "{warnings:?}"
     );
     let believing = otlp(json!({"tls": {"insecureSkipVerify": true}}));
-    assert!(warned(&believing, &Resolved::new())[0].contains("insecureSkipVerify: believes whoever answers"));
+    assert!(warned(&believing, &ResolvedReferences::new())[0].contains("insecureSkipVerify: believes whoever answers"));
     let spec = json!({"input": {"otlp": {"enabled": false}}, "output": {"otlp": {"endpoint": {"value": "b:1"}}}});
-    let deaf = Pipeline::from(&LogPipeline::new("deaf", serde_json::from_value(spec).unwrap()));
-    assert!(warned(&deaf, &Resolved::new())[0].contains("spec.input.otlp.enabled: is false"));
-    assert!(!validate(&deaf, &Resolved::new(), now()).unwrap().is_rendered());
+    let deaf = TelemetryPipeline::from(&LogPipeline::new("deaf", serde_json::from_value(spec).unwrap()));
+    assert!(warned(&deaf, &ResolvedReferences::new())[0].contains("spec.input.otlp.enabled: is false"));
+    assert!(!validate(&deaf, &ResolvedReferences::new(), now()).unwrap().is_rendered());
 }
 
-/// A certificate that is valid for days from now on, and its key.
+/// A certificate with this period of validity in days from now, and its key.
 fn certificate(from: i64, until: i64) -> (String, String) {
     let day = |days: i64| {
         let seconds = (now() + SignedDuration::from_hours(24 * days)).as_second();
@@ -240,7 +247,7 @@ fn certificate(from: i64, until: i64) -> (String, String) {
     (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
-/// A certificate of version 1 of X.509, and its key, which nobody uses.
+/// An X.509 certificate of version 1, which nobody uses, and its key.
 const VERSION_1: (&str, &str) = (
     "\
 -----BEGIN CERTIFICATE-----\n\
@@ -261,9 +268,14 @@ KjW4xPUA/LktpWc/Bxr7sPLIeQN2tXH1hmSM+l1ttuaV2O8OSRaAaeJp\n\
 ",
 );
 
-fn identified(cert: &str, key: &str) -> (Pipeline, Resolved) {
+fn identified(cert: &str, key: &str) -> (TelemetryPipeline, ResolvedReferences) {
     let pipeline = otlp(json!({"tls": {"cert": secret("cert"), "key": secret("key")}}));
-    (pipeline, Resolved::new().with(at("cert"), Found::text(cert, "1")).with(at("key"), Found::text(key, "1")))
+    (
+        pipeline,
+        ResolvedReferences::new()
+            .with(secret_reference("cert"), ReferencedValue::text(cert, "1"))
+            .with(secret_reference("key"), ReferencedValue::text(key, "1")),
+    )
 }
 
 #[test]
@@ -286,23 +298,23 @@ fn certificates_are_read_and_their_time_is_told() {
     );
     let (young, young_key) = certificate(1, 9);
     assert!(refused(&young, &young_key).contains("is not valid before 2026-06-02T00:00:00Z"));
-    // It is not the key's fault.
+    // The key is not at fault.
     let first = refused(VERSION_1.0, VERSION_1.1);
     assert!(first.contains(&format!("{path}.cert: is a certificate that cannot be used")), "{first}");
     assert!(!first.contains("tls.key"), "{first}");
     let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let none = format!("TlsInvalid {path}.cert: holds something that is no X.509 certificate");
     assert_eq!(refused(garbage, &key), none, "that is all that is wrong");
-    // One in the middle of the chain counts, too.
+    // Certificates in the middle of the chain count, too.
     assert!(refused(&format!("{good}{old}"), &key).contains("expired at"));
 
     let (pipeline, resolved) = identified(&good, &key);
     let valid = validate(&pipeline, &resolved, now()).unwrap();
     assert_eq!((valid.warnings(), valid.expires()), ([].as_slice(), Some(now() + SignedDuration::from_hours(2400))));
     let day = SignedDuration::from_hours(24);
-    assert_eq!(valid.recheck(now()), Some(now() + day * 86));
+    assert_eq!(valid.next_recheck(now()), Some(now() + day * 86));
     let later = now() + day * 90;
-    assert_eq!(valid.recheck(later), Some(now() + day * 100 + SignedDuration::from_secs(1)));
+    assert_eq!(valid.next_recheck(later), Some(now() + day * 100 + SignedDuration::from_secs(1)));
     let (soon, soon_key) = certificate(-9, 14);
     let (pipeline, resolved) = identified(&soon, &soon_key);
     let expected = format!("CertificateExpiresSoon {path}.cert: the certificate expires at 2026-06-15T00:00:00Z");
@@ -313,7 +325,7 @@ fn certificates_are_read_and_their_time_is_told() {
 fn every_certificate_of_a_bundle_is_read() {
     let authorities = |text: &str| {
         let pipeline = otlp(json!({"tls": {"ca": secret("ca")}}));
-        (pipeline, Resolved::new().with(at("ca"), Found::text(text, "1")))
+        (pipeline, ResolvedReferences::new().with(secret_reference("ca"), ReferencedValue::text(text, "1")))
     };
     let (good, _) = certificate(-1, 100);
     let (old, _) = certificate(-9, -1);
@@ -325,7 +337,7 @@ fn every_certificate_of_a_bundle_is_read() {
         refused(&pipeline, &resolved)[0]
             .starts_with("CertificateExpired spec.output.otlp.tls.ca: the authority expired")
     );
-    // As long as one of them is valid the others do no harm.
+    // As long as one authority is valid the others do no harm.
     let (pipeline, resolved) = authorities(&format!("{old}{good}"));
     assert!(warned(&pipeline, &resolved)[0].contains("1 of its 2 certificates are not valid now"));
     let (mut pipeline, resolved) = authorities(&good);
@@ -333,7 +345,7 @@ fn every_certificate_of_a_bundle_is_read() {
     assert!(refused(&pipeline, &resolved)[0].contains("has certificates, and there is no TLS"));
 }
 
-fn with(field: &str, value: Value) -> Pipeline {
+fn pipeline_with_field(field: &str, value: Value) -> TelemetryPipeline {
     let mut spec = json!({"output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
     spec[field] = value;
     traces(spec)
@@ -343,57 +355,72 @@ fn with(field: &str, value: Value) -> Pipeline {
 fn selections_are_refused_for_what_is_wrong_with_them() {
     let many: Vec<Value> = (0..3).map(|_| json!({"matchType": "regexp", "spanNames": vec!["a"; 100]})).collect();
     for (pipeline, words) in [
-        (with("filter", json!([{"matchType": "regexp"}])), "FilterInvalid spec.filter[0]: has no condition"),
         (
-            with("filter", json!([{"matchType": "regexp", "spanNames": ["a", "("]}])),
+            pipeline_with_field("filter", json!([{"matchType": "regexp"}])),
+            "FilterInvalid spec.filter[0]: has no condition",
+        ),
+        (
+            pipeline_with_field("filter", json!([{"matchType": "regexp", "spanNames": ["a", "("]}])),
             "spec.filter[0].spanNames[1]: is no regular expression",
         ),
         (
-            with("filter", json!([{"matchType": "regexp", "resources": [{"key": "k", "value": "["}]}])),
+            pipeline_with_field("filter", json!([{"matchType": "regexp", "resources": [{"key": "k", "value": "["}]}])),
             "spec.filter[0].resources[0].value",
         ),
-        (with("filter", json!([{"attributes": [{"key": ""}]}])), "spec.filter[0].attributes[0].key: is empty"),
-        (with("filter", Value::Array(many)), "spec.filter: has 300 expressions"),
         (
-            with("input", json!({"namespaces": {"include": ["a"], "exclude": ["b"]}})),
+            pipeline_with_field("filter", json!([{"attributes": [{"key": ""}]}])),
+            "spec.filter[0].attributes[0].key: is empty",
+        ),
+        (pipeline_with_field("filter", Value::Array(many)), "spec.filter: has 300 expressions"),
+        (
+            pipeline_with_field("input", json!({"namespaces": {"include": ["a"], "exclude": ["b"]}})),
             "InputInvalid spec.input.namespaces: set either",
         ),
         (
-            with("input", json!({"namespaces": {"include": ["a.b"]}})),
+            pipeline_with_field("input", json!({"namespaces": {"include": ["a.b"]}})),
             "spec.input.namespaces.include[0]: is not the name",
         ),
         (
-            with("input", json!({"workloads": {"exclude": [{"kind": "Pod", "name": "-a", "namespace": "B"}]}})),
+            pipeline_with_field(
+                "input",
+                json!({"workloads": {"exclude": [{"kind": "Pod", "name": "-a", "namespace": "B"}]}}),
+            ),
             "exclude[0]",
         ),
     ] {
-        let problems = refused(&pipeline, &Resolved::new());
+        let problems = refused(&pipeline, &ResolvedReferences::new());
         assert!(problems[0].contains(words), "{words} {problems:?}");
     }
     let spec = json!({"filter": [{"matchType": "regexp", "metricNames": ["("]}], "output": {"otlp": {"endpoint": {"value": "b:1"}}}});
     is_refused(
-        &Pipeline::from(&MetricPipeline::new("m", serde_json::from_value(spec).unwrap())),
+        &TelemetryPipeline::from(&MetricPipeline::new("m", serde_json::from_value(spec).unwrap())),
         "spec.filter[0].metricNames[0]",
     );
 }
 
 #[test]
 fn samplings_are_refused_for_what_is_wrong_with_them() {
-    let tail = |policy: Value| with("sampling", json!({"tail": {"policies": [policy]}}));
+    let tail = |policy: Value| pipeline_with_field("sampling", json!({"tail": {"policies": [policy]}}));
     let path = "SamplingInvalid spec.sampling.tail.policies[0]";
     for (pipeline, words) in [
         (
-            with("sampling", json!({"percentage": 100.5})),
+            pipeline_with_field("sampling", json!({"percentage": 100.5})),
             "SamplingInvalid spec.sampling.percentage: must be from 0 to 100".to_owned(),
         ),
-        (with("sampling", json!({"percentage": 1e-30})), "must be from 0 to 100".to_owned()),
-        (with("sampling", json!({"tail": {"policies": []}})), "policies: must hold at least one policy".to_owned()),
+        (pipeline_with_field("sampling", json!({"percentage": 1e-30})), "must be from 0 to 100".to_owned()),
         (
-            with("sampling", json!({"tail": {"decisionWait": "x", "policies": [{"name": "a", "alwaysSample": {}}]}})),
+            pipeline_with_field("sampling", json!({"tail": {"policies": []}})),
+            "policies: must hold at least one policy".to_owned(),
+        ),
+        (
+            pipeline_with_field(
+                "sampling",
+                json!({"tail": {"decisionWait": "x", "policies": [{"name": "a", "alwaysSample": {}}]}}),
+            ),
             "tail.decisionWait: is not a duration".to_owned(),
         ),
         (
-            with(
+            pipeline_with_field(
                 "sampling",
                 json!({"tail": {"policies": [{"name": "a", "alwaysSample": {}}, {"name": "a", "traceFlags": {}}]}}),
             ),
@@ -433,8 +460,11 @@ fn samplings_are_refused_for_what_is_wrong_with_them() {
             format!("{path}.composite.rateAllocation[0].policy: names none"),
         ),
     ] {
-        let problems = refused(&pipeline, &Resolved::new());
+        let problems = refused(&pipeline, &ResolvedReferences::new());
         assert!(problems[0].contains(&words), "{words} {problems:?}");
     }
-    assert!(warned(&with("sampling", json!({"percentage": 0})), &Resolved::new())[0].contains("is 0: nothing is kept"));
+    assert!(
+        warned(&pipeline_with_field("sampling", json!({"percentage": 0})), &ResolvedReferences::new())[0]
+            .contains("is 0: nothing is kept")
+    );
 }

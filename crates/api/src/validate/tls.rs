@@ -12,35 +12,36 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::check::{Check, Known, MAX_PEM};
+use super::context::{MAX_PEM_BYTES, ResolvedText, ValidationContext};
 use crate::{
-    Reason,
+    ConditionReason,
     v1alpha1::{self, ValueType},
-    valid::{Piece, Tls},
+    valid_pipeline::{DocumentText, ValidTls},
 };
 
-/// So long before a certificate expires it is told.
-pub(crate) const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// Status and admission warn about a certificate this long before it expires.
+pub(crate) const EXPIRY_WARNING_PERIOD: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// `tls`. The outer `None` if something is wrong or not known, the inner one if there is nothing to say.
+/// Validates `tls`. The outer `None` means a problem or an unknown value, the inner one that there are no
+/// settings.
 pub(super) fn tls(
-    check: &mut Check<'_>,
+    check: &mut ValidationContext<'_>,
     path: &str,
     field: &str,
-    given: Option<&v1alpha1::Tls>,
+    given: Option<&v1alpha1::TlsOptions>,
     secure: Option<bool>,
-) -> Option<Option<Tls>> {
+) -> Option<Option<ValidTls>> {
     let insecure = secure == Some(false);
     let Some(given) = given else {
-        return Some(insecure.then(|| Tls { insecure, ..Tls::default() }));
+        return Some(insecure.then(|| ValidTls { insecure, ..ValidTls::default() }));
     };
-    consistent(check, path, given, secure);
+    check_consistency(check, path, given, secure);
     let ca = given.ca.as_ref().map(|value| authorities(check, path, field, value));
     let pair = match (&given.cert, &given.key) {
         (Some(cert), Some(key)) => Some(self::pair(check, path, field, cert, key)),
         (None, None) => None,
         _ => {
-            check.refuse(path, Reason::TlsInvalid, "`cert` and `key` go together: set both, or none");
+            check.refuse(path, ConditionReason::TlsInvalid, "`cert` and `key` go together: set both, or none");
             Some(None)
         }
     };
@@ -48,13 +49,13 @@ pub(super) fn tls(
         && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))
     {
         let message = "has characters that the name of a server cannot have";
-        check.refuse(format!("{path}.serverNameOverride"), Reason::TlsInvalid, message);
+        check.refuse(format!("{path}.serverNameOverride"), ConditionReason::TlsInvalid, message);
     }
-    let all_or_nothing = |given: Option<Option<Piece>>| match given {
+    let all_or_nothing = |given: Option<Option<DocumentText>>| match given {
         Some(piece) => piece.map(Some),
         None => Some(None),
     };
-    Some(Some(Tls {
+    Some(Some(ValidTls {
         insecure: insecure || given.insecure,
         insecure_skip_verify: given.insecure_skip_verify,
         ca: all_or_nothing(ca)?,
@@ -66,35 +67,40 @@ pub(super) fn tls(
     }))
 }
 
-/// What contradicts itself.
-fn consistent(check: &mut Check<'_>, path: &str, given: &v1alpha1::Tls, secure: Option<bool>) {
+/// Refuses settings that contradict each other.
+fn check_consistency(
+    check: &mut ValidationContext<'_>,
+    path: &str,
+    given: &v1alpha1::TlsOptions,
+    secure: Option<bool>,
+) {
     let certificates = given.ca.is_some() || given.cert.is_some() || given.key.is_some();
     if given.insecure && secure == Some(true) {
         let message = "says that there is no TLS, and the endpoint begins with https://: change one of the two";
-        check.refuse(format!("{path}.insecure"), Reason::TlsInvalid, message);
+        check.refuse(format!("{path}.insecure"), ConditionReason::TlsInvalid, message);
     }
     if certificates && (given.insecure || secure == Some(false)) {
         let message = "has certificates, and there is no TLS: remove `insecure` or http://, or the certificates";
-        check.refuse(path, Reason::TlsInvalid, message);
+        check.refuse(path, ConditionReason::TlsInvalid, message);
     }
     if given.insecure_skip_verify {
         let message = "believes whoever answers: name the authority in `ca` instead";
-        check.warn(format!("{path}.insecureSkipVerify"), Reason::TlsInvalid, message);
+        check.warn(format!("{path}.insecureSkipVerify"), ConditionReason::TlsInvalid, message);
     }
 }
 
-fn authorities(check: &mut Check<'_>, path: &str, field: &str, value: &ValueType) -> Option<Piece> {
+fn authorities(check: &mut ValidationContext<'_>, path: &str, field: &str, value: &ValueType) -> Option<DocumentText> {
     let path = format!("{path}.ca");
-    let Known { text, revision } = check.any_text(&path, value, MAX_PEM)?;
+    let ResolvedText { text, revision } = check.any_text(&path, value, MAX_PEM_BYTES)?;
     let certificates = certificates(check, &path, &text)?;
     let mut store = RootCertStore::empty();
     let mut periods = Vec::new();
     for (index, certificate) in certificates.iter().enumerate() {
-        match (store.add(certificate.clone()), Period::of(certificate)) {
+        match (store.add(certificate.clone()), ValidityPeriod::from_certificate(certificate)) {
             (Ok(()), Some(period)) => periods.push(period),
             _ => check.refuse(
                 &path,
-                Reason::TlsInvalid,
+                ConditionReason::TlsInvalid,
                 format!("its certificate number {} cannot be read as that of an authority", index + 1),
             ),
         }
@@ -102,68 +108,79 @@ fn authorities(check: &mut Check<'_>, path: &str, field: &str, value: &ValueType
     if periods.len() < certificates.len() {
         return None;
     }
-    bundle(check, &path, &periods);
-    Some(check.hidden(&format!("{field}.ca"), text, revision.as_deref()))
+    check_bundle(check, &path, &periods);
+    Some(check.secret_text(&format!("{field}.ca"), text, revision.as_deref()))
 }
 
-/// One authority that is still valid is enough.
-fn bundle(check: &mut Check<'_>, path: &str, periods: &[Period]) {
+/// Checks a bundle, in which one valid authority is enough.
+fn check_bundle(check: &mut ValidationContext<'_>, path: &str, periods: &[ValidityPeriod]) {
     let now = check.now;
     if periods.iter().any(|period| period.holds(now)) {
         for period in periods.iter().filter(|period| period.holds(now)) {
-            soon(check, path, period, "an authority");
+            warn_expires_soon(check, path, period, "an authority");
         }
         let expired = periods.iter().filter(|period| !period.holds(now)).count();
         if expired > 0 {
             let message = format!("{expired} of its {} certificates are not valid now", periods.len());
-            check.warn(path, Reason::CertificateExpired, message);
+            check.warn(path, ConditionReason::CertificateExpired, message);
         }
     } else if let Some(period) = periods.first() {
         refuse_period(check, path, period, "the authority");
     }
 }
 
-fn pair(check: &mut Check<'_>, path: &str, field: &str, cert: &ValueType, key: &ValueType) -> Option<(Piece, Piece)> {
-    let (cert_path, key_path) = (format!("{path}.cert"), format!("{path}.key"));
+fn pair(
+    check: &mut ValidationContext<'_>,
+    path: &str,
+    field: &str,
+    cert: &ValueType,
+    key: &ValueType,
+) -> Option<(DocumentText, DocumentText)> {
+    let cert_path = format!("{path}.cert");
+    let key_path = format!("{path}.key");
     if key.value.is_some() {
         let message = "stands in the resource, where everybody who may read it sees it: put it into a Secret";
-        check.warn(&key_path, Reason::TlsInvalid, message);
+        check.warn(&key_path, ConditionReason::TlsInvalid, message);
     }
-    let cert = check.any_text(&cert_path, cert, MAX_PEM);
-    let key = check.any_text(&key_path, key, MAX_PEM);
+    let cert = check.any_text(&cert_path, cert, MAX_PEM_BYTES);
+    let key = check.any_text(&key_path, key, MAX_PEM_BYTES);
     let chain = cert.as_ref().and_then(|known| certificates(check, &cert_path, &known.text));
     let private = key.as_ref().and_then(|known| private_key(check, &key_path, &known.text));
-    // What cannot be read is said once.
+    // Certificates that cannot be read are reported once.
     let chain = chain.filter(|chain| chain_holds(check, &cert_path, chain));
     if let (Some(chain), Some(private)) = (chain, private) {
         match CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()) {
             Ok(_) => {}
             Err(Error::InconsistentKeys(_)) => {
-                check.refuse(path, Reason::TlsInvalid, "`cert` and `key` do not belong together");
+                check.refuse(path, ConditionReason::TlsInvalid, "`cert` and `key` do not belong together");
             }
             Err(Error::InvalidCertificate(_)) => {
                 let message =
                     "is a certificate that cannot be used: it may be of another version of X.509 than 3, or broken";
-                check.refuse(&cert_path, Reason::TlsInvalid, message);
+                check.refuse(&cert_path, ConditionReason::TlsInvalid, message);
             }
-            Err(_) => check.refuse(&key_path, Reason::TlsInvalid, "is of a kind that cannot be used, or broken"),
+            Err(_) => {
+                check.refuse(&key_path, ConditionReason::TlsInvalid, "is of a kind that cannot be used, or broken")
+            }
         }
     }
-    let (cert, key) = (cert?, key?);
-    let hide =
-        |part: &str, known: Known| check.hidden(&format!("{field}.{part}"), known.text, known.revision.as_deref());
+    let cert = cert?;
+    let key = key?;
+    let hide = |part: &str, known: ResolvedText| {
+        check.secret_text(&format!("{field}.{part}"), known.text, known.revision.as_deref())
+    };
     Some((hide("cert", cert), hide("key", key)))
 }
 
-/// All certificates of a chain must hold. Says whether they can be read.
-fn chain_holds(check: &mut Check<'_>, path: &str, chain: &[CertificateDer<'static>]) -> bool {
+/// Checks that all certificates of a chain are valid now. Returns whether they can be read.
+fn chain_holds(check: &mut ValidationContext<'_>, path: &str, chain: &[CertificateDer<'static>]) -> bool {
     for certificate in chain {
-        let Some(period) = Period::of(certificate) else {
-            check.refuse(path, Reason::TlsInvalid, "holds something that is no X.509 certificate");
+        let Some(period) = ValidityPeriod::from_certificate(certificate) else {
+            check.refuse(path, ConditionReason::TlsInvalid, "holds something that is no X.509 certificate");
             return false;
         };
         if period.holds(check.now) {
-            soon(check, path, &period, "the certificate");
+            warn_expires_soon(check, path, &period, "the certificate");
         } else {
             refuse_period(check, path, &period, "the certificate");
         }
@@ -171,29 +188,29 @@ fn chain_holds(check: &mut Check<'_>, path: &str, chain: &[CertificateDer<'stati
     true
 }
 
-fn certificates(check: &mut Check<'_>, path: &str, text: &str) -> Option<Vec<CertificateDer<'static>>> {
+fn certificates(check: &mut ValidationContext<'_>, path: &str, text: &str) -> Option<Vec<CertificateDer<'static>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     let message = match found {
         Ok(found) if !found.is_empty() => return Some(found),
         Ok(_) => "holds no certificate in PEM: it begins with -----BEGIN CERTIFICATE-----",
-        Err(error) => fault(&error),
+        Err(error) => describe_pem_error(&error),
     };
-    check.refuse(path, Reason::TlsInvalid, message);
+    check.refuse(path, ConditionReason::TlsInvalid, message);
     None
 }
 
-fn private_key(check: &mut Check<'_>, path: &str, text: &str) -> Option<PrivateKeyDer<'static>> {
+fn private_key(check: &mut ValidationContext<'_>, path: &str, text: &str) -> Option<PrivateKeyDer<'static>> {
     let message = match PrivateKeyDer::from_pem_slice(text.as_bytes()) {
         Ok(key) => return Some(key),
         Err(PemError::NoItemsFound) => "holds no private key in PEM, or only an encrypted one",
-        Err(error) => fault(&error),
+        Err(error) => describe_pem_error(&error),
     };
-    check.refuse(path, Reason::TlsInvalid, message);
+    check.refuse(path, ConditionReason::TlsInvalid, message);
     None
 }
 
-/// The parser's own words may repeat a line, and that may be a part of a key.
-fn fault(error: &PemError) -> &'static str {
+/// The parser's own message may repeat a line, which may be part of a key.
+fn describe_pem_error(error: &PemError) -> &'static str {
     match error {
         PemError::MissingSectionEnd { .. } => "has a PEM section that does not end",
         PemError::IllegalSectionStart { .. } => "has a PEM section that does not begin as it should",
@@ -203,23 +220,23 @@ fn fault(error: &PemError) -> &'static str {
     }
 }
 
-/// When a certificate is valid.
-struct Period {
+struct ValidityPeriod {
     from: Timestamp,
     until: Timestamp,
 }
 
-impl Period {
-    fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+impl ValidityPeriod {
+    fn from_certificate(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
         let validity = parsed.validity();
         let bounded = |seconds: i64| match Timestamp::from_second(seconds) {
             Ok(time) => time,
-            // Authorities that never expire say the year 9999, and more.
+            // Authorities without expiry use the year 9999 or later.
             Err(_) if seconds > 0 => Timestamp::MAX,
             Err(_) => Timestamp::MIN,
         };
-        let (from, until) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+        let from = validity.not_before.timestamp();
+        let until = validity.not_after.timestamp();
         Some(Self { from: bounded(from), until: bounded(until) })
     }
 
@@ -228,18 +245,19 @@ impl Period {
     }
 }
 
-fn refuse_period(check: &mut Check<'_>, path: &str, period: &Period, what: &str) {
-    let message = match period.from > check.now {
-        true => format!("{what} is not valid before {}", period.from),
-        false => format!("{what} expired at {}", period.until),
+fn refuse_period(check: &mut ValidationContext<'_>, path: &str, period: &ValidityPeriod, what: &str) {
+    let message = if period.from > check.now {
+        format!("{what} is not valid before {}", period.from)
+    } else {
+        format!("{what} expired at {}", period.until)
     };
-    check.refuse(path, Reason::CertificateExpired, message);
+    check.refuse(path, ConditionReason::CertificateExpired, message);
 }
 
-fn soon(check: &mut Check<'_>, path: &str, period: &Period, what: &str) {
+fn warn_expires_soon(check: &mut ValidationContext<'_>, path: &str, period: &ValidityPeriod, what: &str) {
     let earlier = check.expires.map_or(period.until, |expires| expires.min(period.until));
     check.expires = Some(earlier);
-    if check.now.checked_add(SOON).is_ok_and(|limit| period.until <= limit) {
-        check.warn(path, Reason::CertificateExpiresSoon, format!("{what} expires at {}", period.until));
+    if check.now.checked_add(EXPIRY_WARNING_PERIOD).is_ok_and(|limit| period.until <= limit) {
+        check.warn(path, ConditionReason::CertificateExpiresSoon, format!("{what} expires at {}", period.until));
     }
 }

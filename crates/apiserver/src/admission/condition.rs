@@ -1,36 +1,38 @@
-//! `matchConditions`: expressions that must hold for a webhook to be called.
+//! `matchConditions`: expressions that must be true for a webhook or a policy to apply.
 
 use serde_json::Value;
 
-use super::review::Shown;
-use crate::cel::{Condition, Inputs};
+use super::review::VersionedAttributes;
+use crate::cel::{ConditionInputs, MatchCondition};
 
-/// All conditions of a webhook.
 #[derive(Debug)]
-pub struct Conditions {
-    all: Vec<(String, Result<Condition, String>)>,
+pub struct AdmissionMatchConditions {
+    all: Vec<(String, Result<MatchCondition, String>)>,
     ignores_failure: bool,
 }
 
-impl Conditions {
-    /// Compiles conditions. One that cannot be compiled fails when it is asked.
+impl AdmissionMatchConditions {
+    /// Compiles conditions. One that does not compile fails when it is evaluated.
     pub fn compile<'a>(conditions: impl Iterator<Item = &'a Value>, ignores_failure: bool) -> Self {
         let expression = |condition: &'a Value| condition.get("expression").and_then(Value::as_str);
-        let all = conditions.filter_map(expression).map(|source| (source.to_owned(), Condition::compile(source)));
+        let all = conditions.filter_map(expression).map(|source| (source.to_owned(), MatchCondition::compile(source)));
         Self { all: all.collect(), ignores_failure }
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whether the webhook is to be called. A condition that is false decides, whatever fails beside it; otherwise a failure follows
-    /// the webhook's `failurePolicy`.
-    pub fn hold(&self, shown: &Shown<'_>) -> Result<bool, String> {
+    /// Whether the webhook or policy applies to a request, with these parameters. A condition that is false
+    /// decides, whatever fails beside it; otherwise a failure follows the `failurePolicy`.
+    pub fn match_request(&self, shown: &VersionedAttributes<'_>, params: Option<&Value>) -> Result<bool, String> {
         let request = shown.request();
-        let inputs =
-            Inputs { object: shown.object.as_deref(), old_object: shown.old.as_deref(), request: Some(&request) };
+        let inputs = ConditionInputs {
+            object: shown.object.as_deref(),
+            old_object: shown.old.as_deref(),
+            request: Some(&request),
+            params,
+        };
         let mut failures = Vec::new();
         for (source, condition) in &self.all {
             let held = match condition {

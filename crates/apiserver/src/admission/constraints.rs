@@ -1,35 +1,34 @@
-//! What a webhook or a policy wants to see: rules and selectors.
+//! The rules and selectors of a webhook or a policy.
 
 use serde_json::{Map, Value};
 
-use super::rule::Rule;
+use super::rule::RuleWithOperations;
 use crate::codec::selector::LabelSelector;
 
-/// What a webhook or a policy wants to see.
+/// Which requests a webhook or a policy applies to.
 #[derive(Debug)]
-pub struct Constraints {
-    /// One of these must want the request; none of a policy want every request.
-    pub rules: Vec<Rule>,
-    /// None of these may (policies only).
-    pub excluded: Vec<Rule>,
-    /// Whether no rules want everything.
+pub struct MatchConstraints {
+    /// One of these rules must match; a policy without rules matches every request.
+    pub rules: Vec<RuleWithOperations>,
+    /// None of these rules may match (policies only).
+    pub excluded: Vec<RuleWithOperations>,
+    /// Whether the absence of rules matches everything.
     pub open: bool,
-    /// Whether it also wants to see it in other versions (`matchPolicy: Equivalent`).
+    /// Whether the rules also match through other versions (`matchPolicy: Equivalent`).
     pub equivalent: bool,
-    /// Namespaces that it wants to see.
+    /// The `namespaceSelector`.
     pub namespaces: Result<LabelSelector, String>,
-    /// Objects that it wants to see.
+    /// The `objectSelector`.
     pub objects: Result<LabelSelector, String>,
 }
 
-impl Constraints {
-    /// Those of a webhook.
-    pub fn of_webhook(hook: &Value) -> Self {
-        Self { rules: rules(hook, "rules"), open: false, ..Self::of_policy(hook) }
+impl MatchConstraints {
+    pub fn from_webhook(hook: &Value) -> Self {
+        Self { rules: rules(hook, "rules"), open: false, ..Self::from_match_resources(hook) }
     }
 
     /// `matchConstraints` of a policy, or `matchResources` of a binding.
-    pub fn of_policy(constraints: &Value) -> Self {
+    pub fn from_match_resources(constraints: &Value) -> Self {
         Self {
             rules: rules(constraints, "resourceRules"),
             excluded: rules(constraints, "excludeResourceRules"),
@@ -41,11 +40,11 @@ impl Constraints {
     }
 }
 
-fn rules(from: &Value, field: &str) -> Vec<Rule> {
-    from.get(field).and_then(Value::as_array).into_iter().flatten().map(Rule::read).collect()
+fn rules(from: &Value, field: &str) -> Vec<RuleWithOperations> {
+    from.get(field).and_then(Value::as_array).into_iter().flatten().map(RuleWithOperations::from_value).collect()
 }
 
-/// A selector; one that is absent selects everything, as its default would.
+/// A label selector; an absent one selects everything, which is its default.
 fn selector(from: &Value, field: &str) -> Result<LabelSelector, String> {
     let everything = Value::Object(Map::new());
     let given = from.get(field).filter(|selector| !selector.is_null());

@@ -2,99 +2,94 @@
 
 use serde_json::Value;
 
-use super::{condition::Conditions, constraints::Constraints};
+use super::{
+    condition::AdmissionMatchConditions,
+    constraints::MatchConstraints,
+    params::{ParamKind, ParamRef},
+};
 use crate::{
-    api::meta::Meta,
-    cel::{COST_PER_CALL, CelValue, Expression, Scope},
+    api::meta::MetaAccessor,
+    cel::{CelValue, EvaluationScope, Expression, MAX_EVALUATION_COST},
 };
 
-/// A policy.
 #[derive(Debug)]
-pub struct Policy {
-    /// Its name.
+pub struct AdmissionPolicy {
     pub name: String,
-    /// What it is about.
-    pub constraints: Constraints,
-    /// What else must hold for it to be about a request.
-    pub conditions: Conditions,
-    /// Names that expressions can use, in their order.
-    pub variables: Vec<(String, Compiled)>,
-    /// What must hold.
-    pub validations: Vec<Validation>,
-    /// Whether a failure to evaluate it is none of the request.
+    pub constraints: MatchConstraints,
+    /// The conditions under which it applies to a request.
+    pub conditions: AdmissionMatchConditions,
+    /// The variables of its expressions, in their order.
+    pub variables: Vec<(String, CompiledExpression)>,
+    pub validations: Vec<PolicyValidation>,
+    /// Whether a failed evaluation lets the request pass.
     pub ignores_failure: bool,
-    /// Whether it has parameters.
-    pub has_parameters: bool,
+    pub param_kind: Option<ParamKind>,
 }
 
-/// One thing that must hold.
+/// A condition that a request must meet.
 #[derive(Debug)]
-pub struct Validation {
-    /// What must be true.
-    pub rule: Compiled,
-    /// What to say if it is not.
+pub struct PolicyValidation {
+    pub rule: CompiledExpression,
+    /// The message if the condition is false.
     pub message: String,
-    /// The same, made from the request.
-    pub message_rule: Option<Compiled>,
-    /// Why the request is refused, in one word.
+    /// An expression for the message.
+    pub message_rule: Option<CompiledExpression>,
+    /// The reason of the refusal, as in a `Status`.
     pub reason: &'static str,
 }
 
-/// An expression and its text.
+/// A compiled expression and its source.
 #[derive(Debug)]
-pub struct Compiled {
-    /// The text.
+pub struct CompiledExpression {
     pub source: String,
     expression: Result<Expression, String>,
 }
 
-/// What puts a policy in force.
+/// A binding, which puts a policy into effect.
 #[derive(Debug)]
-pub struct Binding {
-    /// Its name.
+pub struct AdmissionPolicyBinding {
     pub name: String,
-    /// The policy.
     pub policy: String,
-    /// Where it is in force; none is everywhere.
-    pub constraints: Option<Constraints>,
-    /// Whether requests are refused.
+    /// The requests that it covers; all if none.
+    pub constraints: Option<MatchConstraints>,
+    /// The reference to the parameters, if the policy has any.
+    pub param_ref: Option<ParamRef>,
     pub denies: bool,
-    /// Whether the caller is told.
+    /// Whether a violation is a warning to the caller.
     pub warns: bool,
 }
 
-/// A variable of expressions: as they see it, and as JSON, by which costs are counted.
-pub type Variable<'a> = (&'a str, CelValue, &'a Value);
+/// A variable: its name, its value in expressions, and the same as JSON, from which costs are computed.
+pub type ExpressionVariable<'a> = (&'a str, CelValue, &'a Value);
 
-impl Policy {
-    /// Compiles a `ValidatingAdmissionPolicy`.
+impl AdmissionPolicy {
     pub fn compile(object: &Value) -> Self {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
         let variable = |variable: &Value| {
             let name = text(variable, "name").unwrap_or_default().to_owned();
-            (name, Compiled::new(text(variable, "expression").unwrap_or_default()))
+            (name, CompiledExpression::new(text(variable, "expression").unwrap_or_default()))
         };
         let ignores_failure = text(spec, "failurePolicy") == Some("Ignore");
         Self {
             name: object.name().to_owned(),
-            constraints: Constraints::of_policy(spec.get("matchConstraints").unwrap_or(&Value::Null)),
-            conditions: Conditions::compile(list("matchConditions"), ignores_failure),
+            constraints: MatchConstraints::from_match_resources(spec.get("matchConstraints").unwrap_or(&Value::Null)),
+            conditions: AdmissionMatchConditions::compile(list("matchConditions"), ignores_failure),
             variables: list("variables").map(variable).collect(),
-            validations: list("validations").map(Validation::compile).collect(),
+            validations: list("validations").map(PolicyValidation::compile).collect(),
             ignores_failure,
-            has_parameters: spec.get("paramKind").is_some_and(|kind| !kind.is_null()),
+            param_kind: spec.get("paramKind").filter(|kind| kind.is_object()).map(ParamKind::from_value),
         }
     }
 }
 
-impl Validation {
+impl PolicyValidation {
     fn compile(validation: &Value) -> Self {
         let message_rule = text(validation, "messageExpression").filter(|source| !source.is_empty());
         Self {
-            rule: Compiled::new(text(validation, "expression").unwrap_or_default()),
+            rule: CompiledExpression::new(text(validation, "expression").unwrap_or_default()),
             message: text(validation, "message").unwrap_or_default().trim().to_owned(),
-            message_rule: message_rule.map(Compiled::new),
+            message_rule: message_rule.map(CompiledExpression::new),
             reason: match text(validation, "reason") {
                 Some("Forbidden") => "Forbidden",
                 Some("Unauthorized") => "Unauthorized",
@@ -105,8 +100,7 @@ impl Validation {
     }
 }
 
-impl Binding {
-    /// Compiles a `ValidatingAdmissionPolicyBinding`.
+impl AdmissionPolicyBinding {
     pub fn compile(object: &Value) -> Self {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let actions = spec.get("validationActions").and_then(Value::as_array);
@@ -114,28 +108,32 @@ impl Binding {
         Self {
             name: object.name().to_owned(),
             policy: text(spec, "policyName").unwrap_or_default().to_owned(),
-            constraints: spec.get("matchResources").filter(|given| given.is_object()).map(Constraints::of_policy),
+            constraints: spec
+                .get("matchResources")
+                .filter(|given| given.is_object())
+                .map(MatchConstraints::from_match_resources),
+            param_ref: spec.get("paramRef").filter(|given| given.is_object()).map(ParamRef::from_value),
             denies: has("Deny"),
             warns: has("Warn"),
         }
     }
 }
 
-impl Compiled {
+impl CompiledExpression {
     fn new(source: &str) -> Self {
         Self { source: source.to_owned(), expression: Expression::compile(source) }
     }
 
-    /// Its value. The error is for people.
-    pub fn evaluate(&self, variables: &[Variable<'_>]) -> Result<CelValue, String> {
+    /// Evaluates the expression. The error is a message for users.
+    pub fn evaluate(&self, variables: &[ExpressionVariable<'_>]) -> Result<CelValue, String> {
         let failed = |why: &str| format!("expression '{}' resulted in error: {why}", self.source);
         let expression = self.expression.as_ref().map_err(|why| failed(&format!("compilation error: {why}")))?;
         let used = || variables.iter().filter(|(name, ..)| expression.uses(name));
         let sizes: Vec<(&str, &Value)> = used().map(|(name, _, value)| (*name, *value)).collect();
-        if expression.cost(&sizes) > COST_PER_CALL {
+        if expression.cost(&sizes) > MAX_EVALUATION_COST {
             return Err(failed("operation cancelled: actual cost limit exceeded"));
         }
-        let scope = Scope::new(used().map(|(name, value, _)| (*name, value.clone())));
+        let scope = EvaluationScope::new(used().map(|(name, value, _)| (*name, value.clone())));
         expression.evaluate(&scope).map_err(|failure| failed(&failure.to_string()))
     }
 }

@@ -1,24 +1,24 @@
-//! The question that a webhook is asked: an `AdmissionReview`.
+//! The request to a webhook: an `AdmissionReview`.
 
 use std::{borrow::Cow, sync::Arc};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Operation, Options, matching::Subject};
+use super::{AdmissionOperation, Options, matching::AdmissionAttributes};
 use crate::{
     api::{GroupVersion, identity},
-    codec::query::{DeleteOptions, Propagation, Query},
-    registry::Resource,
+    codec::query::{DeleteOptions, DeletionPropagation, QueryParameters},
+    registry::ServedResource,
 };
 
-/// A request as a webhook sees it: in the version that the webhook asked for.
+/// A request in the version that a webhook or policy matches.
 #[derive(Debug)]
-pub struct Shown<'a> {
-    /// What is said about the request.
-    pub subject: Subject<'a>,
-    /// The resource as which it is seen.
-    pub resource: Arc<Resource>,
+pub struct VersionedAttributes<'a> {
+    /// The request under admission.
+    pub subject: AdmissionAttributes<'a>,
+    /// The resource in whose version the request is shown.
+    pub resource: Arc<ServedResource>,
     /// The new object, in that resource's version.
     pub object: Option<Cow<'a, Value>>,
     /// The stored object, in that resource's version.
@@ -27,7 +27,7 @@ pub struct Shown<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Review<'a> {
+struct AdmissionReview<'a> {
     kind: &'static str,
     api_version: String,
     request: Body<'a>,
@@ -72,29 +72,33 @@ struct GroupVersionResource<'a> {
     resource: &'a str,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> VersionedAttributes<'a> {
     /// The request in the version of a resource.
-    pub fn of(subject: Subject<'a>, resource: &Arc<Resource>) -> Self {
+    pub fn for_version(subject: AdmissionAttributes<'a>, resource: &Arc<ServedResource>) -> Self {
         let on = subject.request.on;
-        let convert = |object: &'a Value| match resource.gv == on.resource.gv {
-            true => Cow::Borrowed(object),
-            false => Cow::Owned(converted(object.clone(), on.resource, resource, &on.path.subresource)),
+        let convert = |object: &'a Value| {
+            if resource.gv == on.resource.gv {
+                Cow::Borrowed(object)
+            } else {
+                Cow::Owned(convert_object(object.clone(), on.resource, resource, &on.path.subresource))
+            }
         };
-        let (object, old) = (subject.object.map(convert), subject.old.map(convert));
+        let object = subject.object.map(convert);
+        let old = subject.old.map(convert);
         Self { subject, resource: Arc::clone(resource), object, old }
     }
 
-    /// The bytes of the review in this version of it, with this id.
+    /// The bytes of the review, in a version of the API and with a uid.
     pub fn review(&self, version: &str, uid: &str) -> Result<Vec<u8>, serde_json::Error> {
-        let mut request = self.body(uid);
+        let mut request = self.review_request(uid);
         (request.object, request.old_object) = (self.object.as_deref(), self.old.as_deref());
         let api_version = format!("admission.k8s.io/{version}");
-        serde_json::to_vec(&Review { kind: "AdmissionReview", api_version, request })
+        serde_json::to_vec(&AdmissionReview { kind: "AdmissionReview", api_version, request })
     }
 
-    /// The `request` for expressions, without its objects, which they have as variables of their own.
+    /// The `request` variable of expressions, without the objects, which are variables of their own.
     pub fn request(&self) -> Value {
-        let mut request = serde_json::to_value(self.body(&identity::uid())).unwrap_or_default();
+        let mut request = serde_json::to_value(self.review_request(&identity::uid())).unwrap_or_default();
         if let Some(request) = request.as_object_mut() {
             request.remove("object");
             request.remove("oldObject");
@@ -102,16 +106,17 @@ impl<'a> Shown<'a> {
         request
     }
 
-    fn body<'s>(&'s self, uid: &'s str) -> Body<'s> {
-        let (request, on) = (self.subject.request, self.subject.request.on);
+    fn review_request<'s>(&'s self, uid: &'s str) -> Body<'s> {
+        let request = self.subject.request;
+        let on = self.subject.request.on;
         let subresource = on.path.subresource.as_str();
         Body {
             uid,
-            kind: kind(&self.resource, subresource),
-            resource: resource(&self.resource),
+            kind: group_version_kind(&self.resource, subresource),
+            resource: group_version_resource(&self.resource),
             sub_resource: subresource,
-            request_kind: kind(on.shown(), subresource),
-            request_resource: resource(on.shown()),
+            request_kind: group_version_kind(on.served_resource(), subresource),
+            request_resource: group_version_resource(on.served_resource()),
             request_sub_resource: subresource,
             name: self.subject.name(),
             namespace: self.subject.namespace(),
@@ -124,19 +129,18 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The options of the request, as an object.
     fn options(&self) -> Value {
         let request = self.subject.request;
         match (request.options, request.operation) {
             (Options::Delete(options), _) => delete_options(options),
-            (Options::Write(_), Operation::Connect) => Value::Null,
+            (Options::Write(_), AdmissionOperation::Connect) => Value::Null,
             (Options::Write(given), operation) => {
-                let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
-                let mut options = options_of(kind, given.dry_run);
+                let kind = if operation == AdmissionOperation::Create { "CreateOptions" } else { "UpdateOptions" };
+                let mut options = operation_options(kind, given.dry_run);
                 if !given.field_manager.is_empty() {
                     options.insert("fieldManager".into(), given.field_manager.as_str().into());
                 }
-                let query = Query::parse(&request.on.call.query);
+                let query = QueryParameters::parse(&request.on.call.query);
                 if let Some(validation) = query.get("fieldValidation").filter(|text| !text.is_empty()) {
                     options.insert("fieldValidation".into(), validation.into());
                 }
@@ -146,7 +150,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn options_of(kind: &str, dry_run: bool) -> Map<String, Value> {
+fn operation_options(kind: &str, dry_run: bool) -> Map<String, Value> {
     let mut options = Map::new();
     options.insert("kind".into(), kind.into());
     options.insert("apiVersion".into(), "meta.k8s.io/v1".into());
@@ -157,14 +161,14 @@ fn options_of(kind: &str, dry_run: bool) -> Map<String, Value> {
 }
 
 fn delete_options(given: &DeleteOptions) -> Value {
-    let mut options = options_of("DeleteOptions", given.dry_run);
+    let mut options = operation_options("DeleteOptions", given.dry_run);
     let mut set = |name: &str, value: Option<Value>| options.extend(value.map(|value| (name.to_owned(), value)));
     set("gracePeriodSeconds", given.grace_period_seconds.map(Value::from));
     set("orphanDependents", given.orphan_dependents.map(Value::from));
     let policy = given.propagation_policy.map(|policy| match policy {
-        Propagation::Foreground => "Foreground",
-        Propagation::Background => "Background",
-        Propagation::Orphan => "Orphan",
+        DeletionPropagation::Foreground => "Foreground",
+        DeletionPropagation::Background => "Background",
+        DeletionPropagation::Orphan => "Orphan",
     });
     set("propagationPolicy", policy.map(Value::from));
     let mut preconditions = Map::new();
@@ -175,42 +179,42 @@ fn delete_options(given: &DeleteOptions) -> Value {
     options.into()
 }
 
-/// The kind that is written at this place, and its group and version.
-fn place<'a>(resource: &'a Resource, subresource: &str) -> (&'a GroupVersion, &'a str) {
+/// The group, version and kind of the objects at a path.
+fn kind_at<'a>(resource: &'a ServedResource, subresource: &str) -> (&'a GroupVersion, &'a str) {
     match resource.subresource(subresource) {
         Some(part) => (part.gv.as_ref().unwrap_or(&resource.gv), &part.kind),
         None => (&resource.gv, &resource.kind),
     }
 }
 
-fn kind<'a>(resource: &'a Resource, subresource: &str) -> GroupVersionKind<'a> {
-    let (gv, kind) = place(resource, subresource);
+fn group_version_kind<'a>(resource: &'a ServedResource, subresource: &str) -> GroupVersionKind<'a> {
+    let (gv, kind) = kind_at(resource, subresource);
     GroupVersionKind { group: &gv.group, version: &gv.version, kind }
 }
 
-fn resource(resource: &Resource) -> GroupVersionResource<'_> {
+fn group_version_resource(resource: &ServedResource) -> GroupVersionResource<'_> {
     GroupVersionResource { group: &resource.gv.group, version: &resource.gv.version, resource: &resource.plural }
 }
 
-/// An object of one version of a kind as one of another.
-pub fn converted(mut object: Value, from: &Resource, to: &Resource, subresource: &str) -> Value {
-    let (gv, kind) = place(to, subresource);
+/// Converts an object from one version of a kind to another.
+pub fn convert_object(mut object: Value, from: &ServedResource, to: &ServedResource, subresource: &str) -> Value {
+    let (gv, kind) = kind_at(to, subresource);
     if *kind == *to.kind {
-        from.strategy.stored(&mut object);
-        to.strategy.served(&mut object);
+        from.strategy.convert_to_stored(&mut object);
+        to.strategy.convert_to_served(&mut object);
     }
-    mark(&mut object, gv, kind);
+    set_type_meta(&mut object, gv, kind);
     object
 }
 
-/// Gives an object the kind of a place back, whatever somebody made of it.
-pub fn marked(mut object: Value, resource: &Resource, subresource: &str) -> Value {
-    let (gv, kind) = place(resource, subresource);
-    mark(&mut object, gv, kind);
+/// Sets the kind of an object to that of its path, whatever a patch made of it.
+pub fn with_type_meta(mut object: Value, resource: &ServedResource, subresource: &str) -> Value {
+    let (gv, kind) = kind_at(resource, subresource);
+    set_type_meta(&mut object, gv, kind);
     object
 }
 
-fn mark(object: &mut Value, gv: &GroupVersion, kind: &str) {
+fn set_type_meta(object: &mut Value, gv: &GroupVersion, kind: &str) {
     if let Some(object) = object.as_object_mut() {
         object.insert("apiVersion".into(), gv.to_string().into());
         object.insert("kind".into(), kind.into());

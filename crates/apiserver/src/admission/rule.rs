@@ -1,49 +1,47 @@
-//! Which requests a webhook or a policy wants, by group, version, resource, operation and scope.
+//! Rules: the requests that a webhook or a policy matches, by group, version, resource, operation and scope.
 
 use serde_json::Value;
 
-use super::Operation;
+use super::AdmissionOperation;
 use crate::api::GroupVersion;
 
 /// One of the `rules` of a webhook, or of the `resourceRules` of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct RuleWithOperations {
     groups: Vec<String>,
     versions: Vec<String>,
-    /// Resource and subresource; no subresource is the empty one.
+    /// Resource and subresource; the latter is empty for the main path.
     resources: Vec<(String, String)>,
     operations: Vec<String>,
-    /// Of policies only; none are all.
+    /// Policies only; empty matches all names.
     names: Vec<String>,
-    scope: Scope,
+    scope: ScopeType,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Scope {
+enum ScopeType {
     #[default]
     All,
     Cluster,
     Namespaced,
 }
 
-/// What a rule looks at, beside group and version.
+/// What a rule is matched against, beside group and version.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// What happens.
-    pub operation: Operation,
-    /// The plural.
+pub struct RuleTarget<'a> {
+    pub operation: AdmissionOperation,
     pub resource: &'a str,
-    /// Empty on the main path.
+    /// Empty for the main path.
     pub subresource: &'a str,
-    /// The object, if its name is known.
+    /// The name of the object, if it is known.
     pub name: &'a str,
-    /// Whether the objects live in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
 }
 
-impl Rule {
-    /// Reads a rule. What is no text is left out.
-    pub fn read(rule: &Value) -> Self {
+impl RuleWithOperations {
+    /// Reads a rule. Entries that are not strings are ignored.
+    pub fn from_value(rule: &Value) -> Self {
         let texts = |field: &str| {
             let texts = rule.get(field).and_then(Value::as_array).into_iter().flatten();
             texts.filter_map(|text| text.as_str().map(str::to_owned)).collect::<Vec<_>>()
@@ -59,19 +57,19 @@ impl Rule {
             operations: texts("operations"),
             names: texts("resourceNames"),
             scope: match rule.get("scope").and_then(Value::as_str) {
-                Some("Cluster") => Scope::Cluster,
-                Some("Namespaced") => Scope::Namespaced,
-                _ => Scope::All,
+                Some("Cluster") => ScopeType::Cluster,
+                Some("Namespaced") => ScopeType::Namespaced,
+                _ => ScopeType::All,
             },
         }
     }
 
-    /// Whether it wants this, in some group and version.
-    pub fn wants(&self, place: &Place<'_>) -> bool {
+    /// Whether the rule matches, in some group and version.
+    pub fn matches_target(&self, place: &RuleTarget<'_>) -> bool {
         let scope = match self.scope {
-            Scope::All => true,
-            Scope::Cluster => !place.namespaced,
-            Scope::Namespaced => place.namespaced,
+            ScopeType::All => true,
+            ScopeType::Cluster => !place.namespaced,
+            ScopeType::Namespaced => place.namespaced,
         };
         let fits = |wanted: &str, found: &str| wanted == "*" || wanted == found;
         scope
@@ -83,8 +81,8 @@ impl Rule {
                 .any(|(resource, subresource)| fits(resource, place.resource) && fits(subresource, place.subresource))
     }
 
-    /// Whether it wants this group and version.
-    pub fn wants_version(&self, gv: &GroupVersion) -> bool {
+    /// Whether the rule matches this group and version.
+    pub fn matches_version(&self, gv: &GroupVersion) -> bool {
         let among = |all: &[String], found: &str| all.iter().any(|wanted| wanted == "*" || wanted == found);
         among(&self.groups, &gv.group) && among(&self.versions, &gv.version)
     }

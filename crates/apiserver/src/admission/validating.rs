@@ -1,30 +1,33 @@
-//! Validating webhooks: all at the same time, and the first refusal counts.
+//! Validating webhooks run concurrently; the first refusal counts.
 
 use std::sync::Arc;
 
-use super::{Admission, Configuration, Sort, call, matching::Subject, review::Shown};
-use crate::api::Status;
+use super::{
+    AdmissionChain, WebhookConfiguration, WebhookType, matching::AdmissionAttributes, review::VersionedAttributes,
+    webhook_call,
+};
+use crate::api::StatusError;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 
-/// Asks all webhooks that want to see the request.
+/// Calls all webhooks that match the request.
 pub async fn run(
-    admission: &Admission,
-    configurations: &[Arc<Configuration>],
-    subject: Subject<'_>,
-) -> Result<(), Status> {
+    admission: &AdmissionChain,
+    configurations: &[Arc<WebhookConfiguration>],
+    subject: AdmissionAttributes<'_>,
+) -> Result<(), StatusError> {
     let mut calls = FuturesUnordered::new();
     for hook in configurations.iter().flat_map(|configuration| &configuration.hooks) {
-        if let Some(resource) = subject.invocation(hook)? {
-            let shown = Shown::of(subject, &resource);
+        if let Some(resource) = subject.match_webhook(hook)? {
+            let shown = VersionedAttributes::for_version(subject, &resource);
             calls.push(async move {
-                match call::ask(admission, Sort::Validating, hook, &shown).await {
+                match webhook_call::ask(admission, WebhookType::Validating, hook, &shown).await {
                     Ok(_) => Ok(()),
-                    Err(failure) => failure.outcome(hook),
+                    Err(failure) => failure.apply_failure_policy(hook),
                 }
             });
         }
     }
-    // Every webhook hears of the request, also when one has refused it: some count on it.
+    // Every webhook is called, also after a refusal: some rely on seeing each request.
     let mut refused = Ok(());
     while let Some(outcome) = calls.next().await {
         if refused.is_ok() {

@@ -1,15 +1,16 @@
-//! Ids and times that the server gives to objects.
+//! The uids, generated names and timestamps of objects.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-/// Letters and digits that make no words by accident and cannot be mistaken for each other; kube-apiserver's own choice.
-const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// The longest name that everything can have.
-const MAX_NAME: usize = 63;
-/// How much a generated name adds to its base.
-const SUFFIX_LENGTH: usize = 5;
+/// Letters and digits that form no words by accident and are not mistaken for each other; the same as in
+/// kube-apiserver.
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The longest name that is valid for every kind.
+const MAX_NAME_BYTES: usize = 63;
+/// The length of the random suffix of a generated name.
+const SUFFIX_BYTES: usize = 5;
 
 /// A random UUID of version 4.
 pub fn uid() -> String {
@@ -25,17 +26,17 @@ pub fn uid() -> String {
     uid
 }
 
-/// A name from its base (`generateName`), cut so that the whole has at most 63 characters.
-pub fn generated_name(base: &str) -> String {
-    let mut name: String = base.chars().take(MAX_NAME - SUFFIX_LENGTH).collect();
-    name.extend((0..SUFFIX_LENGTH).filter_map(|_| fastrand::choice(SUFFIX)).map(|byte| char::from(*byte)));
+/// A name generated from `generateName`, which is cut so that the result has at most 63 characters.
+pub fn generate_name(base: &str) -> String {
+    let mut name: String = base.chars().take(MAX_NAME_BYTES - SUFFIX_BYTES).collect();
+    name.extend((0..SUFFIX_BYTES).filter_map(|_| fastrand::choice(SUFFIX_ALPHABET)).map(|byte| char::from(*byte)));
     name
 }
 
 /// A time as `metav1.Time` writes it: whole seconds.
 pub fn time(at: Timestamp) -> String {
     let mut text = String::with_capacity(20);
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(text, "{}", at.strftime("%Y-%m-%dT%H:%M:%SZ"));
     text
 }
@@ -56,8 +57,8 @@ mod tests {
 
     #[test]
     fn generated_names_fit() {
-        assert_eq!(generated_name("job-").len(), 9);
-        assert_eq!(generated_name(&"x".repeat(80)).len(), 63);
+        assert_eq!(generate_name("job-").len(), 9);
+        assert_eq!(generate_name(&"x".repeat(80)).len(), 63);
     }
 
     #[test]

@@ -5,48 +5,44 @@ use std::{fmt, sync::Arc};
 /// A version of an API group. The core group is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersion {
-    /// The group, empty for the core one.
+    /// Empty for the core group.
     pub group: Arc<str>,
-    /// The version.
     pub version: Arc<str>,
 }
 
-/// A kind of object, whatever its version.
+/// A kind, independent of the version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupKind {
-    /// The group, empty for the core one.
+    /// Empty for the core group.
     pub group: Arc<str>,
-    /// The kind, as in `kind: Deployment`.
+    /// As in `kind: Deployment`.
     pub kind: Arc<str>,
 }
 
-/// A collection of objects, whatever its version: what the store keeps apart.
+/// A resource, independent of the version: one collection in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupResource {
-    /// The group, empty for the core one.
+    /// Empty for the core group.
     pub group: Arc<str>,
     /// The plural, as in paths: `deployments`.
     pub resource: Arc<str>,
 }
 
-/// Where an object is in the store.
+/// The key of an object in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// Its collection.
     pub resource: GroupResource,
     /// Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
 }
 
 impl GroupVersion {
-    /// A version of a group.
     pub fn new(group: &str, version: &str) -> Self {
         Self { group: group.into(), version: version.into() }
     }
 
-    /// Reads `v1` or `apps/v1`.
+    /// Parses `v1` or `apps/v1`.
     pub fn parse(api_version: &str) -> Option<Self> {
         match api_version.split_once('/') {
             None if api_version.is_empty() => None,
@@ -57,7 +53,6 @@ impl GroupVersion {
     }
 }
 
-/// As in `apiVersion`.
 impl fmt::Display for GroupVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.group.is_empty() { f.write_str(&self.version) } else { write!(f, "{}/{}", self.group, self.version) }
@@ -65,7 +60,6 @@ impl fmt::Display for GroupVersion {
 }
 
 impl GroupKind {
-    /// A kind of a group.
     pub fn new(group: &str, kind: &str) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
@@ -79,7 +73,6 @@ impl fmt::Display for GroupKind {
 }
 
 impl GroupResource {
-    /// A collection of a group.
     pub fn new(group: &str, resource: &str) -> Self {
         Self { group: group.into(), resource: resource.into() }
     }
@@ -93,7 +86,7 @@ impl fmt::Display for GroupResource {
 }
 
 impl ObjectKey {
-    /// The place of an object; an empty namespace for cluster-scoped ones.
+    /// The key of an object; the namespace is empty for cluster-scoped ones.
     pub fn new(resource: GroupResource, namespace: &str, name: &str) -> Self {
         Self { resource, namespace: namespace.into(), name: name.into() }
     }

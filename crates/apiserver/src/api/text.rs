@@ -1,72 +1,72 @@
-//! What names, label keys, label values and the like may look like, with kube-apiserver's words for what they do not.
+//! The formats of names, label keys, label values and the like, with kube-apiserver's messages about
+//! violations.
 //!
-//! Every function answers what is wrong; nothing means good.
+//! Every function returns the violations; an empty list means valid.
 
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
+const LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
 end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
 start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
 '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
 character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
 '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist \
+const WILDCARD_MESSAGE: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist \
 of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for \
 validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character \
+const QUALIFIED_NAME_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character \
 (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
+const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
 and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
 '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
+const CONFIG_KEY_MESSAGE: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
+const PERCENT_MESSAGE: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
 for validation is '[0-9]+%')";
-const HTTP_HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for \
+const HTTP_HEADER_MESSAGE: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for \
 validation is '[-A-Za-z0-9]+')";
 
-/// The longest DNS-1123 subdomain.
-pub const SUBDOMAIN_MAX: usize = 253;
+pub const MAX_SUBDOMAIN_BYTES: usize = 253;
 /// The longest DNS label, label value or name part of a label key.
-pub const LABEL_MAX: usize = 63;
+pub const MAX_LABEL_BYTES: usize = 63;
 
 /// A DNS-1123 label: `my-name`.
 pub fn label(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, LABEL_MAX);
+    let mut wrong = too_long(name, MAX_LABEL_BYTES);
     if !is_label(name) {
-        wrong.push(if is_subdomain(name) { "must not contain dots".to_owned() } else { LABEL.to_owned() });
+        wrong.push(if is_subdomain(name) { "must not contain dots".to_owned() } else { LABEL_MESSAGE.to_owned() });
     }
     wrong
 }
 
 /// A DNS-1123 subdomain: `my.name`.
 pub fn subdomain(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, SUBDOMAIN_MAX);
+    let mut wrong = too_long(name, MAX_SUBDOMAIN_BYTES);
     if !is_subdomain(name) {
-        wrong.push(SUBDOMAIN.to_owned());
+        wrong.push(SUBDOMAIN_MESSAGE.to_owned());
     }
     wrong
 }
 
 /// A DNS-1035 label, which begins with a letter.
 pub fn label_1035(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, LABEL_MAX);
+    let mut wrong = too_long(name, MAX_LABEL_BYTES);
     if !(is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())) {
         wrong.push(LABEL_1035.to_owned());
     }
     wrong
 }
 
-/// A DNS-1123 subdomain behind `*.`.
+/// A DNS-1123 subdomain after `*.`.
 pub fn wildcard_subdomain(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, SUBDOMAIN_MAX);
+    let mut wrong = too_long(name, MAX_SUBDOMAIN_BYTES);
     if !name.strip_prefix("*.").is_some_and(is_subdomain) {
-        wrong.push(WILDCARD.to_owned());
+        wrong.push(WILDCARD_MESSAGE.to_owned());
     }
     wrong
 }
 
-/// What may stand between two slashes of a path. The rules for a whole name do not hold for a prefix.
+/// A path segment. The rules for a whole name do not apply to a prefix.
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && (name == "." || name == "..") {
         return vec![format!("may not be '{name}'")];
@@ -85,26 +85,26 @@ pub fn qualified(key: &str) -> Vec<String> {
             *name
         }
         [prefix, name] => {
-            if prefix.len() > SUBDOMAIN_MAX {
-                wrong.push(format!("prefix part must be no more than {SUBDOMAIN_MAX} bytes"));
+            if prefix.len() > MAX_SUBDOMAIN_BYTES {
+                wrong.push(format!("prefix part must be no more than {MAX_SUBDOMAIN_BYTES} bytes"));
             }
             if !is_subdomain(prefix) {
-                wrong.push(format!("prefix part {SUBDOMAIN}"));
+                wrong.push(format!("prefix part {SUBDOMAIN_MESSAGE}"));
             }
             *name
         }
         _ => {
             let rest = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-            return vec![format!("a valid label key {KEY} {rest}")];
+            return vec![format!("a valid label key {QUALIFIED_NAME_MESSAGE} {rest}")];
         }
     };
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_MAX {
-        wrong.push(format!("name part must be no more than {LABEL_MAX} bytes"));
+    } else if name.len() > MAX_LABEL_BYTES {
+        wrong.push(format!("name part must be no more than {MAX_LABEL_BYTES} bytes"));
     }
     if !is_key_name(name) {
-        wrong.push(format!("name part {KEY}"));
+        wrong.push(format!("name part {QUALIFIED_NAME_MESSAGE}"));
     }
     wrong
 }
@@ -112,20 +112,20 @@ pub fn qualified(key: &str) -> Vec<String> {
 /// The value of a label.
 pub fn label_value(value: &str) -> Vec<String> {
     let mut wrong = Vec::new();
-    if value.len() > LABEL_MAX {
-        wrong.push(format!("must be no more than {LABEL_MAX} bytes"));
+    if value.len() > MAX_LABEL_BYTES {
+        wrong.push(format!("must be no more than {MAX_LABEL_BYTES} bytes"));
     }
     if !value.is_empty() && !is_key_name(value) {
-        wrong.push(VALUE.to_owned());
+        wrong.push(LABEL_VALUE_MESSAGE.to_owned());
     }
     wrong
 }
 
 /// A key of a ConfigMap or Secret.
 pub fn config_key(key: &str) -> Vec<String> {
-    let mut wrong = too_long(key, SUBDOMAIN_MAX);
+    let mut wrong = too_long(key, MAX_SUBDOMAIN_BYTES);
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-        wrong.push(CONFIG_KEY.to_owned());
+        wrong.push(CONFIG_KEY_MESSAGE.to_owned());
     } else if key == "." {
         wrong.push("must not be '.'".to_owned());
     } else if key == ".." {
@@ -146,7 +146,7 @@ pub fn env_name(name: &str) -> Vec<String> {
     if good { Vec::new() } else { vec![words.to_owned()] }
 }
 
-/// The name of a port: at most fifteen lower case characters, with a letter among them.
+/// The name of a port: at most fifteen lower case characters, including a letter.
 pub fn port_name(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, 15);
     if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
@@ -169,7 +169,7 @@ pub fn port_number(port: i64) -> Vec<String> {
     in_range(port, 1, 65535)
 }
 
-/// A number between two others, which it may equal.
+/// A number between two bounds, inclusive.
 pub fn in_range(number: i64, low: i64, high: i64) -> Vec<String> {
     if (low..=high).contains(&number) {
         return Vec::new();
@@ -181,13 +181,13 @@ pub fn in_range(number: i64, low: i64, high: i64) -> Vec<String> {
 pub fn percent(text: &str) -> Vec<String> {
     let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
     let good = digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    if good { Vec::new() } else { vec![PERCENT.to_owned()] }
+    if good { Vec::new() } else { vec![PERCENT_MESSAGE.to_owned()] }
 }
 
 /// The name of an HTTP header.
 pub fn http_header(name: &str) -> Vec<String> {
     let good = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    if good { Vec::new() } else { vec![HTTP_HEADER.to_owned()] }
+    if good { Vec::new() } else { vec![HTTP_HEADER_MESSAGE.to_owned()] }
 }
 
 /// Whether this is a DNS-1123 label, of any length.

@@ -1,29 +1,29 @@
-//! Fields that an apply would take from others.
+//! Conflicts: fields of other managers that an apply would change.
 
 use std::{collections::BTreeMap, fmt};
 
 use http::StatusCode;
 
 use super::{
-    element::Path,
-    fieldset::Set,
-    managed::{Id, Operation},
+    element::FieldPath,
+    fieldset::FieldSet,
+    managed_fields::{ManagedFieldsOperation, ManagerIdentifier},
 };
 use crate::api::{
-    Status,
-    status::{Cause, Details},
+    StatusError,
+    status::{StatusCause, StatusDetails},
 };
 
-/// The fields in conflict, by who owns them.
+/// The fields in conflict, by their managers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Conflicts(pub BTreeMap<Id, Set>);
+pub struct Conflicts(pub BTreeMap<ManagerIdentifier, FieldSet>);
 
 impl Conflicts {
     /// Every conflict: the manager and the path of the field.
-    fn each(&self) -> Vec<(&Id, String)> {
+    fn conflicting_paths(&self) -> Vec<(&ManagerIdentifier, String)> {
         let mut all = Vec::new();
         for (id, set) in &self.0 {
-            set.for_each(&mut |path| all.push((id, Path(path).to_string())));
+            set.for_each(&mut |path| all.push((id, FieldPath(path).to_string())));
         }
         all
     }
@@ -31,16 +31,16 @@ impl Conflicts {
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.each();
+        let all = self.conflicting_paths();
         if let [(id, path)] = all.as_slice() {
-            return write!(f, "Apply failed with 1 conflict: conflict with {}: {path}", shown(id));
+            return write!(f, "Apply failed with 1 conflict: conflict with {}: {path}", format_manager(id));
         }
         write!(f, "Apply failed with {} conflicts: ", all.len())?;
         let mut last = None;
         for (id, path) in &all {
             if last != Some(*id) {
                 let line = if last.is_some() { "\n" } else { "" };
-                write!(f, "{line}conflicts with {}:", shown(id))?;
+                write!(f, "{line}conflicts with {}:", format_manager(id))?;
                 last = Some(*id);
             }
             write!(f, "\n- {path}")?;
@@ -49,26 +49,26 @@ impl fmt::Display for Conflicts {
     }
 }
 
-fn shown(id: &Id) -> String {
+fn format_manager(id: &ManagerIdentifier) -> String {
     let mut shown = format!("{:?}", id.manager);
     if !id.subresource.is_empty() {
         shown += &format!(" with subresource {:?}", id.subresource);
     }
-    if id.operation == Operation::Update {
+    if id.operation == ManagedFieldsOperation::Update {
         shown += &format!(" using {}", id.api_version);
     }
     shown
 }
 
-impl From<Conflicts> for Status {
+impl From<Conflicts> for StatusError {
     fn from(conflicts: Conflicts) -> Self {
-        let cause = |(id, path): (&Id, String)| Cause {
+        let cause = |(id, path): (&ManagerIdentifier, String)| StatusCause {
             reason: "FieldManagerConflict".to_owned(),
-            message: format!("conflict with {}", shown(id)),
+            message: format!("conflict with {}", format_manager(id)),
             field: path,
         };
-        let causes = conflicts.each().into_iter().map(cause).collect();
-        Status::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string())
-            .with(Details { causes, ..Details::default() })
+        let causes = conflicts.conflicting_paths().into_iter().map(cause).collect();
+        StatusError::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string())
+            .with(StatusDetails { causes, ..StatusDetails::default() })
     }
 }

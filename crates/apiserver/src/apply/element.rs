@@ -1,67 +1,65 @@
-//! One step of the path to a field.
+//! The elements of field paths.
 
 use std::{cmp::Ordering, fmt, sync::Arc};
 
 use serde_json::Value;
 
-/// One step of a path.
 #[derive(Clone, Debug)]
-pub enum Element {
-    /// A member of an object, by its name.
+pub enum PathElement {
+    /// A member of an object, by name.
     Field(Arc<str>),
-    /// An item of a list, by the fields that are its keys, in the order of their names.
+    /// An item of a list, by its key fields, sorted by name.
     Key(Vec<(Arc<str>, Value)>),
-    /// An item of a set, by its value.
+    /// An item of a set, by value.
     Value(Value),
-    /// An item of a list, by its place.
+    /// An item of a list, by index.
     Index(i64),
 }
 
 /// A path as messages show it: `.spec.containers[name="main"].image`
 #[derive(Clone, Copy, Debug)]
-pub struct Path<'a>(pub &'a [&'a Element]);
+pub struct FieldPath<'a>(pub &'a [&'a PathElement]);
 
-impl Element {
-    /// A member of an object.
+impl PathElement {
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
 
     fn rank(&self) -> u8 {
         match self {
-            Element::Field(_) => 0,
-            Element::Key(_) => 1,
-            Element::Value(_) => 2,
-            Element::Index(_) => 3,
+            PathElement::Field(_) => 0,
+            PathElement::Key(_) => 1,
+            PathElement::Value(_) => 2,
+            PathElement::Index(_) => 3,
         }
     }
 }
 
-impl Ord for Element {
+impl Ord for PathElement {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Element::Field(this), Element::Field(other)) => this.cmp(other),
-            (Element::Key(this), Element::Key(other)) => compare_keys(this, other),
-            (Element::Value(this), Element::Value(other)) => compare_values(this, other),
-            (Element::Index(this), Element::Index(other)) => this.cmp(other),
+            (PathElement::Field(this), PathElement::Field(other)) => this.cmp(other),
+            (PathElement::Key(this), PathElement::Key(other)) => compare_keys(this, other),
+            (PathElement::Value(this), PathElement::Value(other)) => compare_values(this, other),
+            (PathElement::Index(this), PathElement::Index(other)) => this.cmp(other),
             _ => self.rank().cmp(&other.rank()),
         }
     }
 }
 
-impl PartialOrd for Element {
+impl PartialOrd for PathElement {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Element {
+impl PartialEq for PathElement {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Element {}
+impl Eq for PathElement {}
 
 fn compare_keys(this: &[(Arc<str>, Value)], other: &[(Arc<str>, Value)]) -> Ordering {
     for ((name, value), (other_name, other_value)) in this.iter().zip(other) {
@@ -73,7 +71,7 @@ fn compare_keys(this: &[(Arc<str>, Value)], other: &[(Arc<str>, Value)]) -> Orde
     this.len().cmp(&other.len())
 }
 
-/// Numbers first, by value, then texts, then the rest.
+/// Numbers first, by value, then strings, then the rest.
 fn compare_values(this: &Value, other: &Value) -> Ordering {
     match (this, other) {
         (Value::String(this), Value::String(other)) => this.cmp(other),
@@ -97,11 +95,11 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
-impl fmt::Display for Element {
+impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Element::Field(name) => write!(f, ".{name}"),
-            Element::Key(keys) => {
+            PathElement::Field(name) => write!(f, ".{name}"),
+            PathElement::Key(keys) => {
                 f.write_str("[")?;
                 for (place, (name, value)) in keys.iter().enumerate() {
                     let comma = if place == 0 { "" } else { "," };
@@ -109,13 +107,13 @@ impl fmt::Display for Element {
                 }
                 f.write_str("]")
             }
-            Element::Value(value) => write!(f, "[={value}]"),
-            Element::Index(place) => write!(f, "[{place}]"),
+            PathElement::Value(value) => write!(f, "[={value}]"),
+            PathElement::Index(place) => write!(f, "[{place}]"),
         }
     }
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|element| element.fmt(f))
     }

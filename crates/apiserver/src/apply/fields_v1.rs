@@ -1,29 +1,30 @@
-//! Sets as they stand in `fieldsV1`: `f:` a field, `k:` keys of an item, `v:` a value of a set, `i:` a place, `.` the field itself.
+//! The `fieldsV1` format of field sets: `f:` a field, `k:` keys of an item, `v:` a value of a set, `i:` an
+//! index, `.` the field itself.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::{
-    MAX_PATH,
-    element::Element,
-    fieldset::{Node, Set},
+    MAX_PATH_ELEMENTS,
+    element::PathElement,
+    fieldset::{FieldSet, FieldSetNode},
 };
 
-impl Set {
-    /// As `fieldsV1`.
+impl FieldSet {
+    /// Encodes the set as `fieldsV1`.
     pub fn to_value(&self) -> Value {
         self.iter().map(|(element, node)| (name(element), node_value(node))).collect()
     }
 
-    /// Reads `fieldsV1`. What is of an unknown sort is left out.
+    /// Decodes `fieldsV1`. Elements of an unknown type are ignored.
     pub fn from_value(value: &Value) -> Result<Self, String> {
         let Value::Object(members) = value else { return Err("fieldsV1 is no object".to_owned()) };
         Ok(read(members, 0)?.children)
     }
 }
 
-fn node_value(node: &Node) -> Value {
+fn node_value(node: &FieldSetNode) -> Value {
     let mut members = Map::new();
     if node.member && !node.children.is_empty() {
         members.insert(".".to_owned(), Value::Object(Map::new()));
@@ -32,9 +33,9 @@ fn node_value(node: &Node) -> Value {
     Value::Object(members)
 }
 
-/// What stands at one key. An empty object means the field itself.
-fn read(members: &Map<String, Value>, depth: usize) -> Result<Node, String> {
-    if depth > MAX_PATH {
+/// The value at one key. An empty object means the field itself.
+fn read(members: &Map<String, Value>, depth: usize) -> Result<FieldSetNode, String> {
+    if depth > MAX_PATH_ELEMENTS {
         return Err("fieldsV1 is too deep".to_owned());
     }
     let mut children = Vec::with_capacity(members.len());
@@ -47,33 +48,33 @@ fn read(members: &Map<String, Value>, depth: usize) -> Result<Node, String> {
         children.push((element, below));
     }
     let member = children.is_empty() || members.contains_key(".");
-    Ok(Node { member, children: Set::from_entries(children) })
+    Ok(FieldSetNode { member, children: FieldSet::from_entries(children) })
 }
 
-fn element(key: &str) -> Result<Option<Element>, String> {
+fn element(key: &str) -> Result<Option<PathElement>, String> {
     let (sort, text) = match key.split_at_checked(1) {
         Some((sort, rest)) => (sort, rest.strip_prefix(':').ok_or_else(|| format!("missing colon: {key}"))?),
         None => return Err("key must be 2 characters long:".to_owned()),
     };
     let wrong = |error: serde_json::Error| format!("{key}: {error}");
     Ok(Some(match sort {
-        "f" => Element::field(text),
-        "v" => Element::Value(serde_json::from_str(text).map_err(wrong)?),
-        "i" => Element::Index(text.parse().map_err(|error| format!("{key}: {error}"))?),
+        "f" => PathElement::field(text),
+        "v" => PathElement::Value(serde_json::from_str(text).map_err(wrong)?),
+        "i" => PathElement::Index(text.parse().map_err(|error| format!("{key}: {error}"))?),
         "k" => {
             let keys: Map<String, Value> = serde_json::from_str(text).map_err(wrong)?;
-            Element::Key(keys.into_iter().map(|(name, value)| (Arc::from(name), value)).collect())
+            PathElement::Key(keys.into_iter().map(|(name, value)| (Arc::from(name), value)).collect())
         }
         _ => return Ok(None),
     }))
 }
 
-fn name(element: &Element) -> String {
+fn name(element: &PathElement) -> String {
     match element {
-        Element::Field(name) => format!("f:{name}"),
-        Element::Value(value) => format!("v:{}", html_safe(value.to_string())),
-        Element::Index(place) => format!("i:{place}"),
-        Element::Key(keys) => {
+        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Value(value) => format!("v:{}", html_safe(value.to_string())),
+        PathElement::Index(place) => format!("i:{place}"),
+        PathElement::Key(keys) => {
             let keys: Vec<String> =
                 keys.iter().map(|(name, value)| format!("{}:{value}", Value::from(&**name))).collect();
             format!("k:{{{}}}", html_safe(keys.join(",")))
@@ -81,7 +82,7 @@ fn name(element: &Element) -> String {
     }
 }
 
-/// Go's JSON encoder writes these characters in a form that is safe inside of HTML.
+/// Go's JSON encoder escapes these characters for use in HTML.
 fn html_safe(json: String) -> String {
     if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return json;

@@ -1,96 +1,93 @@
-//! Sets of fields, as trees of paths.
+//! Field sets, as trees of path elements.
 
 use std::cmp::Ordering;
 
-use super::element::Element;
+use super::element::PathElement;
 
-/// A set of fields. The elements are sorted, and none is there that is neither in the set nor above something in it.
+/// A field set. The elements are sorted; each is in the set or has a descendant in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Set(Vec<(Element, Node)>);
+pub struct FieldSet(Vec<(PathElement, FieldSetNode)>);
 
-/// What a set holds at one element.
+/// The part of a set at one element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Node {
-    /// The field itself is in the set.
+pub struct FieldSetNode {
+    /// Whether the field itself is in the set.
     pub member: bool,
-    /// What is below it.
-    pub children: Set,
+    pub children: FieldSet,
 }
 
-impl Node {
-    /// A field with nothing below it.
+impl FieldSetNode {
+    /// A field without descendants.
     pub fn leaf() -> Self {
-        Self { member: true, children: Set::default() }
+        Self { member: true, children: FieldSet::default() }
     }
 
-    /// Whether neither the field nor anything below it is in the set.
+    /// Whether neither the field nor any descendant is in the set.
     pub fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }
 
-    fn union(self, other: &Node) -> Node {
-        Node { member: self.member || other.member, children: self.children.union(&other.children) }
+    fn union(self, other: &FieldSetNode) -> FieldSetNode {
+        FieldSetNode { member: self.member || other.member, children: self.children.union(&other.children) }
     }
 
-    fn intersection(&self, other: &Node) -> Node {
+    fn intersection(&self, other: &FieldSetNode) -> FieldSetNode {
         let member = self.member && other.member;
-        Node { member, children: self.children.intersection(&other.children) }
+        FieldSetNode { member, children: self.children.intersection(&other.children) }
     }
 
-    fn difference(self, other: &Node) -> Node {
-        Node { member: self.member && !other.member, children: self.children.difference(&other.children) }
+    fn difference(self, other: &FieldSetNode) -> FieldSetNode {
+        FieldSetNode { member: self.member && !other.member, children: self.children.difference(&other.children) }
     }
 
-    fn recursive_difference(self, other: &Node) -> Node {
+    fn recursive_difference(self, other: &FieldSetNode) -> FieldSetNode {
         if other.member {
-            return Node::default();
+            return FieldSetNode::default();
         }
-        Node { member: self.member, children: self.children.recursive_difference(&other.children) }
+        FieldSetNode { member: self.member, children: self.children.recursive_difference(&other.children) }
     }
 }
 
-impl Set {
-    /// A set of these paths of plain fields.
-    pub fn of(paths: &[&[&str]]) -> Self {
+impl FieldSet {
+    /// The set of these paths, which consist of field names.
+    pub fn from_paths(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
-            let path: Vec<Element> = path.iter().map(|name| Element::field(name)).collect();
+            let path: Vec<PathElement> = path.iter().map(|name| PathElement::field(name)).collect();
             set.insert(&path);
         }
         set
     }
 
-    /// A set of these elements, in any order. An element may be there twice.
-    pub(super) fn from_entries(mut entries: Vec<(Element, Node)>) -> Self {
+    /// The set of these elements, in any order and possibly with duplicates.
+    pub(super) fn from_entries(mut entries: Vec<(PathElement, FieldSetNode)>) -> Self {
         entries.sort_by(|(left, _), (right, _)| left.cmp(right));
         let mut set = Self::default();
         entries.into_iter().for_each(|(element, node)| set.push(element, node));
         set
     }
 
-    /// Whether nothing is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What the set holds at each element, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Element, &Node)> {
+    /// The elements and their nodes, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&PathElement, &FieldSetNode)> {
         self.0.iter().map(|(element, node)| (element, node))
     }
 
-    /// The same, taken out.
-    pub(super) fn into_entries(self) -> impl Iterator<Item = (Element, Node)> {
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (PathElement, FieldSetNode)> {
         self.0.into_iter()
     }
 
-    /// What the set holds at an element.
-    pub fn get(&self, element: &Element) -> Option<&Node> {
+    /// The node at an element.
+    pub fn get(&self, element: &PathElement) -> Option<&FieldSetNode> {
         let at = self.0.binary_search_by(|(other, _)| other.cmp(element)).ok()?;
         self.0.get(at).map(|(_, node)| node)
     }
 
-    /// Adds what is at an element. This is fast if the elements come in order.
-    pub(super) fn push(&mut self, element: Element, node: Node) {
+    /// Adds a node. This is fast if the elements are added in order.
+    pub(super) fn push(&mut self, element: PathElement, node: FieldSetNode) {
         if node.is_empty() {
             return;
         }
@@ -113,13 +110,12 @@ impl Set {
         }
     }
 
-    /// Adds the field at a path.
-    pub fn insert(&mut self, path: &[Element]) {
+    pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = match self.0.binary_search_by(|(other, _)| other.cmp(first)) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, (first.clone(), Node::default()));
+                self.0.insert(at, (first.clone(), FieldSetNode::default()));
                 at
             }
         };
@@ -132,8 +128,7 @@ impl Set {
         }
     }
 
-    /// Whether the field at a path is in the set.
-    pub fn has(&self, path: &[Element]) -> bool {
+    pub fn has(&self, path: &[PathElement]) -> bool {
         match path.split_first() {
             None => false,
             Some((first, [])) => self.get(first).is_some_and(|node| node.member),
@@ -141,9 +136,9 @@ impl Set {
         }
     }
 
-    /// What is in either set.
+    /// The paths in either set.
     #[must_use]
-    pub fn union(self, other: &Set) -> Set {
+    pub fn union(self, other: &FieldSet) -> FieldSet {
         if self.is_empty() {
             return other.clone();
         }
@@ -162,14 +157,15 @@ impl Set {
             all.push((element, node));
         }
         all.extend(others.cloned());
-        Set(all)
+        FieldSet(all)
     }
 
-    /// What is in both sets.
+    /// The paths in both sets.
     #[must_use]
-    pub fn intersection(&self, other: &Set) -> Set {
+    pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         let mut both = Vec::new();
-        let (mut these, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut these = self.0.iter().peekable();
+        let mut others = other.0.iter().peekable();
         while let (Some((element, node)), Some((other, other_node))) = (these.peek(), others.peek()) {
             match element.cmp(other) {
                 Ordering::Less => _ = these.next(),
@@ -184,22 +180,22 @@ impl Set {
                 }
             }
         }
-        Set(both)
+        FieldSet(both)
     }
 
-    /// What is in this set and not in the other. What is below a field of the other stays.
+    /// The paths of this set that are not in the other. Descendants of the other's paths stay.
     #[must_use]
-    pub fn difference(self, other: &Set) -> Set {
-        self.without(other, Node::difference)
+    pub fn difference(self, other: &FieldSet) -> FieldSet {
+        self.subtract(other, FieldSetNode::difference)
     }
 
-    /// What is in this set, and neither in the other nor below anything in it.
+    /// The paths of this set that are neither in the other set nor descendants of its paths.
     #[must_use]
-    pub fn recursive_difference(self, other: &Set) -> Set {
-        self.without(other, Node::recursive_difference)
+    pub fn recursive_difference(self, other: &FieldSet) -> FieldSet {
+        self.subtract(other, FieldSetNode::recursive_difference)
     }
 
-    fn without(self, other: &Set, less: fn(Node, &Node) -> Node) -> Set {
+    fn subtract(self, other: &FieldSet, less: fn(FieldSetNode, &FieldSetNode) -> FieldSetNode) -> FieldSet {
         if other.is_empty() {
             return self;
         }
@@ -214,15 +210,15 @@ impl Set {
                 left.push((element, node));
             }
         }
-        Set(left)
+        FieldSet(left)
     }
 
-    /// Calls for the path of every field: at each depth first the fields, then what is below them.
-    pub fn for_each<'a>(&'a self, call: &mut impl FnMut(&[&'a Element])) {
+    /// Calls `call` with the path of every field: at each depth first the fields, then their descendants.
+    pub fn for_each<'a>(&'a self, call: &mut impl FnMut(&[&'a PathElement])) {
         self.walk(&mut Vec::new(), call);
     }
 
-    fn walk<'a>(&'a self, path: &mut Vec<&'a Element>, call: &mut impl FnMut(&[&'a Element])) {
+    fn walk<'a>(&'a self, path: &mut Vec<&'a PathElement>, call: &mut impl FnMut(&[&'a PathElement])) {
         for (element, _) in self.0.iter().filter(|(_, node)| node.member) {
             path.push(element);
             call(path);

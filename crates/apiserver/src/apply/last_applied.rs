@@ -1,27 +1,28 @@
-//! kubectl's way from client-side apply to server-side apply: the annotation that says what it applied last.
+//! The upgrade from client-side apply to server-side apply, by the annotation with the last applied
+//! configuration.
 
 use serde_json::Value;
 
-use super::{compare::compare, fieldset::Set, toset::to_set, validate::validate};
+use super::{compare::compare, fieldset::FieldSet, to_field_set::to_set, validate::validate};
 use crate::{
-    api::meta::{self, Meta},
+    api::meta::{self, MetaAccessor},
     schema::Schema,
 };
 
-/// The manager for whom the annotation counts.
-pub(super) const MANAGER: &str = "kubectl";
-const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// What all annotations of an object may hold together, in bytes.
-const MAX_ANNOTATIONS: usize = 256 << 10;
+/// The manager to which the annotation applies.
+pub(super) const KUBECTL_MANAGER: &str = "kubectl";
+const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The largest total size of an object's annotations, in bytes.
+const MAX_ANNOTATION_BYTES: usize = 256 << 10;
 
-fn annotation(object: &Value) -> Option<&str> {
-    let text = object.meta("annotations")?.get(ANNOTATION)?.as_str()?;
+fn last_applied_annotation(object: &Value) -> Option<&str> {
+    let text = object.meta("annotations")?.get(LAST_APPLIED_ANNOTATION)?.as_str()?;
     (!text.is_empty()).then_some(text)
 }
 
-/// What kubectl owns by the annotation: what it applied last, as far as the object still has it so.
-pub(super) fn owned(live: &Value, api_version: &str, schema: &Schema) -> Option<Set> {
-    let last: Value = serde_json::from_str(annotation(live)?).ok()?;
+/// The fields that kubectl owns by the annotation: those of its last configuration that the object still has.
+pub(super) fn owned_by_annotation(live: &Value, api_version: &str, schema: &Schema) -> Option<FieldSet> {
+    let last: Value = serde_json::from_str(last_applied_annotation(live)?).ok()?;
     if last.get("apiVersion").and_then(Value::as_str) != Some(api_version) {
         return None;
     }
@@ -31,25 +32,25 @@ pub(super) fn owned(live: &Value, api_version: &str, schema: &Schema) -> Option<
     Some(set.difference(&difference.modified).difference(&difference.added).difference(&difference.removed))
 }
 
-/// Renews the annotation of an object that has one, so that client-side apply goes on to work.
-pub(super) fn renew(object: &mut Value, config: &Value) {
-    if annotation(object).is_none() {
+/// Updates the annotation of an object that has one, so that client-side apply continues to work.
+pub(super) fn renew_annotation(object: &mut Value, config: &Value) {
+    if last_applied_annotation(object).is_none() {
         return;
     }
     let mut config = config.clone();
     if let Some(annotations) = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.remove(ANNOTATION);
+        annotations.remove(LAST_APPLIED_ANNOTATION);
         if annotations.is_empty() {
             meta::remove_meta(&mut config, "annotations");
         }
     }
-    // As kube-apiserver encodes it, with a new line at the end.
+    // kube-apiserver's encoding, with a final newline.
     let text = format!("{config}\n");
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.insert(ANNOTATION.to_owned(), Value::String(text));
+        annotations.insert(LAST_APPLIED_ANNOTATION.to_owned(), Value::String(text));
         let size: usize = annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
-        if size > MAX_ANNOTATIONS {
-            annotations.remove(ANNOTATION);
+        if size > MAX_ANNOTATION_BYTES {
+            annotations.remove(LAST_APPLIED_ANNOTATION);
         }
     }
 }

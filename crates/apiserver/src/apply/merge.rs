@@ -1,42 +1,44 @@
-//! Merging a configuration into a live object.
+//! Merges an applied configuration into a live object.
 
 use std::{iter::Peekable, vec::IntoIter};
 
 use serde_json::{Map, Value};
 
 use super::{
-    element::Element,
-    shape::{self, Owned, Place},
+    element::PathElement,
+    schema_position::{self, OwnershipUnit, SchemaPosition},
 };
 use crate::schema::{ListType, Schema};
 
-/// The live object with what the configuration sets. Nothing is removed.
+/// The live object with the fields of the configuration. Nothing is removed.
 pub(super) fn merge(live: &Value, config: &Value, schema: &Schema) -> Result<Value, String> {
-    both(Place::root(schema), live, config)
+    merge_values(SchemaPosition::root(schema), live, config)
 }
 
-fn both(place: Place<'_>, live: &Value, config: &Value) -> Result<Value, String> {
-    match (place.owned(config), live, config) {
-        (Owned::Members, Value::Object(live), Value::Object(config)) => members(place, live, config).map(Value::Object),
-        (Owned::Items(items, list), Value::Array(live), Value::Array(config)) => {
-            Lists { place: place.item(items), items, list }.merge(live, config).map(Value::Array)
+fn merge_values(place: SchemaPosition<'_>, live: &Value, config: &Value) -> Result<Value, String> {
+    match (place.ownership_unit(config), live, config) {
+        (OwnershipUnit::Members, Value::Object(live), Value::Object(config)) => {
+            merge_members(place, live, config).map(Value::Object)
         }
-        // Null in a configuration owns the field, and takes nothing away from others.
-        (Owned::Members, Value::Object(members), Value::Null) if !members.is_empty() => Ok(live.clone()),
-        (Owned::Items(..), Value::Array(items), Value::Null) if !items.is_empty() => Ok(live.clone()),
+        (OwnershipUnit::Items(items, list), Value::Array(live), Value::Array(config)) => {
+            ListMerge { place: place.item(items), items, list }.merge(live, config).map(Value::Array)
+        }
+        // Null in a configuration owns the field, and removes nothing of other managers.
+        (OwnershipUnit::Members, Value::Object(members), Value::Null) if !members.is_empty() => Ok(live.clone()),
+        (OwnershipUnit::Items(..), Value::Array(items), Value::Null) if !items.is_empty() => Ok(live.clone()),
         _ => Ok(config.clone()),
     }
 }
 
-fn members(
-    place: Place<'_>,
+fn merge_members(
+    place: SchemaPosition<'_>,
     live: &Map<String, Value>,
     config: &Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {
     let mut merged = live.clone();
     for (name, config) in config {
         let value = match live.get(name) {
-            Some(live) => both(place.member(name).place, live, config)?,
+            Some(live) => merge_values(place.member(name).place, live, config)?,
             None => config.clone(),
         };
         merged.insert(name.clone(), value);
@@ -44,21 +46,23 @@ fn members(
     Ok(merged)
 }
 
-/// Merges two lists. The items of the configuration come in its order, and live ones stay before those that they were before.
-struct Lists<'s> {
-    place: Place<'s>,
+/// Merges two lists. The items of the configuration are in its order, and live items stay before those that
+/// they preceded.
+struct ListMerge<'s> {
+    place: SchemaPosition<'s>,
     items: &'s Schema,
     list: &'s ListType,
 }
 
-/// The items of a list, with what tells them apart.
-type Items<'v> = Peekable<IntoIter<(Element, &'v Value)>>;
+/// The items of a list, with their path elements.
+type KeyedItems<'v> = Peekable<IntoIter<(PathElement, &'v Value)>>;
 
-impl Lists<'_> {
+impl ListMerge<'_> {
     fn merge(&self, live: &[Value], config: &[Value]) -> Result<Vec<Value>, String> {
-        let in_live = shape::index(live, self.items, self.list)?;
-        let in_config = shape::index(config, self.items, self.list)?;
-        let (mut lives, config) = (self.elements(live)?, self.elements(config)?.collect::<Vec<_>>());
+        let in_live = schema_position::index_items(live, self.items, self.list)?;
+        let in_config = schema_position::index_items(config, self.items, self.list)?;
+        let mut lives = self.elements(live)?;
+        let config = self.elements(config)?.collect::<Vec<_>>();
         let mut shared =
             config.iter().map(|(element, _)| element).filter(|element| in_live.contains_key(element)).peekable();
         let mut merged = Vec::with_capacity(live.len().max(config.len()));
@@ -74,23 +78,29 @@ impl Lists<'_> {
         Ok(merged)
     }
 
-    fn elements<'v>(&self, list: &'v [Value]) -> Result<Items<'v>, String> {
-        let elements = list.iter().map(|item| Ok((shape::element(item, self.items, self.list)?, item)));
+    fn elements<'v>(&self, list: &'v [Value]) -> Result<KeyedItems<'v>, String> {
+        let elements = list.iter().map(|item| Ok((schema_position::item_element(item, self.items, self.list)?, item)));
         Ok(elements.collect::<Result<Vec<_>, String>>()?.into_iter().peekable())
     }
 
-    /// An item of the configuration, with what the live item has. An item that is there twice is replaced.
+    /// An item of the configuration, merged with the live item. A duplicate item is replaced.
     fn item(&self, live: Option<&Vec<&Value>>, config: &Value) -> Result<Value, String> {
         match live.map(Vec::as_slice) {
-            Some([live]) => both(self.place, live, config),
+            Some([live]) => merge_values(self.place, live, config),
             _ => Ok(config.clone()),
         }
     }
 }
 
-/// Takes the live items up to the next one that both lists have. Shared items that come too early wait for their place in the
-/// configuration. Where no shared one is to come, a shared item that has had its turn ends it too: structured-merge-diff does so.
-fn take_live(lives: &mut Items<'_>, in_config: &shape::Index<'_>, until: Option<&Element>, merged: &mut Vec<Value>) {
+/// Takes the live items up to the next one that both lists have. Shared items that come too early wait for
+/// their position in the configuration. If no shared item is left, one that was already taken also ends the
+/// run, as in structured-merge-diff.
+fn take_live(
+    lives: &mut KeyedItems<'_>,
+    in_config: &schema_position::ItemIndex<'_>,
+    until: Option<&PathElement>,
+    merged: &mut Vec<Value>,
+) {
     while let Some((element, item)) = lives.next_if(|(element, _)| Some(element) != until) {
         if !in_config.contains_key(&element) {
             merged.push(item.clone());

@@ -1,33 +1,40 @@
-//! Which fields a request cannot change, whatever it sends, and so does not come to own.
+//! The fields that a request cannot change, and therefore does not own.
 
 use std::sync::LazyLock;
 
-use super::fieldset::Set;
-use crate::registry::Resource;
+use super::fieldset::FieldSet;
+use crate::registry::ServedResource;
 
-static NOTHING: LazyLock<Set> = LazyLock::new(Set::default);
-static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["status"]]));
-static SPEC: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["spec"]]));
-static SPEC_AND_LABELS: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["spec"], &["metadata", "labels"]]));
-static SPEC_AND_META: LazyLock<Set> = LazyLock::new(|| Set::of(&[&["spec"], &["metadata"]]));
-static POD_STATUS: LazyLock<Set> =
-    LazyLock::new(|| Set::of(&[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]));
+static NO_FIELDS: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
+static STATUS_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::from_paths(&[&["status"]]));
+static SPEC_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::from_paths(&[&["spec"]]));
+static SPEC_AND_LABELS_FIELDS: LazyLock<FieldSet> =
+    LazyLock::new(|| FieldSet::from_paths(&[&["spec"], &["metadata", "labels"]]));
+static SPEC_AND_META_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::from_paths(&[&["spec"], &["metadata"]]));
+static POD_STATUS_RESET_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::from_paths(&[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])
+});
 
-/// The fields that a path of a resource resets. `subresource` is empty for the main path.
-pub fn reset_fields(resource: &Resource, subresource: &str) -> &'static Set {
+/// The reset fields of a resource's path. `subresource` is empty for the main path.
+pub fn reset_fields(resource: &ServedResource, subresource: &str) -> &'static FieldSet {
     let kind = (&*resource.gv.group, &*resource.kind);
-    reset(kind, subresource, resource.has_status(), resource.custom.is_some())
+    reset_fields_of_kind(kind, subresource, resource.has_status(), resource.custom.is_some())
 }
 
-pub(super) fn reset(kind: (&str, &str), subresource: &str, has_status: bool, custom: bool) -> &'static Set {
+pub(super) fn reset_fields_of_kind(
+    kind: (&str, &str),
+    subresource: &str,
+    has_status: bool,
+    custom: bool,
+) -> &'static FieldSet {
     match (subresource, kind) {
-        ("", _) if has_status => &STATUS,
-        ("finalize", ("", "Namespace")) => &STATUS,
-        ("status", _) if custom => &SPEC_AND_META,
-        ("status", ("apps", "Deployment")) => &SPEC_AND_LABELS,
-        ("status", ("", "Pod")) => &POD_STATUS,
-        ("status", ("apiextensions.k8s.io", "CustomResourceDefinition")) => &SPEC_AND_META,
-        ("status", _) => &SPEC,
-        _ => &NOTHING,
+        ("", _) if has_status => &STATUS_FIELDS,
+        ("finalize", ("", "Namespace")) => &STATUS_FIELDS,
+        ("status", _) if custom => &SPEC_AND_META_FIELDS,
+        ("status", ("apps", "Deployment")) => &SPEC_AND_LABELS_FIELDS,
+        ("status", ("", "Pod")) => &POD_STATUS_RESET_FIELDS,
+        ("status", ("apiextensions.k8s.io", "CustomResourceDefinition")) => &SPEC_AND_META_FIELDS,
+        ("status", _) => &SPEC_FIELDS,
+        _ => &NO_FIELDS,
     }
 }

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    api::{GroupVersion, Status},
-    schema::{ListType, MapType, Node as SchemaNode, Scalar, Schema, Shape, builtin},
+    api::{GroupVersion, StatusError},
+    schema::{ListType, MapType, ScalarType, Schema, SchemaNode, SchemaShape, builtin},
 };
 
 mod applying;
@@ -14,7 +14,7 @@ mod updating;
 
 const NOW: &str = "2024-05-06T07:08:09Z";
 
-/// An object and the shape of its kind.
+/// An object and the schema of its kind.
 struct Fixture {
     schema: Schema,
     api_version: &'static str,
@@ -25,7 +25,7 @@ struct Fixture {
 
 impl Fixture {
     fn builtin(api_version: &'static str, kind: &'static str) -> Self {
-        let schema = builtin::of_kind(&GroupVersion::parse(api_version).unwrap(), kind).unwrap().clone();
+        let schema = builtin::schema_for_kind(&GroupVersion::parse(api_version).unwrap(), kind).unwrap().clone();
         Self { schema, api_version, kind, object: None, now: NOW }
     }
 
@@ -35,8 +35,8 @@ impl Fixture {
 
     /// A custom resource whose spec has lists and maps of every type.
     fn widget() -> Self {
-        let text = || Schema::scalar(Scalar::String);
-        let list = |items: Schema, list| of_shape(Shape::List { items: items.into(), list });
+        let text = || Schema::scalar(ScalarType::String);
+        let list = |items: Schema, list| of_shape(SchemaShape::List { items: items.into(), list });
         let item = || object([("k", text()), ("v", text())], MapType::Granular);
         let spec = object(
             [
@@ -44,21 +44,22 @@ impl Fixture {
                 ("s", list(text(), ListType::Set)),
                 ("l", list(text(), ListType::Atomic)),
                 ("am", object([("x", text()), ("y", text())], MapType::Atomic)),
-                ("size", Schema::scalar(Scalar::Integer)),
+                ("size", Schema::scalar(ScalarType::Integer)),
                 ("free", Schema::default()),
             ],
             MapType::Granular,
         );
-        let status = object([("ready", Schema::scalar(Scalar::Boolean)), ("replicas", text())], MapType::Granular);
+        let status = object([("ready", Schema::scalar(ScalarType::Boolean)), ("replicas", text())], MapType::Granular);
         let schema = object([("spec", spec), ("status", status)], MapType::Granular);
         Self { schema, api_version: "example.com/v1", kind: "Widget", object: None, now: NOW }
     }
 
-    fn owner<'a>(&'a self, manager: &'a str, subresource: &'a str) -> Owner<'a> {
+    fn owner<'a>(&'a self, manager: &'a str, subresource: &'a str) -> FieldManager<'a> {
         let gv = GroupVersion::parse(self.api_version).unwrap();
-        let (has_status, custom) = (self.schema.field("status").is_some(), self.schema.name.is_empty());
-        let reset = reset::reset((&gv.group, self.kind), subresource, has_status, custom);
-        Owner {
+        let has_status = self.schema.field("status").is_some();
+        let custom = self.schema.name.is_empty();
+        let reset = reset::reset_fields_of_kind((&gv.group, self.kind), subresource, has_status, custom);
+        FieldManager {
             manager,
             api_version: self.api_version,
             kind: self.kind,
@@ -86,7 +87,7 @@ impl Fixture {
         self
     }
 
-    fn try_apply(&self, manager: &str, subresource: &str, config: Value, force: bool) -> Result<Value, Status> {
+    fn try_apply(&self, manager: &str, subresource: &str, config: Value, force: bool) -> Result<Value, StatusError> {
         Ok(self.owner(manager, subresource).apply(self.object.as_ref(), &self.whole(config), force)?)
     }
 
@@ -99,7 +100,7 @@ impl Fixture {
         self.object.as_ref().unwrap().pointer(pointer).cloned().unwrap_or_default()
     }
 
-    /// The entries, each as manager, operation, subresource and fields.
+    /// The entries: manager, operation, subresource and fields of each.
     fn books(&self) -> Vec<(String, Value)> {
         let entries = self.at("/metadata/managedFields");
         let entry = |entry: &Value| {
@@ -117,15 +118,15 @@ impl Fixture {
     }
 }
 
-fn of_shape(shape: Shape) -> Schema {
+fn of_shape(shape: SchemaShape) -> Schema {
     Schema { shape, ..Schema::default() }
 }
 
 fn object<const N: usize>(fields: [(&str, Schema); N], map: MapType) -> Schema {
     let fields = fields.into_iter().map(|(name, schema)| (name.into(), SchemaNode::from(schema))).collect();
-    of_shape(Shape::Object { fields, open: false, embedded: false, map })
+    of_shape(SchemaShape::Object { fields, open: false, embedded: false, map })
 }
 
-fn set(value: Value) -> Set {
-    Set::from_value(&value).unwrap()
+fn set(value: Value) -> FieldSet {
+    FieldSet::from_value(&value).unwrap()
 }

@@ -1,20 +1,20 @@
-//! Whether a configuration fits its schema, in structured-merge-diff's words.
+//! Checks a configuration against its schema, with structured-merge-diff's messages.
 
 use serde_json::Value;
 
-use super::shape::{self, Place};
+use super::schema_position::{self, SchemaPosition};
 use crate::{
-    api::go,
-    schema::{ListType, Scalar, Schema, Shape},
+    api::go_format,
+    schema::{ListType, ScalarType, Schema, SchemaShape},
 };
 
-/// More errors than this say nothing new.
-const MAX_ERRORS: usize = 100;
+/// The limit of reported errors.
+const MAX_REPORTED_ERRORS: usize = 100;
 
-/// What is wrong with a configuration, all of it in one text.
+/// Validates a configuration. All errors are in one message.
 pub(super) fn validate(value: &Value, schema: &Schema) -> Result<(), String> {
-    let mut errors = Errors::default();
-    errors.value(Place::root(schema), value);
+    let mut errors = ValueErrors::default();
+    errors.value(SchemaPosition::root(schema), value);
     match errors.found.as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
@@ -23,47 +23,47 @@ pub(super) fn validate(value: &Value, schema: &Schema) -> Result<(), String> {
 }
 
 #[derive(Default)]
-struct Errors {
-    /// The path of the value that is looked at.
+struct ValueErrors {
+    /// The path of the current value.
     path: String,
     found: Vec<String>,
 }
 
-impl Errors {
-    fn value(&mut self, place: Place<'_>, value: &Value) {
-        if place.depth >= super::MAX_PATH || self.found.len() >= MAX_ERRORS {
+impl ValueErrors {
+    fn value(&mut self, place: SchemaPosition<'_>, value: &Value) {
+        if place.depth >= super::MAX_PATH_ELEMENTS || self.found.len() >= MAX_REPORTED_ERRORS {
             return;
         }
         match (&place.schema.shape, value) {
-            (Shape::Any, _) | (Shape::Scalar(_), Value::Null) => {}
-            (Shape::Scalar(scalar), value) => self.scalar(*scalar, value),
-            (Shape::Object { .. } | Shape::Map { .. } | Shape::List { .. }, Value::Null) => {}
-            (Shape::Object { .. } | Shape::Map { .. }, Value::Object(members)) => {
+            (SchemaShape::Any, _) | (SchemaShape::Scalar(_), Value::Null) => {}
+            (SchemaShape::Scalar(scalar), value) => self.scalar(*scalar, value),
+            (SchemaShape::Object { .. } | SchemaShape::Map { .. } | SchemaShape::List { .. }, Value::Null) => {}
+            (SchemaShape::Object { .. } | SchemaShape::Map { .. }, Value::Object(members)) => {
                 for (name, value) in members {
                     let member = place.member(name);
                     if !member.declared && !place.is_open() {
-                        self.at(&format!(".{name}"), |errors| errors.add("field not declared in schema"));
+                        self.descend(&format!(".{name}"), |errors| errors.add("field not declared in schema"));
                     } else {
-                        self.at(&format!(".{name}"), |errors| errors.value(member.place, value));
+                        self.descend(&format!(".{name}"), |errors| errors.value(member.place, value));
                     }
                 }
             }
-            (Shape::Object { .. } | Shape::Map { .. }, other) => {
-                self.add(format!("expected map, got {}", plain(other)))
+            (SchemaShape::Object { .. } | SchemaShape::Map { .. }, other) => {
+                self.add(format!("expected map, got {}", format_pointer(other)))
             }
-            (Shape::List { items, list }, Value::Array(values)) => self.items(place, values, items, list),
-            (Shape::List { .. }, other) => self.add(format!("expected list, got {}", plain(other))),
+            (SchemaShape::List { items, list }, Value::Array(values)) => self.items(place, values, items, list),
+            (SchemaShape::List { .. }, other) => self.add(format!("expected list, got {}", format_pointer(other))),
         }
     }
 
-    fn items(&mut self, place: Place<'_>, values: &[Value], items: &Schema, list: &ListType) {
+    fn items(&mut self, place: SchemaPosition<'_>, values: &[Value], items: &Schema, list: &ListType) {
         let mut seen = std::collections::BTreeSet::new();
         for (at, value) in values.iter().enumerate() {
             if *list == ListType::Atomic {
-                self.at(&format!("[{at}]"), |errors| errors.value(place.item(items), value));
+                self.descend(&format!("[{at}]"), |errors| errors.value(place.item(items), value));
                 continue;
             }
-            let element = match shape::element(value, items, list) {
+            let element = match schema_position::item_element(value, items, list) {
                 Ok(element) => element,
                 Err(error) => return self.add(format!("element {at}: {error}")),
             };
@@ -71,26 +71,31 @@ impl Errors {
             if !seen.insert(element) {
                 self.add(format!("duplicate entries for key {shown}"));
             }
-            self.at(&shown, |errors| errors.value(place.item(items), value));
+            self.descend(&shown, |errors| errors.value(place.item(items), value));
         }
     }
 
-    fn scalar(&mut self, scalar: Scalar, value: &Value) {
+    fn scalar(&mut self, scalar: ScalarType, value: &Value) {
         let is_scalar = !value.is_object() && !value.is_array();
         match scalar {
-            Scalar::String | Scalar::Bytes if !value.is_string() => {
-                self.add(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go::syntax(value)));
+            ScalarType::String | ScalarType::Bytes if !value.is_string() => {
+                self.add(format!(
+                    "expected string, got &value.valueUnstructured{{Value:{}}}",
+                    go_format::syntax(value)
+                ));
             }
-            Scalar::Boolean if !value.is_boolean() => self.add(format!("expected boolean, got {}", plain(value))),
-            Scalar::Int32 | Scalar::Int64 | Scalar::Integer | Scalar::Double if !value.is_number() => {
-                self.add(format!("expected numeric (int or float), got {}", go::type_name(value)));
+            ScalarType::Boolean if !value.is_boolean() => {
+                self.add(format!("expected boolean, got {}", format_pointer(value)))
             }
-            _ if !is_scalar => self.add(format!("expected any scalar, got {}", plain(value))),
+            ScalarType::Int32 | ScalarType::Int64 | ScalarType::Integer | ScalarType::Double if !value.is_number() => {
+                self.add(format!("expected numeric (int or float), got {}", go_format::type_name(value)));
+            }
+            _ if !is_scalar => self.add(format!("expected any scalar, got {}", format_pointer(value))),
             _ => {}
         }
     }
 
-    fn at(&mut self, step: &str, look: impl FnOnce(&mut Self)) {
+    fn descend(&mut self, step: &str, look: impl FnOnce(&mut Self)) {
         let length = self.path.len();
         self.path.push_str(step);
         look(self);
@@ -103,7 +108,7 @@ impl Errors {
     }
 }
 
-/// A value behind a pointer, as `%v` prints it.
-fn plain(value: &Value) -> String {
-    format!("&{{{}}}", go::printed(value))
+/// A value behind a pointer, as Go's `%v` prints it.
+fn format_pointer(value: &Value) -> String {
+    format!("&{{{}}}", go_format::printed(value))
 }

@@ -1,71 +1,68 @@
-//! What a request wants to do, as authorizers see it.
+//! The attributes of a request that authorizers decide on.
 
-use crate::api::{GroupResource, Status};
+use crate::api::{GroupResource, StatusError};
 
-use super::User;
+use super::UserInfo;
 
-/// What a request wants to do. Borrowed, so that deciding about a request allocates nothing.
+/// The attributes of a request. They are borrowed, so that a decision allocates nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Attributes<'a> {
-    /// Who is asking.
-    pub user: &'a User,
-    /// `get`, `list`, `create` and so on; for paths that are no resource, the HTTP method in lower case.
+pub struct AuthorizationAttributes<'a> {
+    pub user: &'a UserInfo,
+    /// `get`, `list`, `create` and so on; for non-resource paths, the HTTP method in lower case.
     pub verb: &'a str,
-    /// The group, empty for the core one.
+    /// Empty for the core group.
     pub group: &'a str,
-    /// The version, `*` for all.
+    /// `*` for all versions.
     pub version: &'a str,
-    /// The plural, empty for paths that are no resource.
+    /// The plural; empty for non-resource paths.
     pub resource: &'a str,
     /// `status`, `scale` and so on, or empty.
     pub subresource: &'a str,
-    /// Empty for what is in no namespace.
+    /// Empty for cluster-scoped resources.
     pub namespace: &'a str,
-    /// Empty for requests about no single object. A list or watch whose field selector is `metadata.name=x` is about `x`.
+    /// Empty for requests that are not about a single object. For a list or watch with the field selector
+    /// `metadata.name=x` it is `x`.
     pub name: &'a str,
-    /// The path, for a request that is not about a resource.
+    /// The path of a non-resource request.
     pub path: Option<&'a str>,
 }
 
-impl<'a> Attributes<'a> {
-    /// A request about a resource; set what else applies.
-    pub fn resource(user: &'a User, verb: &'a str, group: &'a str, resource: &'a str) -> Self {
+impl<'a> AuthorizationAttributes<'a> {
+    /// The attributes of a resource request; further ones are set separately.
+    pub fn for_resource(user: &'a UserInfo, verb: &'a str, group: &'a str, resource: &'a str) -> Self {
         let rest = ("*", "", "", "");
         let (version, subresource, namespace, name) = rest;
         Self { user, verb, group, version, resource, subresource, namespace, name, path: None }
     }
 
-    /// A request about a path that is no resource.
-    pub fn path(user: &'a User, verb: &'a str, path: &'a str) -> Self {
-        Self { version: "", path: Some(path), ..Self::resource(user, verb, "", "") }
+    pub fn for_path(user: &'a UserInfo, verb: &'a str, path: &'a str) -> Self {
+        Self { version: "", path: Some(path), ..Self::for_resource(user, verb, "", "") }
     }
 
-    /// In a namespace.
     #[must_use]
     pub fn namespace(self, namespace: &'a str) -> Self {
         Self { namespace, ..self }
     }
 
-    /// About one object.
     #[must_use]
     pub fn name(self, name: &'a str) -> Self {
         Self { name, ..self }
     }
 
-    /// About a subresource.
     #[must_use]
-    pub fn subresource(self, subresource: &'a str) -> Self {
+    pub fn with_subresource(self, subresource: &'a str) -> Self {
         Self { subresource, ..self }
     }
 
-    /// The refusal of the request, in kube-apiserver's words; `reason` is the authorizers', or empty.
-    pub fn forbidden(&self, reason: &str) -> Status {
-        let message = self.cannot();
+    /// The refusal of the request, with kube-apiserver's message; `reason` is that of the authorizers, or
+    /// empty.
+    pub fn forbidden_status(&self, reason: &str) -> StatusError {
+        let message = self.denial_message();
         let why = if reason.is_empty() { message } else { format!("{message}: {reason}") };
-        Status::forbidden(&GroupResource::new(self.group, self.resource), self.name, &why)
+        StatusError::forbidden(&GroupResource::new(self.group, self.resource), self.name, &why)
     }
 
-    fn cannot(&self) -> String {
+    fn denial_message(&self) -> String {
         let Self { user, verb, group, namespace, .. } = self;
         let name = &user.name;
         if let Some(path) = self.path {
@@ -82,13 +79,13 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The one name that a field selector leaves, as in `metadata.name=x`. A list or watch with it is, for authorizers, about that object.
+/// The name in a field selector `metadata.name=x`. For authorizers, such a list or watch is about that object.
 pub fn selected_name(field_selector: &str) -> Option<&str> {
     let name = field_selector.split(',').find_map(|term| {
         let value = term.strip_prefix("metadata.name")?.strip_prefix('=')?;
         Some(value.strip_prefix('=').unwrap_or(value))
     })?;
-    // What no object can be called names none; a backslash escapes what no name holds.
+    // Impossible names select no object; a backslash escapes characters that no name contains.
     let impossible = name.is_empty() || name == "." || name == ".." || name.contains(['/', '%', '\\', '=']);
     (!impossible).then_some(name)
 }

@@ -1,113 +1,103 @@
-//! The seam for authorizers, and how several of them decide together.
+//! The trait of authorizers, and their combination.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::api::Status;
+use crate::api::StatusError;
 
-use super::{Attributes, user::MASTERS};
+use super::{AuthorizationAttributes, user::MASTERS_GROUP};
 
-/// What an authorizer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may be done.
+pub enum DecisionKind {
     Allow,
-    /// It may not be done, whatever the other authorizers say.
+    /// Refuse the request, whatever the other authorizers decide.
     Deny,
-    /// Let another one decide; if none allows, it may not be done.
+    /// Leave the decision to the next authorizer; if none allows the request, it is refused.
     NoOpinion,
 }
 
-/// A verdict and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// What is decided.
-    pub verdict: Verdict,
-    /// For people; often empty.
+pub struct AuthorizationDecision {
+    pub kind: DecisionKind,
+    /// A message for users; often empty.
     pub reason: Arc<str>,
 }
 
-/// Decides about requests: RBAC, a webhook.
+/// Authorizes requests: RBAC, a webhook.
 pub trait Authorizer: Send + Sync {
-    /// Whether a request may be served.
-    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Decision>;
+    fn authorize<'a>(&'a self, attributes: &'a AuthorizationAttributes<'a>) -> BoxFuture<'a, AuthorizationDecision>;
 }
 
-/// Several authorizers in order: the first that has an opinion decides. Whoever is in `system:masters` is allowed before they are asked.
+/// Several authorizers in order: the first with an opinion decides. Members of `system:masters` are allowed
+/// before any authorizer is called.
 #[derive(Clone, Default)]
-pub struct Authorizers {
+pub struct UnionAuthorizer {
     all: Vec<Arc<dyn Authorizer>>,
 }
 
-impl Decision {
-    /// Allowed.
+impl AuthorizationDecision {
     pub fn allow(reason: impl Into<Arc<str>>) -> Self {
-        Self { verdict: Verdict::Allow, reason: reason.into() }
+        Self { kind: DecisionKind::Allow, reason: reason.into() }
     }
 
-    /// Refused.
     pub fn deny(reason: impl Into<Arc<str>>) -> Self {
-        Self { verdict: Verdict::Deny, reason: reason.into() }
+        Self { kind: DecisionKind::Deny, reason: reason.into() }
     }
 
-    /// Left to others.
     pub fn no_opinion(reason: impl Into<Arc<str>>) -> Self {
-        Self { verdict: Verdict::NoOpinion, reason: reason.into() }
+        Self { kind: DecisionKind::NoOpinion, reason: reason.into() }
     }
 
-    /// Whether it may be done.
     pub fn is_allowed(&self) -> bool {
-        self.verdict == Verdict::Allow
+        self.kind == DecisionKind::Allow
     }
 
-    /// The refusal, unless it is allowed.
-    pub fn check(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
-        if self.is_allowed() { Ok(()) } else { Err(attributes.forbidden(&self.reason)) }
+    /// An error, unless the request is allowed.
+    pub fn check(&self, attributes: &AuthorizationAttributes<'_>) -> Result<(), StatusError> {
+        if self.is_allowed() { Ok(()) } else { Err(attributes.forbidden_status(&self.reason)) }
     }
 }
 
-impl Authorizers {
-    /// These, in this order.
+impl UnionAuthorizer {
     pub fn new(all: Vec<Arc<dyn Authorizer>>) -> Self {
         Self { all }
     }
 
-    /// The refusal of a request, if it is refused.
-    pub async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+    /// An error, unless the request is allowed.
+    pub async fn check(&self, attributes: &AuthorizationAttributes<'_>) -> Result<(), StatusError> {
         self.decide(attributes).await.check(attributes)
     }
 
-    /// The decision about a request.
-    pub async fn decide(&self, attributes: &Attributes<'_>) -> Decision {
-        if attributes.user.is_in(MASTERS) {
-            return Decision::allow("");
+    pub async fn decide(&self, attributes: &AuthorizationAttributes<'_>) -> AuthorizationDecision {
+        if attributes.user.is_in(MASTERS_GROUP) {
+            return AuthorizationDecision::allow("");
         }
         let mut reasons: Vec<Arc<str>> = Vec::new();
         for authorizer in &self.all {
             let decision = authorizer.authorize(attributes).await;
-            if decision.verdict != Verdict::NoOpinion {
+            if decision.kind != DecisionKind::NoOpinion {
                 return decision;
             }
             if !decision.reason.is_empty() {
                 reasons.push(decision.reason);
             }
         }
-        // As kube-apiserver does, so that every authorizer's reason is seen.
+        // All reasons are joined, as in kube-apiserver.
         match reasons.as_slice() {
-            [one] => Decision::no_opinion(Arc::clone(one)),
-            many => Decision::no_opinion(many.join("\n")),
+            [one] => AuthorizationDecision::no_opinion(Arc::clone(one)),
+            many => AuthorizationDecision::no_opinion(many.join("\n")),
         }
     }
 }
 
-impl Authorizer for Authorizers {
-    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Decision> {
+impl Authorizer for UnionAuthorizer {
+    fn authorize<'a>(&'a self, attributes: &'a AuthorizationAttributes<'a>) -> BoxFuture<'a, AuthorizationDecision> {
         Box::pin(self.decide(attributes))
     }
 }
 
-impl std::fmt::Debug for Authorizers {
+impl std::fmt::Debug for UnionAuthorizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Authorizers({})", self.all.len())
     }

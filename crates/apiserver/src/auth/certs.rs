@@ -1,8 +1,10 @@
-//! The server's certificates: its own CA, a serving certificate, an administrator's client certificate; or given ones.
+//! The server's certificates: its own CA, a serving certificate, an administrator's client certificate; or
+//! given ones.
 //!
-//! Guaranteed: all keys are ECDSA P-256, made in well under a millisecond; a directory's private keys are files that only their owner can
-//! read; certificates of a directory are used again while they are good for a month more and cover the wanted names, and made anew
-//! otherwise, by the same CA. Assumed: nobody else writes to the directory.
+//! Guaranteed: all keys are ECDSA P-256, generated in well under a millisecond; private keys in a directory are
+//! readable only by their owner; certificates in a directory are reused while they are valid for another month
+//! and cover the wanted names, and otherwise reissued by the same CA. Assumed: nobody else writes to the
+//! directory.
 
 use std::{fmt, io, net::IpAddr, path::Path};
 
@@ -12,59 +14,52 @@ use rcgen::{
     KeyUsagePurpose, SanType,
 };
 
-use super::user::MASTERS;
+use super::user::MASTERS_GROUP;
 
-pub(super) mod files;
-mod stored;
+mod cert_directory;
+pub(super) mod secret_files;
 pub mod tls;
 
-/// What the CA is called. Its certificates are told from others by it, so it never changes.
-const CA_NAME: &str = "kubewake-ca";
-/// A CA lives ten years and a certificate one, as kubeadm's do.
-const CA_DAYS: i64 = 3650;
-const DAYS: i64 = 365;
-/// Certificates count from the day before, for clients whose clock is behind.
+/// The common name of the CA. Its certificates are identified by it, so it never changes.
+const CA_COMMON_NAME: &str = "kubewake-ca";
+/// The lifetimes of CA and certificates are those of kubeadm: ten years and one.
+const CA_LIFETIME_DAYS: i64 = 3650;
+const CERTIFICATE_LIFETIME_DAYS: i64 = 365;
+/// Certificates are valid from the day before, for clients whose clock is behind.
 const BACKDATED_DAYS: i64 = 1;
 
 /// A certificate chain and its private key, both PEM. `Debug` does not show the key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Pair {
-    /// The certificate, then the ones that signed it if there are any.
+pub struct CertificatePair {
+    /// The certificate, followed by its issuers if there are any.
     pub chain: String,
     /// PKCS#8, PKCS#1 or SEC1.
     pub key: String,
 }
 
-/// The names and addresses that the server is reached by, beside those that it always has.
+/// The names and addresses of the server, beside the default ones.
 #[derive(Clone, Debug, Default)]
-pub struct Subjects {
-    /// Host names.
+pub struct SubjectAltNames {
     pub names: Vec<String>,
-    /// Addresses.
     pub addresses: Vec<IpAddr>,
 }
 
-/// A CA that signs.
-pub struct Authority {
+pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
-    pair: Pair,
+    pair: CertificatePair,
 }
 
-/// Everything that a server needs to be reached over TLS, and an administrator to reach it.
+/// The certificates of a server, and that of its administrator.
 #[derive(Debug)]
-pub struct Certs {
-    /// Signs the others.
-    pub authority: Authority,
-    /// The serving certificate.
-    pub server: Pair,
+pub struct ServerCertificates {
+    pub authority: CertificateAuthority,
+    pub server: CertificatePair,
     /// The client certificate of `kubernetes-admin` in `system:masters`.
-    pub admin: Pair,
+    pub admin: CertificatePair,
 }
 
-/// Why there are no certificates.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum ServerCertificateError {
     #[error("cannot make a certificate")]
     Make(#[from] rcgen::Error),
     #[error("cannot read {path}")]
@@ -90,40 +85,52 @@ pub enum Error {
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-impl Certs {
-    /// New ones, in memory.
-    pub fn generate(subjects: &Subjects, now: Timestamp) -> Result<Self, Error> {
-        Self::signed_by(Authority::generate(now)?, subjects, now)
+impl ServerCertificates {
+    pub fn generate(subjects: &SubjectAltNames, now: Timestamp) -> Result<Self, ServerCertificateError> {
+        Self::signed_by(CertificateAuthority::generate(now)?, subjects, now)
     }
 
-    /// Those of a directory, which is made and filled as needed: `ca`, `apiserver` and `admin`, each `.crt` and `.key`.
-    pub fn in_directory(directory: &Path, subjects: &Subjects, now: Timestamp) -> Result<Self, Error> {
-        stored::certs(directory, subjects, now)
+    /// The certificates in a directory, which is created and filled as needed: `ca`, `apiserver` and `admin`,
+    /// each `.crt` and `.key`.
+    pub fn load_or_generate(
+        directory: &Path,
+        subjects: &SubjectAltNames,
+        now: Timestamp,
+    ) -> Result<Self, ServerCertificateError> {
+        cert_directory::load_or_generate(directory, subjects, now)
     }
 
-    fn signed_by(authority: Authority, subjects: &Subjects, now: Timestamp) -> Result<Self, Error> {
+    fn signed_by(
+        authority: CertificateAuthority,
+        subjects: &SubjectAltNames,
+        now: Timestamp,
+    ) -> Result<Self, ServerCertificateError> {
         let server = authority.server(subjects, now)?;
-        let admin = authority.client("kubernetes-admin", &[MASTERS], now)?;
+        let admin = authority.client("kubernetes-admin", &[MASTERS_GROUP], now)?;
         Ok(Self { authority, server, admin })
     }
 }
 
-impl Authority {
-    /// A new one.
-    pub fn generate(now: Timestamp) -> Result<Self, Error> {
+impl CertificateAuthority {
+    pub fn generate(now: Timestamp) -> Result<Self, ServerCertificateError> {
         let key = KeyPair::generate()?;
         let params = ca_params(now);
-        let pair = Pair { chain: params.self_signed(&key)?.pem(), key: key.serialize_pem() };
+        let pair = CertificatePair { chain: params.self_signed(&key)?.pem(), key: key.serialize_pem() };
         Ok(Self { issuer: Issuer::new(params, key), pair })
     }
 
-    /// The certificate that clients and servers trust.
+    /// The CA certificate that clients and servers trust.
     pub fn certificate(&self) -> &str {
         &self.pair.chain
     }
 
-    /// A client certificate: a user in groups.
-    pub fn client(&self, user: &str, groups: &[&str], now: Timestamp) -> Result<Pair, Error> {
+    /// Issues a client certificate for a user in groups.
+    pub fn client(
+        &self,
+        user: &str,
+        groups: &[&str],
+        now: Timestamp,
+    ) -> Result<CertificatePair, ServerCertificateError> {
         let mut params = leaf_params(user, ExtendedKeyUsagePurpose::ClientAuth, now);
         for group in groups {
             params.distinguished_name.push(DnType::OrganizationName, *group);
@@ -131,10 +138,14 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// A serving certificate for these names and the ones that every API server has.
-    pub fn server(&self, subjects: &Subjects, now: Timestamp) -> Result<Pair, Error> {
+    /// Issues a serving certificate for these names and the default ones.
+    pub fn server(
+        &self,
+        subjects: &SubjectAltNames,
+        now: Timestamp,
+    ) -> Result<CertificatePair, ServerCertificateError> {
         let mut params = leaf_params("kube-apiserver", ExtendedKeyUsagePurpose::ServerAuth, now);
-        let (names, addresses) = subjects.all();
+        let (names, addresses) = subjects.with_defaults();
         for name in names {
             params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
@@ -142,16 +153,16 @@ impl Authority {
         self.sign(&params)
     }
 
-    fn sign(&self, params: &CertificateParams) -> Result<Pair, Error> {
+    fn sign(&self, params: &CertificateParams) -> Result<CertificatePair, ServerCertificateError> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
-        Ok(Pair { chain: certificate.pem(), key: key.serialize_pem() })
+        Ok(CertificatePair { chain: certificate.pem(), key: key.serialize_pem() })
     }
 }
 
-impl Subjects {
-    /// These and the ones that every API server has, each once.
-    fn all(&self) -> (Vec<String>, Vec<IpAddr>) {
+impl SubjectAltNames {
+    /// These names and addresses and the default ones, without duplicates.
+    fn with_defaults(&self) -> (Vec<String>, Vec<IpAddr>) {
         let fixed = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let fixed = fixed.into_iter().chain(["kubernetes.default.svc.cluster.local"]).map(str::to_owned);
         let mut names: Vec<String> = Vec::new();
@@ -167,34 +178,34 @@ impl Subjects {
     }
 }
 
-impl fmt::Debug for Pair {
+impl fmt::Debug for CertificatePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pair").field("chain", &self.chain).field("key", &"***").finish()
     }
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for CertificateAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Authority").field(&self.pair).finish()
     }
 }
 
 fn ca_params(now: Timestamp) -> CertificateParams {
-    let mut params = named(CA_NAME, CA_DAYS, now);
+    let mut params = certificate_params(CA_COMMON_NAME, CA_LIFETIME_DAYS, now);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     params
 }
 
 fn leaf_params(name: &str, usage: ExtendedKeyUsagePurpose, now: Timestamp) -> CertificateParams {
-    let mut params = named(name, DAYS, now);
+    let mut params = certificate_params(name, CERTIFICATE_LIFETIME_DAYS, now);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![usage];
     params.use_authority_key_identifier_extension = true;
     params
 }
 
-fn named(name: &str, days: i64, now: Timestamp) -> CertificateParams {
+fn certificate_params(name: &str, days: i64, now: Timestamp) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);

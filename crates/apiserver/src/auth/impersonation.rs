@@ -1,112 +1,124 @@
-//! `Impersonate-…` headers: acting as somebody else, if one may.
+//! Impersonation: the `Impersonate-…` headers.
 
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::api::Status;
+use crate::api::StatusError;
 
 use super::{
-    Attributes, Authorizers, User,
-    user::{ANONYMOUS, AUTHENTICATED, Extra, UNAUTHENTICATED, account_groups, split_account_name},
+    AuthorizationAttributes, UnionAuthorizer, UserInfo,
+    user::{
+        ANONYMOUS_USER, AUTHENTICATED_GROUP, UNAUTHENTICATED_GROUP, UserExtra, service_account_groups,
+        split_service_account_name,
+    },
 };
 
-const USER: &str = "impersonate-user";
-const GROUP: &str = "impersonate-group";
-const UID: &str = "impersonate-uid";
-const EXTRA: &str = "impersonate-extra-";
+const USER_HEADER: &str = "impersonate-user";
+const GROUP_HEADER: &str = "impersonate-group";
+const UID_HEADER: &str = "impersonate-uid";
+const EXTRA_HEADER_PREFIX: &str = "impersonate-extra-";
 const API_GROUP: &str = "authentication.k8s.io";
 
-/// One thing that somebody wants to be or have.
+/// One attribute to impersonate.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish<'a> {
-    Account { namespace: &'a str, name: &'a str },
+enum ImpersonationRequest<'a> {
+    ServiceAccount { namespace: &'a str, name: &'a str },
     User(&'a str),
     Group(&'a str),
     Extra { key: String, value: &'a str },
     Uid(&'a str),
 }
 
-/// The user to act as; `None` if the request asks for none. Refused unless the one who asks may impersonate each part.
-pub async fn user(asking: &User, headers: &HeaderMap, authorizers: &Authorizers) -> Result<Option<User>, Status> {
-    let wishes = wishes(headers)?;
+/// The impersonated user; `None` if the request has no such headers. Refused unless the requester may
+/// impersonate each attribute.
+pub async fn impersonate(
+    asking: &UserInfo,
+    headers: &HeaderMap,
+    authorizers: &UnionAuthorizer,
+) -> Result<Option<UserInfo>, StatusError> {
+    let wishes = impersonation_requests(headers)?;
     if wishes.is_empty() {
         return Ok(None);
     }
     for wish in &wishes {
         authorizers.check(&wish.attributes(asking)).await?;
     }
-    Ok(Some(become_user(&wishes)))
+    Ok(Some(impersonated_user(&wishes)))
 }
 
-/// Whether a header is one of those that say whom to act as. They go no further than this server.
-pub fn is_header(name: &HeaderName) -> bool {
+/// Whether a header is one of those of impersonation, which are not passed on.
+pub fn is_impersonation_header(name: &HeaderName) -> bool {
     let name = name.as_str();
-    name == USER || name == GROUP || name == UID || name.starts_with(EXTRA)
+    name == USER_HEADER || name == GROUP_HEADER || name == UID_HEADER || name.starts_with(EXTRA_HEADER_PREFIX)
 }
 
-fn wishes(headers: &HeaderMap) -> Result<Vec<Wish<'_>>, Status> {
+fn impersonation_requests(headers: &HeaderMap) -> Result<Vec<ImpersonationRequest<'_>>, StatusError> {
     let mut wishes = Vec::new();
-    if !headers.keys().any(is_header) {
+    if !headers.keys().any(is_impersonation_header) {
         return Ok(wishes);
     }
-    let user = headers.get(USER).map(text).transpose()?.filter(|user| !user.is_empty());
-    wishes.extend(user.map(|user| match split_account_name(user) {
-        Some((namespace, name)) => Wish::Account { namespace, name },
-        None => Wish::User(user),
+    let user = headers.get(USER_HEADER).map(text).transpose()?.filter(|user| !user.is_empty());
+    wishes.extend(user.map(|user| match split_service_account_name(user) {
+        Some((namespace, name)) => ImpersonationRequest::ServiceAccount { namespace, name },
+        None => ImpersonationRequest::User(user),
     }));
-    for group in headers.get_all(GROUP) {
-        wishes.push(Wish::Group(text(group)?));
+    for group in headers.get_all(GROUP_HEADER) {
+        wishes.push(ImpersonationRequest::Group(text(group)?));
     }
     for (header, value) in headers {
-        if let Some(key) = header.as_str().strip_prefix(EXTRA) {
-            wishes.push(Wish::Extra { key: unescaped(key).into_owned(), value: text(value)? });
+        if let Some(key) = header.as_str().strip_prefix(EXTRA_HEADER_PREFIX) {
+            wishes.push(ImpersonationRequest::Extra { key: unescape_key(key).into_owned(), value: text(value)? });
         }
     }
-    let uid = headers.get(UID).map(text).transpose()?.filter(|uid| !uid.is_empty());
-    wishes.extend(uid.map(Wish::Uid));
+    let uid = headers.get(UID_HEADER).map(text).transpose()?.filter(|uid| !uid.is_empty());
+    wishes.extend(uid.map(ImpersonationRequest::Uid));
     if user.is_none() && !wishes.is_empty() {
-        let all: Vec<String> = wishes.iter().map(Wish::reference).collect();
-        return Err(Status::bad_request(format!("requested [{}] without impersonating a user", all.join(" "))));
+        let all: Vec<String> = wishes.iter().map(ImpersonationRequest::object_reference).collect();
+        return Err(StatusError::bad_request(format!("requested [{}] without impersonating a user", all.join(" "))));
     }
     Ok(wishes)
 }
 
-fn become_user(wishes: &[Wish<'_>]) -> User {
-    let named: Vec<_> = wishes.iter().filter_map(Wish::group).collect();
-    let (mut name, mut uid, mut extra) = (Cow::Borrowed(""), "", Extra::new());
+fn impersonated_user(wishes: &[ImpersonationRequest<'_>]) -> UserInfo {
+    let named: Vec<_> = wishes.iter().filter_map(ImpersonationRequest::group).collect();
+    let mut name = Cow::Borrowed("");
+    let mut uid = "";
+    let mut extra = UserExtra::new();
     let mut groups: Vec<Cow<'_, str>> = named.iter().copied().map(Cow::Borrowed).collect();
     for wish in wishes {
         match wish {
-            Wish::Account { namespace, name: account } => {
-                name = super::user::account_name(namespace, account).into();
+            ImpersonationRequest::ServiceAccount { namespace, name: account } => {
+                name = super::user::service_account_name(namespace, account).into();
                 if named.is_empty() {
-                    groups.extend(account_groups(namespace).map(Cow::Owned));
+                    groups.extend(service_account_groups(namespace).map(Cow::Owned));
                 }
             }
-            Wish::User(user) => name = (*user).into(),
-            Wish::Uid(wanted) => uid = wanted,
-            Wish::Extra { key, value } => extra.entry(key.clone()).or_default().push((*value).to_owned()),
-            Wish::Group(_) => {}
+            ImpersonationRequest::User(user) => name = (*user).into(),
+            ImpersonationRequest::Uid(wanted) => uid = wanted,
+            ImpersonationRequest::Extra { key, value } => {
+                extra.entry(key.clone()).or_default().push((*value).to_owned())
+            }
+            ImpersonationRequest::Group(_) => {}
         }
     }
-    let missing = if name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
-    // Who names `system:unauthenticated` is not made authenticated.
-    if !groups.iter().any(|group| group == missing || group == UNAUTHENTICATED) {
+    let missing = if name == ANONYMOUS_USER { UNAUTHENTICATED_GROUP } else { AUTHENTICATED_GROUP };
+    // Impersonating `system:unauthenticated` does not add `system:authenticated`.
+    if !groups.iter().any(|group| group == missing || group == UNAUTHENTICATED_GROUP) {
         groups.push(missing.into());
     }
-    User::new(&name, groups.iter().map(|group| &**group)).with_uid(uid).with_extra(extra)
+    UserInfo::new(&name, groups.iter().map(|group| &**group)).with_uid(uid).with_extra(extra)
 }
 
-impl Wish<'_> {
-    /// What the one who asks must be allowed.
-    fn attributes<'a>(&'a self, asking: &'a User) -> Attributes<'a> {
-        let about = |group, resource| Attributes::resource(asking, "impersonate", group, resource);
+impl ImpersonationRequest<'_> {
+    /// The attributes for which the requester needs authorization.
+    fn attributes<'a>(&'a self, asking: &'a UserInfo) -> AuthorizationAttributes<'a> {
+        let about = |group, resource| AuthorizationAttributes::for_resource(asking, "impersonate", group, resource);
         match self {
-            Self::Account { namespace, name } => about("", "serviceaccounts").namespace(namespace).name(name),
+            Self::ServiceAccount { namespace, name } => about("", "serviceaccounts").namespace(namespace).name(name),
             Self::User(name) => about("", "users").name(name),
             Self::Group(name) => about("", "groups").name(name),
-            Self::Extra { key, value } => about(API_GROUP, "userextras").subresource(key).name(value),
+            Self::Extra { key, value } => about(API_GROUP, "userextras").with_subresource(key).name(value),
             Self::Uid(uid) => about(API_GROUP, "uids").name(uid),
         }
     }
@@ -118,10 +130,11 @@ impl Wish<'_> {
         }
     }
 
-    /// As kube-apiserver shows an ObjectReference: kind, namespace, name, uid, apiVersion, resourceVersion and fieldPath.
-    fn reference(&self) -> String {
+    /// An ObjectReference in kube-apiserver's format: kind, namespace, name, uid, apiVersion, resourceVersion
+    /// and fieldPath.
+    fn object_reference(&self) -> String {
         match self {
-            Self::Account { namespace, name } => format!("{{ServiceAccount {namespace} {name}    }}"),
+            Self::ServiceAccount { namespace, name } => format!("{{ServiceAccount {namespace} {name}    }}"),
             Self::User(name) => format!("{{User  {name}    }}"),
             Self::Group(name) => format!("{{Group  {name}    }}"),
             Self::Extra { key, value } => format!("{{UserExtra  {value}  {API_GROUP}/v1  {key}}}"),
@@ -130,12 +143,12 @@ impl Wish<'_> {
     }
 }
 
-fn text(value: &HeaderValue) -> Result<&str, Status> {
-    std::str::from_utf8(value.as_bytes()).map_err(|_| Status::bad_request("an impersonation header is not UTF-8"))
+fn text(value: &HeaderValue) -> Result<&str, StatusError> {
+    std::str::from_utf8(value.as_bytes()).map_err(|_| StatusError::bad_request("an impersonation header is not UTF-8"))
 }
 
-/// A key with its `%xx`; as it stands if they are malformed.
-fn unescaped(key: &str) -> Cow<'_, str> {
+/// A percent-decoded key; unchanged if an escape is malformed.
+fn unescape_key(key: &str) -> Cow<'_, str> {
     if !key.contains('%') {
         return key.into();
     }

@@ -4,38 +4,34 @@ use std::{fmt, io, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use super::certs::{Pair, files};
+use super::certs::{CertificatePair, secret_files};
 
-/// What a client needs to reach the server.
+/// The data that a client needs to connect to the server.
 #[derive(Clone, Debug)]
 pub struct Kubeconfig {
     /// The names of cluster, context and user in the file: `kubewake`.
     pub name: String,
     /// `https://127.0.0.1:6443`
     pub server: String,
-    /// PEM. Without it, clients trust whom they trust anyway.
+    /// PEM. Without it, clients use the system's trust.
     pub certificate_authority: Option<String>,
-    /// How the client shows who it is.
     pub credentials: ClientCredentials,
 }
 
-/// How a client shows who it is. `Debug` shows no secret.
+/// The credentials of a client. `Debug` redacts secrets.
 #[derive(Clone)]
 pub enum ClientCredentials {
-    /// By a client certificate.
-    Certificate(Pair),
-    /// By a bearer token.
+    Certificate(CertificatePair),
     Token(String),
 }
 
 impl Kubeconfig {
-    /// As YAML.
     pub fn to_yaml(&self) -> String {
         let authority = self
             .certificate_authority
             .as_deref()
             .map_or_else(String::new, |pem| format!("\n    certificate-authority-data: {}", STANDARD.encode(pem)));
-        // A JSON string is a YAML one, whatever is in it.
+        // Every JSON string is a YAML string.
         let [name, server] = [&self.name, &self.server].map(|text| serde_json::Value::from(text.as_str()).to_string());
         format!(
             "apiVersion: v1\nkind: Config\n\
@@ -47,16 +43,16 @@ impl Kubeconfig {
         )
     }
 
-    /// Writes it to a file that only its owner can read, and that appears whole.
+    /// Writes it atomically to a file that only its owner can read.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        files::write(path, &self.to_yaml(), true)
+        secret_files::write(path, &self.to_yaml(), true)
     }
 }
 
 impl ClientCredentials {
     fn to_yaml(&self) -> String {
         match self {
-            Self::Certificate(Pair { chain, key }) => {
+            Self::Certificate(CertificatePair { chain, key }) => {
                 let [chain, key] = [chain, key].map(|pem| STANDARD.encode(pem));
                 format!("    client-certificate-data: {chain}\n    client-key-data: {key}\n")
             }

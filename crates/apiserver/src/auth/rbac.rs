@@ -1,31 +1,26 @@
-//! Rules of roles, and label selectors of aggregated ones: what matches what.
+//! The matching of RBAC rules, and of the label selectors of aggregated roles.
 
 use serde_json::{Map, Value};
 
-use crate::api::meta::Meta;
+use crate::api::meta::MetaAccessor;
 
-use super::Attributes;
+use super::AuthorizationAttributes;
 
 /// The group of Role, ClusterRole and their bindings.
-pub const GROUP: &str = "rbac.authorization.k8s.io";
+pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// One rule of a Role or ClusterRole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
-    /// `*` for all.
+pub struct PolicyRule {
     pub verbs: Vec<Box<str>>,
-    /// `*` for all.
     pub groups: Vec<Box<str>>,
-    /// `pods`, `pods/log`, `*/scale`, `*`.
     pub resources: Vec<Box<str>>,
-    /// Empty for all names.
     pub names: Vec<Box<str>>,
-    /// `/metrics`, `/openapi/*`, `*`.
     pub urls: Vec<Box<str>>,
 }
 
-impl Rule {
-    /// Reads a rule as it stands in a role.
+impl PolicyRule {
+    /// Reads a rule of a role.
     pub fn parse(rule: &Value) -> Self {
         let texts = |field| texts(rule.get(field));
         Self {
@@ -44,7 +39,7 @@ impl Rule {
             .map_or_else(Vec::new, |rules| rules.iter().map(Self::parse).collect())
     }
 
-    /// As it stands in a role.
+    /// The rule as in a role.
     pub fn to_value(&self) -> Value {
         let fields = [
             ("verbs", &self.verbs),
@@ -58,27 +53,26 @@ impl Rule {
         rule.into()
     }
 
-    /// Whether it allows a request.
-    pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
-        if !has(&self.verbs, attributes.verb) {
+    pub fn allows(&self, attributes: &AuthorizationAttributes<'_>) -> bool {
+        if !contains_or_wildcard(&self.verbs, attributes.verb) {
             return false;
         }
         if let Some(path) = attributes.path {
-            return self.urls.iter().any(|url| url_covers(url, path));
+            return self.urls.iter().any(|url| url_matches(url, path));
         }
-        has(&self.groups, attributes.group)
+        contains_or_wildcard(&self.groups, attributes.group)
             && self.resources.iter().any(|resource| resource_matches(resource, attributes))
             && (self.names.is_empty() || self.names.iter().any(|name| &**name == attributes.name))
     }
 }
 
-/// Whether the rules of an aggregated ClusterRole come from a role with these labels.
-pub(super) fn selects(aggregation: &Value, role: &Value) -> bool {
+/// Whether an aggregated ClusterRole includes the rules of a role with these labels.
+pub(super) fn aggregation_selects(aggregation: &Value, role: &Value) -> bool {
     let selectors = aggregation.get("clusterRoleSelectors").and_then(Value::as_array);
     selectors.into_iter().flatten().any(|selector| selector_matches(selector, role))
 }
 
-/// A LabelSelector. An empty one matches everything, as everywhere in Kubernetes.
+/// Whether a LabelSelector matches. An empty one matches everything, as everywhere in Kubernetes.
 fn selector_matches(selector: &Value, object: &Value) -> bool {
     let label = |key: &str| object.labels().find(|(one, _)| *one == key).map(|(_, value)| value);
     let mut labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
@@ -98,18 +92,18 @@ fn selector_matches(selector: &Value, object: &Value) -> bool {
         })
 }
 
-/// Whether a URL of a rule, perhaps with a star at its end, stands for another.
-pub(super) fn url_covers(rule: &str, path: &str) -> bool {
+/// Whether a URL of a rule, perhaps with a trailing `*`, matches a path.
+pub(super) fn url_matches(rule: &str, path: &str) -> bool {
     rule == path || rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
 }
 
-/// Whether a text, or the star, is in a list.
-pub(super) fn has(texts: &[Box<str>], text: &str) -> bool {
+/// Whether a list contains a text or `*`.
+pub(super) fn contains_or_wildcard(texts: &[Box<str>], text: &str) -> bool {
     texts.iter().any(|one| &**one == "*" || &**one == text)
 }
 
-fn resource_matches(rule: &str, attributes: &Attributes<'_>) -> bool {
-    let Attributes { resource, subresource, .. } = attributes;
+fn resource_matches(rule: &str, attributes: &AuthorizationAttributes<'_>) -> bool {
+    let AuthorizationAttributes { resource, subresource, .. } = attributes;
     if rule == "*" {
         return true;
     }

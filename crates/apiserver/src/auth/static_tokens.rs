@@ -1,7 +1,8 @@
-//! `--token-auth-file`: bearer tokens in a CSV file, in kube-apiserver's format: `token,user,uid,"group1,group2"`.
+//! `--token-auth-file`: bearer tokens in a CSV file in kube-apiserver's format,
+//! `token,user,uid,"group1,group2"`.
 //!
-//! Tokens are kept and looked up as their SHA-256, so that the time of a look-up says nothing about them and the memory of the
-//! process does not hold them.
+//! Tokens are stored and looked up by their SHA-256, so that the time of a look-up reveals nothing about them
+//! and they are not in memory.
 
 use std::{collections::HashMap, fmt, path::Path, sync::Arc};
 
@@ -9,98 +10,82 @@ use aws_lc_rs::{constant_time, digest};
 use futures_util::future::BoxFuture;
 
 use super::{
-    User,
-    authenticate::{Authenticator, Identity, audiences_for},
+    UserInfo,
+    authenticate::{TokenAuthenticator, TokenIdentity, intersect_audiences},
 };
 
 /// The users of a token file.
 #[derive(Default)]
 pub struct StaticTokens {
-    by_digest: HashMap<[u8; 32], User>,
+    by_digest: HashMap<[u8; 32], UserInfo>,
     audiences: Arc<[String]>,
 }
 
-/// What is wrong with a token file.
+/// An error in a token file.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It cannot be read.
+pub enum TokenFileError {
     #[error("cannot read the token file {path}")]
-    Read {
-        /// Which file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A record is too short.
+    Read { path: String, source: std::io::Error },
     #[error("token file '{path}' must have at least 3 columns (token, user name, user uid), found {found}")]
     Columns {
-        /// Which file.
         path: String,
-        /// How many columns there are.
+        /// The number of columns in that line.
         found: usize,
     },
-    /// It is no CSV.
     #[error("token file '{path}': parse error on line {line}: {what}")]
-    Csv {
-        /// Which file.
-        path: String,
-        /// Counted from one.
-        line: usize,
-        /// What is wrong.
-        what: &'static str,
-    },
+    Csv { path: String, line: usize, what: &'static str },
 }
 
 impl StaticTokens {
-    /// Reads a file. `audiences` are the server's own: static tokens are good for them and no others.
-    pub fn load(path: &Path, audiences: Arc<[String]>) -> Result<Self, Error> {
+    /// Reads a file. `audiences` are the server's own: static tokens are valid only for them.
+    pub fn load(path: &Path, audiences: Arc<[String]>) -> Result<Self, TokenFileError> {
         let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: shown.clone(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| TokenFileError::Read { path: shown.clone(), source })?;
         Self::parse(&shown, &text, audiences)
     }
 
-    /// Reads the text of a file; `path` is for messages.
-    pub fn parse(path: &str, text: &str, audiences: Arc<[String]>) -> Result<Self, Error> {
+    /// Parses the text of a file; `path` is for messages.
+    pub fn parse(path: &str, text: &str, audiences: Arc<[String]>) -> Result<Self, TokenFileError> {
         let mut tokens = Self { audiences, ..Self::default() };
-        let records = records(text).map_err(|(line, what)| Error::Csv { path: path.into(), line, what })?;
+        let records = records(text).map_err(|(line, what)| TokenFileError::Csv { path: path.into(), line, what })?;
         for (number, record) in records.iter().enumerate() {
             let [token, name, uid, rest @ ..] = record.as_slice() else {
-                return Err(Error::Columns { path: path.into(), found: record.len() });
+                return Err(TokenFileError::Columns { path: path.into(), found: record.len() });
             };
             if token.is_empty() {
                 tracing::warn!(path, record = number + 1, "empty token in the token file");
                 continue;
             }
             let groups = rest.first().map_or(Vec::new(), |groups| groups.split(',').collect());
-            if tokens.insert(token, User::new(name, groups).with_uid(uid)).is_some() {
+            if tokens.insert(token, UserInfo::new(name, groups).with_uid(uid)).is_some() {
                 tracing::warn!(path, record = number + 1, "duplicate token in the token file");
             }
         }
         Ok(tokens)
     }
 
-    /// Adds a token. The last one of several that are the same counts.
-    pub fn insert(&mut self, token: &str, user: User) -> Option<User> {
-        self.by_digest.insert(sha256(token), user.authenticated())
+    /// Adds a token. Of duplicates the last one counts.
+    pub fn insert(&mut self, token: &str, user: UserInfo) -> Option<UserInfo> {
+        self.by_digest.insert(sha256(token), user.with_authenticated_group())
     }
 
-    /// Whose token this is.
-    pub fn user(&self, token: &str) -> Option<&User> {
+    pub fn user(&self, token: &str) -> Option<&UserInfo> {
         let digest = sha256(token);
         let (known, user) = self.by_digest.get_key_value(&digest)?;
         constant_time::verify_slices_are_equal(known, &digest).is_ok().then_some(user)
     }
 }
 
-impl Authenticator for StaticTokens {
+impl TokenAuthenticator for StaticTokens {
     fn authenticate<'a>(
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Identity>, String>> {
+    ) -> BoxFuture<'a, Result<Option<TokenIdentity>, String>> {
         let identity = self.user(token).and_then(|user| {
-            let audiences = audiences_for(&self.audiences, audiences)?;
-            Some(Identity { user: user.clone(), audiences })
+            let audiences = intersect_audiences(&self.audiences, audiences)?;
+            Some(TokenIdentity { user: user.clone(), audiences })
         });
         Box::pin(std::future::ready(Ok(identity)))
     }
@@ -117,13 +102,18 @@ fn sha256(token: &str) -> [u8; 32] {
     digest.as_ref().try_into().unwrap_or_default()
 }
 
-/// The records of a CSV text, without empty lines. Quoted fields may hold commas, line breaks and doubled quotes.
+/// The records of a CSV text, without empty lines. Quoted fields may have commas, line breaks and doubled
+/// quotes.
 fn records(text: &str) -> Result<Vec<Vec<String>>, (usize, &'static str)> {
-    let (mut all, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
-    let (mut line, mut started) = (1, 1);
+    let mut all = Vec::new();
+    let mut record = Vec::new();
+    let mut field = String::new();
+    let mut line = 1;
+    let mut started = 1;
     let mut chars = text.chars().peekable();
     // Whether the field is quoted, and whether its quotes are closed.
-    let (mut quoted, mut closed) = (false, false);
+    let mut quoted = false;
+    let mut closed = false;
     loop {
         let next = chars.next();
         line += usize::from(next == Some('\n'));

@@ -1,10 +1,10 @@
-//! Tokens that were good a moment ago, taken without another look, as kube-apiserver takes them for ten seconds.
+//! Caches successfully authenticated tokens, as kube-apiserver does for ten seconds.
 //!
-//! The server has none unless it is asked for: a token is refused at once when its ServiceAccount is deleted. With it, tests see what
-//! their programs do on a cluster that learns of it later.
+//! The server has no such cache by default: a token is refused at once when its ServiceAccount is deleted. With
+//! the cache, tests see how programs behave on a cluster that notices the deletion later.
 //!
-//! *Guaranteed*: a token is taken for at most the given time after it was found to be good; what was refused is looked at each time; a
-//! bounded number is held.
+//! *Guaranteed*: a token is accepted for at most the TTL after it was authenticated; refusals are not cached;
+//! the number of entries is bounded.
 
 use std::{
     collections::HashMap,
@@ -14,57 +14,57 @@ use std::{
 
 use futures_util::future::BoxFuture;
 
-use super::authenticate::{Authenticator, Identity};
+use super::authenticate::{TokenAuthenticator, TokenIdentity};
 
-/// More tokens than this at once are looked at each time.
-const MAX_TOKENS: usize = 4096;
+/// The limit of cached tokens; further ones are authenticated each time.
+const MAX_CACHED_TOKENS: usize = 4096;
 
-/// Remembers what another authenticator said.
+/// Caches the results of another authenticator.
 pub struct TokenCache {
-    inner: Arc<dyn Authenticator>,
+    inner: Arc<dyn TokenAuthenticator>,
     ttl: Duration,
-    good: Mutex<HashMap<String, (Instant, Identity)>>,
+    good: Mutex<HashMap<String, (Instant, TokenIdentity)>>,
 }
 
 impl TokenCache {
-    /// Takes tokens that `inner` has found to be good for so long without asking it.
-    pub fn new(inner: Arc<dyn Authenticator>, ttl: Duration) -> Self {
+    /// Caches the tokens that `inner` authenticates for the duration `ttl`.
+    pub fn new(inner: Arc<dyn TokenAuthenticator>, ttl: Duration) -> Self {
         Self { inner, ttl, good: Mutex::default() }
     }
 
-    fn recall(&self, token: &str) -> Option<Identity> {
+    fn cached_identity(&self, token: &str) -> Option<TokenIdentity> {
         let good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         good.get(token).filter(|(since, _)| since.elapsed() < self.ttl).map(|(_, identity)| identity.clone())
     }
 
-    fn remember(&self, token: &str, identity: &Identity) {
+    fn store_identity(&self, token: &str, identity: &TokenIdentity) {
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        if good.len() >= MAX_TOKENS {
+        if good.len() >= MAX_CACHED_TOKENS {
             good.retain(|_, (since, _)| since.elapsed() < self.ttl);
         }
-        if good.len() < MAX_TOKENS {
+        if good.len() < MAX_CACHED_TOKENS {
             good.insert(token.to_owned(), (Instant::now(), identity.clone()));
         }
     }
 }
 
-impl Authenticator for TokenCache {
+impl TokenAuthenticator for TokenCache {
     fn authenticate<'a>(
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Identity>, String>> {
+    ) -> BoxFuture<'a, Result<Option<TokenIdentity>, String>> {
         Box::pin(async move {
-            // A TokenReview may ask for other audiences than the request before.
+            // A TokenReview may ask for other audiences than the cached request.
             if audiences.is_some() {
                 return self.inner.authenticate(token, audiences).await;
             }
-            if let Some(identity) = self.recall(token) {
+            if let Some(identity) = self.cached_identity(token) {
                 return Ok(Some(identity));
             }
             let answer = self.inner.authenticate(token, None).await;
             if let Ok(Some(identity)) = &answer {
-                self.remember(token, identity);
+                self.store_identity(token, identity);
             }
             answer
         })
@@ -76,20 +76,20 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::auth::user::User;
+    use crate::auth::user::UserInfo;
 
-    /// Knows every token, until it is told to know none.
+    /// Accepts every token until it is revoked.
     #[derive(Default)]
     struct Revocable(AtomicBool);
 
-    impl Authenticator for Revocable {
+    impl TokenAuthenticator for Revocable {
         fn authenticate<'a>(
             &'a self,
             token: &'a str,
             _: Option<&'a [String]>,
-        ) -> BoxFuture<'a, Result<Option<Identity>, String>> {
+        ) -> BoxFuture<'a, Result<Option<TokenIdentity>, String>> {
             let is_revoked = self.0.load(Ordering::Relaxed);
-            let identity = Identity { user: User::new(token, []), audiences: Arc::default() };
+            let identity = TokenIdentity { user: UserInfo::new(token, []), audiences: Arc::default() };
             Box::pin(std::future::ready(if is_revoked { Err("revoked".to_owned()) } else { Ok(Some(identity)) }))
         }
     }
@@ -101,7 +101,8 @@ mod tests {
     #[tokio::test]
     async fn revoked_token_is_taken_until_its_time_is_over() {
         let inner = Arc::new(Revocable::default());
-        let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
+        let long = Duration::from_secs(3600);
+        let none = Duration::ZERO;
         let [kept, forgotten] = [long, none].map(|ttl| TokenCache::new(Arc::clone(&inner) as _, ttl));
         assert!(asked(&kept, "a", None).await && asked(&forgotten, "a", None).await);
         inner.0.store(true, Ordering::Relaxed);
@@ -114,9 +115,9 @@ mod tests {
     #[tokio::test]
     async fn cache_holds_a_bounded_number_of_tokens() {
         let cache = TokenCache::new(Arc::new(Revocable::default()), Duration::from_secs(3600));
-        for token in 0..MAX_TOKENS + 10 {
+        for token in 0..MAX_CACHED_TOKENS + 10 {
             assert!(asked(&cache, &token.to_string(), None).await);
         }
-        assert_eq!(cache.good.lock().unwrap().len(), MAX_TOKENS);
+        assert_eq!(cache.good.lock().unwrap().len(), MAX_CACHED_TOKENS);
     }
 }

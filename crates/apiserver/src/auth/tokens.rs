@@ -1,96 +1,113 @@
-//! ServiceAccount tokens: JWTs that the server signs and that are good while their ServiceAccount, and the object that they are bound
-//! to, live.
+//! ServiceAccount tokens: JWTs that the server signs and that are valid as long as their ServiceAccount, and
+//! the object that they are bound to, exist.
 //!
-//! Guaranteed: a token is refused from the moment on that its ServiceAccount or bound object is gone or is another one of the same name,
-//! or its time has passed: only its signature is remembered. Only ES256 and RS256 are taken, and each key only with its own algorithm.
-//! Not done: the older tokens that live in Secrets, which have other claims.
+//! Guaranteed: a token is refused from the moment on that it expires, or that its ServiceAccount or bound
+//! object is deleted or replaced by another one of the same name: only its signature is cached. Only ES256 and
+//! RS256 are accepted, and each key only with its own algorithm. Not done: legacy tokens in Secrets, which have
+//! other claims.
 
 use std::{fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Authenticator, Objects, authenticate::Identity};
+use super::{ObjectGetter, TokenAuthenticator, authenticate::TokenIdentity};
 
-mod cache;
 mod claims;
 pub mod keys;
-mod request;
+mod token_request;
+mod verified_cache;
 pub(crate) mod verify;
 
-pub(super) use self::request::shown;
+pub(super) use self::token_request::format_time;
 pub use self::{
     keys::{SigningKey, VerifyingKey},
-    request::Issued,
+    token_request::IssuedToken,
 };
 
-/// What the server is called in its tokens if nobody says otherwise; also its only audience.
-pub const ISSUER: &str = "https://kubernetes.default.svc";
-/// Clocks may differ by this, as for kube-apiserver.
-const LEEWAY: SignedDuration = SignedDuration::from_mins(1);
-/// Longer ones are none of ours: a token has some 1 200 bytes.
-const LONGEST: usize = 16 << 10;
+/// The default issuer of tokens, which is also the default audience.
+pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
+/// The tolerated difference between clocks, as in kube-apiserver.
+const CLOCK_LEEWAY: SignedDuration = SignedDuration::from_mins(1);
+/// Longer tokens are not issued by this server: a token has some 1 200 bytes.
+const MAX_TOKEN_BYTES: usize = 16 << 10;
 
-/// Says what time it is.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+/// A source of the current time.
+pub type TokenClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How tokens are made and checked.
+/// The settings for issuing and verifying tokens.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// The first one is written into new tokens; all are taken.
+pub struct TokenSettings {
+    /// The first issuer is used for new tokens; all are accepted.
     pub issuers: Vec<String>,
-    /// What a token must be for to be taken by the server itself.
+    /// The audiences for which the server itself accepts tokens.
     pub audiences: Vec<String>,
-    /// Nobody gets a token that is good for longer, in seconds.
+    /// The longest lifetime of a token, in seconds.
     pub longest: Option<i64>,
-    /// Whether the tokens that pods ask for (3607 s) are good for a year, for clients that never read them again.
+    /// Whether the tokens that pods request (3607 s) are valid for a year, for clients that never reload them.
     pub extend: bool,
 }
 
-/// Makes and knows the tokens of ServiceAccounts.
+/// Issues and authenticates the tokens of ServiceAccounts.
 pub struct ServiceAccountTokens {
-    settings: Settings,
+    settings: TokenSettings,
     audiences: Arc<[String]>,
     signing: SigningKey,
     verifying: Vec<VerifyingKey>,
-    objects: Arc<dyn Objects>,
-    clock: Clock,
-    verified: cache::Cache,
+    objects: Arc<dyn ObjectGetter>,
+    clock: TokenClock,
+    verified: verified_cache::VerifiedTokenCache,
 }
 
-impl Default for Settings {
+impl Default for TokenSettings {
     fn default() -> Self {
-        Self { issuers: vec![ISSUER.to_owned()], audiences: vec![ISSUER.to_owned()], longest: None, extend: true }
+        Self {
+            issuers: vec![DEFAULT_ISSUER.to_owned()],
+            audiences: vec![DEFAULT_ISSUER.to_owned()],
+            longest: None,
+            extend: true,
+        }
     }
 }
 
 impl ServiceAccountTokens {
-    /// Signs with a key and takes what it has signed.
-    pub fn new(settings: Settings, signing: SigningKey, objects: Arc<dyn Objects>, clock: Clock) -> Self {
+    /// Signs with a key and accepts its signatures.
+    pub fn new(
+        settings: TokenSettings,
+        signing: SigningKey,
+        objects: Arc<dyn ObjectGetter>,
+        clock: TokenClock,
+    ) -> Self {
         let audiences = settings.audiences.iter().cloned().collect();
-        let verifying = vec![signing.verifying().clone()];
-        Self { settings, audiences, signing, verifying, objects, clock, verified: cache::Cache::default() }
+        let verifying = vec![signing.verifying_key().clone()];
+        Self {
+            settings,
+            audiences,
+            signing,
+            verifying,
+            objects,
+            clock,
+            verified: verified_cache::VerifiedTokenCache::default(),
+        }
     }
 
-    /// Takes what another key has signed, too.
+    /// Accepts the signatures of further keys, too.
     #[must_use]
-    pub fn trusting(mut self, keys: impl IntoIterator<Item = VerifyingKey>) -> Self {
+    pub fn with_trusted_keys(mut self, keys: impl IntoIterator<Item = VerifyingKey>) -> Self {
         self.verifying.extend(keys);
         self
     }
 
-    /// The server's own audiences.
     pub fn audiences(&self) -> &Arc<[String]> {
         &self.audiences
     }
 
-    /// `/openid/v1/jwks`: the keys, for others who check tokens.
+    /// `/openid/v1/jwks`: the public keys, for other verifiers.
     pub fn jwks(&self) -> serde_json::Value {
         let keys: Vec<_> = self.verifying.iter().filter_map(VerifyingKey::to_jwk).collect();
         serde_json::json!({ "keys": keys })
     }
 
-    /// `/.well-known/openid-configuration`
     pub fn openid_configuration(&self) -> serde_json::Value {
         let issuer = self.settings.issuers.first().map_or("", String::as_str);
         let mut algorithms: Vec<_> = self.verifying.iter().map(|key| key.algorithm().name()).collect();
@@ -106,13 +123,13 @@ impl ServiceAccountTokens {
     }
 }
 
-impl Authenticator for ServiceAccountTokens {
+impl TokenAuthenticator for ServiceAccountTokens {
     fn authenticate<'a>(
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Identity>, String>> {
-        Box::pin(std::future::ready(self.identity(token, audiences)))
+    ) -> BoxFuture<'a, Result<Option<TokenIdentity>, String>> {
+        Box::pin(std::future::ready(self.authenticate_token(token, audiences)))
     }
 }
 

@@ -1,89 +1,81 @@
-//! A user as Kubernetes knows one, and the names and groups that mean something to it.
+//! A user in Kubernetes, and the names and groups with a special meaning.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::api::text::{SUBDOMAIN_MAX, is_label, is_subdomain};
+use crate::api::text::{MAX_SUBDOMAIN_BYTES, is_label, is_subdomain};
 
-/// May do everything.
-pub const MASTERS: &str = "system:masters";
-/// Everyone with credentials is in it.
-pub const AUTHENTICATED: &str = "system:authenticated";
-/// Everyone without credentials is in it.
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The user without credentials.
-pub const ANONYMOUS: &str = "system:anonymous";
-/// The key in [`User::extra`] that says by which credential somebody came.
-pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+pub const MASTERS_GROUP: &str = "system:masters";
+/// The group of all authenticated users.
+pub const AUTHENTICATED_GROUP: &str = "system:authenticated";
+/// The group of all unauthenticated users.
+pub const UNAUTHENTICATED_GROUP: &str = "system:unauthenticated";
+pub const ANONYMOUS_USER: &str = "system:anonymous";
+/// The key in [`UserInfo::extra`] with the id of the credential.
+pub const CREDENTIAL_ID_KEY: &str = "authentication.kubernetes.io/credential-id";
 
-const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
-const ACCOUNTS_GROUP: &str = "system:serviceaccounts";
+const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+const SERVICE_ACCOUNTS_GROUP: &str = "system:serviceaccounts";
 
-/// What is known of a user beside name, uid and groups.
-pub type Extra = BTreeMap<String, Vec<String>>;
+/// Attributes of a user beside name, uid and groups.
+pub type UserExtra = BTreeMap<String, Vec<String>>;
 
-/// Who is asking. Cheap to clone.
+/// The user of a request. Cheap to clone.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct User {
-    /// The name.
+pub struct UserInfo {
     pub name: Arc<str>,
-    /// Empty where the way of authentication knows none.
+    /// Empty if the authenticator provides none.
     pub uid: Arc<str>,
-    /// In the order in which they are shown.
+    /// The groups, in the order of messages.
     pub groups: Arc<[Arc<str>]>,
-    /// What else is known, for authorizers and webhooks.
-    pub extra: Arc<Extra>,
+    /// Further attributes, for authorizers and webhooks.
+    pub extra: Arc<UserExtra>,
 }
 
-impl User {
-    /// A user with groups.
+impl UserInfo {
     pub fn new<'a>(name: &str, groups: impl IntoIterator<Item = &'a str>) -> Self {
         let groups = groups.into_iter().map(Arc::from).collect();
         Self { name: name.into(), groups, ..Self::default() }
     }
 
-    /// The user without credentials.
     pub fn anonymous() -> Self {
-        Self::new(ANONYMOUS, [UNAUTHENTICATED])
+        Self::new(ANONYMOUS_USER, [UNAUTHENTICATED_GROUP])
     }
 
-    /// A ServiceAccount as a user, without `system:authenticated`.
+    /// The user of a ServiceAccount, without `system:authenticated`.
     pub fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
-        let groups = account_groups(namespace);
-        let user = Self::new(&account_name(namespace, name), groups.iter().map(String::as_str));
+        let groups = service_account_groups(namespace);
+        let user = Self::new(&service_account_name(namespace, name), groups.iter().map(String::as_str));
         Self { uid: uid.into(), ..user }
     }
 
-    /// With a uid.
     #[must_use]
     pub fn with_uid(mut self, uid: &str) -> Self {
         self.uid = uid.into();
         self
     }
 
-    /// With what else is known.
     #[must_use]
-    pub fn with_extra(mut self, extra: Extra) -> Self {
+    pub fn with_extra(mut self, extra: UserExtra) -> Self {
         self.extra = Arc::new(extra);
         self
     }
 
-    /// With `system:authenticated`, unless the groups already say whether the user is authenticated.
+    /// Adds `system:authenticated`, unless the groups say already whether the user is authenticated.
     #[must_use]
-    pub fn authenticated(mut self) -> Self {
-        if &*self.name != ANONYMOUS && !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
-            self.groups = self.groups.iter().cloned().chain([Arc::from(AUTHENTICATED)]).collect();
+    pub fn with_authenticated_group(mut self) -> Self {
+        if &*self.name != ANONYMOUS_USER && !self.is_in(AUTHENTICATED_GROUP) && !self.is_in(UNAUTHENTICATED_GROUP) {
+            self.groups = self.groups.iter().cloned().chain([Arc::from(AUTHENTICATED_GROUP)]).collect();
         }
         self
     }
 
-    /// Whether the user is in a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|one| &**one == group)
     }
 
-    /// As `userInfo` in reviews: without what is empty.
+    /// The user as `userInfo` in reviews, without empty fields.
     pub fn to_value(&self) -> Value {
         let mut info = Map::new();
         if !self.name.is_empty() {
@@ -104,7 +96,7 @@ impl User {
 }
 
 /// The values of `extra` may come from a credential, so only its keys are shown.
-impl fmt::Debug for User {
+impl fmt::Debug for UserInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let extra: Vec<_> = self.extra.keys().collect();
         f.debug_struct("User")
@@ -116,20 +108,20 @@ impl fmt::Debug for User {
     }
 }
 
-/// A ServiceAccount's name as a user.
-pub fn account_name(namespace: &str, name: &str) -> String {
-    format!("{ACCOUNT_PREFIX}{namespace}:{name}")
+/// The user name of a ServiceAccount.
+pub fn service_account_name(namespace: &str, name: &str) -> String {
+    format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
 }
 
-/// The groups that a ServiceAccount is in, without `system:authenticated`.
-pub fn account_groups(namespace: &str) -> [String; 2] {
-    [ACCOUNTS_GROUP.to_owned(), format!("{ACCOUNTS_GROUP}:{namespace}")]
+/// The groups of a ServiceAccount, without `system:authenticated`.
+pub fn service_account_groups(namespace: &str) -> [String; 2] {
+    [SERVICE_ACCOUNTS_GROUP.to_owned(), format!("{SERVICE_ACCOUNTS_GROUP}:{namespace}")]
 }
 
-/// The namespace and name of a ServiceAccount, if the user's name is that of one.
-pub fn split_account_name(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix(ACCOUNT_PREFIX)?.split_once(':')?;
-    let valid = is_label(namespace) && name.len() <= SUBDOMAIN_MAX && is_subdomain(name);
+/// The namespace and name of the ServiceAccount with this user name, if it is one.
+pub fn split_service_account_name(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
+    let valid = is_label(namespace) && name.len() <= MAX_SUBDOMAIN_BYTES && is_subdomain(name);
     valid.then_some((namespace, name))
 }
 

@@ -1,15 +1,15 @@
-//! Asking others who somebody is and what they may do: `--authentication-token-webhook-config-file` and
+//! Authentication and authorization by webhook: `--authentication-token-webhook-config-file` and
 //! `--authorization-webhook-config-file`.
 //!
-//! The files are kubeconfigs, as in kube-apiserver: the current context says where, whom to believe and who to be. Reviews are of v1. What
-//! kube-apiserver leaves dark is traced here: each call is a client span, and the context goes along. Answers are remembered for
-//! kube-apiserver's own times, so that a webhook is not asked for every request; errors are not. Not done: exec and OIDC credentials,
-//! `insecure-skip-tls-verify`, retries.
+//! The files are kubeconfigs, as in kube-apiserver: the current context has the address, the trusted CA and the
+//! client credentials. Reviews are of v1. Unlike in kube-apiserver, calls are traced: each is a client span and
+//! propagates the context. Responses are cached for kube-apiserver's TTLs; errors are not. Not done: exec and
+//! OIDC credentials, `insecure-skip-tls-verify`, retries.
 
-pub mod access;
-mod cache;
+pub mod authenticator;
+pub mod authorizer;
 mod config;
-pub mod tokens;
+mod response_cache;
 
 use std::{path::Path, time::Duration};
 
@@ -19,42 +19,39 @@ use http_body_util::Full;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{client::Client, trace::outgoing};
+use crate::{client::HttpClient, trace::outgoing};
 
-pub use self::config::Error;
+pub use self::config::WebhookConfigError;
 
-/// kube-apiserver's own patience.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// No review is longer.
-const ANSWER: usize = 1 << 20;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
-/// One who answers reviews.
 #[derive(Clone, Debug)]
-pub struct Webhook {
-    client: Client,
+pub struct WebhookClient {
+    client: HttpClient,
     url: Uri,
     authorization: Option<HeaderValue>,
 }
 
-impl Webhook {
-    /// The one that a kubeconfig names.
+impl WebhookClient {
+    /// The webhook of a kubeconfig.
     ///
     /// # Errors
     /// If the file cannot be read or used.
-    pub fn load(path: &Path) -> Result<Self, Error> {
+    pub fn load(path: &Path) -> Result<Self, WebhookConfigError> {
         config::load(path)
     }
 
-    /// Sends a review and gives the one that comes back.
-    async fn review(&self, review: &Value) -> Result<Value, String> {
+    /// Posts a review and returns the one in the response.
+    async fn post_review(&self, review: &Value) -> Result<Value, String> {
         let mut request = Request::post(self.url.clone()).header(header::CONTENT_TYPE, "application/json");
         request = request.header(header::ACCEPT, "application/json, */*");
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization.clone());
         }
         let request = request.body(Full::new(Bytes::from(review.to_string()))).map_err(|error| error.to_string())?;
-        let parent = outgoing::current();
-        let answer = match timeout(PATIENCE, outgoing::send(&parent, &self.client, request)).await {
+        let parent = outgoing::current_span();
+        let answer = match timeout(REQUEST_TIMEOUT, outgoing::send_traced(&parent, &self.client, request)).await {
             Ok(answer) => answer.map_err(|error| format!("Post {:?}: {error}", self.url.to_string()))?,
             Err(_) => return Err(format!("Post {:?}: context deadline exceeded", self.url.to_string())),
         };

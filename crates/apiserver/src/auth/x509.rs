@@ -1,27 +1,28 @@
-//! Client certificates: the subject's common name is the user, its organizations are the groups.
+//! Users of client certificates: the subject's common name is the user name, its organizations are the groups.
 //!
-//! Assumed: the TLS layer has verified the chain. Only the subject is read here.
+//! Assumed: the TLS layer has verified the chain. Only the subject is decoded here.
 
 use aws_lc_rs::digest;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    User,
+    UserInfo,
     der::{OBJECT_IDENTIFIER, SEQUENCE, SET, element, expect},
-    user::{CREDENTIAL_ID, Extra},
+    user::{CREDENTIAL_ID_KEY, UserExtra},
 };
 
 /// 2.5.4.3
-const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+const COMMON_NAME_OID: &[u8] = &[0x55, 0x04, 0x03];
 /// 2.5.4.10
-const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
+const ORGANIZATION_OID: &[u8] = &[0x55, 0x04, 0x0a];
 /// 1.3.6.1.4.1.57683.2, Kubernetes' own
-const UID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xc2, 0x53, 0x02];
+const UID_OID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xc2, 0x53, 0x02];
 
-/// The user of a verified certificate. `None` where it has no common name, more than one uid, or a subject that cannot be read.
-pub fn user(certificate: &CertificateDer<'_>) -> Option<User> {
+/// The user of a verified certificate. `None` without a common name, with more than one uid, or with a
+/// malformed subject.
+pub fn user_from_certificate(certificate: &CertificateDer<'_>) -> Option<UserInfo> {
     let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
-    let Subject { name, groups, uids } = subject(parsed.subject())?;
+    let CertificateSubject { name, groups, uids } = subject(parsed.subject())?;
     let uid = match uids.as_slice() {
         [] => "",
         [one] if !one.is_empty() => one,
@@ -29,22 +30,21 @@ pub fn user(certificate: &CertificateDer<'_>) -> Option<User> {
     };
     let fingerprint = digest::digest(&digest::SHA256, certificate);
     let id: String = fingerprint.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    let extra = Extra::from([(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={id}")])]);
-    let user = User::new(name.filter(|name| !name.is_empty())?, groups);
-    Some(user.with_uid(uid).with_extra(extra).authenticated())
+    let extra = UserExtra::from([(CREDENTIAL_ID_KEY.to_owned(), vec![format!("X509SHA256={id}")])]);
+    let user = UserInfo::new(name.filter(|name| !name.is_empty())?, groups);
+    Some(user.with_uid(uid).with_extra(extra).with_authenticated_group())
 }
 
-/// What a subject says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Subject<'a> {
+struct CertificateSubject<'a> {
     name: Option<&'a str>,
     groups: Vec<&'a str>,
     uids: Vec<&'a str>,
 }
 
-/// Reads the contents of an RDNSequence.
-fn subject(mut sets: &[u8]) -> Option<Subject<'_>> {
-    let mut subject = Subject::default();
+/// Decodes the content of an RDNSequence.
+fn subject(mut sets: &[u8]) -> Option<CertificateSubject<'_>> {
+    let mut subject = CertificateSubject::default();
     while !sets.is_empty() {
         let mut attributes;
         (attributes, sets) = expect(SET, sets)?;
@@ -53,10 +53,10 @@ fn subject(mut sets: &[u8]) -> Option<Subject<'_>> {
             (attribute, attributes) = expect(SEQUENCE, attributes)?;
             let (kind, value) = expect(OBJECT_IDENTIFIER, attribute)?;
             match kind {
-                // Of several the last one counts, as for kube-apiserver.
-                COMMON_NAME => subject.name = Some(text(value)?),
-                ORGANIZATION => subject.groups.push(text(value)?),
-                UID => subject.uids.push(text(value)?),
+                // Of several the last one counts, as in kube-apiserver.
+                COMMON_NAME_OID => subject.name = Some(text(value)?),
+                ORGANIZATION_OID => subject.groups.push(text(value)?),
+                UID_OID => subject.uids.push(text(value)?),
                 _ => {}
             }
         }

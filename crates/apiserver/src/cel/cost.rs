@@ -1,9 +1,10 @@
-//! How much an evaluation costs at most.
+//! An upper bound of the cost of an evaluation.
 //!
-//! The interpreter copies what it selects and has no limit of its own, so the bound is computed before it runs: every step costs
-//! one and the size of what it copies, and the body of a loop counts once for every item that the loop can have. Sizes are those of
-//! the values at hand, as far as an expression can be followed into them: through fields, into lists, and into their items while these
-//! are few. Beyond that they are the largest that a part can have.
+//! The interpreter copies what it selects and has no limit of its own, so the bound is computed before it runs:
+//! every step costs one and the size of what it copies, and the body of a loop counts once for every possible
+//! item. Sizes are those of the values at hand, as far as an expression can be followed into them: through
+//! fields, into lists, and into their items while these are few. Beyond that the largest size of any part is
+//! assumed.
 
 use kube_cel::cel::{
     common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
@@ -11,23 +12,21 @@ use kube_cel::cel::{
 };
 use serde_json::Value;
 
-use super::shape;
+use super::call_bound;
 
-/// How large an expression is.
+/// The size of an expression.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Extent {
+pub(super) struct ExpressionExtent {
     steps: u64,
-    /// How deep its loops are nested.
     loops: u32,
-    /// How deep it is nested at all.
     pub(super) depth: u32,
-    /// Whether it calls a function whose result or work is more than the sum of its arguments.
+    /// Whether it calls a function whose result or work exceeds the sum of its arguments.
     multiplies: bool,
 }
 
-pub(super) fn extent(tree: &Ast) -> Extent {
-    let multiplies = matches!(&tree.expr, Expr::Call(call) if shape::multiplies(call));
-    let mut whole = Extent { steps: 1, loops: 0, depth: 0, multiplies };
+pub(super) fn extent(tree: &Ast) -> ExpressionExtent {
+    let multiplies = matches!(&tree.expr, Expr::Call(call) if call_bound::exceeds_arguments(call));
+    let mut whole = ExpressionExtent { steps: 1, loops: 0, depth: 0, multiplies };
     children(tree, &mut |child| {
         let part = extent(child);
         whole.steps = whole.steps.saturating_add(part.steps);
@@ -50,7 +49,7 @@ pub(super) fn message_type(tree: &Ast) -> Option<String> {
     found
 }
 
-/// Calls for each direct part of an expression.
+/// Calls `each` for every direct sub-expression.
 pub(crate) fn children<'a>(tree: &'a Ast, each: &mut dyn FnMut(&'a Ast)) {
     match &tree.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
@@ -75,86 +74,82 @@ fn entry_parts<'a>(entry: &'a EntryExpr, each: &mut dyn FnMut(&'a Ast)) {
     }
 }
 
-/// An upper bound of the cost.
-pub(super) fn bound(tree: &Ast, extent: Extent, variables: &[(&str, &Value)]) -> u64 {
-    let whole = variables.iter().map(|(_, value)| units(value)).fold(1, u64::saturating_add);
+pub(super) fn cost_bound(tree: &Ast, extent: ExpressionExtent, variables: &[(&str, &Value)]) -> u64 {
+    let whole = variables.iter().map(|(_, value)| size_units(value)).fold(1, u64::saturating_add);
     let looped = whole.saturating_mul(BYTES_PER_UNIT).saturating_pow(extent.loops);
     let rough = extent.steps.saturating_mul(whole).saturating_mul(looped);
-    if rough <= SMALL && !extent.multiplies {
+    if rough <= SMALL_COST && !extent.multiplies {
         return rough;
     }
-    let scope = variables.iter().map(|(name, value)| (*name, Part::of(value))).collect();
-    Walk { scope, fuel: FUEL }.cost(tree).0
+    let scope = variables.iter().map(|(name, value)| (*name, ValueSize::from_value(value))).collect();
+    CostWalk { scope, fuel: MAX_FOLLOWED_STEPS }.cost(tree).0
 }
 
-/// Below this a rough bound is good enough.
-const SMALL: u64 = 1_000;
+/// The cost below which a rough bound is sufficient.
+const SMALL_COST: u64 = 1_000;
 
 pub(super) const BYTES_PER_UNIT: u64 = 32;
 
-/// So many steps of an expression, and units of what they look at, are followed into the items of lists, each by itself. It takes
-/// about a millisecond.
-const FUEL: u64 = 100_000;
+/// The limit of steps, and of units that they read, for which the items of lists are followed individually. It
+/// takes about a millisecond.
+const MAX_FOLLOWED_STEPS: u64 = 100_000;
 
-/// How large a value is.
-fn units(value: &Value) -> u64 {
+fn size_units(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + text.len() as u64 / BYTES_PER_UNIT,
-        Value::Array(items) => 1 + items.iter().map(units).sum::<u64>(),
-        Value::Object(fields) => 1 + fields.values().map(|value| 1 + units(value)).sum::<u64>(),
+        Value::Array(items) => 1 + items.iter().map(size_units).sum::<u64>(),
+        Value::Object(fields) => 1 + fields.values().map(|value| 1 + size_units(value)).sum::<u64>(),
         _ => 1,
     }
 }
 
-/// What is known of a value.
+/// What is known about a value.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'v> {
+pub(super) struct ValueSize<'v> {
     pub(super) exact: Option<&'v Value>,
     pub(super) size: u64,
-    /// The size of its largest part.
     pub(super) child: u64,
-    /// How many items it has; bytes, for a text.
+    /// The number of items; bytes, for a text.
     pub(super) len: u64,
 }
 
-impl<'v> Part<'v> {
+impl<'v> ValueSize<'v> {
     pub(super) const ONE: Self = Self { exact: None, size: 1, child: 1, len: 1 };
 
-    fn of(value: &'v Value) -> Self {
+    fn from_value(value: &'v Value) -> Self {
         let (child, len) = match value {
             Value::String(text) => (1, text.len()),
-            Value::Array(items) => (items.iter().map(units).max().unwrap_or(1), items.len()),
-            Value::Object(fields) => (fields.values().map(units).max().unwrap_or(1), fields.len()),
+            Value::Array(items) => (items.iter().map(size_units).max().unwrap_or(1), items.len()),
+            Value::Object(fields) => (fields.values().map(size_units).max().unwrap_or(1), fields.len()),
             _ => (1, 1),
         };
-        Self { exact: Some(value), size: units(value), child, len: len as u64 }
+        Self { exact: Some(value), size: size_units(value), child, len: len as u64 }
     }
 
-    /// What is not there: to do anything with it ends the evaluation.
+    /// An absent value: any use of it ends the evaluation.
     fn absent() -> Self {
         static NOTHING: Value = Value::Null;
-        Self::of(&NOTHING)
+        Self::from_value(&NOTHING)
     }
 
-    pub(super) fn inside(size: u64) -> Self {
+    pub(super) fn from_units(size: u64) -> Self {
         Self { exact: None, size, child: size, len: size.saturating_mul(BYTES_PER_UNIT) }
     }
 
     fn field(self, name: &str) -> Self {
         match self.exact.map(|value| value.get(name)) {
-            Some(Some(field)) => Self::of(field),
-            // With underscores a name may be written otherwise than in the value.
+            Some(Some(field)) => Self::from_value(field),
+            // A name with underscores may be an escaped form of the value's name.
             Some(None) if !name.contains("__") => Self::absent(),
-            _ => Self::inside(self.child),
+            _ => Self::from_units(self.child),
         }
     }
 
-    /// The items of a list, if they are known.
     fn items(self) -> Option<&'v [Value]> {
         self.exact?.as_array().map(Vec::as_slice)
     }
 
-    fn and(self, other: Self) -> Self {
+    fn combine(self, other: Self) -> Self {
         Self {
             exact: None,
             size: self.size.saturating_add(other.size),
@@ -164,25 +159,25 @@ impl<'v> Part<'v> {
     }
 }
 
-struct Walk<'a, 'v> {
-    scope: Vec<(&'a str, Part<'v>)>,
-    /// Steps that may still be followed item by item.
+struct CostWalk<'a, 'v> {
+    scope: Vec<(&'a str, ValueSize<'v>)>,
+    /// The remaining steps of following items individually.
     fuel: u64,
 }
 
-impl<'a, 'v> Walk<'a, 'v> {
-    fn cost(&mut self, tree: &'a Ast) -> (u64, Part<'v>) {
-        self.spend(1);
+impl<'a, 'v> CostWalk<'a, 'v> {
+    fn cost(&mut self, tree: &'a Ast) -> (u64, ValueSize<'v>) {
+        self.use_steps(1);
         match &tree.expr {
             Expr::Literal(LiteralValue::String(text)) => {
                 let len = text.inner().len() as u64;
-                (1, Part { len, ..Part::inside(1 + len / BYTES_PER_UNIT) })
+                (1, ValueSize { len, ..ValueSize::from_units(1 + len / BYTES_PER_UNIT) })
             }
             Expr::Ident(name) => (1, self.find(name)),
             Expr::Select(select) => {
                 let (cost, operand) = self.cost(&select.operand);
-                let field = if select.test { Part::ONE } else { operand.field(&select.field) };
-                self.spend(field.size);
+                let field = if select.test { ValueSize::ONE } else { operand.field(&select.field) };
+                self.use_steps(field.size);
                 (cost.saturating_add(field.size).saturating_add(1), field)
             }
             Expr::Comprehension(of) => self.comprehension(of),
@@ -195,41 +190,41 @@ impl<'a, 'v> Walk<'a, 'v> {
                 let mut args = Vec::new();
                 let (cost, all) = self.parts(tree, Some(&mut args));
                 let result = match call.func_name.as_str() {
-                    operators::INDEX | operators::OPT_INDEX => Part::inside(all.child),
+                    operators::INDEX | operators::OPT_INDEX => ValueSize::from_units(all.child),
                     _ => all,
                 };
-                let shape = shape::of_call(call, &args, result);
+                let shape = call_bound::bound_call(call, &args, result);
                 (cost.saturating_add(all.size).saturating_add(shape.work), shape.result)
             }
             _ => self.parts(tree, None),
         }
     }
 
-    fn spend(&mut self, fuel: u64) {
+    fn use_steps(&mut self, fuel: u64) {
         self.fuel = self.fuel.saturating_sub(fuel);
     }
 
-    /// One item of a list. What is no list, or is not known, may have anything there.
-    fn item(&mut self, list: &'a Ast, at: i64) -> (u64, Part<'v>) {
+    /// One item of a list. The item of an unknown value can be anything in it.
+    fn item(&mut self, list: &'a Ast, at: i64) -> (u64, ValueSize<'v>) {
         let (cost, list) = self.cost(list);
         let item = match (list.items(), usize::try_from(at)) {
-            (Some(items), Ok(at)) => items.get(at).map_or_else(Part::absent, Part::of),
-            _ => Part::inside(list.child),
+            (Some(items), Ok(at)) => items.get(at).map_or_else(ValueSize::absent, ValueSize::from_value),
+            _ => ValueSize::from_units(list.child),
         };
         (cost.saturating_add(list.size).saturating_add(2), item)
     }
 
-    /// All parts of an expression, one after the other, and on request each of them.
-    fn parts(&mut self, tree: &'a Ast, mut each: Option<&mut Vec<Part<'v>>>) -> (u64, Part<'v>) {
+    /// The sum of all sub-expressions, and on request each of them.
+    fn parts(&mut self, tree: &'a Ast, mut each: Option<&mut Vec<ValueSize<'v>>>) -> (u64, ValueSize<'v>) {
         let mut parts = Vec::new();
         children(tree, &mut |child| parts.push(child));
-        let mut whole = (1_u64, Part { len: 0, ..Part::ONE });
+        let mut whole = (1_u64, ValueSize { len: 0, ..ValueSize::ONE });
         for part in parts {
             let (cost, part) = self.cost(part);
             if let Some(each) = &mut each {
                 each.push(part);
             }
-            whole = (whole.0.saturating_add(cost), whole.1.and(part));
+            whole = (whole.0.saturating_add(cost), whole.1.combine(part));
         }
         if let Expr::List(list) = &tree.expr {
             whole.1.len = list.elements.len() as u64;
@@ -237,14 +232,14 @@ impl<'a, 'v> Walk<'a, 'v> {
         whole
     }
 
-    fn comprehension(&mut self, of: &'a ComprehensionExpr) -> (u64, Part<'v>) {
+    fn comprehension(&mut self, of: &'a ComprehensionExpr) -> (u64, ValueSize<'v>) {
         let (range_cost, range) = self.cost(&of.iter_range);
         let (init_cost, init) = self.cost(&of.accu_init);
         let collects = matches!(of.accu_init.expr, Expr::List(_) | Expr::Map(_));
-        let accumulator = if collects { Part { exact: None, ..range } } else { init };
+        let accumulator = if collects { ValueSize { exact: None, ..range } } else { init };
         let depth = self.scope.len();
         self.scope.push((&of.accu_var, accumulator));
-        let (body, made) = self.body(of, range);
+        let (body, made) = self.loop_cost(of, range);
         let (last, result) = self.cost(&of.result);
         self.scope.truncate(depth);
         let cost = [range_cost, init_cost, body, last].into_iter().fold(1, u64::saturating_add);
@@ -253,34 +248,34 @@ impl<'a, 'v> Walk<'a, 'v> {
         }
         let each = made.size.saturating_sub(accumulator.size).max(1);
         let size = each.saturating_mul(range.len.max(1));
-        (cost, Part { exact: None, size, child: each, len: range.len })
+        (cost, ValueSize { exact: None, size, child: each, len: range.len })
     }
 
-    /// All rounds of a loop, and what the largest of them makes.
-    fn body(&mut self, of: &'a ComprehensionExpr, range: Part<'v>) -> (u64, Part<'v>) {
+    /// The cost of all rounds of a loop, and the largest result of one.
+    fn loop_cost(&mut self, of: &'a ComprehensionExpr, range: ValueSize<'v>) -> (u64, ValueSize<'v>) {
         if range.exact.is_some_and(|range| !range.is_array() && !range.is_object()) {
-            return (0, Part::ONE);
+            return (0, ValueSize::ONE);
         }
         let Some(items) = range.items().filter(|_| of.iter_var2.is_none()) else {
-            let (cost, made) = self.round(of, Part::inside(range.child));
+            let (cost, made) = self.iteration_cost(of, ValueSize::from_units(range.child));
             return (cost.saturating_mul(range.len.max(1)), made);
         };
-        let mut whole = (0_u64, Part::ONE);
+        let mut whole = (0_u64, ValueSize::ONE);
         for (done, item) in (0..).zip(items) {
             if self.fuel == 0 {
-                let (cost, made) = self.round(of, Part::inside(range.child));
+                let (cost, made) = self.iteration_cost(of, ValueSize::from_units(range.child));
                 let left = range.len.saturating_sub(done);
-                return (whole.0.saturating_add(cost.saturating_mul(left)), larger(whole.1, made));
+                return (whole.0.saturating_add(cost.saturating_mul(left)), max_size(whole.1, made));
             }
-            let item = Part::of(item);
-            self.spend(item.size);
-            let (cost, made) = self.round(of, item);
-            whole = (whole.0.saturating_add(cost), larger(whole.1, made));
+            let item = ValueSize::from_value(item);
+            self.use_steps(item.size);
+            let (cost, made) = self.iteration_cost(of, item);
+            whole = (whole.0.saturating_add(cost), max_size(whole.1, made));
         }
         whole
     }
 
-    fn round(&mut self, of: &'a ComprehensionExpr, item: Part<'v>) -> (u64, Part<'v>) {
+    fn iteration_cost(&mut self, of: &'a ComprehensionExpr, item: ValueSize<'v>) -> (u64, ValueSize<'v>) {
         let depth = self.scope.len();
         self.scope.push((&of.iter_var, item));
         self.scope.extend(of.iter_var2.as_deref().map(|name| (name, item)));
@@ -290,11 +285,11 @@ impl<'a, 'v> Walk<'a, 'v> {
         (test.saturating_add(step), made)
     }
 
-    fn find(&self, name: &str) -> Part<'v> {
-        self.scope.iter().rev().find(|(of, _)| *of == name).map_or(Part::ONE, |(_, part)| *part)
+    fn find(&self, name: &str) -> ValueSize<'v> {
+        self.scope.iter().rev().find(|(of, _)| *of == name).map_or(ValueSize::ONE, |(_, part)| *part)
     }
 }
 
-fn larger<'v>(one: Part<'v>, other: Part<'v>) -> Part<'v> {
+fn max_size<'v>(one: ValueSize<'v>, other: ValueSize<'v>) -> ValueSize<'v> {
     if one.size >= other.size { one } else { other }
 }

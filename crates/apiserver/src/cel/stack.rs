@@ -1,27 +1,27 @@
-//! Room for the parser and the interpreter, which recurse with large frames.
+//! Stack space for the parser and the interpreter, which recurse with large frames.
 
 use std::thread;
 
-/// A level of brackets costs the parser up to 200 KiB without optimisation, and it stops at 96 levels by itself. An operator costs
-/// it 1 KiB. Only what is used of a stack takes memory.
-const SIZE: usize = 64 << 20;
+/// A level of brackets takes up to 200 KiB in the parser without optimisation, and it stops at 96 levels by
+/// itself. An operator takes 1 KiB. Only the used part of a stack takes memory.
+const STACK_BYTES: usize = 64 << 20;
 
-/// More operators than in any expression that was written by hand.
+/// More operators than any handwritten expression has.
 const MAX_OPERATORS: usize = 5_000;
 
-/// Beyond this many the parser's own limit does not hold.
+/// Beyond this many the parser's own limit does not work.
 const MAX_CONDITIONALS: usize = 80;
 
-/// Whether the parser would need more stack than there is, by a count that can only be too high.
+/// Whether the parser might need more stack, by an estimate that is never too low.
 pub(super) fn is_too_deep(source: &str) -> bool {
     let count = |of: &str| source.bytes().filter(|byte| of.as_bytes().contains(byte)).count();
     count("+-*/%<>=&|!.,[({") > MAX_OPERATORS || count("?") > MAX_CONDITIONALS
 }
 
-/// Runs with a large stack. None if it panicked, or if there is no thread to run it on.
-pub(super) fn large<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+/// Runs on a large stack. None if it panicked, or if no thread could be started.
+pub(super) fn run_on_large_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
     thread::scope(|scope| {
-        let thread = thread::Builder::new().name("cel".to_owned()).stack_size(SIZE).spawn_scoped(scope, run);
+        let thread = thread::Builder::new().name("cel".to_owned()).stack_size(STACK_BYTES).spawn_scoped(scope, run);
         thread.ok()?.join().ok()
     })
 }

@@ -1,32 +1,33 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{COST_PER_CALL, CelValue, Condition, Expression, Inputs, Scope, plain};
+use super::{CelValue, ConditionInputs, EvaluationScope, Expression, MAX_EVALUATION_COST, MatchCondition, plain};
 
-fn holds(source: &str, inputs: Inputs<'_>) -> Result<bool, String> {
-    Condition::compile(source).unwrap().evaluate(inputs)
+fn holds(source: &str, inputs: ConditionInputs<'_>) -> Result<bool, String> {
+    MatchCondition::compile(source).unwrap().evaluate(inputs)
 }
 
 #[test]
 fn conditions_see_the_request() {
     let object = json!({"metadata": {"labels": {"a-b": "x"}}});
     let request = json!({"operation": "CREATE", "userInfo": {"username": "me"}});
-    let inputs = Inputs { object: Some(&object), old_object: None, request: Some(&request) };
+    let inputs = ConditionInputs { object: Some(&object), request: Some(&request), ..ConditionInputs::default() };
     assert_eq!(holds("object.metadata.labels['a-b'] == 'x' && request.operation == 'CREATE'", inputs), Ok(true));
     assert_eq!(holds("oldObject == null", inputs), Ok(true));
     assert_eq!(holds("request.userInfo.username.startsWith('system:')", inputs), Ok(false));
     assert_eq!(holds("object.spec.x == 1", inputs).unwrap_err(), "no such key: spec");
     assert_eq!(holds("'text'", inputs).unwrap_err(), "cel expression must evaluate to a bool");
+    assert_eq!(holds("string(object == null) + string(true) == 'falsetrue'", inputs), Ok(true));
     assert!(holds("authorizer.group('').check('get').allowed()", inputs).is_err());
 }
 
 #[test]
 fn what_does_not_compile_is_shown() {
-    let error = Condition::compile("object.x ==").unwrap_err();
+    let error = MatchCondition::compile("object.x ==").unwrap_err();
     assert!(error.starts_with("ERROR: <input>:1:"), "{error}");
     assert!(error.contains("\n | object.x ==\n | "), "{error}");
-    assert!(Condition::compile("a.B{c: 1}").is_err());
-    assert!(Condition::compile(&"x".repeat(100_001)).unwrap_err().contains("exceeds limit"));
+    assert!(MatchCondition::compile("a.B{c: 1}").is_err());
+    assert!(MatchCondition::compile(&"x".repeat(100_001)).unwrap_err().contains("exceeds limit"));
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn deep_and_long_expressions_do_no_harm() {
     }
     for joint in [" + 1", " && true", " || true", "[0]", ".a", " == 1", " ? 1 : 1"] {
         let _ = Expression::compile(&format!("1{}", joint.repeat(2_000)))
-            .map(|expression| expression.evaluate(&Scope::new([])));
+            .map(|expression| expression.evaluate(&EvaluationScope::new([])));
     }
 }
 
@@ -53,23 +54,24 @@ fn loops_cost_what_is_there() {
     let many = vec![json!({"filters": filters(200)}); 200];
     assert!((1_000_000..).contains(&cost(json!({"refs": many}))), "also beyond what is followed item by item");
     let escaped = Expression::compile("self.__if__.all(x, self.__if__.all(y, x == y))").unwrap();
-    assert!(escaped.cost(&[("self", &json!({"if": vec!["x"; 1000]}))]) > COST_PER_CALL);
+    assert!(escaped.cost(&[("self", &json!({"if": vec!["x"; 1000]}))]) > MAX_EVALUATION_COST);
 }
 
 #[test]
 fn cost_grows_with_loops_and_values() {
     let list = json!((0..2_000).collect::<Vec<_>>());
     let cost = |source: &str| Expression::compile(source).unwrap().cost(&[("self", &list)]);
-    assert!(cost("self.all(x, x > 1)") < COST_PER_CALL);
-    assert!(cost("self.all(x, self.exists(y, y == x))") > COST_PER_CALL);
-    assert!(cost("self.map(x, x + 1).size() > 0") < COST_PER_CALL);
+    assert!(cost("self.all(x, x > 1)") < MAX_EVALUATION_COST);
+    assert!(cost("self.all(x, self.exists(y, y == x))") > MAX_EVALUATION_COST);
+    assert!(cost("self.map(x, x + 1).size() > 0") < MAX_EVALUATION_COST);
     assert!(cost("self.size() > 1") < 10_000);
 }
 
 #[test]
 fn optional_values_and_bindings() {
     let value = json!({"a": {"b": 2}});
-    let run = |source: &str| Expression::compile(source).unwrap().evaluate(&Scope::new([("self", plain(&value))]));
+    let run =
+        |source: &str| Expression::compile(source).unwrap().evaluate(&EvaluationScope::new([("self", plain(&value))]));
     let yes = Ok(CelValue::Bool(true));
     assert_eq!(run("self.?a.?b.orValue(0) == 2 && self.?x.?b.orValue(0) == 0"), yes);
     assert_eq!(run("!self.?x.hasValue() && self[?'a'].hasValue()"), yes);
@@ -79,31 +81,74 @@ fn optional_values_and_bindings() {
 }
 
 #[test]
+fn field_of_what_has_no_fields_is_no_key() {
+    let value = json!({"none": null, "text": "t", "list": [1], "map": {"x": {"y": 1}}});
+    let run =
+        |source: &str| Expression::compile(source).unwrap().evaluate(&EvaluationScope::new([("self", plain(&value))]));
+    for source in ["self.none.a", "self.text.a == 'x'", "self.none.a.b", "[self.map, self.none].all(m, m.a == 1)"] {
+        assert_eq!(run(source).unwrap_err().to_string(), "no such key: a", "{source}");
+    }
+    // An error is reported, whatever is selected before it.
+    assert_eq!(run("self.map.x.y + 'a' == 'b'").unwrap_err().to_string(), "no such overload");
+    for source in
+        ["!has(self.none.a)", "self.?map.x.y.orValue(0) == 1", "!self.?nope.x.hasValue()", "self.none == null"]
+    {
+        assert_eq!(run(source), Ok(CelValue::Bool(true)), "{source}");
+    }
+}
+
+#[test]
+fn macros_with_two_variables_and_sorting_run() {
+    let value = json!({"list": ["b", "c", "a"], "map": {"x": 1, "y": 2}, "n": 7});
+    let run =
+        |source: &str| Expression::compile(source).unwrap().evaluate(&EvaluationScope::new([("self", plain(&value))]));
+    for source in [
+        "self.list.all(i, v, i < 3 && v != 'z')",
+        "self.map.exists(k, v, k == 'y' && v == 2) && !self.map.exists(k, v, k == 'x' && v == 2)",
+        "self.map.existsOne(k, v, v > 1) && !self.list.exists_one(i, v, i >= 0)",
+        "self.list.transformList(i, v, v + string(i)) == ['b0', 'c1', 'a2']",
+        "self.list.transformList(i, v, i > 0, v) == ['c', 'a']",
+        "self.map.transformMap(k, v, v * self.n) == {'x': 7, 'y': 14}",
+        "self.map.transformMap(k, v, v > 1, k) == {'y': 'y'}",
+        "self.list.transformMapEntry(i, v, {v: i}) == {'a': 2, 'b': 0, 'c': 1}",
+        "self.list.transformMapEntry(i, v, i == 1, {v: i}) == {'c': 1}",
+        "self.map.all(k, v, self.map.exists(l, w, k == l && v == w) && self.list.all(i, w, w != k))",
+        "self.list.sortBy(v, v) == ['a', 'b', 'c']",
+        "[{'n': 2, 't': 'x'}, {'n': 1, 't': 'y'}].sortBy(o, o.n).map(o, o.t) == ['y', 'x']",
+    ] {
+        assert_eq!(run(source), Ok(CelValue::Bool(true)), "{source}");
+    }
+    let twice = run("self.list.transformMapEntry(i, v, {'k': i})").unwrap_err().to_string();
+    assert!(twice.contains("insert failed: key k already exists"), "{twice}");
+    assert!(run("[1, 'a'].sortBy(v, v)").is_err());
+}
+
+#[test]
 fn ranges_are_short() {
-    let run = |source: &str| Expression::compile(source).unwrap().evaluate(&Scope::new([]));
+    let run = |source: &str| Expression::compile(source).unwrap().evaluate(&EvaluationScope::new([]));
     assert_eq!(run("lists.range(3).size()"), Ok(CelValue::Int(3)));
     assert!(run("lists.range(1000000000)").is_err());
 }
 
 proptest! {
-    /// Any text compiles or not, and runs or not.
+    /// No text makes the parser or the evaluation panic.
     #[test]
     fn nothing_breaks(source in "[a-z0-9+*/.,:?!&|<>=(){}'\\[\\] -]{0,40}") {
         if let Ok(expression) = Expression::compile(&source) {
             let value = json!({"a": [1, "x", null]});
             expression.cost(&[("a", &value)]);
-            let _ = expression.evaluate(&Scope::new([("a", plain(&value))]));
+            let _ = expression.evaluate(&EvaluationScope::new([("a", plain(&value))]));
         }
     }
 }
 
-/// Runs a rule as validation does: the cost first.
+/// Runs a rule like validation: the cost first.
 fn run_bounded(source: &str, value: &Value) -> Result<CelValue, String> {
     let expression = Expression::compile(source).unwrap();
-    if expression.cost(&[("self", value)]) > COST_PER_CALL {
+    if expression.cost(&[("self", value)]) > MAX_EVALUATION_COST {
         return Err("refused by its cost".to_owned());
     }
-    expression.evaluate(&Scope::new([("self", plain(value))])).map_err(|failure| failure.to_string())
+    expression.evaluate(&EvaluationScope::new([("self", plain(value))])).map_err(|failure| failure.to_string())
 }
 
 #[test]
@@ -146,7 +191,7 @@ fn quadratic_functions_cost_what_they_compare() {
 
 #[test]
 fn arguments_are_evaluated_once() {
-    // Each call of the library would evaluate its argument twice, so that this would take 2^60 steps.
+    // Each library call would evaluate its argument twice, so that this would take 2^60 steps.
     for (start, end) in [("ip(", ".string())"), ("max(", ", 1)"), ("min(", ", 1)")] {
         let inner = if start == "ip(" { "'10.0.0.1'" } else { "1" };
         let nested = format!("{}{inner}{}", start.repeat(30), end.repeat(30).replacen(".string()", "", 1));

@@ -1,4 +1,4 @@
-//! JSON as CEL sees it.
+//! Conversion between JSON and CEL values.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use kube_cel::cel::{
 };
 use serde_json::{Number, Value};
 
-/// A value without a schema: fields keep their names, numbers are what they look like.
+/// A value without a schema: fields keep their names, numbers have the type of their notation.
 pub fn plain(value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -34,7 +34,8 @@ pub(crate) fn map(entries: impl Iterator<Item = (String, CelValue)>) -> CelValue
     CelValue::Map(Map { map: Arc::new(map) })
 }
 
-/// A value as JSON of about its size, by which the cost of using it is counted. What JSON does not have is null.
+/// A value as JSON of about the same size, from which the cost of its use is computed. Types without a JSON
+/// form become null.
 pub fn measured(value: &CelValue) -> Value {
     match value {
         CelValue::Bool(bool) => (*bool).into(),

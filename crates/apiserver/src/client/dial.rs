@@ -1,4 +1,4 @@
-//! Dialling: TCP or a Unix socket, then TLS where it is wanted.
+//! Dials addresses: TCP or a Unix socket, then TLS if configured.
 
 use std::{
     fmt,
@@ -27,119 +27,116 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::verify::Verifier;
+use super::server_verifier::ServerVerifier;
 
-/// A destination that is slower to reach than this is not there.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The time limit of connecting, including TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Address {
-    /// A name or an address, and a port.
+pub enum DialAddress {
+    /// A host name or an address, and a port.
     Tcp(String, u16),
-    /// A socket in the file system.
+    /// A Unix socket in the file system.
     Unix(String),
-    /// A socket by a name that is no file.
+    /// A Unix socket in the abstract namespace.
     Abstract(String),
 }
 
-/// Whom to believe, and who to be.
+/// The trusted CAs, the server name, and the client certificate.
 #[derive(Clone)]
-pub struct Trust {
+pub struct TlsClientConfig {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-/// Why there can be no TLS.
+/// Why a TLS configuration is invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum TrustError {
-    /// A PEM text that holds no certificate or key.
+pub enum TlsConfigError {
+    /// A PEM text without a certificate or key.
     #[error("{what} is not valid PEM")]
-    Pem {
-        /// What it should be.
-        what: &'static str,
-    },
-    /// The name cannot stand in a certificate.
+    Pem { what: &'static str },
+    /// The name is not a valid server name.
     #[error("{0:?} is not a name that a certificate can have")]
     Name(String),
-    /// There is nobody to believe.
+    /// There are no trusted certificates.
     #[error("no certificate can be verified: {0}")]
     Roots(String),
-    /// Certificate and key do not fit.
+    /// Certificate and key do not match.
     #[error("the client certificate cannot be used: {0}")]
     Identity(rustls::Error),
 }
 
-/// Dials one destination.
 #[derive(Clone, Debug)]
-pub struct Connector {
-    address: Arc<Address>,
-    tls: Option<Trust>,
+pub struct AddressConnector {
+    address: Arc<DialAddress>,
+    tls: Option<TlsClientConfig>,
 }
 
-impl Trust {
-    /// Believes what `ca` (PEM) signed for `name`; without `ca` what the system trusts. `identity` is a certificate and its key (PEM).
+impl TlsClientConfig {
+    /// Trusts certificates for `name` that `ca` (PEM) has signed; without `ca`, the system's roots. `identity`
+    /// is a client certificate and its key (PEM).
     pub fn new(
         ca: Option<&[u8]>,
         name: &str,
         identity: Option<(&[u8], &[u8])>,
         alpn: &[&[u8]],
-    ) -> Result<Self, TrustError> {
+    ) -> Result<Self, TlsConfigError> {
         let provider = ClientConfig::builder().crypto_provider().clone();
-        let verifier = Verifier::new(roots(ca)?, &provider)?;
+        let verifier = ServerVerifier::new(roots(ca)?, &provider)?;
         let builder = ClientConfig::builder().dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(certificate, "the client certificate")?;
-                let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TrustError::Pem { what: "the client key" })?;
-                builder.with_client_auth_cert(chain, key).map_err(TrustError::Identity)?
+                let key =
+                    PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsConfigError::Pem { what: "the client key" })?;
+                builder.with_client_auth_cert(chain, key).map_err(TlsConfigError::Identity)?
             }
         };
         config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| TrustError::Name(name.to_owned()))?;
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsConfigError::Name(name.to_owned()))?;
         Ok(Self { config: Arc::new(config), name })
     }
 }
 
-fn roots(ca: Option<&[u8]>) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+fn roots(ca: Option<&[u8]>) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
     match ca {
         Some(ca) => certificates(ca, "the CA bundle"),
         None => Ok(rustls_native_certs::load_native_certs().certs),
     }
 }
 
-fn certificates(pem: &[u8], what: &'static str) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+fn certificates(pem: &[u8], what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    all.ok().filter(|all| !all.is_empty()).ok_or(TrustError::Pem { what })
+    all.ok().filter(|all| !all.is_empty()).ok_or(TlsConfigError::Pem { what })
 }
 
-impl fmt::Debug for Trust {
+impl fmt::Debug for TlsClientConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trust").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Connector {
-    /// A connector; with `tls` the other side must be who it says.
-    pub fn new(address: Address, tls: Option<Trust>) -> Self {
+impl AddressConnector {
+    /// A connector; with `tls` the server must present a trusted certificate.
+    pub fn new(address: DialAddress, tls: Option<TlsClientConfig>) -> Self {
         Self { address: Arc::new(address), tls }
     }
 
-    async fn dial(self) -> io::Result<Stream> {
-        let stream: Box<dyn Io> = match &*self.address {
-            Address::Tcp(host, port) => {
+    async fn dial(self) -> io::Result<ClientStream> {
+        let stream: Box<dyn AsyncSocket> = match &*self.address {
+            DialAddress::Tcp(host, port) => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 Box::new(stream)
             }
-            Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
-            Address::Abstract(name) => Box::new(connect_abstract(name).await?),
+            DialAddress::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            DialAddress::Abstract(name) => Box::new(connect_abstract(name).await?),
         };
-        let Some(trust) = self.tls else { return Ok(Stream::new(stream, false)) };
+        let Some(trust) = self.tls else { return Ok(ClientStream::new(stream, false)) };
         let stream = TlsConnector::from(trust.config).connect(trust.name, stream).await?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        Ok(Stream::new(Box::new(stream), http2))
+        Ok(ClientStream::new(Box::new(stream), http2))
     }
 }
 
@@ -157,55 +154,54 @@ async fn connect_abstract(_: &str) -> io::Result<UnixStream> {
     Err(io::Error::other("abstract sockets exist on Linux only"))
 }
 
-impl tower_service::Service<Uri> for Connector {
-    type Response = Stream;
+impl tower_service::Service<Uri> for AddressConnector {
+    type Response = ClientStream;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<ClientStream>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let dial = timeout(CONNECT, self.clone().dial());
+        let dial = timeout(CONNECT_TIMEOUT, self.clone().dial());
         Box::pin(async { dial.await.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "i/o timeout"))) })
     }
 }
 
-trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+trait AsyncSocket: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> AsyncSocket for T {}
 
-/// A connection.
-pub struct Stream {
-    io: TokioIo<Box<dyn Io>>,
+pub struct ClientStream {
+    io: TokioIo<Box<dyn AsyncSocket>>,
     http2: bool,
 }
 
-impl Stream {
-    fn new(io: Box<dyn Io>, http2: bool) -> Self {
+impl ClientStream {
+    fn new(io: Box<dyn AsyncSocket>, http2: bool) -> Self {
         Self { io: TokioIo::new(io), http2 }
     }
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for ClientStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").field("http2", &self.http2).finish_non_exhaustive()
     }
 }
 
-impl Connection for Stream {
+impl Connection for ClientStream {
     fn connected(&self) -> Connected {
         if self.http2 { Connected::new().negotiated_h2() } else { Connected::new() }
     }
 }
 
-impl Read for Stream {
+impl Read for ClientStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, to: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, to)
     }
 }
 
-impl Write for Stream {
+impl Write for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, from)
     }

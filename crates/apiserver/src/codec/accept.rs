@@ -1,4 +1,4 @@
-//! How to answer: the media type, the form of objects, and whether it is for people's eyes.
+//! Content negotiation: the media type, the form of objects, and indentation.
 
 pub(crate) mod header;
 
@@ -7,71 +7,52 @@ mod tests;
 
 use http::StatusCode;
 
-use self::header::Clause;
-use super::{Media, query::Query};
-use crate::api::{GroupVersion, Status, field, status::Details};
+use self::header::AcceptClause;
+use super::{MediaType, query::QueryParameters};
+use crate::api::{GroupVersion, StatusError, field, status::StatusDetails};
 
-/// What is asked of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Custom resources have no protobuf.
+pub struct EndpointRestrictions {
+    /// Custom resources, which have no protobuf.
     pub custom: bool,
-    /// What it answers with.
-    pub answer: Answer,
+    pub answer: ResponseKind,
 }
 
-/// What an endpoint answers with.
+/// The kind of an endpoint's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// One object.
+pub enum ResponseKind {
     Object,
-    /// A list, from a path that can also be watched.
+    /// A list, on a path that can also be watched.
     List,
     /// A stream of events, which is never in YAML.
     Watch,
 }
 
-/// How to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chosen {
-    /// The media type.
-    pub media: Media,
-    /// Indent JSON.
+pub struct MediaTypeOptions {
+    pub media: MediaType,
     pub pretty: bool,
-    /// The form of objects.
-    pub form: Form,
+    pub form: ObjectForm,
 }
 
-/// The form of objects in an answer.
+/// The form of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are Kubernetes' own")]
-pub enum Form {
-    /// As they are.
+pub enum ObjectForm {
     Object,
-    Table {
-        version: MetaVersion,
-        include: Include,
-    },
-    PartialObjectMetadata {
-        version: MetaVersion,
-    },
-    PartialObjectMetadataList {
-        version: MetaVersion,
-    },
+    Table { version: MetaVersion, include: IncludeObjectPolicy },
+    PartialObjectMetadata { version: MetaVersion },
+    PartialObjectMetadataList { version: MetaVersion },
 }
 
-/// A version of `meta.k8s.io`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub enum MetaVersion {
     V1,
     V1beta1,
 }
 
-/// What of each object is in the rows of a Table.
+/// The part of each object in the rows of a Table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are Kubernetes' own")]
-pub enum Include {
+pub enum IncludeObjectPolicy {
     None,
     #[default]
     Metadata,
@@ -79,7 +60,6 @@ pub enum Include {
 }
 
 impl MetaVersion {
-    /// As in `apiVersion`.
     pub fn api_version(self) -> &'static str {
         match self {
             MetaVersion::V1 => "meta.k8s.io/v1",
@@ -88,83 +68,92 @@ impl MetaVersion {
     }
 }
 
-impl Chosen {
-    /// JSON, as everything is answered that nothing else is asked for.
-    pub const JSON: Self = Self { media: Media::Json, pretty: false, form: Form::Object };
+impl MediaTypeOptions {
+    /// JSON, the default of all responses.
+    pub const JSON: Self = Self { media: MediaType::Json, pretty: false, form: ObjectForm::Object };
 
-    /// With what the query says of the rows of a Table.
+    /// Adds the query's parameter about the rows of a Table.
     ///
     /// # Errors
-    /// A 400 with kube-apiserver's words.
-    pub fn with_include(self, query: &Query<'_>) -> Result<Self, Status> {
+    /// A 400 with kube-apiserver's message.
+    pub fn with_include_object(self, query: &QueryParameters<'_>) -> Result<Self, StatusError> {
         let form = match self.form {
-            Form::Table { version, .. } => Form::Table { version, include: include(query)? },
+            ObjectForm::Table { version, .. } => {
+                ObjectForm::Table { version, include: include_object_parameter(query)? }
+            }
             other => other,
         };
         Ok(Self { form, ..self })
     }
 
-    /// The `Content-Type` of the answer.
     pub fn content_type(&self, watch: bool) -> &'static str {
         match (self.media, watch) {
-            (Media::Protobuf, true) => "application/vnd.kubernetes.protobuf;stream=watch",
+            (MediaType::Protobuf, true) => "application/vnd.kubernetes.protobuf;stream=watch",
             (media, _) => media.name(),
         }
     }
 
-    /// Whether the form fits what is answered, which is of this kind: a list of a list's kind.
+    /// Whether the form is possible for this kind: a list form for a list.
     ///
     /// # Errors
-    /// A 406 with kube-apiserver's words.
-    pub fn check_form(&self, list: bool, gv: &GroupVersion, kind: &str, custom: bool) -> Result<(), Status> {
+    /// A 406 with kube-apiserver's message.
+    pub fn check_form(&self, list: bool, gv: &GroupVersion, kind: &str, custom: bool) -> Result<(), StatusError> {
         let (form, is) = match self.form {
-            Form::PartialObjectMetadata { .. } if list => ("PartialObjectMetadata", "a list"),
-            Form::PartialObjectMetadataList { .. } if !list => ("PartialObjectMetadataList", "not a list"),
+            ObjectForm::PartialObjectMetadata { .. } if list => ("PartialObjectMetadata", "a list"),
+            ObjectForm::PartialObjectMetadataList { .. } if !list => ("PartialObjectMetadataList", "not a list"),
             _ => return Ok(()),
         };
         let go_type = go_type(&gv.group, kind, list, custom);
         let message = format!("you requested {form}, but the requested object is {is} (*{go_type})");
-        Err(Status::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message))
+        Err(StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message))
     }
 }
 
-/// Chooses how to answer a request for objects.
+/// Negotiates the response to a request for objects.
 ///
 /// # Errors
-/// A 406 with kube-apiserver's words.
+/// A 406 with kube-apiserver's message.
 pub fn negotiate(
     accept: Option<&str>,
     user_agent: Option<&str>,
-    query: &Query<'_>,
-    endpoint: Endpoint,
-) -> Result<Chosen, Status> {
-    let (media, form, pretty) = choose(accept.unwrap_or_default(), |media, clause| form(media, clause, endpoint))
-        .ok_or_else(|| not_acceptable(Answer::Object))?;
-    if endpoint.answer == Answer::Watch && media == Media::Yaml {
-        return Err(not_acceptable(Answer::Watch));
+    query: &QueryParameters<'_>,
+    endpoint: EndpointRestrictions,
+) -> Result<MediaTypeOptions, StatusError> {
+    let (media, form, pretty) =
+        choose_clause(accept.unwrap_or_default(), |media, clause| accepted_form(media, clause, endpoint))
+            .ok_or_else(|| not_acceptable(ResponseKind::Object))?;
+    if endpoint.answer == ResponseKind::Watch && media == MediaType::Yaml {
+        return Err(not_acceptable(ResponseKind::Watch));
     }
-    Ok(Chosen { media, pretty: pretty || is_pretty(query, user_agent), form })
+    Ok(MediaTypeOptions { media, pretty: pretty || is_pretty(query, user_agent), form })
 }
 
-/// Chooses how to answer with a Status or anything else that has one form only, if anything fits.
-pub fn negotiate_plain(accept: Option<&str>, user_agent: Option<&str>, query: &Query<'_>) -> Option<Chosen> {
-    let fits = |clause: &Clause<'_>| !clause.transforms() && clause.param("sv").unwrap_or_default().is_empty();
-    let plain = |_, clause: &Clause<'_>| fits(clause).then_some(Form::Object);
-    let (media, form, pretty) = choose(accept.unwrap_or_default(), plain)?;
-    Some(Chosen { media, pretty: pretty || is_pretty(query, user_agent), form })
+/// Negotiates a response with a single form, such as a `Status`, if any media type fits.
+pub fn negotiate_plain(
+    accept: Option<&str>,
+    user_agent: Option<&str>,
+    query: &QueryParameters<'_>,
+) -> Option<MediaTypeOptions> {
+    let fits = |clause: &AcceptClause<'_>| !clause.transforms() && clause.param("sv").unwrap_or_default().is_empty();
+    let plain = |_, clause: &AcceptClause<'_>| fits(clause).then_some(ObjectForm::Object);
+    let (media, form, pretty) = choose_clause(accept.unwrap_or_default(), plain)?;
+    Some(MediaTypeOptions { media, pretty: pretty || is_pretty(query, user_agent), form })
 }
 
-/// The first media type, by the caller's order and then ours, in which the answer has a form.
-fn choose(accept: &str, form: impl Fn(Media, &Clause<'_>) -> Option<Form>) -> Option<(Media, Form, bool)> {
+/// The first media type, by the caller's order and then the server's, that has a form for the response.
+fn choose_clause(
+    accept: &str,
+    form: impl Fn(MediaType, &AcceptClause<'_>) -> Option<ObjectForm>,
+) -> Option<(MediaType, ObjectForm, bool)> {
     if accept.is_empty() {
-        return Some((Media::Json, Form::Object, false));
+        return Some((MediaType::Json, ObjectForm::Object, false));
     }
     let clauses = header::parse(accept);
     clauses.iter().find_map(|clause| {
-        let media = [Media::Json, Media::Yaml, Media::Protobuf];
+        let media = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
         media.into_iter().filter(|media| clause.includes(*media)).find_map(|media| {
             let stream = clause.param("stream").unwrap_or_default();
-            if !stream.is_empty() && (stream != "watch" || media == Media::Yaml) {
+            if !stream.is_empty() && (stream != "watch" || media == MediaType::Yaml) {
                 return None;
             }
             Some((media, form(media, clause)?, clause.param("pretty") == Some("1")))
@@ -172,13 +161,13 @@ fn choose(accept: &str, form: impl Fn(Media, &Clause<'_>) -> Option<Form>) -> Op
     })
 }
 
-/// The form of objects that a clause asks for, if it can be given in this media type.
-fn form(media: Media, clause: &Clause<'_>, endpoint: Endpoint) -> Option<Form> {
+/// The form of objects that a clause requests, if this media type supports it.
+fn accepted_form(media: MediaType, clause: &AcceptClause<'_>, endpoint: EndpointRestrictions) -> Option<ObjectForm> {
     if !matches!(clause.param("sv").unwrap_or_default(), "" | "v1") {
         return None;
     }
     if !clause.transforms() {
-        return (!endpoint.custom || media != Media::Protobuf).then_some(Form::Object);
+        return (!endpoint.custom || media != MediaType::Protobuf).then_some(ObjectForm::Object);
     }
     let version = match (clause.param("g")?, clause.param("v")?) {
         ("meta.k8s.io", "v1") => MetaVersion::V1,
@@ -186,24 +175,26 @@ fn form(media: Media, clause: &Clause<'_>, endpoint: Endpoint) -> Option<Form> {
         _ => return None,
     };
     match clause.param("as")? {
-        "Table" if media != Media::Protobuf => Some(Form::Table { version, include: Include::default() }),
-        "PartialObjectMetadata" => Some(Form::PartialObjectMetadata { version }),
-        "PartialObjectMetadataList" => Some(Form::PartialObjectMetadataList { version }),
+        "Table" if media != MediaType::Protobuf => {
+            Some(ObjectForm::Table { version, include: IncludeObjectPolicy::default() })
+        }
+        "PartialObjectMetadata" => Some(ObjectForm::PartialObjectMetadata { version }),
+        "PartialObjectMetadataList" => Some(ObjectForm::PartialObjectMetadataList { version }),
         _ => None,
     }
 }
 
-/// Refuses what kube-apiserver's router does not know, before any handler of a built-in kind sees it: the router compares names as
-/// they are written, and knows no `application/*`. `more` is what else a path produces.
+/// Applies the check of kube-apiserver's router, which precedes every handler of a built-in kind: the router
+/// compares names literally, and does not support `application/*`. `more` are further media types of the path.
 ///
 /// # Errors
-/// A 406 with kube-apiserver's words.
-pub fn route(accept: Option<&str>, answer: Answer, more: &[&str]) -> Result<(), Status> {
+/// A 406 with kube-apiserver's message.
+pub fn check_route_accepts(accept: Option<&str>, answer: ResponseKind, more: &[&str]) -> Result<(), StatusError> {
     let accept = accept.unwrap_or_default();
-    let media = [Media::Json, Media::Yaml, Media::Protobuf].map(Media::name);
+    let media = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf].map(MediaType::name);
     let streams: &[&str] = match answer {
-        Answer::Object => &[],
-        Answer::List | Answer::Watch => {
+        ResponseKind::Object => &[],
+        ResponseKind::List | ResponseKind::Watch => {
             &["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"]
         }
     };
@@ -213,41 +204,41 @@ pub fn route(accept: Option<&str>, answer: Answer, more: &[&str]) -> Result<(), 
         return Ok(());
     }
     let message = format!("406: Not Acceptable\n\nAvailable representations: {}", known.join(", "));
-    Err(Status::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(Details::default()))
+    Err(StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(StatusDetails::default()))
 }
 
-/// What is said where nothing that the caller accepts can be given.
-pub fn not_acceptable(answer: Answer) -> Status {
+/// The error if no accepted media type is supported.
+pub fn not_acceptable(answer: ResponseKind) -> StatusError {
     let known = match answer {
-        Answer::Watch => "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+        ResponseKind::Watch => "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json, application/yaml, application/vnd.kubernetes.protobuf",
     };
     let message = format!("only the following media types are accepted: {known}");
-    Status::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    StatusError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
-fn include(query: &Query<'_>) -> Result<Include, Status> {
+fn include_object_parameter(query: &QueryParameters<'_>) -> Result<IncludeObjectPolicy, StatusError> {
     match query.get("includeObject").unwrap_or_default() {
-        "None" => Ok(Include::None),
-        "" | "Metadata" => Ok(Include::Metadata),
-        "Object" => Ok(Include::Object),
+        "None" => Ok(IncludeObjectPolicy::None),
+        "" | "Metadata" => Ok(IncludeObjectPolicy::Metadata),
+        "Object" => Ok(IncludeObjectPolicy::Object),
         other => {
             let why = "must be 'Metadata', 'Object', 'None', or empty";
-            let error = field::Error::invalid("includeObject", &other.into(), why);
-            Err(Status::bad_request(format!("Unable to convert to Table as requested: {error}")))
+            let error = field::FieldError::invalid("includeObject", &other.into(), why);
+            Err(StatusError::bad_request(format!("Unable to convert to Table as requested: {error}")))
         }
     }
 }
 
-/// For people: `?pretty=true`, or a browser, curl or wget that does not say otherwise.
-fn is_pretty(query: &Query<'_>, user_agent: Option<&str>) -> bool {
+/// Indented output: `?pretty=true`, or a browser, curl or wget without that parameter.
+fn is_pretty(query: &QueryParameters<'_>, user_agent: Option<&str>) -> bool {
     match query.get("pretty").unwrap_or_default() {
         "" => user_agent.is_some_and(|agent| ["curl", "Wget", "Mozilla/5.0"].iter().any(|by| agent.starts_with(by))),
         pretty => matches!(pretty, "1" | "t" | "T" | "true" | "TRUE" | "True"),
     }
 }
 
-/// The name of kube-apiserver's own type for a kind.
+/// The name of kube-apiserver's Go type for a kind.
 fn go_type(group: &str, kind: &str, list: bool, custom: bool) -> String {
     if custom {
         return if list { "unstructured.UnstructuredList" } else { "unstructured.Unstructured" }.to_owned();

@@ -1,172 +1,175 @@
-//! The body of a request as an object, and the refusals that it may earn.
+//! Decodes the body of a request into an object, with the errors of that.
 
 use serde_json::Value;
 
-use super::{Media, json, protobuf, yaml};
-use crate::api::{GroupVersion, Status, go};
+use super::{MediaType, json, protobuf, yaml};
+use crate::api::{GroupVersion, StatusError, go_format};
 
-/// So much of a body is shown when it cannot be read.
-const SUMMARY: usize = 30;
+/// How much of an undecodable body is shown.
+const MAX_SUMMARY_BYTES: usize = 30;
 
-/// What a body holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Body {
-    /// An object, or null where the body was `null` (which Kubernetes takes as an empty object).
+    /// An object, or null if the body was `null` (which Kubernetes treats as an empty object).
     pub value: Value,
-    /// Keys of JSON that are there more than once, as paths.
+    /// The paths of duplicate JSON keys.
     pub duplicates: Vec<String>,
-    /// The same of YAML, as one message.
+    /// The message about duplicate YAML keys.
     pub yaml: Option<String>,
 }
 
 impl Body {
-    /// A body of which nothing but its value is known.
-    fn plain(value: Value) -> Self {
+    /// A body without known problems.
+    fn without_problems(value: Value) -> Self {
         Self { value, duplicates: Vec::new(), yaml: None }
     }
 
-    /// What strict field validation objects to, in the order of the body: keys that are there twice, and fields that the schema
-    /// does not know, which are given by their paths.
-    pub fn problems(&self, bytes: &[u8], unknown: &[String]) -> Vec<String> {
+    /// The violations of strict field validation, in the order of the body: duplicate keys, and the given paths
+    /// of unknown fields.
+    pub fn strict_problems(&self, bytes: &[u8], unknown: &[String]) -> Vec<String> {
         let duplicates = self.duplicates.iter().map(|path| (path, duplicate_field(path)));
         let mut fields: Vec<_> = duplicates.chain(unknown.iter().map(|path| (path, unknown_field(path)))).collect();
-        json::in_order_of(bytes, &mut fields, |(path, _)| path);
+        json::sort_by_body_order(bytes, &mut fields, |(path, _)| path);
         let fields = fields.into_iter().map(|(_, message)| message);
         self.yaml.iter().cloned().chain(fields).take(json::MAX_STRICT_ERRORS).collect()
     }
 }
 
-/// Reads a body that should hold an object of a kind.
+/// Decodes a body that should be an object of a kind.
 ///
 /// # Errors
-/// If it cannot be read, or its `kind` or `apiVersion` is no text.
-pub fn decode(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, Status> {
+/// If it cannot be decoded, or its `kind` or `apiVersion` is not a string.
+pub fn decode(media: MediaType, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, StatusError> {
     read(media, bytes, gv, kind).map_err(|refused| match refused.kind {
-        None => unrecognized(kind, &refused.why, bytes),
+        None => unrecognized_status(kind, &refused.why, bytes),
         Some((api_version, found)) => {
             let version = api_version.rsplit('/').next().unwrap_or_default();
-            cannot_be_handled(&found, version, kind, &refused.why)
+            cannot_be_handled_status(&found, version, kind, &refused.why)
         }
     })
 }
 
-/// Reads what somebody else answered. The error is why it cannot be read.
+/// Decodes a response of another server. The error is the reason.
 ///
 /// # Errors
-/// If it cannot be read, or its `kind` or `apiVersion` is no text.
-pub fn decode_answer(media: Media, bytes: &[u8]) -> Result<Value, String> {
+/// If it cannot be decoded, or its `kind` or `apiVersion` is not a string.
+pub fn decode_response(media: MediaType, bytes: &[u8]) -> Result<Value, String> {
     read(media, bytes, &GroupVersion::new("", ""), "").map(|body| body.value).map_err(|refused| refused.why)
 }
 
-/// Reads the body of a delete, which is refused in fewer words.
+/// Decodes the body of a delete, whose errors are shorter.
 ///
 /// # Errors
-/// If it cannot be read.
-pub(super) fn decode_options(media: Media, bytes: &[u8]) -> Result<Body, Status> {
+/// If it cannot be decoded.
+pub(super) fn decode_options(media: MediaType, bytes: &[u8]) -> Result<Body, StatusError> {
     read(media, bytes, &GroupVersion::new("", "v1"), "DeleteOptions")
-        .map_err(|refused| Status::bad_request(refused.why))
+        .map_err(|refused| StatusError::bad_request(refused.why))
 }
 
-/// A body that holds no object of any kind.
-pub fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> Status {
+/// The error of a body that is not an object of any kind.
+pub fn unrecognized_status(kind: &str, why: &str, bytes: &[u8]) -> StatusError {
     let summary = summary(bytes);
-    Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})"))
+    StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})"))
 }
 
-/// A body that says what kind it is of, but is none of the kind that is wanted here.
+/// The error of a body that has a kind, but not the expected one, or that cannot be decoded as that.
 ///
-/// `found` and `version` are what the body says, or what the path says where the body does not.
-pub fn cannot_be_handled(found: &str, version: &str, wanted: &str, why: &str) -> Status {
-    let version = go::quote(version);
-    Status::bad_request(format!("{found} in version {version} cannot be handled as a {wanted}: {why}"))
+/// `found` and `version` are those of the body or else of the path.
+pub fn cannot_be_handled_status(found: &str, version: &str, wanted: &str, why: &str) -> StatusError {
+    let version = go_format::quote(version);
+    StatusError::bad_request(format!("{found} in version {version} cannot be handled as a {wanted}: {why}"))
 }
 
-/// A field that is there more than once.
+/// The message about a duplicate field.
 pub fn duplicate_field(path: &str) -> String {
-    format!("duplicate field {}", go::quote(path))
+    format!("duplicate field {}", go_format::quote(path))
 }
 
-/// What strict field validation says of a field that the schema does not know.
+/// The message of strict field validation about an unknown field.
 pub fn unknown_field(path: &str) -> String {
-    format!("unknown field {}", go::quote(path))
+    format!("unknown field {}", go_format::quote(path))
 }
 
-/// The message of strict field validation, for [`cannot_be_handled`].
+/// The message of strict field validation, for [`cannot_be_handled_status`].
 pub fn strict_error(problems: &[String]) -> String {
     format!("strict decoding error: {}", problems.join(", "))
 }
 
-/// Problems of strict decoding as warnings: one of YAML may hold several lines, each a warning.
+/// Strict decoding problems as warnings: one of YAML may have several lines, each of which is a warning.
 pub fn warnings(problems: &[String]) -> impl Iterator<Item = &str> {
     problems.iter().flat_map(|problem| match problem.strip_prefix("yaml: unmarshal errors:\n") {
-        Some(lines) => Lines::Many(lines.lines()),
-        None => Lines::One(Some(problem)),
+        Some(lines) => WarningLines::Many(lines.lines()),
+        None => WarningLines::One(Some(problem)),
     })
 }
 
-enum Lines<'p> {
+enum WarningLines<'p> {
     One(Option<&'p str>),
     Many(std::str::Lines<'p>),
 }
 
-impl<'p> Iterator for Lines<'p> {
+impl<'p> Iterator for WarningLines<'p> {
     type Item = &'p str;
 
     fn next(&mut self) -> Option<&'p str> {
         match self {
-            Lines::One(line) => line.take(),
-            Lines::Many(lines) => lines.next().map(str::trim),
+            WarningLines::One(line) => line.take(),
+            WarningLines::Many(lines) => lines.next().map(str::trim),
         }
     }
 }
 
-struct Refused {
+struct BodyRefusal {
     why: String,
-    /// What the body says that it is, where that is known although it cannot be read.
+    /// The version and kind in the body, if known although it cannot be decoded.
     kind: Option<(String, String)>,
 }
 
-impl From<String> for Refused {
+impl From<String> for BodyRefusal {
     fn from(why: String) -> Self {
         Self { why, kind: None }
     }
 }
 
-fn read(media: Media, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, Refused> {
+fn read(media: MediaType, bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Body, BodyRefusal> {
     let parse_error = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     let body = match media {
-        Media::Json => {
+        MediaType::Json => {
             let decoded = json::decode(bytes).map_err(|error| parse_error(error.to_string()))?;
-            Body { duplicates: decoded.duplicates, ..Body::plain(decoded.value) }
+            Body { duplicates: decoded.duplicates, ..Body::without_problems(decoded.value) }
         }
-        Media::Yaml => {
+        MediaType::Yaml => {
             let decoded = yaml::decode(bytes).map_err(|error| error.to_string())?;
-            Body { yaml: yaml::strict_error(&decoded.duplicates), ..Body::plain(decoded.value) }
+            Body { yaml: yaml::strict_error(&decoded.duplicates), ..Body::without_problems(decoded.value) }
         }
-        Media::Protobuf => {
-            let refused = |refused: protobuf::Refused| Refused { why: refused.error.to_string(), kind: refused.kind };
-            return protobuf::decode(bytes, gv, kind).map(Body::plain).map_err(refused);
+        MediaType::Protobuf => {
+            let refused =
+                |refused: protobuf::ProtobufRefusal| BodyRefusal { why: refused.error.to_string(), kind: refused.kind };
+            return protobuf::decode(bytes, gv, kind).map(Body::without_problems).map_err(refused);
         }
     };
     check_kind(&body.value).map_err(parse_error)?;
     Ok(body)
 }
 
-/// Whether `kind` and `apiVersion` can be read from a value.
+/// Checks the types of `kind` and `apiVersion`.
 fn check_kind(value: &Value) -> Result<(), String> {
     let object = match value {
         Value::Object(object) => object,
         Value::Null => return Ok(()),
         other => {
             let fields = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-            return Err(format!("json: cannot unmarshal {} into Go value of type {fields}", go::json_kind(other)));
+            return Err(format!(
+                "json: cannot unmarshal {} into Go value of type {fields}",
+                go_format::json_kind(other)
+            ));
         }
     };
     for field in ["apiVersion", "kind"] {
         match object.get(field) {
             None | Some(Value::Null | Value::String(_)) => {}
             Some(other) => {
-                let found = go::json_kind(other);
+                let found = go_format::json_kind(other);
                 return Err(format!("json: cannot unmarshal {found} into Go struct field .{field} of type string"));
             }
         }
@@ -175,7 +178,7 @@ fn check_kind(value: &Value) -> Result<(), String> {
 }
 
 fn summary(bytes: &[u8]) -> String {
-    let (shown, rest) = bytes.split_at(bytes.len().min(SUMMARY));
+    let (shown, rest) = bytes.split_at(bytes.len().min(MAX_SUMMARY_BYTES));
     let more = if rest.is_empty() { "" } else { " ..." };
     match shown.first() {
         None => "<empty>".to_owned(),

@@ -1,13 +1,12 @@
-//! What a request's body is, by its `Content-Type`.
+//! The format of a request's body, by its `Content-Type`.
 
 use http::StatusCode;
 
-use super::Media;
-use crate::api::{Status, status::Details};
+use super::MediaType;
+use crate::api::{StatusError, status::StatusDetails};
 
-/// How a patch is to be read.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub enum PatchType {
     Json,
     Merge,
@@ -16,7 +15,6 @@ pub enum PatchType {
 }
 
 impl PatchType {
-    /// As in headers.
     pub fn name(self) -> &'static str {
         match self {
             PatchType::Json => "application/json-patch+json",
@@ -27,23 +25,23 @@ impl PatchType {
     }
 }
 
-/// The body of a create, an update or a delete. Without a header it is JSON.
+/// The format of the body of a create, an update or a delete. The default is JSON.
 ///
 /// # Errors
-/// A 415 with kube-apiserver's words.
-pub fn object(content_type: Option<&str>) -> Result<Media, Status> {
-    let all = [Media::Json, Media::Yaml, Media::Protobuf];
-    let Some(header) = content_type.filter(|header| !header.is_empty()) else { return Ok(Media::Json) };
+/// A 415 with kube-apiserver's message.
+pub fn object(content_type: Option<&str>) -> Result<MediaType, StatusError> {
+    let all = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
+    let Some(header) = content_type.filter(|header| !header.is_empty()) else { return Ok(MediaType::Json) };
     let essence = parse(header);
     let known = all.into_iter().find(|media| essence.is_some_and(|name| name.eq_ignore_ascii_case(media.name())));
-    known.ok_or_else(|| unsupported(&all.map(Media::name)))
+    known.ok_or_else(|| unsupported(&all.map(MediaType::name)))
 }
 
-/// The body of a patch. Custom resources have no strategic merge, and are refused in other words.
+/// The type of a patch. Custom resources have no strategic merge, and other messages.
 ///
 /// # Errors
-/// A 415 with kube-apiserver's words.
-pub fn patch(content_type: Option<&str>, custom: bool) -> Result<PatchType, Status> {
+/// A 415 with kube-apiserver's message.
+pub fn patch(content_type: Option<&str>, custom: bool) -> Result<PatchType, StatusError> {
     let types: &[PatchType] = if custom {
         &[PatchType::Json, PatchType::Merge, PatchType::Apply]
     } else {
@@ -53,18 +51,18 @@ pub fn patch(content_type: Option<&str>, custom: bool) -> Result<PatchType, Stat
     let named = |name: &str| types.iter().copied().find(|patch| patch.name() == name);
     let parts = || header.split(',').map(|part| part.split(';').next().unwrap_or_default().trim_matches(' '));
     if !custom && !parts().any(|part| named(part).is_some()) {
-        // Built-in kinds are refused by the router, before any handler.
+        // For built-in kinds the router refuses it, before any handler.
         let (code, reason) = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType");
-        return Err(Status::new(code, reason, "415: Unsupported Media Type").with(Details::default()));
+        return Err(StatusError::new(code, reason, "415: Unsupported Media Type").with(StatusDetails::default()));
     }
-    // Unlike the types of objects, those of patches are compared as they are written.
+    // Unlike the types of objects, those of patches are compared literally.
     named(header.split(';').next().unwrap_or_default()).ok_or_else(|| {
         let names: Vec<&str> = types.iter().map(|patch| patch.name()).collect();
         unsupported(&names)
     })
 }
 
-/// A media type without its parameters; none if either is malformed. Its case does not matter.
+/// A media type without its parameters; none if either is malformed. Its case is ignored.
 fn parse(header: &str) -> Option<&str> {
     let (essence, mut rest) = match header.find(';') {
         Some(at) => header.split_at(at),
@@ -90,7 +88,7 @@ fn parse(header: &str) -> Option<&str> {
     }
 }
 
-/// What stands behind the value of a parameter, which is a token or a quoted text.
+/// The rest after the value of a parameter, which is a token or a quoted string.
 fn after_value(text: &str) -> Option<&str> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(|char: char| !is_token_char(char)).unwrap_or(text.len());
@@ -118,10 +116,10 @@ fn is_token_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(char)
 }
 
-fn unsupported(known: &[&str]) -> Status {
+fn unsupported(known: &[&str]) -> StatusError {
     let known = known.join(", ");
     let message = format!("the body of the request was in an unknown format - accepted media types include: {known}");
-    Status::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    StatusError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
 }
 
 #[cfg(test)]
@@ -132,7 +130,7 @@ mod tests {
     fn types_of_objects_are_read_whatever_their_case_and_parameters() {
         let fine = ["application/yaml", "Application/YAML", "application/yaml; charset=utf-8", " application/yaml ;"];
         for header in fine.into_iter().chain(["application/yaml;a=\"b;c\\\"d\";e=f"]) {
-            assert_eq!(object(Some(header)), Ok(Media::Yaml), "{header}");
+            assert_eq!(object(Some(header)), Ok(MediaType::Yaml), "{header}");
         }
         let refused =
             ["application/yaml; charset", "application/yaml;a=1;A=2", "application", "application/*", "a b/yaml"];
@@ -140,7 +138,7 @@ mod tests {
         {
             assert_eq!(object(Some(header)).map_err(|status| status.code), Err(415), "{header}");
         }
-        assert_eq!((object(None), object(Some(""))), (Ok(Media::Json), Ok(Media::Json)));
+        assert_eq!((object(None), object(Some(""))), (Ok(MediaType::Json), Ok(MediaType::Json)));
     }
 
     #[test]
@@ -154,7 +152,7 @@ mod tests {
         assert_eq!(message("", false), routed);
         let handled = |header, custom| message(header, custom).expect_err("a refusal");
         let list = "accepted media types include: application/json-patch+json, application/merge-patch+json, ";
-        // The router overlooks a space and further types, the handler does not.
+        // The router ignores a space and further types, the handler does not.
         assert!(handled("application/merge-patch+json ;a=b", false).contains(list));
         assert!(handled("application/merge-patch+json, text/plain", false).contains(list));
         assert!(handled("Application/Merge-Patch+JSON", true).contains(list));

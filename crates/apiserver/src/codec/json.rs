@@ -1,11 +1,11 @@
-//! JSON: bytes to a value and back.
+//! Decodes and encodes JSON.
 //!
-//! [`decode`] reads in one pass and finds keys that are there twice. What is wrong is said in the words of Go's encoding/json. As
-//! there, a later key wins, bytes that are not UTF-8 become U+FFFD and whole numbers that fit stay whole. Memory is bounded by the
-//! length of the input, depth by [`MAX_DEPTH`].
+//! [`decode`] reads in one pass and finds duplicate keys. Errors have the messages of Go's encoding/json. As
+//! there, the last of duplicate keys wins, invalid UTF-8 becomes U+FFFD and integers that fit stay integers.
+//! Memory is bounded by the length of the input, depth by [`MAX_DEPTH`].
 
 mod encode;
-mod order;
+mod problem_order;
 mod scan;
 mod text;
 
@@ -16,42 +16,41 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value, map::Entry};
 
-use self::scan::Scanner;
-use crate::api::go;
+use self::scan::JsonScanner;
+use crate::api::go_format;
 
 pub use self::{
     encode::{encode, encode_pretty, write},
-    order::in_order_of,
+    problem_order::sort_by_body_order,
 };
 
-/// Values may be nested this deep. Go takes 10 000; what is stored here is read back by serde_json, which takes 128 levels, and an
-/// object is found a few levels deeper in an AdmissionReview and in managedFields.
+/// The deepest nesting. Go accepts 10 000 levels; stored objects are decoded by serde_json, which accepts 128,
+/// and an object is nested a few levels deeper in an AdmissionReview and in managedFields.
 pub const MAX_DEPTH: usize = 100;
 
-/// No more problems than this are told of one body, as in kube-apiserver.
+/// The limit of reported problems of one body, as in kube-apiserver.
 pub const MAX_STRICT_ERRORS: usize = 100;
 
-/// Keys are long where somebody wants to fill memory with messages; the first problem is told in any case.
+/// The limit of the total length of reported problems, since keys may be long; the first problem is always
+/// reported.
 const MAX_STRICT_BYTES: usize = 64 << 10;
 
-/// What a text holds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decoded {
-    /// The value; of a key that is there twice, the last one.
+pub struct DecodedJson {
+    /// The decoded value; the last of duplicate keys wins.
     pub value: Value,
-    /// Keys that are there more than once: `spec.containers[0].name`.
+    /// The paths of duplicate keys: `spec.containers[0].name`.
     pub duplicates: Vec<String>,
 }
 
-/// What is wrong with a text, in the words of Go's encoding/json.
+/// A decode error, with the message of Go's encoding/json.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum JsonDecodeError {
     #[error("unexpected end of JSON input")]
     End,
-    #[error("invalid character {} {context}", go::quote_byte(*.byte))]
+    #[error("invalid character {} {context}", go_format::quote_byte(*.byte))]
     Character { byte: u8, context: &'static str },
-    #[error("invalid character {} in literal {literal} (expecting {})", go::quote_byte(*.byte), go::quote_byte(*.expected))]
+    #[error("invalid character {} in literal {literal} (expecting {})", go_format::quote_byte(*.byte), go_format::quote_byte(*.expected))]
     Literal { byte: u8, literal: &'static str, expected: u8 },
     #[error("exceeded max depth")]
     Depth,
@@ -59,45 +58,45 @@ pub enum Error {
     Number(String),
 }
 
-/// Reads one value, with nothing but white space around it.
+/// Decodes one value, surrounded by nothing but white space.
 ///
 /// # Errors
 /// If it is not JSON or nested too deep.
-pub fn decode(input: &[u8]) -> Result<Decoded, Error> {
+pub fn decode(input: &[u8]) -> Result<DecodedJson, JsonDecodeError> {
     decode_within(input, 0)
 }
 
-/// Reads one value that is part of another one, so many levels deep.
+/// Decodes one value that is nested in another one at this depth.
 ///
 /// # Errors
 /// If it is not JSON or nested too deep.
-pub fn decode_within(input: &[u8], depth: usize) -> Result<Decoded, Error> {
-    let mut decoder = Decoder { scan: Scanner::new(input), duplicates: Vec::new() };
+pub fn decode_within(input: &[u8], depth: usize) -> Result<DecodedJson, JsonDecodeError> {
+    let mut decoder = StrictJsonDecoder { scan: JsonScanner::new(input), duplicates: Vec::new() };
     let value = decoder.value(depth, None)?;
     decoder.scan.end()?;
-    Ok(Decoded { value, duplicates: decoder.duplicates })
+    Ok(DecodedJson { value, duplicates: decoder.duplicates })
 }
 
-struct Decoder<'i> {
-    scan: Scanner<'i>,
+struct StrictJsonDecoder<'i> {
+    scan: JsonScanner<'i>,
     duplicates: Vec<String>,
 }
 
-/// Where a value is. It lives on the stack, so that a text without duplicates pays nothing for it.
+/// The path of a value. It is on the stack, so that a text without duplicates needs no allocation.
 #[derive(Clone, Copy)]
-struct Path<'p> {
-    parent: Option<&'p Path<'p>>,
-    step: Step<'p>,
+struct ValuePath<'p> {
+    parent: Option<&'p ValuePath<'p>>,
+    step: PathStep<'p>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'p> {
+enum PathStep<'p> {
     Key(&'p str),
     Index(usize),
 }
 
-impl Decoder<'_> {
-    fn value(&mut self, depth: usize, path: Option<&Path<'_>>) -> Result<Value, Error> {
+impl StrictJsonDecoder<'_> {
+    fn value(&mut self, depth: usize, path: Option<&ValuePath<'_>>) -> Result<Value, JsonDecodeError> {
         match self.scan.begin_value()? {
             b'{' => self.object(depth + 1, path),
             b'[' => self.array(depth + 1, path),
@@ -109,7 +108,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn object(&mut self, depth: usize, path: Option<&Path<'_>>) -> Result<Value, Error> {
+    fn object(&mut self, depth: usize, path: Option<&ValuePath<'_>>) -> Result<Value, JsonDecodeError> {
         check_depth(depth)?;
         let mut map = Map::new();
         let mut more = self.scan.first_key()?;
@@ -117,11 +116,11 @@ impl Decoder<'_> {
             let key = self.scan.string()?;
             self.scan.colon()?;
             let told = self.duplicates.len();
-            let value = self.value(depth, Some(&Path { parent: path, step: Step::Key(&key) }))?;
+            let value = self.value(depth, Some(&ValuePath { parent: path, step: PathStep::Key(&key) }))?;
             match map.entry(key) {
                 Entry::Vacant(entry) => _ = entry.insert(value),
                 Entry::Occupied(mut entry) => {
-                    self.duplicate(told, &Path { parent: path, step: Step::Key(entry.key()) });
+                    self.duplicate(told, &ValuePath { parent: path, step: PathStep::Key(entry.key()) });
                     entry.insert(value);
                 }
             }
@@ -130,21 +129,21 @@ impl Decoder<'_> {
         Ok(Value::Object(map))
     }
 
-    fn array(&mut self, depth: usize, path: Option<&Path<'_>>) -> Result<Value, Error> {
+    fn array(&mut self, depth: usize, path: Option<&ValuePath<'_>>) -> Result<Value, JsonDecodeError> {
         check_depth(depth)?;
         let mut items = Vec::new();
         let mut more = self.scan.first_item()?;
         while more {
-            let here = Path { parent: path, step: Step::Index(items.len()) };
+            let here = ValuePath { parent: path, step: PathStep::Index(items.len()) };
             items.push(self.value(depth, Some(&here))?);
             more = self.scan.next_item()?;
         }
         Ok(Value::Array(items))
     }
 
-    /// A key is told before what is wrong inside its value.
+    /// A duplicate key is reported before the problems inside its value.
     #[cold]
-    fn duplicate(&mut self, told: usize, path: &Path<'_>) {
+    fn duplicate(&mut self, told: usize, path: &ValuePath<'_>) {
         let bytes: usize = self.duplicates.iter().map(String::len).sum();
         if self.duplicates.len() < MAX_STRICT_ERRORS && bytes < MAX_STRICT_BYTES {
             let path = path.to_string();
@@ -155,30 +154,30 @@ impl Decoder<'_> {
     }
 }
 
-fn check_depth(depth: usize) -> Result<(), Error> {
-    if depth > MAX_DEPTH { Err(Error::Depth) } else { Ok(()) }
+fn check_depth(depth: usize) -> Result<(), JsonDecodeError> {
+    if depth > MAX_DEPTH { Err(JsonDecodeError::Depth) } else { Ok(()) }
 }
 
-/// A number whose form was checked.
-fn number(text: &str) -> Result<Value, Error> {
+/// A number of valid syntax.
+fn number(text: &str) -> Result<Value, JsonDecodeError> {
     let whole = !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
     if let (true, Ok(number)) = (whole, text.parse::<i64>()) {
         return Ok(Value::Number(number.into()));
     }
     let float = text.parse::<f64>().ok().and_then(Number::from_f64);
-    float.map(Value::Number).ok_or_else(|| Error::Number(text.to_owned()))
+    float.map(Value::Number).ok_or_else(|| JsonDecodeError::Number(text.to_owned()))
 }
 
-/// As strict decoding names it.
-impl fmt::Display for Path<'_> {
+/// The format of strict decoding.
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
         }
         match self.step {
-            Step::Key(key) if self.parent.is_none() => f.write_str(key),
-            Step::Key(key) => write!(f, ".{key}"),
-            Step::Index(index) => write!(f, "[{index}]"),
+            PathStep::Key(key) if self.parent.is_none() => f.write_str(key),
+            PathStep::Key(key) => write!(f, ".{key}"),
+            PathStep::Index(index) => write!(f, "[{index}]"),
         }
     }
 }

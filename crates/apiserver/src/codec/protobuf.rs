@@ -1,14 +1,15 @@
-//! `application/vnd.kubernetes.protobuf`: bytes to a value and back, for built-in kinds.
+//! Decodes and encodes `application/vnd.kubernetes.protobuf`, for built-in kinds.
 //!
-//! An object travels as four bytes of magic and a `runtime.Unknown`, which names its kind and holds its message. A value is what Go's
-//! JSON of the same object would be, without nulls. Every length is checked, depth is bounded as in JSON, fields that the table
-//! does not know are skipped. In a watch, each event is a frame: its length in four bytes, and a `WatchEvent` without magic, in which the
-//! object has it. Not done: kinds of other versions than the stable ones, custom resources (which have no messages).
+//! An object is encoded as a prefix of four bytes and a `runtime.Unknown`, which contains its kind and its
+//! message. A decoded value equals Go's JSON of the same object, without nulls. Every length is checked, depth
+//! is bounded as in JSON, unknown fields are skipped. In a watch, each event is a frame: its length in four
+//! bytes, and a `WatchEvent` without the prefix, whose object has it. Not done: kinds of other versions than
+//! the stable ones, custom resources (which have no messages).
 
 mod list;
+mod message_table;
 mod read;
-mod special;
-mod table;
+mod well_known;
 mod wire;
 mod write;
 
@@ -18,16 +19,15 @@ mod tests;
 use serde_json::{Map, Value};
 
 pub use self::list::ListMessage;
-use self::{table::Table, wire::Reader};
+use self::{message_table::MessageTable, wire::WireReader};
 use crate::api::GroupVersion;
 
-/// What every object begins with.
+/// The prefix of every object.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// What is wrong with bytes, in the words of Go's generated code and of kube-apiserver.
+/// A decode error, with the message of Go's generated code or of kube-apiserver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum ProtobufDecodeError {
     #[error("empty data")]
     Empty,
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
@@ -53,31 +53,30 @@ pub enum Error {
     #[error("Time.MarshalJSON: year outside of range [0,9999]")]
     Time,
     #[error(transparent)]
-    Json(#[from] super::json::Error),
-    #[error("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", crate::api::go::quote(.kind), crate::api::go::quote(.version))]
+    Json(#[from] super::json::JsonDecodeError),
+    #[error("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", crate::api::go_format::quote(.kind), crate::api::go_format::quote(.version))]
     Kind { kind: String, version: String },
 }
 
-/// A body that could not be read.
+/// The error of a body that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Why.
-    pub error: Error,
-    /// The `apiVersion` and `kind` of the object, where they could be read.
+pub struct ProtobufRefusal {
+    pub error: ProtobufDecodeError,
+    /// The `apiVersion` and `kind` of the object, if they could be decoded.
     pub kind: Option<(String, String)>,
 }
 
-/// Reads an object. Where it does not say what it is, it is of the kind that is expected.
+/// Decodes an object. One without a kind is of the expected kind.
 ///
 /// # Errors
-/// If it cannot be read, or is of a kind that has no message here.
-pub fn decode(bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Value, Refused> {
-    let unknown = Unknown::read(bytes).map_err(|error| Refused { error, kind: None })?;
+/// If it cannot be decoded, or its kind has no message here.
+pub fn decode(bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Value, ProtobufRefusal> {
+    let unknown = RuntimeUnknown::read(bytes).map_err(|error| ProtobufRefusal { error, kind: None })?;
     let version = Some(unknown.version).filter(|text| !text.is_empty()).unwrap_or_else(|| gv.to_string());
     let kind = Some(unknown.kind).filter(|text| !text.is_empty()).unwrap_or_else(|| kind.to_owned());
     let read = || {
-        let unregistered = || Error::Kind { kind: kind.clone(), version: version.clone() };
-        let message = Table::get().kind(&version, &kind).ok_or_else(unregistered)?;
+        let unregistered = || ProtobufDecodeError::Kind { kind: kind.clone(), version: version.clone() };
+        let message = MessageTable::get().kind(&version, &kind).ok_or_else(unregistered)?;
         let mut object = Map::new();
         read::fill(&mut object, message, unknown.raw, 1)?;
         Ok(object)
@@ -88,20 +87,21 @@ pub fn decode(bytes: &[u8], gv: &GroupVersion, kind: &str) -> Result<Value, Refu
             object.insert("kind".into(), kind.into());
             Ok(Value::Object(object))
         }
-        Err(error) => Err(Refused { error, kind: Some((version, kind)) }),
+        Err(error) => Err(ProtobufRefusal { error, kind: Some((version, kind)) }),
     }
 }
 
-/// Whether objects of a kind have a message here.
-pub fn knows(gv: &GroupVersion, kind: &str) -> bool {
-    Table::get().kind(&gv.to_string(), kind).is_some()
+/// Whether a kind has a message here.
+pub fn has_message(gv: &GroupVersion, kind: &str) -> bool {
+    MessageTable::get().kind(&gv.to_string(), kind).is_some()
 }
 
-/// Writes an object or a list, byte by byte as kube-apiserver does. `None` if its kind has no message here.
+/// Encodes an object or a list with the same bytes as kube-apiserver. `None` if its kind has no message here.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
     let text = |name| object.get(name).and_then(Value::as_str);
-    let (version, kind) = (text("apiVersion")?, text("kind")?);
-    let message = Table::get().kind(version, kind)?;
+    let version = text("apiVersion")?;
+    let kind = text("kind")?;
+    let message = MessageTable::get().kind(version, kind)?;
     let mut raw = Vec::with_capacity(256);
     write::message(&mut raw, message, object.as_object()?);
     let mut meta = Vec::with_capacity(version.len() + kind.len() + 4);
@@ -116,7 +116,7 @@ pub fn encode(object: &Value) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Writes an event of a watch as a frame of its stream. `None` if the object's kind has no message here.
+/// Encodes a watch event as a frame. `None` if the object's kind has no message here.
 pub fn encode_event(event: &str, object: &Value) -> Option<Vec<u8>> {
     let object = encode(object)?;
     let mut raw = Vec::with_capacity(object.len() + 8);
@@ -129,25 +129,24 @@ pub fn encode_event(event: &str, object: &Value) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// `runtime.Unknown`
 #[derive(Default)]
-struct Unknown<'b> {
+struct RuntimeUnknown<'b> {
     version: String,
     kind: String,
     raw: &'b [u8],
 }
 
-impl<'b> Unknown<'b> {
-    fn read(bytes: &'b [u8]) -> Result<Self, Error> {
+impl<'b> RuntimeUnknown<'b> {
+    fn read(bytes: &'b [u8]) -> Result<Self, ProtobufDecodeError> {
         if bytes.is_empty() {
-            return Err(Error::Empty);
+            return Err(ProtobufDecodeError::Empty);
         }
-        let body = bytes.strip_prefix(MAGIC).ok_or(Error::Magic)?;
+        let body = bytes.strip_prefix(MAGIC).ok_or(ProtobufDecodeError::Magic)?;
         if body.is_empty() {
-            return Err(Error::EmptyBody);
+            return Err(ProtobufDecodeError::EmptyBody);
         }
-        let mut unknown = Unknown::default();
-        let mut reader = Reader::new(body);
+        let mut unknown = RuntimeUnknown::default();
+        let mut reader = WireReader::new(body);
         while let Some((number, wire)) = reader.tag()? {
             match number {
                 1 => unknown.type_meta(reader.delimited(wire, "TypeMeta")?)?,
@@ -158,8 +157,8 @@ impl<'b> Unknown<'b> {
         Ok(unknown)
     }
 
-    fn type_meta(&mut self, bytes: &'b [u8]) -> Result<(), Error> {
-        let mut reader = Reader::new(bytes);
+    fn type_meta(&mut self, bytes: &'b [u8]) -> Result<(), ProtobufDecodeError> {
+        let mut reader = WireReader::new(bytes);
         while let Some((number, wire)) = reader.tag()? {
             match number {
                 1 => self.version = read::text(reader.delimited(wire, "APIVersion")?),

@@ -1,12 +1,12 @@
 //! Query parameters: the options of every verb, and the tokens of paged lists.
 //!
-//! Parameters are read as kube-apiserver reads them: the first of several counts, unknown ones do not, and a pair that cannot be
-//! decoded is as if it were not there.
+//! Parameters are parsed as in kube-apiserver: the first of duplicates counts, unknown ones are ignored, and so
+//! are pairs that cannot be decoded.
 
+mod continue_token;
 mod delete;
 mod list;
 mod log;
-mod token;
 mod write;
 
 #[cfg(test)]
@@ -14,24 +14,24 @@ mod tests;
 
 use std::borrow::Cow;
 
-use crate::api::{GroupKind, Status, field, go};
+use crate::api::{GroupKind, StatusError, field, go_format};
 
 pub use self::{
-    delete::{DeleteOptions, Propagation},
-    list::{GetOptions, ListOptions, VersionMatch},
-    log::{LogOptions, Since},
-    token::Continue,
+    continue_token::ContinueToken,
+    delete::{DeleteOptions, DeletionPropagation},
+    list::{GetOptions, ListOptions, ResourceVersionMatch},
+    log::{LogOptions, LogSince},
     write::{FieldValidation, WriteOptions},
 };
 
 /// The parameters of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query<'q> {
+pub struct QueryParameters<'q> {
     pairs: Vec<(Cow<'q, str>, Cow<'q, str>)>,
 }
 
-impl<'q> Query<'q> {
-    /// Reads what is behind the `?`.
+impl<'q> QueryParameters<'q> {
+    /// Parses the text after the `?`.
     pub fn parse(query: &'q str) -> Self {
         let pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -40,12 +40,10 @@ impl<'q> Query<'q> {
         Self { pairs: pairs.collect() }
     }
 
-    /// The first value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// All values of a parameter.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| &**value)
     }
@@ -55,12 +53,12 @@ impl<'q> Query<'q> {
         self.get(name).map(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 
-    /// A whole number.
+    /// An integer.
     ///
     /// # Errors
-    /// A 400 with kube-apiserver's words.
-    pub fn int(&self, name: &str) -> Result<Option<i64>, Status> {
-        self.get(name).map(go::parse_int).transpose().map_err(Status::bad_request)
+    /// A 400 with kube-apiserver's message.
+    pub fn int(&self, name: &str) -> Result<Option<i64>, StatusError> {
+        self.get(name).map(go_format::parse_int).transpose().map_err(StatusError::bad_request)
     }
 
     fn text(&self, name: &str) -> String {
@@ -68,7 +66,7 @@ impl<'q> Query<'q> {
     }
 }
 
-/// Undoes `%XX` and `+`. `None` if it is malformed.
+/// Decodes `%XX` and `+`. `None` if malformed.
 fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
         return Some(Cow::Borrowed(text));
@@ -89,14 +87,14 @@ fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into())))
 }
 
-/// Refuses options that break rules.
-fn check(kind: &str, errors: &[field::Error]) -> Result<(), Status> {
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&GroupKind::new("meta.k8s.io", kind), "", errors)) }
+/// The error of invalid options.
+fn check(kind: &str, errors: &[field::FieldError]) -> Result<(), StatusError> {
+    if errors.is_empty() { Ok(()) } else { Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", kind), "", errors)) }
 }
 
 /// `dryRun`, which may only be `All`.
-fn check_dry_run(values: &[String], errors: &mut field::Errors) {
+fn check_dry_run(values: &[String], errors: &mut field::FieldErrors) {
     if values.iter().any(|value| value != "All") {
-        errors.push(field::Error::not_supported("dryRun", &values.into(), &["All"]));
+        errors.push(field::FieldError::not_supported("dryRun", &values.into(), &["All"]));
     }
 }

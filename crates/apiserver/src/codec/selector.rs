@@ -1,6 +1,6 @@
-//! Selectors: which objects a list, a watch or an object's own selector means.
+//! Label and field selectors, of lists, watches and objects.
 //!
-//! The text forms are read as kube-apiserver reads them, with its words for what is wrong. Matching never fails.
+//! The text forms are parsed as in kube-apiserver, with its messages. Matching never fails.
 
 mod field;
 mod label;
@@ -12,5 +12,5 @@ mod tests;
 
 pub use self::{
     field::{FieldSelector, FieldTerm},
-    label::{LabelSelector, Operator, Requirement},
+    label::{LabelRequirement, LabelSelector, SelectorOperator},
 };

@@ -1,57 +1,57 @@
-//! CustomResourceDefinitions: accepts their names, serves what they define, and empties what is deleted.
+//! CustomResourceDefinitions: accepts their names, serves their resources, and deletes their objects with them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::{Change, Feed};
+use super::{ObjectChange, ObjectFeed};
 use crate::{
-    api::{GroupResource, ObjectKey, meta::Meta},
-    codec::query::{DeleteOptions, Propagation},
-    core::Core,
+    api::{GroupResource, ObjectKey, meta::MetaAccessor},
+    codec::query::{DeleteOptions, DeletionPropagation},
     crd::{
-        self, History,
-        names::{self, Deletion},
+        self, SchemaHistory,
+        names::{self, DeletionProgress},
     },
-    handler::internal::{Internal, Target},
-    registry::Resource,
+    handler::loopback::{LoopbackClient, LoopbackTarget},
+    registry::ServedResource,
+    server_state::ServerState,
     store::{ListQuery, Stored},
 };
 
-/// Finalizers of custom resources are somebody else's business: so often we look whether they are done.
-const PATIENCE: Duration = Duration::from_millis(50);
-const USER: &str = "system:apiserver";
+/// The interval of checks whether the finalizers of custom resources, which belong to other controllers, are
+/// done.
+const CUSTOM_RESOURCE_POLL_INTERVAL: Duration = Duration::from_millis(50);
+const APISERVER_USER: &str = "system:apiserver";
 
-/// Where definitions are.
 pub fn collection() -> GroupResource {
     GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
-/// Serves what is defined already. Called before the first request is taken.
-pub fn restore(core: &Core) {
+/// Serves the existing definitions, before the first request is accepted.
+pub fn restore(core: &ServerState) {
     let Ok(listed) = core.store.list(&collection(), &ListQuery::default()) else { return };
     for definition in listed.items {
-        serve(core, &definition.value());
+        serve_definition(core, &definition.value());
     }
 }
 
-/// Follows all definitions.
-pub async fn run(core: Arc<Core>) {
-    let mut feed = Feed::new(&core.store, collection());
-    let internal = Internal::new(&core, USER).managing("kube-apiserver");
+pub async fn run(core: Arc<ServerState>) {
+    let mut feed = ObjectFeed::new(&core.store, collection());
+    let internal = LoopbackClient::new(&core, APISERVER_USER).with_field_manager("kube-apiserver");
     let mut emptying = JoinSet::new();
-    // By uid: another definition of the same name may come and go before the end of the first one's task is noticed.
+    // By uid: another definition of the same name may be created and deleted before the end of the first one's
+    // task is noticed.
     let mut busy: HashSet<Arc<str>> = HashSet::new();
     loop {
         tokio::select! {
             change = feed.next() => match change {
-                Change::Reset => withdraw_lost(&core),
-                Change::Set(definition) => see(&core, &internal, &definition, &mut emptying, &mut busy).await,
-                Change::Gone(definition) => {
-                    withdraw(&core, &definition.key.name);
-                    sweep(&core, &definition.value()).await;
-                    reconsider_others(&core, &internal, &definition).await;
+                ObjectChange::Reset => stop_serving_deleted(&core),
+                ObjectChange::Set(definition) => handle_definition(&core, &internal, &definition, &mut emptying, &mut busy).await,
+                ObjectChange::Deleted(definition) => {
+                    stop_serving(&core, &definition.key.name);
+                    delete_late_objects(&core, &definition.value()).await;
+                    retry_other_names(&core, &internal, &definition).await;
                 }
             },
             Some(done) = emptying.join_next() => if let Ok(uid) = done {
@@ -61,9 +61,9 @@ pub async fn run(core: Arc<Core>) {
     }
 }
 
-async fn see(
-    core: &Arc<Core>,
-    internal: &Internal,
+async fn handle_definition(
+    core: &Arc<ServerState>,
+    internal: &LoopbackClient,
     definition: &Stored,
     emptying: &mut JoinSet<Arc<str>>,
     busy: &mut HashSet<Arc<str>>,
@@ -72,31 +72,33 @@ async fn see(
     if definition.deleting {
         let ours = value.finalizers().any(|finalizer| finalizer == names::CLEANUP_FINALIZER);
         if ours && busy.insert(Arc::clone(&definition.uid)) {
-            let (core, name, uid) = (Arc::clone(core), definition.key.name.to_string(), Arc::clone(&definition.uid));
+            let core = Arc::clone(core);
+            let name = definition.key.name.to_string();
+            let uid = Arc::clone(&definition.uid);
             emptying.spawn(async move {
-                empty(core, &name).await;
+                delete_custom_resources(core, &name).await;
                 uid
             });
         }
-        serve_aside(core, &value).await;
+        serve_off_async_threads(core, &value).await;
         return;
     }
-    if !accept(core, internal, &value).await {
-        serve_aside(core, &value).await;
-        reconsider_others(core, internal, definition).await;
+    if !write_accepted_names(core, internal, &value).await {
+        serve_off_async_threads(core, &value).await;
+        retry_other_names(core, internal, definition).await;
     }
 }
 
-/// Says whether the names are taken. True if that was news, which comes back as a change.
-async fn accept(core: &Core, internal: &Internal, definition: &Value) -> bool {
-    let others = others(core, definition);
+/// Writes whether the names are accepted. True if that changed the status, which comes back as a change.
+async fn write_accepted_names(core: &ServerState, internal: &LoopbackClient, definition: &Value) -> bool {
+    let others = other_definitions(core, definition);
     let Some(status) = names::status(definition, &others, &core.now()) else { return false };
     let change = |definition: &mut Value| {
         if let Some(definition) = definition.as_object_mut() {
             definition.insert("status".into(), status.clone());
         }
     };
-    match internal.change(&target(definition.name()).subresource("status"), &change).await {
+    match internal.change(&target(definition.name()).with_subresource("status"), &change).await {
         Ok(_) => true,
         Err(error) => {
             tracing::warn!(kind = "CustomResourceDefinition", name = definition.name(), %error, "cannot write the status");
@@ -105,119 +107,126 @@ async fn accept(core: &Core, internal: &Internal, definition: &Value) -> bool {
     }
 }
 
-/// The other definitions of the same group, whose names may clash.
-fn others(core: &Core, definition: &Value) -> Vec<Value> {
+fn other_definitions(core: &ServerState, definition: &Value) -> Vec<Value> {
     let listed = core.store.list(&collection(), &ListQuery::default()).map(|listed| listed.items).unwrap_or_default();
     let group = definition.pointer("/spec/group");
     let all = listed.iter().map(|other| other.value());
     all.filter(|other| other.name() != definition.name() && other.pointer("/spec/group") == group).collect()
 }
 
-/// A name that was taken may be free now.
-async fn reconsider_others(core: &Core, internal: &Internal, definition: &Stored) {
-    for other in others(core, &definition.value()) {
+/// Re-evaluates other definitions, since a conflicting name may be free now.
+async fn retry_other_names(core: &ServerState, internal: &LoopbackClient, definition: &Stored) {
+    for other in other_definitions(core, &definition.value()) {
         if !other.is_deleting() {
-            accept(core, internal, &other).await;
+            write_accepted_names(core, internal, &other).await;
         }
     }
 }
 
-/// Compiles schemas and rules, which may take long, on no async thread.
-async fn serve_aside(core: &Core, definition: &Value) {
-    core.heavy.run(async { serve(core, definition) }).await;
+/// Compiles schemas and rules, which may take long, off the async threads.
+async fn serve_off_async_threads(core: &ServerState, definition: &Value) {
+    core.heavy.run(async { serve_definition(core, definition) }).await;
 }
 
-/// Replaces what is served of a definition.
-fn serve(core: &Core, definition: &Value) {
+/// Replaces the served resources of a definition.
+fn serve_definition(core: &ServerState, definition: &Value) {
     let name = definition.name();
     let catalog = core.registry.catalog();
     let served = catalog.all().filter_map(|resource| resource.custom.as_ref()).find(|custom| &*custom.crd == name);
     let fingerprint = crd::fingerprint(definition);
-    // What was stored under the same schemas need not be looked at when it is read.
+    // Objects that were stored under the same schemas need no conversion when they are read.
     let history = match served {
         Some(custom) if custom.fingerprint == fingerprint => {
-            History { since: custom.schemas_since, stored_before: Arc::clone(&custom.stored_before) }
+            SchemaHistory { since: custom.schemas_since, stored_before: Arc::clone(&custom.stored_before) }
         }
-        Some(custom) => History::after(custom, definition, core.store.revision()),
+        Some(custom) => SchemaHistory::after_schema_change(custom, definition, core.store.revision()),
         None => core.store.revision().into(),
     };
-    let resources: Vec<Arc<Resource>> = crd::resources(definition, history).into_iter().map(Arc::new).collect();
-    core.registry.change(|catalog| {
+    let resources: Vec<Arc<ServedResource>> = crd::resources(definition, history).into_iter().map(Arc::new).collect();
+    core.registry.update_catalog(|catalog| {
         catalog.remove(|resource| resource.custom.as_ref().is_some_and(|custom| &*custom.crd == name));
         resources.iter().for_each(|resource| catalog.insert(Arc::clone(resource)));
     });
 }
 
-fn withdraw(core: &Core, name: &str) {
-    core.registry.change(|catalog| {
+fn stop_serving(core: &ServerState, name: &str) {
+    core.registry.update_catalog(|catalog| {
         catalog.remove(|resource| resource.custom.as_ref().is_some_and(|custom| &*custom.crd == name));
     });
 }
 
-/// Withdraws what went while nobody looked.
-fn withdraw_lost(core: &Core) {
+/// Stops serving definitions whose deletion was not observed.
+fn stop_serving_deleted(core: &ServerState) {
     let catalog = core.registry.catalog();
     let served: HashSet<_> =
         catalog.all().filter_map(|resource| resource.custom.as_ref()).map(|custom| &custom.crd).collect();
     for name in served {
         if core.store.get(&ObjectKey::new(collection(), "", name)).is_none() {
-            withdraw(core, name);
+            stop_serving(core, name);
         }
     }
 }
 
-/// Deletes what was created while its definition went, by somebody who had seen it before. Nothing is served in its place yet.
-async fn sweep(core: &Core, definition: &Value) {
+/// Deletes objects that were created while their definition was being deleted, by requests that started before.
+/// The definition is not served again yet.
+async fn delete_late_objects(core: &ServerState, definition: &Value) {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let left = GroupResource::new(text("/spec/group"), text("/spec/names/plural"));
     let listed = core.store.list(&left, &ListQuery::default());
     for item in listed.map(|listed| listed.items).unwrap_or_default() {
-        // Nobody else can reach it.
+        // No client can reach the object.
         let _ = core.store.delete(&item.key, item.revision, None).await;
     }
 }
 
-/// Deletes all objects of a definition, then lets it go.
-async fn empty(core: Arc<Core>, name: &str) {
-    let internal = Internal::new(&core, USER).managing("kube-apiserver");
-    say(&core, &internal, name, Deletion::InProgress).await;
+/// Deletes all objects of a definition, then removes its finalizer.
+async fn delete_custom_resources(core: Arc<ServerState>, name: &str) {
+    let internal = LoopbackClient::new(&core, APISERVER_USER).with_field_manager("kube-apiserver");
+    write_terminating_condition(&core, &internal, name, DeletionProgress::InProgress).await;
     loop {
         let catalog = core.registry.catalog();
-        let defined = |resource: &&Arc<Resource>| resource.custom.as_ref().is_some_and(|custom| *custom.crd == *name);
+        let defined =
+            |resource: &&Arc<ServedResource>| resource.custom.as_ref().is_some_and(|custom| *custom.crd == *name);
         let left = match catalog.all().find(defined) {
-            Some(resource) => delete_all(&core, &internal, resource).await,
+            Some(resource) => delete_objects(&core, &internal, resource).await,
             None => 0,
         };
-        if left == 0 && say(&core, &internal, name, Deletion::Done).await {
+        if left == 0 && write_terminating_condition(&core, &internal, name, DeletionProgress::Done).await {
             return;
         }
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(CUSTOM_RESOURCE_POLL_INTERVAL).await;
     }
 }
 
-/// Deletes what is left, and says how many still are.
-async fn delete_all(core: &Core, internal: &Internal, resource: &Arc<Resource>) -> usize {
-    let items = |core: &Core| {
+/// Deletes the remaining objects, and returns how many are left.
+async fn delete_objects(core: &ServerState, internal: &LoopbackClient, resource: &Arc<ServedResource>) -> usize {
+    let items = |core: &ServerState| {
         let listed = core.store.list(&resource.group_resource(), &ListQuery::default());
         listed.map(|listed| listed.items).unwrap_or_default()
     };
-    let options = DeleteOptions { propagation_policy: Some(Propagation::Background), ..DeleteOptions::default() };
+    let options =
+        DeleteOptions { propagation_policy: Some(DeletionPropagation::Background), ..DeleteOptions::default() };
     for item in items(core).iter().filter(|item| !item.deleting) {
-        // One that is gone already, or that somebody changes, is looked at again.
-        let _ = internal.delete(&Target::of(resource, &item.key), &options).await;
+        // An object that is gone or was changed concurrently is handled in the next round.
+        let _ = internal.delete(&LoopbackTarget::for_object(resource, &item.key), &options).await;
     }
     items(core).len()
 }
 
-/// Says how far a deletion is. False if it has to be said again.
-async fn say(core: &Core, internal: &Internal, name: &str, deletion: Deletion) -> bool {
+/// Writes the progress of a deletion. False if it has to be written again.
+async fn write_terminating_condition(
+    core: &ServerState,
+    internal: &LoopbackClient,
+    name: &str,
+    deletion: DeletionProgress,
+) -> bool {
     let now = core.now();
     let change = |definition: &mut Value| names::set_terminating(definition, deletion, &now);
     let target = match deletion {
-        Deletion::Done => target(name),
-        _ => target(name).subresource("status"),
+        DeletionProgress::Done => target(name),
+        _ => target(name).with_subresource("status"),
     };
-    // The condition goes with the finalizer: its path writes both.
+    // The condition is written together with the removal of the finalizer: the path allows both.
     match internal.change(&target, &change).await {
         Err(error) if error.code != 404 => {
             tracing::warn!(kind = "CustomResourceDefinition", name, %error, "cannot be let go");
@@ -227,6 +236,6 @@ async fn say(core: &Core, internal: &Internal, name: &str, deletion: Deletion) -
     }
 }
 
-fn target(name: &str) -> Target {
-    Target::definition(&ObjectKey::new(collection(), "", name))
+fn target(name: &str) -> LoopbackTarget {
+    LoopbackTarget::for_definition(&ObjectKey::new(collection(), "", name))
 }

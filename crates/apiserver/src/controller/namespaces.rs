@@ -1,4 +1,4 @@
-//! Empties namespaces that are being deleted, and lets them go when they are empty.
+//! Deletes the content of terminating namespaces, then removes their finalizer.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -9,39 +9,40 @@ use std::{
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{Change, Feed};
+use super::{ObjectChange, ObjectFeed};
 use crate::{
-    api::{GroupResource, meta::Meta},
-    codec::query::{DeleteOptions, Propagation},
-    core::Core,
-    handler::internal::{Internal, Target},
-    registry::Resource,
+    api::{GroupResource, meta::MetaAccessor},
+    codec::query::{DeleteOptions, DeletionPropagation},
+    handler::loopback::{LoopbackClient, LoopbackTarget},
+    registry::ServedResource,
+    server_state::ServerState,
     store::{ListQuery, Stored},
 };
 
-/// Finalizers of content are somebody else's business: so often we look whether they are done.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Finalizers that are done sooner are not worth a report.
-const QUIET: Duration = Duration::from_secs(1);
-const KUBERNETES: &str = "kubernetes";
+/// The interval of checks whether the finalizers of the content, which belong to other controllers, are done.
+const CONTENT_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long to wait before remaining content is reported.
+const REPORT_DELAY: Duration = Duration::from_secs(1);
+const KUBERNETES_FINALIZER: &str = "kubernetes";
 
-/// Follows all namespaces.
-pub async fn run(core: Arc<Core>) {
-    let mut feed = Feed::new(&core.store, GroupResource::new("", "namespaces"));
+pub async fn run(core: Arc<ServerState>) {
+    let mut feed = ObjectFeed::new(&core.store, GroupResource::new("", "namespaces"));
     let mut emptying = JoinSet::new();
-    // By uid: another namespace of the same name may come and go before the end of the first one's task is noticed.
+    // By uid: another namespace of the same name may be created and deleted before the end of the first one's
+    // task is noticed.
     let mut busy: HashSet<Arc<str>> = HashSet::new();
     loop {
         tokio::select! {
             change = feed.next() => match change {
-                Change::Set(namespace) if namespace.deleting && busy.insert(Arc::clone(&namespace.uid)) => {
-                    let (core, uid) = (Arc::clone(&core), Arc::clone(&namespace.uid));
+                ObjectChange::Set(namespace) if namespace.deleting && busy.insert(Arc::clone(&namespace.uid)) => {
+                    let core = Arc::clone(&core);
+                    let uid = Arc::clone(&namespace.uid);
                     emptying.spawn(async move {
-                        empty(core, &namespace.key.name).await;
+                        empty_namespace(core, &namespace.key.name).await;
                         uid
                     });
                 }
-                Change::Gone(namespace) => sweep(&core, &namespace.key.name).await,
+                ObjectChange::Deleted(namespace) => delete_late_content(&core, &namespace.key.name).await,
                 _ => {}
             },
             Some(done) = emptying.join_next() => if let Ok(uid) = done {
@@ -51,40 +52,41 @@ pub async fn run(core: Arc<Core>) {
     }
 }
 
-/// Deletes what was created while its namespace went, by somebody who had seen it before.
-async fn sweep(core: &Arc<Core>, name: &str) {
+/// Deletes objects that were created while their namespace was being deleted, by requests that started before.
+async fn delete_late_content(core: &Arc<ServerState>, name: &str) {
     if core.namespace(name).is_none() {
-        delete_content(core, &internal(core), name).await;
+        delete_content(core, &namespace_controller_client(core), name).await;
     }
 }
 
-fn internal(core: &Arc<Core>) -> Internal {
-    Internal::new(core, "system:serviceaccount:kube-system:namespace-controller").managing("kube-controller-manager")
+fn namespace_controller_client(core: &Arc<ServerState>) -> LoopbackClient {
+    LoopbackClient::new(core, "system:serviceaccount:kube-system:namespace-controller")
+        .with_field_manager("kube-controller-manager")
 }
 
-/// Deletes what is in a namespace until nothing is, then takes away our finalizer.
-async fn empty(core: Arc<Core>, name: &str) {
-    let internal = internal(&core);
+/// Deletes the content of a namespace until it is empty, then removes the finalizer.
+async fn empty_namespace(core: Arc<ServerState>, name: &str) {
+    let internal = namespace_controller_client(&core);
     let begun = Instant::now();
     loop {
         let Some(namespace) = core.namespace(name).filter(|namespace| namespace.deleting) else { return };
         let left = delete_content(&core, &internal, name).await;
         if left.is_empty() {
-            if finalize(&internal, &namespace).await {
+            if remove_kubernetes_finalizer(&internal, &namespace).await {
                 return;
             }
-        } else if begun.elapsed() > QUIET {
-            report(&internal, &namespace, &left).await;
+        } else if begun.elapsed() > REPORT_DELAY {
+            write_deletion_conditions(&internal, &namespace, &left).await;
         }
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(CONTENT_POLL_INTERVAL).await;
     }
 }
 
-/// What is left in a namespace: how many objects of which resource, and their finalizers.
-type Left = BTreeMap<String, (usize, BTreeMap<String, usize>)>;
+/// The remaining objects of a namespace: their number by resource, and their finalizers.
+type RemainingContent = BTreeMap<String, (usize, BTreeMap<String, usize>)>;
 
-async fn delete_content(core: &Core, internal: &Internal, namespace: &str) -> Left {
-    let mut left = Left::new();
+async fn delete_content(core: &ServerState, internal: &LoopbackClient, namespace: &str) -> RemainingContent {
+    let mut left = RemainingContent::new();
     let catalog = core.registry.catalog();
     let namespaced = catalog.all().filter(|resource| resource.namespaced && resource.verbs.contains(&"delete"));
     for resource in namespaced {
@@ -93,19 +95,20 @@ async fn delete_content(core: &Core, internal: &Internal, namespace: &str) -> Le
         for item in listed.items {
             delete(internal, resource, &item).await;
             if let Some(item) = core.store.get(&item.key) {
-                note(&mut left, resource, &item);
+                count_remaining(&mut left, resource, &item);
             }
         }
     }
     left
 }
 
-async fn delete(internal: &Internal, resource: &Arc<Resource>, item: &Stored) {
+async fn delete(internal: &LoopbackClient, resource: &Arc<ServedResource>, item: &Stored) {
     if item.deleting {
         return;
     }
-    let options = DeleteOptions { propagation_policy: Some(Propagation::Background), ..DeleteOptions::default() };
-    let target = Target::of(resource, &item.key);
+    let options =
+        DeleteOptions { propagation_policy: Some(DeletionPropagation::Background), ..DeleteOptions::default() };
+    let target = LoopbackTarget::for_object(resource, &item.key);
     if let Err(error) = internal.delete(&target, &options).await
         && error.code != 404
     {
@@ -113,8 +116,8 @@ async fn delete(internal: &Internal, resource: &Arc<Resource>, item: &Stored) {
     }
 }
 
-fn note(left: &mut Left, resource: &Resource, item: &Stored) {
-    // Also the core group, which is empty, is set off by a dot.
+fn count_remaining(left: &mut RemainingContent, resource: &ServedResource, item: &Stored) {
+    // The empty core group also has a dot.
     let name = format!("{}.{}", resource.plural, resource.gv.group);
     let entry = left.entry(name).or_default();
     entry.0 += 1;
@@ -123,12 +126,12 @@ fn note(left: &mut Left, resource: &Resource, item: &Stored) {
     }
 }
 
-/// Takes our finalizer away. False if it has to be tried again.
-async fn finalize(internal: &Internal, namespace: &Stored) -> bool {
-    let target = Target::namespace(&namespace.key.name, "finalize");
+/// Removes the finalizer. False if it has to be tried again.
+async fn remove_kubernetes_finalizer(internal: &LoopbackClient, namespace: &Stored) -> bool {
+    let target = LoopbackTarget::namespace(&namespace.key.name, "finalize");
     let change = |namespace: &mut Value| {
         if let Some(Value::Array(finalizers)) = namespace.pointer_mut("/spec/finalizers") {
-            finalizers.retain(|finalizer| finalizer != KUBERNETES);
+            finalizers.retain(|finalizer| finalizer != KUBERNETES_FINALIZER);
         }
     };
     match internal.change(&target, &change).await {
@@ -137,10 +140,10 @@ async fn finalize(internal: &Internal, namespace: &Stored) -> bool {
     }
 }
 
-/// Says what keeps a namespace, in kube-controller-manager's words.
-async fn report(internal: &Internal, namespace: &Stored, left: &Left) {
+/// Writes why a namespace is not deleted yet, with kube-controller-manager's messages.
+async fn write_deletion_conditions(internal: &LoopbackClient, namespace: &Stored, left: &RemainingContent) {
     let now = internal.now();
-    let conditions = conditions(left, &now);
+    let conditions = deletion_conditions(left, &now);
     let change = move |object: &mut Value| {
         let old: Vec<Value> =
             object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -154,11 +157,11 @@ async fn report(internal: &Internal, namespace: &Stored, left: &Left) {
             status.insert("conditions".into(), merged.into());
         }
     };
-    // Somebody else's change comes back to us; the next round says it again.
-    let _ = internal.change(&Target::namespace(&namespace.key.name, "status"), &change).await;
+    // After a write conflict the next round writes it again.
+    let _ = internal.change(&LoopbackTarget::namespace(&namespace.key.name, "status"), &change).await;
 }
 
-fn conditions(left: &Left, now: &str) -> Vec<Value> {
+fn deletion_conditions(left: &RemainingContent, now: &str) -> Vec<Value> {
     let content: Vec<String> =
         left.iter().map(|(resource, (count, _))| format!("{resource} has {count} resource instances")).collect();
     let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
@@ -169,9 +172,10 @@ fn conditions(left: &Left, now: &str) -> Vec<Value> {
         finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances")).collect();
     let condition = |kind: &str, status: &str, reason: &str, message: String| json!({ "type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message });
     let content_message = format!("Some resources are remaining: {}", content.join(", "));
-    let (finalizing, finalizer_message) = match remaining.is_empty() {
-        true => ("False", "All content-preserving finalizers finished".to_owned()),
-        false => ("True", format!("Some content in the namespace has finalizers remaining: {}", remaining.join(", "))),
+    let (finalizing, finalizer_message) = if remaining.is_empty() {
+        ("False", "All content-preserving finalizers finished".to_owned())
+    } else {
+        ("True", format!("Some content in the namespace has finalizers remaining: {}", remaining.join(", ")))
     };
     let finalizer_reason = if finalizing == "True" { "SomeFinalizersRemain" } else { "ContentHasNoFinalizers" };
     vec![

@@ -1,19 +1,20 @@
-//! The status of a CRD: which names are accepted, and whether it is established.
+//! The status of a CRD: its accepted names, and whether it is established.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::meta::{self, Meta};
+use crate::api::meta::{self, MetaAccessor};
 
-/// Set while a CRD still has custom resources.
+/// The finalizer of a CRD with custom resources.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// The status that a CRD should have beside the others of its group, or none if it has it. `now` is in RFC 3339.
+/// The status that a CRD should have, given the others of its group; none if it has that status. `now` is in
+/// RFC 3339.
 ///
 /// kube-apiserver first accepts the names and then establishes the CRD; here both is one change.
 pub fn status<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>, now: &str) -> Option<Value> {
-    let taken = Taken::of(crd, others);
+    let taken = TakenNames::from_other_definitions(crd, others);
     let wanted = crd.pointer("/spec/names").unwrap_or(&Value::Null);
     let had = crd.pointer("/status/acceptedNames").unwrap_or(&Value::Null);
     let (accepted, conflict) = taken.accept(wanted, had);
@@ -25,7 +26,7 @@ pub fn status<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>, now:
     let fields = next.as_object_mut()?;
     fields.insert("acceptedNames".to_owned(), accepted);
     set_condition(fields, ["NamesAccepted", status, reason, message], now);
-    if !is_true(crd, "Established") {
+    if !is_condition_true(crd, "Established") {
         let established = match conflict {
             None => ["Established", "True", "InitialNamesAccepted", "the initial names have been accepted"],
             Some(_) => ["Established", "False", "NotAccepted", "not all names are accepted"],
@@ -35,37 +36,37 @@ pub fn status<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>, now:
     (crd.get("status") != Some(&next)).then_some(next)
 }
 
-/// Whether a condition of a CRD is true.
-pub fn is_true(crd: &Value, condition: &str) -> bool {
+pub fn is_condition_true(crd: &Value, condition: &str) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     conditions.filter(|of| of.get("type") == Some(&condition.into())).any(|of| of.get("status") == Some(&"True".into()))
 }
 
-/// How far the deletion of a CRD is.
+/// The progress of a CRD's deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    /// It was just asked for.
+pub enum DeletionProgress {
+    /// The deletion was just requested.
     Pending,
     /// Custom resources are being deleted.
     InProgress,
-    /// They are gone.
     Done,
 }
 
-/// Tells in a CRD that it is being deleted; from the first moment on it has a finalizer.
-pub fn set_terminating(crd: &mut Value, deletion: Deletion, now: &str) {
+/// Sets the conditions of a terminating CRD, and its finalizer at the beginning.
+pub fn set_terminating(crd: &mut Value, deletion: DeletionProgress, now: &str) {
     let condition = match deletion {
-        Deletion::Pending => [
+        DeletionProgress::Pending => [
             "True",
             "InstanceDeletionPending",
             "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         ],
-        Deletion::InProgress => ["True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"],
-        Deletion::Done => ["False", "InstanceDeletionCompleted", "removed all instances"],
+        DeletionProgress::InProgress => {
+            ["True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"]
+        }
+        DeletionProgress::Done => ["False", "InstanceDeletionCompleted", "removed all instances"],
     };
     let finalizers = crd.finalizers().filter(|finalizer| *finalizer != CLEANUP_FINALIZER).map(str::to_owned);
     let mut finalizers: Vec<String> = finalizers.collect();
-    if deletion != Deletion::Done {
+    if deletion != DeletionProgress::Done {
         finalizers.push(CLEANUP_FINALIZER.to_owned());
     }
     if finalizers.is_empty() {
@@ -79,7 +80,7 @@ pub fn set_terminating(crd: &mut Value, deletion: Deletion, now: &str) {
     }
 }
 
-/// Changes a condition. Its time is that of the last change of its status.
+/// Sets a condition. Its time is that of the last change of its status.
 fn set_condition(status: &mut Map<String, Value>, condition: [&str; 4], now: &str) {
     let [kind, is, reason, message] = condition;
     let conditions = status.entry("conditions").or_insert(Value::Null);
@@ -97,14 +98,14 @@ fn set_condition(status: &mut Map<String, Value>, condition: [&str; 4], now: &st
     }
 }
 
-/// Names that other CRDs of the group have.
-struct Taken {
+/// The names of other CRDs of the group.
+struct TakenNames {
     resources: HashSet<String>,
     kinds: HashSet<String>,
 }
 
-impl Taken {
-    fn of<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>) -> Self {
+impl TakenNames {
+    fn from_other_definitions<'a>(crd: &Value, others: impl IntoIterator<Item = &'a Value>) -> Self {
         let group = crd.pointer("/spec/group");
         let mut taken = Self { resources: HashSet::new(), kinds: HashSet::new() };
         for other in others {
@@ -121,7 +122,7 @@ impl Taken {
         taken
     }
 
-    /// The names that are accepted, and the last conflict among the others.
+    /// The accepted names, and the last conflict.
     fn accept(&self, wanted: &Value, had: &Value) -> (Value, Option<(&'static str, String)>) {
         let mut accepted = Map::new();
         let mut conflict = None;
@@ -136,7 +137,8 @@ impl Taken {
                 self.accept_short(wanted, had, &mut accepted, &mut conflict);
             }
             let name = |names: &Value| names.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let (new, old) = (name(wanted), name(had));
+            let new = name(wanted);
+            let old = name(had);
             let free = new == old || !taken.contains(&new);
             if !free {
                 conflict = Some((reason, format!("{new:?} is already in use")));
@@ -162,7 +164,8 @@ impl Taken {
         conflict: &mut Option<(&'static str, String)>,
     ) {
         let list = |names: &Value| names.get("shortNames").and_then(Value::as_array).cloned().unwrap_or_default();
-        let (new, old) = (list(wanted), list(had));
+        let new = list(wanted);
+        let old = list(had);
         let used = new.iter().filter(|name| !old.contains(name)).filter_map(Value::as_str);
         let used: Vec<String> = used
             .filter(|name| self.resources.contains(*name))

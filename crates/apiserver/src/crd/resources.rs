@@ -1,4 +1,4 @@
-//! What a CRD serves.
+//! Derives the served resources of a CRD.
 
 use std::{
     collections::BTreeMap,
@@ -10,42 +10,41 @@ use serde_json::{Map, Value};
 
 use super::{CustomStrategy, names, structural};
 use crate::{
-    api::{GroupVersion, meta::Meta},
+    api::{GroupVersion, meta::MetaAccessor},
     discovery::groups::compare_versions,
-    registry::{Custom, Resource, ScalePaths, Subresource},
-    schema::{Node, Schema, builtin},
+    registry::{CustomResourceInfo, ScalePaths, ServedResource, Subresource},
+    schema::{Schema, SchemaNode, builtin},
 };
 
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const VERBS_TERMINATING: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
-const VERBS_OF_PARTS: [&str; 3] = ["get", "patch", "update"];
+const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// Tells what the versions of a CRD and their schemas say from what others say.
+/// Identifies the versions of a CRD with their schemas.
 pub fn fingerprint(crd: &Value) -> Arc<str> {
     let versions = crd.pointer("/spec/versions").map(Value::to_string).unwrap_or_default();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, versions.as_bytes());
     BASE64_STANDARD.encode(digest.as_ref()).into()
 }
 
-/// What is known of the objects that are stored already.
+/// The schemas of the objects that are stored already.
 #[derive(Clone, Debug)]
-pub struct History {
-    /// What was stored later follows the schemas of now.
+pub struct SchemaHistory {
+    /// Objects stored after this revision follow the current schemas.
     pub since: u64,
-    /// See [`Custom::stored_before`].
     pub stored_before: Arc<[(u64, Arc<str>)]>,
 }
 
-impl From<u64> for History {
+impl From<u64> for SchemaHistory {
     fn from(since: u64) -> Self {
         Self { since, stored_before: Arc::from([]) }
     }
 }
 
-impl History {
-    /// The history under a definition of another fingerprint, which is served from this revision on.
-    pub fn after(custom: &Custom, crd: &Value, revision: u64) -> Self {
-        let stored_now = storage_version(structural::array(spec_of(crd), "versions"));
+impl SchemaHistory {
+    /// The history under a CRD with another fingerprint, which is served from this revision on.
+    pub fn after_schema_change(custom: &CustomResourceInfo, crd: &Value, revision: u64) -> Self {
+        let stored_now = storage_version(structural::array_field(definition_spec(crd), "versions"));
         let mut before = custom.stored_before.to_vec();
         if *custom.storage_version != *stored_now {
             before.push((revision, Arc::clone(&custom.storage_version)));
@@ -54,67 +53,69 @@ impl History {
     }
 }
 
-fn spec_of(crd: &Value) -> &Map<String, Value> {
+fn definition_spec(crd: &Value) -> &Map<String, Value> {
     static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
     crd.get("spec").and_then(Value::as_object).unwrap_or(&EMPTY)
 }
 
 fn storage_version(versions: &[Value]) -> &str {
     let all = versions.iter().filter_map(Value::as_object);
-    let mut storage = all.filter(|version| structural::flag(version, "storage"));
+    let mut storage = all.filter(|version| structural::bool_field(version, "storage"));
     storage.next_back().map(|version| structural::text(version, "name")).unwrap_or_default()
 }
 
-/// The resources of a CRD, one for each version that is served; none before it is established.
-pub fn resources(crd: &Value, history: impl Into<History>) -> Vec<Resource> {
+/// The resources of a CRD, one for each served version; none before it is established.
+pub fn resources(crd: &Value, history: impl Into<SchemaHistory>) -> Vec<ServedResource> {
     let spec = crd.get("spec").and_then(Value::as_object);
     let names = crd.pointer("/status/acceptedNames").and_then(Value::as_object);
     let (Some(spec), Some(names)) = (spec, names) else { return Vec::new() };
-    if !names::is_true(crd, "Established") {
+    if !names::is_condition_true(crd, "Established") {
         return Vec::new();
     }
-    let versions = || structural::array(spec, "versions").iter().filter_map(Value::as_object);
+    let versions = || structural::array_field(spec, "versions").iter().filter_map(Value::as_object);
     let schema = |version| (Arc::from(structural::text(version, "name")), Arc::new(schema(version)));
-    let (schemas, fingerprint) = (Arc::new(versions().map(schema).collect()), fingerprint(crd));
-    let shared = Shared { schemas, fingerprint, history: history.into() };
-    let served = versions().filter(|version| structural::flag(version, "served"));
-    served.map(|version| Definition { crd, spec, names, version, shared: &shared }.resource()).collect()
+    let schemas = Arc::new(versions().map(schema).collect());
+    let fingerprint = fingerprint(crd);
+    let shared = VersionSchemas { schemas, fingerprint, history: history.into() };
+    let served = versions().filter(|version| structural::bool_field(version, "served"));
+    served.map(|version| DefinitionVersion { crd, spec, names, version, shared: &shared }.resource()).collect()
 }
 
-/// What all versions of a CRD have in common.
-struct Shared {
+/// The data that all versions of a CRD share.
+struct VersionSchemas {
     schemas: Arc<BTreeMap<Arc<str>, Arc<Schema>>>,
     fingerprint: Arc<str>,
-    history: History,
+    history: SchemaHistory,
 }
 
 fn schema(version: &Map<String, Value>) -> Schema {
     let openapi = version.get("schema").and_then(|schema| schema.get("openAPIV3Schema")).unwrap_or(&Value::Null);
-    structural::build(openapi, &object_meta())
+    structural::build_schema(openapi, &object_meta())
 }
 
-/// The type of `metadata`.
-fn object_meta() -> Node {
-    builtin::by_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").map(Node::Builtin).unwrap_or_default()
+fn object_meta() -> SchemaNode {
+    builtin::schema_by_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+        .map(SchemaNode::Builtin)
+        .unwrap_or_default()
 }
 
-struct Definition<'a> {
+struct DefinitionVersion<'a> {
     crd: &'a Value,
     spec: &'a Map<String, Value>,
     names: &'a Map<String, Value>,
     version: &'a Map<String, Value>,
-    shared: &'a Shared,
+    shared: &'a VersionSchemas,
 }
 
-impl Definition<'_> {
-    fn resource(&self) -> Resource {
+impl DefinitionVersion<'_> {
+    fn resource(&self) -> ServedResource {
         let gv = GroupVersion::new(structural::text(self.spec, "group"), structural::text(self.version, "name"));
         let custom = Arc::new(self.custom(&gv));
         let schema = self.shared.schemas.get(&gv.version).cloned().unwrap_or_default();
         let kind = self.name("kind");
         let selectable: Vec<Arc<str>> = self.selectable().collect();
         let strategy = CustomStrategy::new(&gv, &kind, &custom, &schema, selectable.clone());
-        Resource {
+        ServedResource {
             plural: self.name("plural"),
             singular: self.name("singular"),
             list_kind: self.name("listKind"),
@@ -124,7 +125,7 @@ impl Definition<'_> {
             verbs: if custom.terminating { VERBS_TERMINATING.to_vec() } else { VERBS.to_vec() },
             subresources: subresources(&custom, &kind),
             storage_version_hash: storage_hash(&gv.group, &custom.storage_version, &kind),
-            schema: Node::Own(schema),
+            schema: SchemaNode::Own(schema),
             strategy: Arc::new(strategy),
             custom: Some(custom),
             selectable,
@@ -133,27 +134,27 @@ impl Definition<'_> {
         }
     }
 
-    fn custom(&self, gv: &GroupVersion) -> Custom {
+    fn custom(&self, gv: &GroupVersion) -> CustomResourceInfo {
         let subresources = self.version.get("subresources");
         let part = |name: &str| subresources.and_then(|all| all.get(name)).filter(|part| !part.is_null());
-        Custom {
+        CustomResourceInfo {
             crd: self.crd.name().into(),
-            storage_version: storage_version(structural::array(self.spec, "versions")).into(),
+            storage_version: storage_version(structural::array_field(self.spec, "versions")).into(),
             schemas: Arc::clone(&self.shared.schemas),
             fingerprint: Arc::clone(&self.shared.fingerprint),
             schemas_since: self.shared.history.since,
             stored_before: Arc::clone(&self.shared.history.stored_before),
             has_status: part("status").is_some(),
             scale: part("scale").and_then(Value::as_object).map(scale_paths),
-            columns: structural::array(self.version, "additionalPrinterColumns").to_vec(),
+            columns: structural::array_field(self.version, "additionalPrinterColumns").to_vec(),
             deprecation_warning: self.deprecation(gv),
-            preserve_unknown: structural::flag(self.spec, "preserveUnknownFields"),
-            terminating: names::is_true(self.crd, "Terminating") || self.crd.is_deleting(),
+            preserve_unknown: structural::bool_field(self.spec, "preserveUnknownFields"),
+            terminating: names::is_condition_true(self.crd, "Terminating") || self.crd.is_deleting(),
         }
     }
 
     fn deprecation(&self, gv: &GroupVersion) -> Option<Arc<str>> {
-        if !structural::flag(self.version, "deprecated") {
+        if !structural::bool_field(self.version, "deprecated") {
             return None;
         }
         let own = self.version.get("deprecationWarning").and_then(Value::as_str).map(Into::into);
@@ -167,16 +168,18 @@ impl Definition<'_> {
     /// The best version that is served, not deprecated, and newer than this one.
     fn successor(&self) -> Option<&str> {
         let own = structural::text(self.version, "name");
-        let versions = structural::array(self.spec, "versions").iter().filter_map(Value::as_object);
+        let versions = structural::array_field(self.spec, "versions").iter().filter_map(Value::as_object);
         let fit = versions
-            .filter(|version| structural::flag(version, "served") && !structural::flag(version, "deprecated"))
+            .filter(|version| {
+                structural::bool_field(version, "served") && !structural::bool_field(version, "deprecated")
+            })
             .map(|version| structural::text(version, "name"))
             .filter(|name| compare_versions(name, own).is_lt());
         fit.min_by(|a, b| compare_versions(a, b))
     }
 
     fn selectable(&self) -> impl Iterator<Item = Arc<str>> {
-        let fields = structural::array(self.version, "selectableFields").iter();
+        let fields = structural::array_field(self.version, "selectableFields").iter();
         fields.filter_map(|field| field.get("jsonPath")?.as_str()).map(|path| path.trim_start_matches('.').into())
     }
 
@@ -185,7 +188,7 @@ impl Definition<'_> {
     }
 
     fn list(&self, field: &str) -> Vec<Arc<str>> {
-        structural::array(self.names, field).iter().filter_map(Value::as_str).map(Into::into).collect()
+        structural::array_field(self.names, field).iter().filter_map(Value::as_str).map(Into::into).collect()
     }
 }
 
@@ -198,8 +201,8 @@ fn scale_paths(scale: &Map<String, Value>) -> ScalePaths {
     }
 }
 
-fn subresources(custom: &Custom, kind: &Arc<str>) -> Vec<Subresource> {
-    let verbs = VERBS_OF_PARTS.to_vec();
+fn subresources(custom: &CustomResourceInfo, kind: &Arc<str>) -> Vec<Subresource> {
+    let verbs = SUBRESOURCE_VERBS.to_vec();
     let status = custom.has_status.then(|| Subresource {
         name: "status".into(),
         kind: Arc::clone(kind),
@@ -215,7 +218,7 @@ fn subresources(custom: &Custom, kind: &Arc<str>) -> Vec<Subresource> {
     status.into_iter().chain(scale).collect()
 }
 
-/// What discovery tells storage migrators: a hash of what objects are stored as.
+/// The `storageVersionHash` in discovery, which storage migrators use.
 fn storage_hash(group: &str, version: &str, kind: &str) -> Arc<str> {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, format!("{group}/{version}/{kind}").as_bytes());
     BASE64_STANDARD.encode(digest.as_ref().get(..8).unwrap_or_default()).into()

@@ -1,151 +1,155 @@
-//! Validation of custom resources against their schema, in kube-apiserver's words.
+//! Validation of custom resources against their schema, with kube-apiserver's messages.
 //!
-//! Guaranteed: patterns and expressions are compiled once, with the schema; a value that did not change is never refused for what
-//! it was before (ratcheting); the cost of expressions is bounded. Assumed: the object is pruned and defaulted, and `metadata` is
-//! checked elsewhere, as for every kind. Not done: equality in expressions does not know list types (lists are equal when their
-//! items are, in order).
+//! Guaranteed: patterns and expressions are compiled once, with the schema; a value that did not change is not
+//! refused (ratcheting); the cost of expressions is bounded. Assumed: the object is pruned and defaulted, and
+//! `metadata` is validated elsewhere, as for every kind. Not done: equality in expressions ignores list types
+//! (lists are equal when their items are, in order).
 
 mod alternatives;
+mod cel_rules;
+mod cel_values;
 mod compile;
-mod convert;
 mod embedded;
 mod format;
-mod lists;
+mod list_items;
 mod number;
 pub(crate) mod pattern;
-mod rules;
 mod value;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use self::{format::Format, pattern::Pattern, rules::Rule, value::Walk};
+use self::{cel_rules::ValidationRule, format::StringFormat, pattern::SchemaPattern, value::ValidationWalk};
 use crate::{
-    api::field::{self, Error, Kind},
-    schema::{ListType, Node, Schema},
+    api::field::{self, FieldError, FieldErrorType},
+    schema::{ListType, Schema, SchemaNode},
 };
 
 pub(crate) use self::{
-    convert::escaped,
+    cel_values::escape_identifier,
     format::is_known as is_known_format,
-    pattern::{Pattern as GoPattern, from_go},
+    pattern::{SchemaPattern as GoPattern, translate_go_pattern},
 };
 
-/// All checks of a schema, ready to run.
+/// All compiled checks of a schema.
 #[derive(Debug)]
-pub struct Validator {
-    root: Check,
+pub struct SchemaValidator {
+    root: NodeValidator,
 }
 
-/// The checks of one node of a schema.
+/// The compiled checks of one schema node.
 #[derive(Debug, Default)]
-struct Check {
-    node: Node,
-    /// The names of the types that a value may have; none for any.
+struct NodeValidator {
+    node: SchemaNode,
+    /// The names of the allowed types; none for any.
     types: &'static [&'static str],
-    format: Option<Format>,
-    pattern: Option<Pattern>,
-    all_of: Vec<Check>,
-    any_of: Vec<Check>,
-    one_of: Vec<Check>,
-    not: Option<Box<Check>>,
-    parts: Parts,
-    rules: Vec<Rule>,
-    /// The object has `apiVersion`, `kind` and `metadata` of its own.
+    format: Option<StringFormat>,
+    pattern: Option<SchemaPattern>,
+    all_of: Vec<NodeValidator>,
+    any_of: Vec<NodeValidator>,
+    one_of: Vec<NodeValidator>,
+    not: Option<Box<NodeValidator>>,
+    parts: ChildValidators,
+    rules: Vec<ValidationRule>,
+    /// Whether the object has its own `apiVersion`, `kind` and `metadata`.
     is_resource: bool,
-    within: Within,
+    subtree: SubtreeFeatures,
 }
 
-/// What is inside of a value.
+/// The checks of the parts of a value.
 #[derive(Debug, Default)]
-enum Parts {
+enum ChildValidators {
     #[default]
     None,
-    Fields(BTreeMap<Arc<str>, Check>),
-    Values(Box<Check>),
-    Items(Box<Check>, ListType),
+    Fields(BTreeMap<Arc<str>, NodeValidator>),
+    Values(Box<NodeValidator>),
+    Items(Box<NodeValidator>, ListType),
 }
 
-/// What a subtree has, so that others need not be walked.
+/// Which kinds of checks a subtree contains, so that others need not be walked.
 #[derive(Clone, Copy, Debug, Default)]
-struct Within {
+struct SubtreeFeatures {
     rules: bool,
     keyed_lists: bool,
     embedded: bool,
 }
 
-impl Validator {
-    /// Compiles the checks of a custom resource's schema.
+impl SchemaValidator {
     pub fn new(schema: &Arc<Schema>) -> Self {
-        Self { root: compile::root(&Node::Own(Arc::clone(schema))) }
+        Self { root: compile::root(&SchemaNode::Own(Arc::clone(schema))) }
     }
 
-    /// Compiles the checks of a part of a schema.
-    pub(crate) fn part(schema: &Arc<Schema>) -> Self {
-        Self { root: compile::part(&Node::Own(Arc::clone(schema))) }
+    pub(crate) fn for_part(schema: &Arc<Schema>) -> Self {
+        Self { root: compile::part(&SchemaNode::Own(Arc::clone(schema))) }
     }
 
-    /// Whether there are rules in CEL.
+    /// Whether there are CEL rules.
     pub fn has_rules(&self) -> bool {
-        self.root.within.rules
+        self.root.subtree.rules
     }
 
-    /// What is wrong with a new object, or with a change from `old`.
-    pub fn validate(&self, new: &Value, old: Option<&Value>) -> field::Errors {
-        let mut errors = self.values(&self.root, "", new, old);
+    /// Validates a new object, or a change from `old`.
+    pub fn validate(&self, new: &Value, old: Option<&Value>) -> field::FieldErrors {
+        let mut errors = self.validate_values(&self.root, "", new, old);
         embedded::check(&self.root, &mut String::new(), new, &mut errors);
-        self.lists(new, old, &mut errors);
-        self.rules("", new, old, &mut errors);
+        self.validate_list_items(new, old, &mut errors);
+        self.validate_rules("", new, old, &mut errors);
         errors
     }
 
-    /// What is wrong with a change of an object's status. Names in messages begin inside of it.
-    pub fn validate_status(&self, new: &Value, old: &Value) -> field::Errors {
+    /// Validates a change of an object's status. Names in messages are relative to the status.
+    pub fn validate_status(&self, new: &Value, old: &Value) -> field::FieldErrors {
         let mut errors = Vec::new();
         let check = match &self.root.parts {
-            Parts::Fields(fields) => fields.get("status"),
+            ChildValidators::Fields(fields) => fields.get("status"),
             _ => None,
         };
         if let Some((check, status)) = check.zip(new.get("status")) {
-            errors = self.values(check, "status", status, old.get("status"));
+            errors = self.validate_values(check, "status", status, old.get("status"));
         }
-        self.lists(new, Some(old), &mut errors);
-        self.rules("", new, Some(old), &mut errors);
+        self.validate_list_items(new, Some(old), &mut errors);
+        self.validate_rules("", new, Some(old), &mut errors);
         errors
     }
 
-    /// What is wrong with a default.
-    pub(crate) fn validate_default(&self, path: &str, default: &Value) -> field::Errors {
+    pub(crate) fn validate_default(&self, path: &str, default: &Value) -> field::FieldErrors {
         let mut errors = Vec::new();
         embedded::check(&self.root, &mut path.to_owned(), default, &mut errors);
         if errors.is_empty() {
-            errors = self.values(&self.root, path, default, None);
+            errors = self.validate_values(&self.root, path, default, None);
         }
         if errors.is_empty() {
-            self.rules(path, default, Some(default), &mut errors);
+            self.validate_rules(path, default, Some(default), &mut errors);
         }
         if errors.is_empty() {
-            self.rules(path, default, None, &mut errors);
+            self.validate_rules(path, default, None, &mut errors);
         }
         errors
     }
 
-    /// Types, limits and so on. Most objects are valid, so that the old one is only looked at where the new one is not.
-    fn values(&self, check: &Check, base: &str, new: &Value, old: Option<&Value>) -> field::Errors {
-        let mut walk = Walk::new(base);
+    /// Checks types, limits and so on. Most objects are valid, so that the old one is only compared if the new
+    /// one is not.
+    fn validate_values(
+        &self,
+        check: &NodeValidator,
+        base: &str,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> field::FieldErrors {
+        let mut walk = ValidationWalk::new(base);
         check.examine(&mut walk, new, None);
         if let (false, Some(old)) = (walk.errors.is_empty(), old) {
-            walk = Walk::new(base);
+            walk = ValidationWalk::new(base);
             check.validate(&mut walk, new, Some(old));
         }
         walk.finish()
     }
 
-    fn lists(&self, new: &Value, old: Option<&Value>, errors: &mut field::Errors) {
+    fn validate_list_items(&self, new: &Value, old: Option<&Value>, errors: &mut field::FieldErrors) {
         let duplicates = |object: &Value| {
             let mut errors = Vec::new();
-            lists::check(&self.root, &mut String::new(), object, &mut errors);
+            list_items::check(&self.root, &mut String::new(), object, &mut errors);
             errors
         };
         let found = duplicates(new);
@@ -154,32 +158,39 @@ impl Validator {
         }
     }
 
-    /// `x-kubernetes-validations`, which rely on the types of all fields.
-    fn rules(&self, base: &str, new: &Value, old: Option<&Value>, errors: &mut field::Errors) {
-        if !self.root.within.rules {
+    /// Checks `x-kubernetes-validations`, which rely on valid types of all fields.
+    fn validate_rules(&self, base: &str, new: &Value, old: Option<&Value>, errors: &mut field::FieldErrors) {
+        if !self.root.subtree.rules {
             return;
         }
         if errors.iter().any(blocks_rules) {
             let detail = "some validation rules were not checked because the object was invalid; \
                           correct the existing errors to complete validation";
-            errors.push(Error::invalid("<nil>", &Value::Null, detail));
+            errors.push(FieldError::invalid("<nil>", &Value::Null, detail));
             return;
         }
-        rules::check(&self.root, base, new, old, errors);
+        cel_rules::check(&self.root, base, new, old, errors);
     }
 }
 
-fn blocks_rules(error: &Error) -> bool {
-    matches!(error.kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
+fn blocks_rules(error: &FieldError) -> bool {
+    matches!(
+        error.kind,
+        FieldErrorType::NotSupported
+            | FieldErrorType::Required
+            | FieldErrorType::TooLong
+            | FieldErrorType::TooMany
+            | FieldErrorType::TypeInvalid
+    )
 }
 
-/// A path as messages show it.
-fn shown(path: &str) -> &str {
+/// A path in the format of messages.
+fn format_path(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path }
 }
 
-/// Runs with `.name` at the end of the path.
-fn with_child<T>(path: &mut String, name: &str, then: impl FnOnce(&mut String) -> T) -> T {
+/// Runs `then` with `.name` appended to the path.
+fn with_field_segment<T>(path: &mut String, name: &str, then: impl FnOnce(&mut String) -> T) -> T {
     let len = path.len();
     if len > 0 {
         path.push('.');
@@ -190,8 +201,8 @@ fn with_child<T>(path: &mut String, name: &str, then: impl FnOnce(&mut String) -
     result
 }
 
-/// Runs with `[key]` at the end of the path.
-fn with_key<T>(path: &mut String, key: impl std::fmt::Display, then: impl FnOnce(&mut String) -> T) -> T {
+/// Runs `then` with `[key]` appended to the path.
+fn with_key_segment<T>(path: &mut String, key: impl std::fmt::Display, then: impl FnOnce(&mut String) -> T) -> T {
     let len = path.len();
     path.push_str(&format!("[{key}]"));
     let result = then(path);

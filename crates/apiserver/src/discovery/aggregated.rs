@@ -1,46 +1,46 @@
-//! Everything in one document: `APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2`.
+//! The aggregated document: `APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2`.
 
 use serde::Serialize;
 
-use super::{AGGREGATED, Found, etag, groups};
+use super::{AGGREGATED_MEDIA_TYPE, DiscoveryDocument, etag, groups};
 use crate::{
     api::GroupVersion,
-    registry::{Catalog, Resource, Subresource},
+    registry::{Catalog, ServedResource, Subresource},
 };
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct List<'c> {
+struct ApiGroupDiscoveryList<'c> {
     kind: &'static str,
     api_version: &'static str,
-    metadata: Metadata<'c>,
-    items: Vec<Group<'c>>,
+    metadata: GroupMetadata<'c>,
+    items: Vec<ApiGroupDiscovery<'c>>,
 }
 
 #[derive(Default, Serialize)]
-struct Metadata<'c> {
+struct GroupMetadata<'c> {
     #[serde(skip_serializing_if = "str::is_empty")]
     name: &'c str,
 }
 
 #[derive(Serialize)]
-struct Group<'c> {
-    metadata: Metadata<'c>,
-    versions: Vec<Version<'c>>,
+struct ApiGroupDiscovery<'c> {
+    metadata: GroupMetadata<'c>,
+    versions: Vec<ApiVersionDiscovery<'c>>,
 }
 
 #[derive(Serialize)]
-struct Version<'c> {
+struct ApiVersionDiscovery<'c> {
     version: &'c str,
-    resources: Vec<Served<'c>>,
+    resources: Vec<ApiResourceDiscovery<'c>>,
     freshness: &'static str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Served<'c> {
+struct ApiResourceDiscovery<'c> {
     resource: &'c str,
-    response_kind: Kind<'c>,
+    response_kind: ResponseGroupVersionKind<'c>,
     scope: &'static str,
     singular_resource: &'c str,
     verbs: &'c [&'static str],
@@ -49,66 +49,71 @@ struct Served<'c> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     categories: Vec<&'c str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    subresources: Vec<Part<'c>>,
+    subresources: Vec<ApiSubresourceDiscovery<'c>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'c> {
+struct ApiSubresourceDiscovery<'c> {
     subresource: &'c str,
-    response_kind: Kind<'c>,
+    response_kind: ResponseGroupVersionKind<'c>,
     verbs: &'c [&'static str],
 }
 
 #[derive(Serialize)]
-struct Kind<'c> {
+struct ResponseGroupVersionKind<'c> {
     group: &'c str,
     version: &'c str,
     kind: &'c str,
 }
 
 /// The core group, or all others.
-pub(super) fn found(catalog: &Catalog, core: bool) -> Found {
+pub(super) fn aggregated_document(catalog: &Catalog, core: bool) -> DiscoveryDocument {
     let items = if core { core_group(catalog) } else { other_groups(catalog) };
-    let metadata = Metadata::default();
-    let list = List { kind: "APIGroupDiscoveryList", api_version: "apidiscovery.k8s.io/v2", metadata, items };
-    let found = Found::json(&list);
+    let metadata = GroupMetadata::default();
+    let list =
+        ApiGroupDiscoveryList { kind: "APIGroupDiscoveryList", api_version: "apidiscovery.k8s.io/v2", metadata, items };
+    let found = DiscoveryDocument::json(&list);
     let headers = vec![("vary", "Accept".to_owned()), ("etag", format!("\"{}\"", etag(&found.body)))];
-    Found { content_type: AGGREGATED, headers, ..found }
+    DiscoveryDocument { content_type: AGGREGATED_MEDIA_TYPE, headers, ..found }
 }
 
-fn core_group(catalog: &Catalog) -> Vec<Group<'_>> {
+fn core_group(catalog: &Catalog) -> Vec<ApiGroupDiscovery<'_>> {
     let mut versions: Vec<&GroupVersion> =
         catalog.all().map(|resource| &resource.gv).filter(|gv| gv.group.is_empty()).collect();
     versions.dedup();
-    let versions: Vec<Version<'_>> = versions.into_iter().map(|gv| version(catalog, gv)).collect();
-    if versions.is_empty() { Vec::new() } else { vec![Group { metadata: Metadata::default(), versions }] }
+    let versions: Vec<ApiVersionDiscovery<'_>> = versions.into_iter().map(|gv| version(catalog, gv)).collect();
+    if versions.is_empty() {
+        Vec::new()
+    } else {
+        vec![ApiGroupDiscovery { metadata: GroupMetadata::default(), versions }]
+    }
 }
 
-fn other_groups(catalog: &Catalog) -> Vec<Group<'_>> {
+fn other_groups(catalog: &Catalog) -> Vec<ApiGroupDiscovery<'_>> {
     let groups = groups::groups(catalog).into_iter();
-    let described = groups.map(|group| Group {
-        metadata: Metadata { name: group.name },
+    let described = groups.map(|group| ApiGroupDiscovery {
+        metadata: GroupMetadata { name: group.name },
         versions: group.versions.iter().map(|gv| version(catalog, gv)).collect(),
     });
     described.collect()
 }
 
-fn version<'c>(catalog: &'c Catalog, gv: &'c GroupVersion) -> Version<'c> {
-    let resources = catalog.of(gv).map(|resource| Served::new(resource)).collect();
-    Version { version: &gv.version, resources, freshness: "Current" }
+fn version<'c>(catalog: &'c Catalog, gv: &'c GroupVersion) -> ApiVersionDiscovery<'c> {
+    let resources = catalog.resources_of_version(gv).map(|resource| ApiResourceDiscovery::new(resource)).collect();
+    ApiVersionDiscovery { version: &gv.version, resources, freshness: "Current" }
 }
 
-impl<'c> Served<'c> {
-    fn new(resource: &'c Resource) -> Self {
-        let part = |sub: &'c Subresource| Part {
+impl<'c> ApiResourceDiscovery<'c> {
+    fn new(resource: &'c ServedResource) -> Self {
+        let part = |sub: &'c Subresource| ApiSubresourceDiscovery {
             subresource: &sub.name,
-            response_kind: Kind::new(resource, sub.gv.as_ref(), &sub.kind),
+            response_kind: ResponseGroupVersionKind::new(resource, sub.gv.as_ref(), &sub.kind),
             verbs: &sub.verbs,
         };
         Self {
             resource: &resource.plural,
-            response_kind: Kind::new(resource, None, &resource.kind),
+            response_kind: ResponseGroupVersionKind::new(resource, None, &resource.kind),
             scope: if resource.namespaced { "Namespaced" } else { "Cluster" },
             singular_resource: &resource.singular,
             verbs: &resource.verbs,
@@ -119,9 +124,9 @@ impl<'c> Served<'c> {
     }
 }
 
-impl<'c> Kind<'c> {
-    /// Built-in resources leave out their own group and version, custom ones name them.
-    fn new(resource: &'c Resource, gv: Option<&'c GroupVersion>, kind: &'c str) -> Self {
+impl<'c> ResponseGroupVersionKind<'c> {
+    /// Built-in resources omit their own group and version, custom ones include them.
+    fn new(resource: &'c ServedResource, gv: Option<&'c GroupVersion>, kind: &'c str) -> Self {
         let own = resource.custom.is_some().then_some(&resource.gv);
         let (group, version) = gv.or(own).map_or(("", ""), |gv| (&*gv.group, &*gv.version));
         Self { group, version, kind }

@@ -4,8 +4,8 @@ use std::cmp::{Ordering, Reverse};
 
 use crate::{api::GroupVersion, registry::Catalog};
 
-/// The built-in groups in kube-apiserver's order. What is not among them comes after, by name.
-const ORDER: [&str; 20] = [
+/// The built-in groups in kube-apiserver's order. Other groups follow, by name.
+const BUILTIN_GROUP_ORDER: [&str; 20] = [
     "apiregistration.k8s.io",
     "apps",
     "events.k8s.io",
@@ -30,21 +30,20 @@ const ORDER: [&str; 20] = [
 
 /// A group and its versions, the preferred one first.
 #[derive(Debug)]
-pub(crate) struct Group<'c> {
-    /// Its name.
+pub(crate) struct ServedGroup<'c> {
     pub(crate) name: &'c str,
     /// Its versions. There is at least one.
     pub(crate) versions: Vec<&'c GroupVersion>,
 }
 
-/// The groups that are served, except the core one.
-pub(crate) fn groups(catalog: &Catalog) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+/// The served groups, except the core one.
+pub(crate) fn groups(catalog: &Catalog) -> Vec<ServedGroup<'_>> {
+    let mut groups: Vec<ServedGroup<'_>> = Vec::new();
     for resource in catalog.all().filter(|resource| !resource.gv.group.is_empty()) {
         match groups.last_mut().filter(|last| last.name == &*resource.gv.group) {
             Some(last) if last.versions.last() == Some(&&resource.gv) => {}
             Some(last) => last.versions.push(&resource.gv),
-            None => groups.push(Group { name: &resource.gv.group, versions: vec![&resource.gv] }),
+            None => groups.push(ServedGroup { name: &resource.gv.group, versions: vec![&resource.gv] }),
         }
     }
     for group in &mut groups {
@@ -54,16 +53,15 @@ pub(crate) fn groups(catalog: &Catalog) -> Vec<Group<'_>> {
     groups
 }
 
-/// A group by its name.
-pub(super) fn find<'c>(catalog: &'c Catalog, name: &str) -> Option<Group<'c>> {
+pub(super) fn find<'c>(catalog: &'c Catalog, name: &str) -> Option<ServedGroup<'c>> {
     groups(catalog).into_iter().find(|group| group.name == name)
 }
 
 fn priority(name: &str) -> usize {
-    ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
+    BUILTIN_GROUP_ORDER.iter().position(|known| *known == name).unwrap_or(BUILTIN_GROUP_ORDER.len())
 }
 
-/// The better version first: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, then other words by the alphabet.
+/// Sorts versions by preference: `v2`, `v1`, `v1beta2`, `v1beta1`, `v1alpha1`, then other names alphabetically.
 pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     match (rank(a), rank(b)) {
         (Some(a), Some(b)) => Reverse(a).cmp(&Reverse(b)),
@@ -73,7 +71,7 @@ pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// How good a version is, if it looks like one: stability, number, number of the beta or alpha.
+/// The rank of a version with a Kubernetes name: stability, number, number of the beta or alpha.
 fn rank(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     for (stability, word) in [(1, "beta"), (0, "alpha")] {
@@ -84,7 +82,7 @@ fn rank(version: &str) -> Option<(u8, u64, u64)> {
     Some((2, number(rest)?, 0))
 }
 
-/// A number from 1 on, without a sign or leading zeros.
+/// A number without a sign or leading zeros, at least 1.
 fn number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     plain.then(|| text.parse().ok())?

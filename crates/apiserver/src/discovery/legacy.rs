@@ -1,14 +1,13 @@
-//! The documents that clients read one by one: versions, groups, and the resources of a version.
+//! The legacy documents: versions, groups, and the resources of a version.
 
 use serde::Serialize;
 
-use super::groups::{self, Group};
+use super::groups::{self, ServedGroup};
 use crate::{
     api::GroupVersion,
-    registry::{Catalog, Resource, Subresource},
+    registry::{Catalog, ServedResource, Subresource},
 };
 
-/// `/api`
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApiVersions<'c> {
@@ -26,7 +25,6 @@ struct ServerAddress {
     server_address: &'static str,
 }
 
-/// `/apis`
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApiGroupList<'c> {
@@ -35,7 +33,7 @@ pub(super) struct ApiGroupList<'c> {
     groups: Vec<ApiGroup<'c>>,
 }
 
-/// `/apis/{group}`, where it has a kind, and a part of `/apis`, where it has none.
+/// `/apis/{group}`, where it has a kind, and an item of `/apis`, where it has none.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApiGroup<'c> {
@@ -61,7 +59,7 @@ struct ApiVersion<'c> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApiResourceList<'c> {
     kind: &'static str,
-    /// The core group's document has none.
+    /// Absent in the core group's document.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_version: Option<&'static str>,
     group_version: String,
@@ -97,22 +95,19 @@ pub(super) fn versions(catalog: &Catalog) -> ApiVersions<'_> {
     ApiVersions { kind: "APIVersions", versions, server_addresses: [everyone] }
 }
 
-/// All other groups.
 pub(super) fn groups(catalog: &Catalog) -> ApiGroupList<'_> {
     let groups = groups::groups(catalog).iter().map(ApiGroup::new).collect();
     ApiGroupList { kind: "APIGroupList", api_version: "v1", groups }
 }
 
-/// One of them.
 pub(super) fn group<'c>(catalog: &'c Catalog, name: &str) -> Option<ApiGroup<'c>> {
     let group = groups::find(catalog, name)?;
     Some(ApiGroup { kind: Some("APIGroup"), api_version: Some("v1"), ..ApiGroup::new(&group) })
 }
 
-/// The resources of a version, if there are any.
 pub(super) fn resources<'c>(catalog: &'c Catalog, gv: &GroupVersion) -> Option<ApiResourceList<'c>> {
     let mut resources = Vec::new();
-    for resource in catalog.of(gv) {
+    for resource in catalog.resources_of_version(gv) {
         resources.push(ApiResource::new(resource));
         resources.extend(resource.subresources.iter().map(|sub| ApiResource::part(resource, sub)));
     }
@@ -122,7 +117,7 @@ pub(super) fn resources<'c>(catalog: &'c Catalog, gv: &GroupVersion) -> Option<A
 }
 
 impl<'c> ApiGroup<'c> {
-    fn new(group: &Group<'c>) -> Self {
+    fn new(group: &ServedGroup<'c>) -> Self {
         let version = |gv: &&'c GroupVersion| ApiVersion { group_version: gv.to_string(), version: &gv.version };
         let versions: Vec<ApiVersion<'c>> = group.versions.iter().map(version).collect();
         let preferred_version = versions.first().cloned();
@@ -131,7 +126,7 @@ impl<'c> ApiGroup<'c> {
 }
 
 impl<'c> ApiResource<'c> {
-    fn new(resource: &'c Resource) -> Self {
+    fn new(resource: &'c ServedResource) -> Self {
         Self {
             name: resource.plural.to_string(),
             singular_name: &resource.singular,
@@ -145,8 +140,8 @@ impl<'c> ApiResource<'c> {
         }
     }
 
-    /// A subresource, whose kind says where it is from only where that is not the resource's own place.
-    fn part(resource: &'c Resource, sub: &'c Subresource) -> Self {
+    /// A subresource. The group and version of its kind are included only if they are not the resource's own.
+    fn part(resource: &'c ServedResource, sub: &'c Subresource) -> Self {
         let (group, version) = sub.gv.as_ref().map_or(("", ""), |gv| (&*gv.group, &*gv.version));
         Self {
             name: format!("{}/{}", resource.plural, sub.name),

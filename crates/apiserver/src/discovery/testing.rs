@@ -5,18 +5,17 @@ use std::sync::{Arc, LazyLock};
 use crate::{
     api::GroupVersion,
     kinds,
-    registry::{Catalog, Custom, Plain, Resource, Subresource},
-    schema::Node,
+    registry::{Catalog, CustomResourceInfo, DefaultStrategy, ServedResource, Subresource},
+    schema::SchemaNode,
 };
 
-/// The built-in resources.
 pub(crate) static BUILTIN: LazyLock<Catalog> = LazyLock::new(kinds::catalog);
 
 /// A custom resource with `status` and `scale`.
-pub(crate) fn widgets(group: &str, version: &str) -> Resource {
+pub(crate) fn widgets(group: &str, version: &str) -> ServedResource {
     let verbs = vec!["get", "patch", "update"];
     let scale = GroupVersion::new("autoscaling", "v1");
-    Resource {
+    ServedResource {
         gv: GroupVersion::new(group, version),
         plural: "widgets".into(),
         singular: "widget".into(),
@@ -30,16 +29,16 @@ pub(crate) fn widgets(group: &str, version: &str) -> Resource {
             Subresource { name: "status".into(), kind: "Widget".into(), gv: None, verbs: verbs.clone() },
             Subresource { name: "scale".into(), kind: "Scale".into(), gv: Some(scale), verbs },
         ],
-        schema: Node::default(),
-        strategy: Arc::new(Plain),
-        custom: Some(Arc::new(Custom::default())),
+        schema: SchemaNode::default(),
+        strategy: Arc::new(DefaultStrategy),
+        custom: Some(Arc::new(CustomResourceInfo::default())),
         selectable: Vec::new(),
         storage_version_hash: "abc=".into(),
     }
 }
 
-/// The built-in resources and these.
-pub(crate) fn catalog_with(resources: impl IntoIterator<Item = Resource>) -> Catalog {
+/// The built-in resources and the given ones.
+pub(crate) fn catalog_with(resources: impl IntoIterator<Item = ServedResource>) -> Catalog {
     let mut catalog = BUILTIN.clone();
     resources.into_iter().for_each(|resource| catalog.insert(Arc::new(resource)));
     catalog

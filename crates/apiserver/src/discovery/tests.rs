@@ -11,14 +11,14 @@ const EVERY_FORM: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 const GROUP: &str = "case-group.example.com";
 
 fn get(catalog: &Catalog, path: &str) -> Value {
-    let found = answer(catalog, path, Some("application/json")).unwrap();
+    let found = lookup_document(catalog, path, Some("application/json")).unwrap();
     assert_eq!((found.status, found.content_type), (200, "application/json"));
     serde_json::from_slice(&found.body).unwrap()
 }
 
 fn aggregated(catalog: &Catalog, path: &str) -> Value {
-    let found = answer(catalog, path, Some(AGGREGATED)).unwrap();
-    assert_eq!((found.status, found.content_type), (200, AGGREGATED));
+    let found = lookup_document(catalog, path, Some(AGGREGATED_MEDIA_TYPE)).unwrap();
+    assert_eq!((found.status, found.content_type), (200, AGGREGATED_MEDIA_TYPE));
     serde_json::from_slice(&found.body).unwrap()
 }
 
@@ -144,9 +144,9 @@ fn the_aggregated_document_leaves_out_where_built_in_kinds_are_from() {
 
 #[test]
 fn the_form_is_the_first_that_the_caller_takes_and_we_have() {
-    let form = |accept: Option<&str>| answer(&BUILTIN, "/apis", accept).unwrap().content_type;
-    assert_eq!(form(Some(EVERY_FORM)), AGGREGATED);
-    assert_eq!(form(Some(&format!("{AGGREGATED};profile=nopeer,{EVERY_FORM}"))), AGGREGATED);
+    let form = |accept: Option<&str>| lookup_document(&BUILTIN, "/apis", accept).unwrap().content_type;
+    assert_eq!(form(Some(EVERY_FORM)), AGGREGATED_MEDIA_TYPE);
+    assert_eq!(form(Some(&format!("{AGGREGATED_MEDIA_TYPE};profile=nopeer,{EVERY_FORM}"))), AGGREGATED_MEDIA_TYPE);
     for accept in [
         "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
         "application/json",
@@ -155,11 +155,11 @@ fn the_form_is_the_first_that_the_caller_takes_and_we_have() {
         "application/json;g=apidiscovery.k8s.io;v=v2",
         "nonsense;;,/",
     ] {
-        assert_eq!(form(Some(accept)), JSON, "{accept}");
+        assert_eq!(form(Some(accept)), JSON_MEDIA_TYPE, "{accept}");
     }
-    assert_eq!(form(None), JSON);
-    let resources = answer(&BUILTIN, "/apis/apps/v1", Some(EVERY_FORM)).unwrap();
-    assert_eq!(resources.content_type, JSON);
+    assert_eq!(form(None), JSON_MEDIA_TYPE);
+    let resources = lookup_document(&BUILTIN, "/apis/apps/v1", Some(EVERY_FORM)).unwrap();
+    assert_eq!(resources.content_type, JSON_MEDIA_TYPE);
 }
 
 #[test]
@@ -167,27 +167,27 @@ fn what_is_not_served_is_not_found() {
     let unknown =
         ["/", "", "/api/v2", "/api/v1/pods", "/apis/", "/apis/nope", "/apis/apps/v2", "/apis/apps/v1/x", "/apis//v1"];
     for path in unknown.iter().filter(|path| **path != "/apis/") {
-        assert_eq!(answer(&BUILTIN, path, None), None, "{path}");
+        assert_eq!(lookup_document(&BUILTIN, path, None), None, "{path}");
     }
-    assert!(answer(&BUILTIN, "/apis/", None).is_some());
+    assert!(lookup_document(&BUILTIN, "/apis/", None).is_some());
 }
 
 #[test]
 fn who_has_the_document_is_told_so() {
-    let found = answer(&BUILTIN, "/apis", Some(AGGREGATED)).unwrap();
+    let found = lookup_document(&BUILTIN, "/apis", Some(AGGREGATED_MEDIA_TYPE)).unwrap();
     let tag = found.header("etag").unwrap().to_owned();
     assert_eq!(found.header("vary"), Some("Accept"));
     assert_eq!(found.clone().revalidated(None), found);
     assert_eq!(found.clone().revalidated(Some("\"other\"")), found);
     let same = found.clone().revalidated(Some(&format!("\"other\", W/{tag}")));
     assert_eq!((same.status, same.body.len()), (304, 0));
-    let more = answer(&catalog_with([widgets(GROUP, "v1")]), "/apis", Some(AGGREGATED)).unwrap();
+    let more = lookup_document(&catalog_with([widgets(GROUP, "v1")]), "/apis", Some(AGGREGATED_MEDIA_TYPE)).unwrap();
     assert_ne!(more.header("etag"), Some(tag.as_str()));
 }
 
 proptest! {
     #[test]
     fn no_path_or_header_panics(path in "/(api|apis)?/?[a-z0-9./%é-]{0,20}", accept in ".{0,60}") {
-        let _ = answer(&BUILTIN, &path, Some(&accept));
+        let _ = lookup_document(&BUILTIN, &path, Some(&accept));
     }
 }

@@ -1,80 +1,75 @@
-//! One request on its way through the server.
+//! A request on its way through the server, and the context that handlers get of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
-use super::answer::stamp;
+use super::handler_response::set_type_meta;
 use crate::{
-    admission::{self, Operation},
+    admission::{self, AdmissionOperation},
     api::{
-        GroupResource, GroupVersion, ObjectKey, Status,
-        meta::{Meta, remove_meta, set_meta},
+        GroupResource, GroupVersion, ObjectKey, StatusError,
+        meta::{MetaAccessor, remove_meta, set_meta},
     },
-    apply::{self, Convert, Owner, reset_fields},
-    auth::{User, attributes::selected_name},
-    codec::query::{DeleteOptions, Query, WriteOptions},
-    core::Core,
-    http::{Peer, RequestInfo, ResourcePath},
-    registry::{Catalog, Resource, Subresource},
-    schema::{Node, Schema, builtin},
-    trace::Span,
+    apply::{self, FieldManager, VersionConverter, reset_fields},
+    auth::{UserInfo, attributes::selected_name},
+    codec::query::{DeleteOptions, QueryParameters, WriteOptions},
+    http::{ClientPeer, RequestInfo, ResourcePath},
+    registry::{Catalog, ServedResource, Subresource},
+    schema::{Schema, SchemaNode, builtin},
+    server_state::ServerState,
+    trace::TraceSpan,
 };
 
-/// A request that was let in.
+/// A request to the API.
 #[derive(Debug)]
-pub struct Call {
-    /// The server.
-    pub core: Arc<Core>,
-    /// What was served when it came.
+pub struct ApiRequest {
+    pub core: Arc<ServerState>,
+    /// The catalog at the time when the request arrived.
     pub catalog: Arc<Catalog>,
-    /// What it asks for.
     pub info: RequestInfo,
-    /// Who asks; the impersonated one where somebody acts as another.
-    pub user: User,
-    /// As in its first line.
+    /// The user; with impersonation, the impersonated one.
+    pub user: UserInfo,
+    /// The method of the request line.
     pub method: Method,
-    /// The text after the question mark.
+    /// The query, without the question mark.
     pub query: String,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Who is at the other end.
-    pub peer: Arc<Peer>,
-    /// Names the request in logs, spans and the answer.
+    /// The client's end of the connection.
+    pub peer: Arc<ClientPeer>,
+    /// Identifies the request in logs, spans and the response.
     pub audit_id: String,
     /// `HTTP/1.1` or `HTTP/2.0`.
     pub protocol: &'static str,
-    /// What to tell the caller beside the answer.
-    pub warnings: Warnings,
+    /// Warnings to send with the response.
+    pub warnings: WarningRecorder,
 }
 
-/// Warnings that are collected while a request is worked on.
+/// Collects warnings while a request is handled.
 #[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
+pub struct WarningRecorder(Mutex<Vec<String>>);
 
-/// A call about objects of a resource that is served.
+/// A request about objects of a served resource.
 #[derive(Clone, Copy, Debug)]
-pub struct On<'a> {
-    /// The call.
-    pub call: &'a Call,
-    /// The resource, in the version in which it is stored.
-    pub resource: &'a Arc<Resource>,
-    /// The resource as the caller sees it, where that is another shape of the same objects.
-    pub view: Option<&'a Arc<Resource>>,
-    /// The place in the path.
+pub struct ResourceRequest<'a> {
+    pub call: &'a ApiRequest,
+    /// The resource in its storage version.
+    pub resource: &'a Arc<ServedResource>,
+    /// The resource as served to the caller, where that is another shape of the same objects.
+    pub view: Option<&'a Arc<ServedResource>>,
+    /// The parts of the path.
     pub path: &'a ResourcePath,
-    /// The handler's span.
-    pub span: &'a Span,
+    pub span: &'a TraceSpan,
 }
 
-/// So many characters of warnings are sent before each is cut: kube-apiserver's own bound.
-const WARNINGS: usize = 4096;
-/// So long is a warning that is cut.
-const WARNING: usize = 256;
+/// The total length up to which warnings are sent unabridged: kube-apiserver's own bound.
+const MAX_WARNING_CHARS_TOTAL: usize = 4096;
+/// The length to which a warning is cut.
+const MAX_TRUNCATED_WARNING_CHARS: usize = 256;
 
-impl Warnings {
-    /// One more; each is said once.
+impl WarningRecorder {
+    /// Adds a warning, unless it was added before.
     pub fn add(&self, warning: impl Into<String>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let warning = warning.into();
@@ -83,19 +78,19 @@ impl Warnings {
         }
     }
 
-    /// All of them, in the order in which they came. Where they are too much for a header, each is cut, and the last are left out,
-    /// as kube-apiserver does it.
+    /// All warnings, in the order in which they were added. Where they are too long for a header, each is cut,
+    /// and the last are left out, as in kube-apiserver.
     pub fn take(&self) -> Vec<String> {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        if all.iter().map(|warning| warning.chars().count()).sum::<usize>() <= WARNINGS {
+        if all.iter().map(|warning| warning.chars().count()).sum::<usize>() <= MAX_WARNING_CHARS_TOTAL {
             return all;
         }
         let mut written = 0;
         all.retain_mut(|warning| {
-            if let Some((end, _)) = warning.char_indices().nth(WARNING) {
+            if let Some((end, _)) = warning.char_indices().nth(MAX_TRUNCATED_WARNING_CHARS) {
                 warning.truncate(end);
             }
-            let fits = written < WARNINGS;
+            let fits = written < MAX_WARNING_CHARS_TOTAL;
             written += warning.chars().count();
             fits
         });
@@ -103,25 +98,26 @@ impl Warnings {
     }
 }
 
-impl Call {
-    /// The name of the object that it is about: that of the path, or the one that the field selector of a list or watch leaves.
+impl ApiRequest {
+    /// The name of the requested object: that of the path, or the one that the field selector of a list or
+    /// watch selects.
     pub fn object_name(&self) -> String {
         let Some(path) = &self.info.resource else { return String::new() };
         if !path.name.is_empty() || !matches!(self.info.verb, "list" | "watch") {
             return path.name.clone();
         }
-        let query = Query::parse(&self.query);
+        let query = QueryParameters::parse(&self.query);
         query.get("fieldSelector").and_then(selected_name).unwrap_or_default().to_owned()
     }
 
-    /// A header as text; empty when it is absent or no text.
+    /// A header as text; empty if it is absent or not text.
     pub fn header(&self, name: impl http::header::AsHeaderName) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
-/// Kinds whose deletion is answered with the object itself, as it was last.
-const ANSWERED: [(&str, &str); 17] = [
+/// Kinds whose deletion is answered with the last state of the object.
+const RESOURCES_RETURNING_DELETED_OBJECT: [(&str, &str); 17] = [
     ("", "persistentvolumeclaims"),
     ("", "persistentvolumes"),
     ("", "pods"),
@@ -141,96 +137,94 @@ const ANSWERED: [(&str, &str); 17] = [
     ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
-impl<'a> On<'a> {
-    /// The server.
-    pub fn core(&self) -> &'a Arc<Core> {
+impl<'a> ResourceRequest<'a> {
+    pub fn core(&self) -> &'a Arc<ServerState> {
         &self.call.core
     }
 
-    /// The collection of the objects, as the store and messages name it.
+    /// The collection of the objects, as in the store and in messages.
     pub fn collection(&self) -> GroupResource {
         self.resource.group_resource()
     }
 
-    /// The namespace that objects have; none for those that live in none, also for namespaces themselves.
+    /// The namespace of the objects; empty for cluster-scoped ones, also for namespaces themselves.
     pub fn namespace(&self) -> &'a str {
         if self.resource.namespaced { &self.path.namespace } else { "" }
     }
 
-    /// Where an object of this call is.
+    /// The key of an object of this resource.
     pub fn key(&self, name: &str) -> ObjectKey {
         ObjectKey::new(self.collection(), self.namespace(), name)
     }
 
-    /// The object of the path is not there.
-    pub fn not_found(&self) -> Status {
-        Status::not_found(&self.collection(), &self.path.name)
+    /// The object of the path does not exist.
+    pub fn not_found(&self) -> StatusError {
+        StatusError::not_found(&self.collection(), &self.path.name)
     }
 
-    /// The header that says what the body is.
+    /// The `Content-Type` of the body.
     pub fn content_type(&self) -> Option<&'a str> {
         Some(self.call.header(http::header::CONTENT_TYPE)).filter(|text| !text.is_empty())
     }
 
-    /// Whether the kind is asked and not stored.
+    /// Whether the kind is a review, which is answered and not stored.
     pub fn is_review(&self) -> bool {
         matches!(&*self.resource.gv.group, "authentication.k8s.io" | "authorization.k8s.io")
     }
 
-    /// Whether this is about `scale`.
     pub fn is_scale(&self) -> bool {
         self.path.subresource == "scale"
     }
 
-    /// Whether a deletion is answered with the object.
-    pub fn answers_deleted(&self) -> bool {
-        ANSWERED.contains(&(&*self.resource.gv.group, &*self.resource.plural))
+    pub fn returns_deleted_object(&self) -> bool {
+        RESOURCES_RETURNING_DELETED_OBJECT.contains(&(&*self.resource.gv.group, &*self.resource.plural))
     }
 
-    /// The resource as the caller sees it.
-    pub fn shown(&self) -> &'a Arc<Resource> {
+    /// The resource as served to the caller.
+    pub fn served_resource(&self) -> &'a Arc<ServedResource> {
         self.view.unwrap_or(self.resource)
     }
 
-    /// Turns an object from the shape that the caller sees into the stored one.
-    pub fn to_stored(&self, object: &mut Value) {
+    /// Converts an object from the served shape to the stored one.
+    pub fn convert_to_stored(&self, object: &mut Value) {
         if let Some(view) = self.view {
-            view.strategy.stored(object);
-            stamp(self.resource, object);
+            view.strategy.convert_to_stored(object);
+            set_type_meta(self.resource, object);
         }
     }
 
-    /// Turns an object from the stored shape into the one that the caller sees.
-    pub fn to_shown(&self, object: &mut Value) {
+    /// Converts an object from the stored shape to the served one.
+    pub fn convert_to_served(&self, object: &mut Value) {
         if let Some(view) = self.view {
-            view.strategy.served(object);
-            stamp(view, object);
+            view.strategy.convert_to_served(object);
+            set_type_meta(view, object);
         }
     }
 
     /// The kind of the request's body.
-    pub fn wanted_kind(&self) -> &'a str {
-        self.subresource().map_or(&self.shown().kind, |subresource| &subresource.kind)
+    pub fn body_kind(&self) -> &'a str {
+        self.subresource().map_or(&self.served_resource().kind, |subresource| &subresource.kind)
     }
 
     /// The group and version of the request's body.
-    pub fn wanted_gv(&self) -> GroupVersion {
+    pub fn body_group_version(&self) -> GroupVersion {
         let own = self.subresource().and_then(|subresource| subresource.gv.clone());
-        own.unwrap_or_else(|| self.shown().gv.clone())
+        own.unwrap_or_else(|| self.served_resource().gv.clone())
     }
 
     /// The schema of the request's body.
-    pub fn wanted_schema(&self) -> &'a Schema {
+    pub fn body_schema(&self) -> &'a Schema {
         let other = self.subresource().filter(|subresource| subresource.kind != self.resource.kind);
-        let other = other.and_then(|subresource| builtin::of_kind(&self.wanted_gv(), &subresource.kind));
-        other.unwrap_or(&self.shown().schema)
+        let other =
+            other.and_then(|subresource| builtin::schema_for_kind(&self.body_group_version(), &subresource.kind));
+        other.unwrap_or(&self.served_resource().schema)
     }
 
     fn subresource(&self) -> Option<&'a Subresource> {
         self.resource.subresource(&self.path.subresource)
     }
 
-    /// Says that the version is on its way out.
+    /// Warns if the version is deprecated.
     pub fn warn_deprecated(&self) {
         let warning = match &self.resource.custom {
             Some(custom) => custom.deprecation_warning.as_deref(),
@@ -241,55 +235,58 @@ impl<'a> On<'a> {
         }
     }
 
-    /// Who writes, as `managedFields` records it.
-    pub fn writer(&self, options: &WriteOptions) -> Writer {
+    /// The writer, as `managedFields` records it.
+    pub fn writer_identity(&self, options: &WriteOptions) -> WriterIdentity {
         let manager = match options.field_manager.as_str() {
             "" => apply::default_manager(self.call.header(http::header::USER_AGENT)),
             given => given.to_owned(),
         };
-        Writer { manager, api_version: self.wanted_gv().to_string(), now: self.core().now() }
+        WriterIdentity { manager, api_version: self.body_group_version().to_string(), now: self.core().now() }
     }
 
-    /// Keeps the books of a create (without `live`) or of an update. Objects are in the stored shape; the books are kept in the one
-    /// that the caller sees.
-    pub fn manage(&self, options: &WriteOptions, live: Option<&Value>, object: &mut Value) {
-        let writer = self.writer(options);
+    /// Records field ownership for a create (without `live`) or an update. Objects are in the stored shape;
+    /// ownership is recorded in the served one.
+    pub fn update_managed_fields(&self, options: &WriteOptions, live: Option<&Value>, object: &mut Value) {
+        let writer = self.writer_identity(options);
         if self.view.is_none() {
-            return writer.owner(self).update(live, object);
+            return writer.field_manager(self).update(live, object);
         }
-        let (live, mut shown) = (live.map(|live| self.shown_object(live)), self.shown_object(object));
-        writer.owner(self).update(live.as_ref(), &mut shown);
+        let live = live.map(|live| self.served_object(live));
+        let mut shown = self.served_object(object);
+        writer.field_manager(self).update(live.as_ref(), &mut shown);
         match shown.meta("managedFields") {
             Some(entries) => set_meta(object, "managedFields", entries.clone()),
             None => drop(remove_meta(object, "managedFields")),
         }
     }
 
-    /// A stored object in the shape that the caller sees.
-    pub fn shown_object(&self, object: &Value) -> Value {
+    /// A stored object in the served shape.
+    pub fn served_object(&self, object: &Value) -> Value {
         let mut shown = object.clone();
-        self.to_shown(&mut shown);
+        self.convert_to_served(&mut shown);
         shown
     }
 
-    /// The write as admission sees it.
-    pub fn review<'o>(&self, operation: Operation, options: &'o WriteOptions) -> admission::Request<'o>
+    pub fn review<'o>(&self, operation: AdmissionOperation, options: &'o WriteOptions) -> admission::Request<'o>
     where
         'a: 'o,
     {
         admission::Request { operation, on: *self, options: admission::Options::Write(options) }
     }
 
-    /// A deletion as admission sees it.
-    pub fn review_delete<'o>(&self, options: &'o DeleteOptions) -> admission::Request<'o>
+    pub fn admission_delete_request<'o>(&self, options: &'o DeleteOptions) -> admission::Request<'o>
     where
         'a: 'o,
     {
-        admission::Request { operation: Operation::Delete, on: *self, options: admission::Options::Delete(options) }
+        admission::Request {
+            operation: AdmissionOperation::Delete,
+            on: *self,
+            options: admission::Options::Delete(options),
+        }
     }
 }
 
-/// What kube-apiserver says of built-in kinds that nobody should use any more.
+/// kube-apiserver's warning about deprecated built-in kinds.
 fn deprecation(group: &str, plural: &str) -> Option<&'static str> {
     match (group, plural) {
         ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
@@ -298,25 +295,25 @@ fn deprecation(group: &str, plural: &str) -> Option<&'static str> {
     }
 }
 
-/// A writer and its moment.
+/// A writer and the time of its write.
 #[derive(Clone, Debug)]
-pub struct Writer {
+pub struct WriterIdentity {
     manager: String,
     api_version: String,
-    /// The time of the write.
     pub now: String,
 }
 
-impl Writer {
-    /// Keeps the books of this writer, about objects in the shape that it sees.
-    pub fn owner<'a>(&'a self, on: &'a On<'a>) -> Owner<'a> {
-        let (resource, subresource) = (on.resource, on.path.subresource.as_str());
-        Owner {
+impl WriterIdentity {
+    /// The field manager of this writer, for objects in the served shape.
+    pub fn field_manager<'a>(&'a self, on: &'a ResourceRequest<'a>) -> FieldManager<'a> {
+        let resource = on.resource;
+        let subresource = on.path.subresource.as_str();
+        FieldManager {
             manager: &self.manager,
             api_version: &self.api_version,
-            kind: on.wanted_kind(),
+            kind: on.body_kind(),
             subresource,
-            schema: on.wanted_schema(),
+            schema: on.body_schema(),
             reset: reset_fields(resource, subresource),
             now: &self.now,
             convert: Some(on),
@@ -324,11 +321,11 @@ impl Writer {
     }
 }
 
-impl Convert for On<'_> {
-    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Node)> {
+impl VersionConverter for ResourceRequest<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, SchemaNode)> {
         let gv = GroupVersion::parse(api_version)?;
-        // A part of another kind has one version.
-        if self.wanted_kind() != &*self.shown().kind {
+        // The kind of a subresource, such as `Scale`, has a single version.
+        if self.body_kind() != &*self.served_resource().kind {
             return None;
         }
         if let Some(custom) = &self.resource.custom {
@@ -337,18 +334,18 @@ impl Convert for On<'_> {
             if let Some(object) = object.as_object_mut() {
                 object.insert("apiVersion".into(), api_version.into());
             }
-            return Some((object, Node::Own(Arc::clone(schema))));
+            return Some((object, SchemaNode::Own(Arc::clone(schema))));
         }
         let other = self.call.catalog.get(&gv, &self.resource.plural)?;
         if other.group_kind() != self.resource.group_kind() {
             return None;
         }
         let mut object = object.clone();
-        self.to_stored(&mut object);
-        if other.strategy.stored_as().is_some() {
-            other.strategy.served(&mut object);
+        self.convert_to_stored(&mut object);
+        if other.strategy.storage_version().is_some() {
+            other.strategy.convert_to_served(&mut object);
         }
-        stamp(other, &mut object);
+        set_type_meta(other, &mut object);
         Some((object, other.schema.clone()))
     }
 }

@@ -1,69 +1,90 @@
-//! PATCH: a change to whatever is stored, in one of four forms.
+//! PATCH: changes the stored object by a patch of one of four types.
 
 use serde_json::Value;
 
 use super::{
-    answer::Answer,
-    call::On,
+    call::ResourceRequest,
     create, decode,
-    update::{self, Changed, Managers, Precondition},
+    handler_response::HandlerResponse,
+    update::{self, ChangedObject, ManagedFieldsMode, Precondition},
 };
 use crate::{
-    api::{Status, meta::Meta},
+    api::{StatusError, meta::MetaAccessor},
     codec::{content_type::PatchType, query::WriteOptions},
     patch,
 };
 
-/// Patches the object of the path; an apply creates it if it is not there.
-pub async fn patch(on: On<'_>, body: &[u8], options: &WriteOptions, form: PatchType) -> Result<Answer, Status> {
-    on.note_body(body);
-    on.span.event("Recorded the audit event");
-    on.span.event("About to apply patch");
+/// Patches the object of the path; an apply creates it if it does not exist.
+pub async fn patch(
+    on: ResourceRequest<'_>,
+    body: &[u8],
+    options: &WriteOptions,
+    form: PatchType,
+) -> Result<HandlerResponse, StatusError> {
+    on.record_body_read(body);
+    on.span.add_event("Recorded the audit event");
+    on.span.add_event("About to apply patch");
     let answer = match form {
-        PatchType::Apply => apply(on, body, options).await?,
-        _ => change(on, body, options, form).await?,
+        PatchType::Apply => server_side_apply(on, body, options).await?,
+        _ => apply_patch_to_stored(on, body, options, form).await?,
     };
-    on.span.event("Object stored in database");
+    on.span.add_event("Object stored in database");
     Ok(answer)
 }
 
-async fn change(on: On<'_>, body: &[u8], options: &WriteOptions, form: PatchType) -> Result<Answer, Status> {
-    let make = move |live: &Value| -> Result<Changed, Status> {
+async fn apply_patch_to_stored(
+    on: ResourceRequest<'_>,
+    body: &[u8],
+    options: &WriteOptions,
+    form: PatchType,
+) -> Result<HandlerResponse, StatusError> {
+    let make = move |live: &Value| -> Result<ChangedObject, StatusError> {
         let mut patched = live.clone();
-        on.to_shown(&mut patched);
-        make_patched(on, &mut patched, body, form)?;
-        decode::patched(on, &mut patched, body, form, options)?;
-        on.to_stored(&mut patched);
-        update::check_place(on, &patched)?;
-        on.span.event("About to check admission control");
-        Ok((patched, Managers::Update))
+        on.convert_to_served(&mut patched);
+        apply_patch(on, &mut patched, body, form)?;
+        decode::decode_patched(on, &mut patched, body, form, options)?;
+        on.convert_to_stored(&mut patched);
+        update::check_name_and_namespace(on, &patched)?;
+        on.span.add_event("About to check admission control");
+        Ok((patched, ManagedFieldsMode::Update))
     };
-    update::change(on, options, Precondition::default(), &make).await
+    update::guaranteed_update(on, options, Precondition::default(), &make).await
 }
 
-/// The object with the patch applied, not checked yet.
-pub fn make_patched(on: On<'_>, object: &mut Value, body: &[u8], form: PatchType) -> Result<(), Status> {
+/// Applies the patch, without checking the result.
+pub fn apply_patch(
+    on: ResourceRequest<'_>,
+    object: &mut Value,
+    body: &[u8],
+    form: PatchType,
+) -> Result<(), StatusError> {
     match form {
-        PatchType::Json => patch::json(object, body),
-        PatchType::Merge => patch::merge(object, body),
+        PatchType::Json => patch::apply_json_patch(object, body),
+        PatchType::Merge => patch::apply_merge_patch(object, body),
         PatchType::StrategicMerge | PatchType::Apply => {
             let patch = patch::parse_object(body)?;
-            *object = patch::strategic(object.take(), patch, on.wanted_schema())?;
+            *object = patch::apply_strategic_merge(object.take(), patch, on.body_schema())?;
             Ok(())
         }
     }
 }
 
-async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer, Status> {
-    let applied = decode::applied(body)?;
-    let (writer, force) = (on.writer(options), options.force == Some(true));
+async fn server_side_apply(
+    on: ResourceRequest<'_>,
+    body: &[u8],
+    options: &WriteOptions,
+) -> Result<HandlerResponse, StatusError> {
+    let applied = decode::decode_apply_configuration(body)?;
+    let writer = on.writer_identity(options);
+    let force = options.force == Some(true);
     let merge = |live: Option<&Value>| {
-        let live = live.map(|live| on.shown_object(live));
-        let mut object = writer.owner(&on).apply(live.as_ref(), &applied.value, force).map_err(Status::from)?;
+        let live = live.map(|live| on.served_object(live));
+        let mut object =
+            writer.field_manager(&on).apply(live.as_ref(), &applied.value, force).map_err(StatusError::from)?;
         applied.check_duplicates(on, options)?;
-        decode::patched(on, &mut object, body, PatchType::Apply, options)?;
-        on.to_stored(&mut object);
-        Ok::<Value, Status>(object)
+        decode::decode_patched(on, &mut object, body, PatchType::Apply, options)?;
+        on.convert_to_stored(&mut object);
+        Ok::<Value, StatusError>(object)
     };
     if on.core().store.get(&on.key(&on.path.name)).is_none() {
         if !on.path.subresource.is_empty() {
@@ -74,18 +95,18 @@ async fn apply(on: On<'_>, body: &[u8], options: &WriteOptions) -> Result<Answer
             let uid = object.uid();
             let why =
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
-            return Err(Status::conflict(&on.collection(), &on.path.name, &why));
+            return Err(StatusError::conflict(&on.collection(), &on.path.name, &why));
         }
-        update::check_place(on, &object)?;
-        on.span.event("About to check admission control");
+        update::check_name_and_namespace(on, &object)?;
+        on.span.add_event("About to check admission control");
         return create::insert(on, object, options, false).await;
     }
-    let make = |live: &Value| -> Result<Changed, Status> {
+    let make = |live: &Value| -> Result<ChangedObject, StatusError> {
         let object = merge(Some(live))?;
-        // Checked with what is there: a name that is left out is the object's own.
-        update::check_place(on, &object)?;
-        on.span.event("About to check admission control");
-        Ok((object, Managers::Done))
+        // Checked after merging: a name that the patch does not set is the object's own.
+        update::check_name_and_namespace(on, &object)?;
+        on.span.add_event("About to check admission control");
+        Ok((object, ManagedFieldsMode::Keep))
     };
-    update::change(on, options, Precondition::default(), &make).await
+    update::guaranteed_update(on, options, Precondition::default(), &make).await
 }

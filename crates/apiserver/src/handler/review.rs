@@ -1,35 +1,36 @@
-//! Kinds that are asked and not stored: access and identity reviews.
+//! Access and identity reviews, which are answered and not stored.
 
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{answer::Answer, call::On, decode};
+use super::{call::ResourceRequest, decode, handler_response::HandlerResponse};
 use crate::{
-    admission::Operation,
-    api::Status,
+    admission::AdmissionOperation,
+    api::StatusError,
     auth::reviews,
-    codec::query::{Query, WriteOptions},
+    codec::query::{QueryParameters, WriteOptions},
 };
 
-/// Answers a review.
-pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
-    let options = WriteOptions::create(&Query::parse(&on.call.query))?;
+pub async fn handle_review(on: ResourceRequest<'_>, body: &[u8]) -> Result<HandlerResponse, StatusError> {
+    let options = WriteOptions::for_create(&QueryParameters::parse(&on.call.query))?;
     let mut review: Value = decode::object(on, body, &options)?;
-    on.writer(&options).owner(&on).update(None, &mut review);
-    let (admission, request) = (&on.core().admission, on.review(Operation::Create, &options));
+    on.writer_identity(&options).field_manager(&on).update(None, &mut review);
+    let admission = &on.core().admission;
+    let request = on.review(AdmissionOperation::Create, &options);
     admission.mutate(&request, &mut review, None).await?;
     admission.validate(&request, Some(&review), None).await?;
-    let (user, access) = (&on.call.user, &on.core().access);
+    let user = &on.call.user;
+    let access = &on.core().access;
     let answered = match &*on.resource.kind {
-        "SubjectAccessReview" => reviews::subject_access(review, &access.authorizers).await?,
+        "SubjectAccessReview" => reviews::review_subject_access(review, &access.authorizers).await?,
         "LocalSubjectAccessReview" => {
-            reviews::local_subject_access(review, on.namespace(), &access.authorizers).await?
+            reviews::review_local_subject_access(review, on.namespace(), &access.authorizers).await?
         }
-        "SelfSubjectAccessReview" => reviews::self_subject_access(review, user, &access.authorizers).await?,
-        "SelfSubjectRulesReview" => reviews::self_subject_rules(&review, user, &access.rbac)?,
-        "SelfSubjectReview" => reviews::self_subject(user, (on.core().clock)()),
-        "TokenReview" => reviews::token(review, access.tokens.audiences(), &access.authentication).await?,
-        _ => return Err(Status::no_such_path()),
+        "SelfSubjectAccessReview" => reviews::review_self_subject_access(review, user, &access.authorizers).await?,
+        "SelfSubjectRulesReview" => reviews::review_self_subject_rules(&review, user, &access.rbac)?,
+        "SelfSubjectReview" => reviews::review_self_subject(user, (on.core().clock)()),
+        "TokenReview" => reviews::review_token(review, access.tokens.audiences(), &access.authentication).await?,
+        _ => return Err(StatusError::no_such_path()),
     };
-    Ok(Answer::Object(StatusCode::CREATED, answered))
+    Ok(HandlerResponse::Object(StatusCode::CREATED, answered))
 }

@@ -1,202 +1,223 @@
-//! `scale`: the number of replicas of an object, as an object of its own.
+//! The subresource `scale`: the number of replicas of an object, as an object of its own.
 
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    answer::{self, Answer},
-    call::On,
-    decode, get, patch,
-    update::{self, Changed, Managers, Precondition},
+    call::ResourceRequest,
+    decode, get,
+    handler_response::{self, HandlerResponse},
+    patch,
+    update::{self, ChangedObject, ManagedFieldsMode, Precondition},
 };
 use crate::{
-    admission::Operation,
+    admission::AdmissionOperation,
     api::{
-        GroupKind, Status,
-        meta::{Meta, set_meta},
+        GroupKind, StatusError,
+        meta::{MetaAccessor, set_meta},
     },
-    apply::{Owner, reset_fields, scale as books},
+    apply::{FieldManager, reset_fields, scale as books},
     codec::{
         content_type::{self, PatchType},
-        query::{Query, WriteOptions},
+        query::{QueryParameters, WriteOptions},
     },
     crd::scale,
 };
 
-/// Stands in the Scale of a custom resource whose number of replicas is not set, so that a change that does not set it either is
-/// noticed: kube-apiserver's own number.
+/// The number of replicas in the Scale of a custom resource that does not set it, so that a change that does
+/// not set it either is noticed: kube-apiserver's own number.
 const UNSET_REPLICAS: i64 = i32::MIN as i64;
 
-/// Answers a request about the Scale of an object.
-pub async fn answer(on: On<'_>, body: &[u8]) -> Result<Answer, Status> {
-    let query = Query::parse(&on.call.query);
+/// Handles a request about the Scale of an object.
+pub async fn handle_scale(on: ResourceRequest<'_>, body: &[u8]) -> Result<HandlerResponse, StatusError> {
+    let query = QueryParameters::parse(&on.call.query);
     match on.call.info.verb {
         "get" => {
-            let stored = get::read(on)?;
-            Ok(Answer::Object(StatusCode::OK, of(on, &answer::value(on.resource, &stored))?))
+            let stored = get::read_object(on)?;
+            Ok(HandlerResponse::Object(
+                StatusCode::OK,
+                scale_from_object(on, &handler_response::value(on.resource, &stored))?,
+            ))
         }
         "update" => {
-            let options = WriteOptions::update(&query)?;
+            let options = WriteOptions::for_update(&query)?;
             let wanted = decode::object(on, body, &options)?;
-            update::check_place(on, &wanted)?;
-            change(on, &options, Precondition::of(&wanted), &|_| Ok(wanted.clone()), false).await
+            update::check_name_and_namespace(on, &wanted)?;
+            update_scale(on, &options, Precondition::from_object(&wanted), &|_| Ok(wanted.clone()), false).await
         }
-        _ => patched(on, body, &query).await,
+        _ => patch_scale(on, body, &query).await,
     }
 }
 
-async fn patched(on: On<'_>, body: &[u8], query: &Query<'_>) -> Result<Answer, Status> {
+async fn patch_scale(
+    on: ResourceRequest<'_>,
+    body: &[u8],
+    query: &QueryParameters<'_>,
+) -> Result<HandlerResponse, StatusError> {
     let form = content_type::patch(on.content_type(), on.resource.custom.is_some())?;
-    let options = WriteOptions::patch(query, form == PatchType::Apply)?;
+    let options = WriteOptions::for_patch(query, form == PatchType::Apply)?;
     if form == PatchType::Apply {
-        let applied = decode::applied(body)?;
+        let applied = decode::decode_apply_configuration(body)?;
         let make = |_: &Value| {
             applied.check_duplicates(on, &options)?;
             Ok(applied.value.clone())
         };
-        return change(on, &options, Precondition::default(), &make, true).await;
+        return update_scale(on, &options, Precondition::default(), &make, true).await;
     }
     let make = |scale: &Value| {
         let mut patched = scale.clone();
-        patch::make_patched(on, &mut patched, body, form)?;
-        decode::patched(on, &mut patched, body, form, &options)?;
+        patch::apply_patch(on, &mut patched, body, form)?;
+        decode::decode_patched(on, &mut patched, body, form, &options)?;
         Ok(patched)
     };
-    change(on, &options, Precondition::default(), &make, false).await
+    update_scale(on, &options, Precondition::default(), &make, false).await
 }
 
-async fn change(
-    on: On<'_>,
+async fn update_scale(
+    on: ResourceRequest<'_>,
     options: &WriteOptions,
     expected: Precondition,
-    make: &(dyn Fn(&Value) -> Result<Value, Status> + Send + Sync),
+    make: &(dyn Fn(&Value) -> Result<Value, StatusError> + Send + Sync),
     apply: bool,
-) -> Result<Answer, Status> {
-    let make = |live: &Value| rescaled(on, options, live, make, apply);
-    let answer = update::change(on, options, expected, &make).await?;
+) -> Result<HandlerResponse, StatusError> {
+    let make = |live: &Value| set_replicas(on, options, live, make, apply);
+    let answer = update::guaranteed_update(on, options, expected, &make).await?;
     let object = match answer {
-        Answer::Stored(_, stored) => answer::value(on.resource, &stored),
-        Answer::Object(_, object) => object,
+        HandlerResponse::Stored(_, stored) => handler_response::value(on.resource, &stored),
+        HandlerResponse::Object(_, object) => object,
         other => return Ok(other),
     };
-    Ok(Answer::Object(StatusCode::OK, of(on, &object)?))
+    Ok(HandlerResponse::Object(StatusCode::OK, scale_from_object(on, &object)?))
 }
 
-/// The object with the replicas that the changed Scale asks for, and who owns them.
-fn rescaled(
-    on: On<'_>,
+/// Sets the replicas of an object from its changed Scale, with their ownership.
+fn set_replicas(
+    on: ResourceRequest<'_>,
     options: &WriteOptions,
     live: &Value,
-    make: &dyn Fn(&Value) -> Result<Value, Status>,
+    make: &dyn Fn(&Value) -> Result<Value, StatusError>,
     apply: bool,
-) -> Result<Changed, Status> {
-    let mut before = before(on, live)?;
+) -> Result<ChangedObject, StatusError> {
+    let mut before = scale_before_change(on, live)?;
     let path = replicas_path(on);
     let steps: Vec<&str> = path.trim_start_matches('.').split('.').collect();
     if let Some(entries) = books::to_scale(live, &steps) {
         set_meta(&mut before, "managedFields", entries);
     }
     let mut after = make(&before)?;
-    let writer = on.writer(options);
-    let owner = owner(&on, &writer);
+    let writer = on.writer_identity(options);
+    let owner = field_manager(&on, &writer);
     if apply {
-        after = owner.apply(Some(&before), &after, options.force == Some(true)).map_err(Status::from)?;
+        after = owner.apply(Some(&before), &after, options.force == Some(true)).map_err(StatusError::from)?;
     } else {
         owner.update(Some(&before), &mut after);
     }
-    let replicas = checked_replicas(on, &after, live)?;
+    let replicas = validated_replicas(on, &after, live)?;
     check_uid(on, &after, live)?;
     let mut object = live.clone();
     scale::write(&mut object, path, replicas);
-    // Without a resourceVersion a change of a Scale is unconditional, also of custom resources.
+    // Without a resourceVersion a change of a Scale is unconditional, also for custom resources.
     match after.resource_version() {
         "" if on.resource.custom.is_some() => {}
         version => set_meta(&mut object, "resourceVersion", version),
     }
     books::to_parent(&mut object, &after, &on.resource.gv.to_string(), &steps);
-    Ok((object, Managers::Done))
+    Ok((object, ManagedFieldsMode::Keep))
 }
 
-/// Lets mutating webhooks change the Scale that an object is about to have.
-pub async fn mutate(on: On<'_>, options: &WriteOptions, object: &mut Value, live: &Value) -> Result<(), Status> {
-    let (mut scale, before) = (shown(on, object)?, shown(on, live)?);
-    let wanted = asked_replicas(&scale);
-    on.core().admission.mutate(&on.review(Operation::Update, options), &mut scale, Some(&before)).await?;
-    let replicas = checked_replicas(on, &scale, live)?;
+/// Runs mutating webhooks on the Scale that results from a change of its object.
+pub async fn run_mutating_admission(
+    on: ResourceRequest<'_>,
+    options: &WriteOptions,
+    object: &mut Value,
+    live: &Value,
+) -> Result<(), StatusError> {
+    let mut scale = scale_for_admission(on, object)?;
+    let before = scale_for_admission(on, live)?;
+    let wanted = requested_replicas(&scale);
+    on.core().admission.mutate(&on.review(AdmissionOperation::Update, options), &mut scale, Some(&before)).await?;
+    let replicas = validated_replicas(on, &scale, live)?;
     if replicas != wanted {
         scale::write(object, replicas_path(on), replicas);
     }
     Ok(())
 }
 
-/// Asks validating webhooks about the Scale that an object is about to have.
-pub async fn ask(on: On<'_>, options: &WriteOptions, object: &Value, live: &Value) -> Result<(), Status> {
-    let (scale, before) = (shown(on, object)?, shown(on, live)?);
-    on.core().admission.validate(&on.review(Operation::Update, options), Some(&scale), Some(&before)).await
+/// Runs validating webhooks on the Scale that results from a change of its object.
+pub async fn ask(
+    on: ResourceRequest<'_>,
+    options: &WriteOptions,
+    object: &Value,
+    live: &Value,
+) -> Result<(), StatusError> {
+    let scale = scale_for_admission(on, object)?;
+    let before = scale_for_admission(on, live)?;
+    on.core().admission.validate(&on.review(AdmissionOperation::Update, options), Some(&scale), Some(&before)).await
 }
 
-fn owner<'a>(on: &'a On<'a>, writer: &'a super::call::Writer) -> Owner<'a> {
+fn field_manager<'a>(on: &'a ResourceRequest<'a>, writer: &'a super::call::WriterIdentity) -> FieldManager<'a> {
     let reset = reset_fields(on.resource, "scale");
-    Owner { reset, ..writer.owner(on) }
+    FieldManager { reset, ..writer.field_manager(on) }
 }
 
-fn replicas_path(on: On<'_>) -> &str {
+fn replicas_path(on: ResourceRequest<'_>) -> &str {
     let custom = on.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
-    custom.map_or(scale::REPLICAS, |paths| &paths.spec_replicas)
+    custom.map_or(scale::SPEC_REPLICAS_PATH, |paths| &paths.spec_replicas)
 }
 
-/// The Scale that a change begins with.
-fn before(on: On<'_>, live: &Value) -> Result<Value, Status> {
-    of_or(on, live, UNSET_REPLICAS)
+/// The Scale before a change.
+fn scale_before_change(on: ResourceRequest<'_>, live: &Value) -> Result<Value, StatusError> {
+    scale_from_object_or(on, live, UNSET_REPLICAS)
 }
 
-/// The Scale that webhooks see.
-fn shown(on: On<'_>, object: &Value) -> Result<Value, Status> {
-    of_or(on, object, 0)
+/// The Scale as sent to webhooks.
+fn scale_for_admission(on: ResourceRequest<'_>, object: &Value) -> Result<Value, StatusError> {
+    scale_from_object_or(on, object, 0)
 }
 
-fn of_or(on: On<'_>, object: &Value, unset: i64) -> Result<Value, Status> {
-    let plain = |why| Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", why);
+fn scale_from_object_or(on: ResourceRequest<'_>, object: &Value, unset: i64) -> Result<Value, StatusError> {
+    let plain = |why| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why);
     match on.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref()) {
-        Some(paths) => scale::of_custom_or(object, paths, unset).map_err(plain),
-        None => Ok(scale::of_workload(object)),
+        Some(paths) => scale::custom_scale_or(object, paths, unset).map_err(plain),
+        None => Ok(scale::workload_scale(object)),
     }
 }
 
-fn asked_replicas(scale: &Value) -> i64 {
+fn requested_replicas(scale: &Value) -> i64 {
     scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// The number of replicas that a changed Scale asks for. That of a custom resource is checked with the whole object.
-fn checked_replicas(on: On<'_>, scale: &Value, live: &Value) -> Result<i64, Status> {
+/// The replicas of a changed Scale. Those of a custom resource are validated with the whole object.
+fn validated_replicas(on: ResourceRequest<'_>, scale: &Value, live: &Value) -> Result<i64, StatusError> {
     if on.resource.custom.is_none() {
         let kind = GroupKind::new("autoscaling", "Scale");
-        return scale::replicas(scale).map_err(|errors| Status::invalid(&kind, live.name(), &errors));
+        return scale::replicas(scale).map_err(|errors| StatusError::invalid(&kind, live.name(), &errors));
     }
-    match asked_replicas(scale) {
+    match requested_replicas(scale) {
         UNSET_REPLICAS => {
             let message = format!("the spec replicas field {:?} cannot be empty", replicas_path(on));
-            Err(Status::bad_request(message))
+            Err(StatusError::bad_request(message))
         }
         replicas => Ok(replicas),
     }
 }
 
-/// A patch cannot give the Scale of a workload another uid.
-fn check_uid(on: On<'_>, scale: &Value, live: &Value) -> Result<(), Status> {
+/// A patch cannot change the uid in the Scale of a workload.
+fn check_uid(on: ResourceRequest<'_>, scale: &Value, live: &Value) -> Result<(), StatusError> {
     if on.resource.custom.is_some() || scale.uid().is_empty() || scale.uid() == live.uid() {
         return Ok(());
     }
     let mut of = on.collection();
     of.resource = format!("{}/scale", of.resource).into();
-    let (given, found) = (scale.uid(), live.uid());
+    let given = scale.uid();
+    let found = live.uid();
     let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {found}");
-    Err(Status::conflict(&of, live.name(), &why))
+    Err(StatusError::conflict(&of, live.name(), &why))
 }
 
-fn of(on: On<'_>, object: &Value) -> Result<Value, Status> {
+fn scale_from_object(on: ResourceRequest<'_>, object: &Value) -> Result<Value, StatusError> {
     match on.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref()) {
-        Some(paths) => scale::of_custom(object, paths).map_err(Status::internal),
-        None => Ok(scale::of_workload(object)),
+        Some(paths) => scale::custom_scale(object, paths).map_err(StatusError::internal),
+        None => Ok(scale::workload_scale(object)),
     }
 }

@@ -1,19 +1,24 @@
-//! The spans of a request, with the names and attributes that kube-apiserver gives them.
+//! The spans of a request, with kube-apiserver's names and attributes.
 
 use super::{
-    answer::Answer,
-    call::{Call, On},
+    call::{ApiRequest, ResourceRequest},
+    handler_response::HandlerResponse,
 };
 use crate::{
-    api::Status,
+    api::StatusError,
     codec::content_type::{self, PatchType},
     http::ResourcePath,
-    registry::Resource,
-    trace::{Kind, Scope, Span},
+    registry::ServedResource,
+    trace::{InstrumentationScope, TraceSpan, TraceSpanKind},
 };
 
-/// The span of a handler. Watches have none, but for those that begin with a list ([`watch_list`]).
-pub fn handler(call: &Call, resource: &Resource, path: &ResourcePath, parent: &Span) -> Span {
+/// The span of a handler. Watches have none, except those that begin with a list ([`start_watch_list_span`]).
+pub fn start_handler_span(
+    call: &ApiRequest,
+    resource: &ServedResource,
+    path: &ResourcePath,
+    parent: &TraceSpan,
+) -> TraceSpan {
     let name = match call.info.verb {
         "watch" => return parent.clone(),
         "create" => "Create",
@@ -24,23 +29,23 @@ pub fn handler(call: &Call, resource: &Resource, path: &ResourcePath, parent: &S
         "delete" | "deletecollection" => "Delete",
         other => other,
     };
-    let span = parent.step(name);
+    let span = parent.component_child(name);
     if span.is_recording() {
         describe(call, resource, path, &span);
     }
     span
 }
 
-/// The span of the list that a watch begins with.
-pub fn watch_list(on: On<'_>) -> Span {
-    let span = on.span.step("WatchList");
+/// The span of the initial list of a watch.
+pub fn start_watch_list_span(on: ResourceRequest<'_>) -> TraceSpan {
+    let span = on.span.component_child("WatchList");
     if span.is_recording() {
-        describe(on.call, on.shown(), on.path, &span);
+        describe(on.call, on.served_resource(), on.path, &span);
     }
     span
 }
 
-fn describe(call: &Call, resource: &Resource, path: &ResourcePath, span: &Span) {
+fn describe(call: &ApiRequest, resource: &ServedResource, path: &ResourcePath, span: &TraceSpan) {
     let name = call.object_name();
     let scope = match (call.info.verb, name.is_empty(), path.namespace.is_empty()) {
         ("create", ..) | (_, false, _) => "resource",
@@ -74,91 +79,92 @@ fn describe(call: &Call, resource: &Resource, path: &ResourcePath, span: &Span) 
         ("user-agent", call.header(http::header::USER_AGENT)),
         ("verb", verb),
     ] {
-        span.set(key, value);
+        span.set_attribute(key, value);
     }
 }
 
-fn is_apply(call: &Call, resource: &Resource) -> bool {
+fn is_apply(call: &ApiRequest, resource: &ServedResource) -> bool {
     let media = call.header(http::header::CONTENT_TYPE);
     content_type::patch(Some(media), resource.custom.is_some()) == Ok(PatchType::Apply)
 }
 
-/// What the store's transactions are called in traces.
-pub const READ: &str = "etcdserverpb.KV/Range";
-/// The same, of one that writes.
-pub const WRITE: &str = "etcdserverpb.KV/Txn";
+/// The name of a store transaction that reads, in traces.
+pub const READ_TRANSACTION: &str = "etcdserverpb.KV/Range";
+/// The name of one that writes.
+pub const WRITE_TRANSACTION: &str = "etcdserverpb.KV/Txn";
 
-impl On<'_> {
-    /// A span of reading from what stands for kube-apiserver's cache.
-    pub fn cache_span(&self, name: &str) -> Span {
-        let span = self.span.step(name);
+impl ResourceRequest<'_> {
+    /// A span of reading from the counterpart of kube-apiserver's cache.
+    pub fn cache_span(&self, name: &str) -> TraceSpan {
+        let span = self.span.component_child(name);
         if span.is_recording() {
-            span.set("audit-id", &self.call.audit_id);
+            span.set_attribute("audit-id", &self.call.audit_id);
         }
         span
     }
 
-    /// A span of the store about one object.
-    pub fn storage_span(&self, name: &str, object: &str, typed: bool) -> Span {
-        let span = self.span.step(name);
+    /// A span of the storage layer about one object.
+    pub fn storage_span(&self, name: &str, object: &str, typed: bool) -> TraceSpan {
+        let span = self.span.component_child(name);
         if span.is_recording() {
-            span.set("audit-id", &self.call.audit_id);
-            span.set("key", &self.storage_key(object));
+            span.set_attribute("audit-id", &self.call.audit_id);
+            span.set_attribute("key", &self.storage_key(object));
             if typed {
-                span.set("type", &self.go_type());
+                span.set_attribute("type", &self.go_type());
             }
-            span.set("group", &*self.resource.gv.group);
-            span.set("resource", &*self.resource.plural);
+            span.set_attribute("group", &*self.resource.gv.group);
+            span.set_attribute("resource", &*self.resource.plural);
         }
         span
     }
 
-    /// The span of a transaction of the store: it stands where kube-apiserver calls etcd.
-    pub fn transaction(&self, parent: &Span, method: &str) -> Span {
-        let span = parent.child(Scope::Store, Kind::Client, method);
+    /// The span of a store transaction, where kube-apiserver calls etcd.
+    pub fn transaction_span(&self, parent: &TraceSpan, method: &str) -> TraceSpan {
+        let span = parent.child(InstrumentationScope::Store, TraceSpanKind::Client, method);
         if span.is_recording() {
-            span.set("rpc.method", method);
-            span.set("rpc.response.status_code", "OK");
-            span.set("rpc.system.name", "grpc");
-            span.set("server.address", "127.0.0.1");
-            span.set("server.port", i64::from(self.core().port()));
+            span.set_attribute("rpc.method", method);
+            span.set_attribute("rpc.response.status_code", "OK");
+            span.set_attribute("rpc.system.name", "grpc");
+            span.set_attribute("server.address", "127.0.0.1");
+            span.set_attribute("server.port", i64::from(self.core().port()));
         }
         span
     }
 
-    /// Says that the body was read.
-    pub fn note_body(&self, body: &[u8]) {
-        self.span.event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
+    /// Records that the body was read.
+    pub fn record_body_read(&self, body: &[u8]) {
+        self.span.add_event_with("limitedReadBody succeeded", &[("len", body.len().into())]);
     }
 
-    /// Says what became of a write.
-    pub fn note_write(&self, body: &[u8], written: &Result<Answer, Status>) {
+    /// Records the result of a write.
+    pub fn record_write_result(&self, body: &[u8], written: &Result<HandlerResponse, StatusError>) {
         let length = body.len().into();
         match written {
-            Ok(_) => self.span.event_with("Write to database call succeeded", &[("len", length)]),
+            Ok(_) => self.span.add_event_with("Write to database call succeeded", &[("len", length)]),
             Err(status) => {
                 let error = status.message.as_str().into();
-                self.span.event_with("Write to database call failed", &[("err", error), ("len", length)]);
+                self.span.add_event_with("Write to database call failed", &[("err", error), ("len", length)]);
             }
         }
     }
 
-    /// Where kube-apiserver keeps an object in etcd, as some refusals name it.
+    /// The key of an object in kube-apiserver's etcd, as some refusals show it.
     pub fn registry_key(&self, name: &str) -> String {
         format!("/registry{}", self.storage_key(name))
     }
 
-    /// The same below the prefix of the registry, as spans name it.
+    /// The same without the prefix of the registry, as spans show it.
     pub fn storage_key(&self, name: &str) -> String {
         let namespace = self.namespace();
         let slash = if namespace.is_empty() { "" } else { "/" };
         format!("{}/{namespace}{slash}{name}", self.storage_prefix())
     }
 
-    /// Below what kube-apiserver keeps a collection: custom resources and their definitions by their groups, built-in kinds by their
-    /// plurals, but for those that were named before there were rules.
+    /// The prefix of a collection in etcd: custom resources and CRDs by their groups, built-in kinds by their
+    /// plurals, except those that predate that rule.
     pub fn storage_prefix(&self) -> String {
-        let (group, plural) = (&*self.resource.gv.group, &*self.resource.plural);
+        let group = &*self.resource.gv.group;
+        let plural = &*self.resource.plural;
         match (group, plural) {
             _ if self.resource.custom.is_some() || group == "apiextensions.k8s.io" => format!("/{group}/{plural}"),
             ("", "replicationcontrollers") => "/controllers".to_owned(),
@@ -170,7 +176,7 @@ impl On<'_> {
         }
     }
 
-    /// kube-apiserver names the Go type that it stores.
+    /// The Go type that kube-apiserver stores.
     fn go_type(&self) -> String {
         if self.resource.custom.is_some() {
             return "*unstructured.Unstructured".to_owned();

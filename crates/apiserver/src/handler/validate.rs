@@ -1,39 +1,42 @@
-//! Whether an object may be stored: its metadata, then what its kind asks for.
+//! Validates an object before it is stored: its metadata, then the rules of its kind.
 
 use serde_json::Value;
 
-use super::call::On;
+use super::call::ResourceRequest;
 use crate::{
-    api::{GroupResource, Status, meta::Meta},
-    auth::{Attributes, escalation},
+    api::{GroupResource, StatusError, meta::MetaAccessor},
+    auth::{AuthorizationAttributes, escalation},
     kinds::metadata::{self, MetaRules},
     store::Stored,
 };
 
-/// A new object.
-pub fn create(on: On<'_>, object: &Value) -> Result<(), Status> {
+pub fn create(on: ResourceRequest<'_>, object: &Value) -> Result<(), StatusError> {
     let mut errors = Vec::new();
-    metadata::validate_create(object, rules(on), &mut errors);
-    on.shown().strategy.validate_create(object, &mut errors);
-    answer(on, object, &errors)?;
-    // What is refused is not warned of as well.
-    on.shown().strategy.warnings(object).into_iter().for_each(|warning| on.call.warnings.add(warning));
+    metadata::validate_create(object, meta_rules(on), &mut errors);
+    on.served_resource().strategy.validate_create(object, &mut errors);
+    reject_if_invalid(on, object, &errors)?;
+    // Refused objects get no warnings.
+    on.served_resource().strategy.warnings(object).into_iter().for_each(|warning| on.call.warnings.add(warning));
     Ok(())
 }
 
-/// A new object that is stored already.
-pub fn stored(on: On<'_>, stored: &Stored) -> Result<(), Status> {
+/// Validates a new object after it was stored.
+pub fn validate_stored(on: ResourceRequest<'_>, stored: &Stored) -> Result<(), StatusError> {
     let mut errors = Vec::new();
-    on.shown().strategy.validate_stored(stored, &mut errors);
+    on.served_resource().strategy.validate_stored(stored, &mut errors);
     match errors.as_slice() {
         [] => Ok(()),
-        errors => Err(Status::invalid(&on.resource.group_kind(), &stored.key.name, errors)),
+        errors => Err(StatusError::invalid(&on.resource.group_kind(), &stored.key.name, errors)),
     }
 }
 
-/// Nobody grants more than they hold.
-pub async fn escalation(on: On<'_>, object: &Value, live: Option<&Value>) -> Result<(), Status> {
-    let write = escalation::Write {
+/// Writers of roles and bindings cannot grant more than they hold.
+pub async fn check_escalation(
+    on: ResourceRequest<'_>,
+    object: &Value,
+    live: Option<&Value>,
+) -> Result<(), StatusError> {
+    let write = escalation::RbacWrite {
         user: &on.call.user,
         resource: &on.collection(),
         namespace: on.namespace(),
@@ -41,11 +44,11 @@ pub async fn escalation(on: On<'_>, object: &Value, live: Option<&Value>) -> Res
         new: object,
         old: live,
     };
-    escalation::check(&write, &on.core().access.rbac, &on.core().access.authorizers).await
+    escalation::check_escalation(&write, &on.core().access.rbac, &on.core().access.authorizers).await
 }
 
-/// Whoever may write to a path of a signing request may not therefore decide for every signer.
-pub async fn signer(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
+/// Access to a subresource of a signing request does not include decisions for every signer.
+pub async fn check_signer(on: ResourceRequest<'_>, object: &Value, live: &Value) -> Result<(), StatusError> {
     if on.collection() != GroupResource::new("certificates.k8s.io", "certificatesigningrequests") {
         return Ok(());
     }
@@ -58,50 +61,54 @@ pub async fn signer(on: On<'_>, object: &Value, live: &Value) -> Result<(), Stat
     let name = live.pointer("/spec/signerName").and_then(Value::as_str).unwrap_or_default();
     let all = format!("{}/*", name.split('/').next().unwrap_or_default());
     for signers in [name, &all] {
-        let asked = Attributes::resource(&on.call.user, verb, "certificates.k8s.io", "signers").name(signers);
+        let asked =
+            AuthorizationAttributes::for_resource(&on.call.user, verb, "certificates.k8s.io", "signers").name(signers);
         if on.core().access.authorizers.check(&asked).await.is_ok() {
             return Ok(());
         }
     }
     let why = format!("user not permitted to {verb} requests with signerName {name:?}");
-    Err(Status::forbidden(&on.collection(), &on.path.name, &why))
+    Err(StatusError::forbidden(&on.collection(), &on.path.name, &why))
 }
 
-/// A changed object.
-pub fn update(on: On<'_>, object: &Value, live: &Value) -> Result<(), Status> {
+pub fn validate_update(on: ResourceRequest<'_>, object: &Value, live: &Value) -> Result<(), StatusError> {
     let mut errors = Vec::new();
-    metadata::validate_update(object, live, rules(on), &mut errors);
-    // A binding has checked itself.
+    metadata::validate_update(object, live, meta_rules(on), &mut errors);
+    // A binding is validated by its own handler.
     if on.path.subresource != "binding" {
-        on.shown().strategy.validate_update(object, live, &on.path.subresource, &mut errors);
+        on.served_resource().strategy.validate_update(object, live, &on.path.subresource, &mut errors);
     }
-    answer(on, object, &errors)?;
-    // Whoever writes a part of an object has not written what the rest of it would be warned of.
+    reject_if_invalid(on, object, &errors)?;
+    // A writer of a subresource gets no warnings about the rest of the object.
     if on.path.subresource.is_empty() {
-        let warnings = on.shown().strategy.warnings_on_update(object, live);
+        let warnings = on.served_resource().strategy.warnings_on_update(object, live);
         warnings.into_iter().for_each(|warning| on.call.warnings.add(warning));
     }
     Ok(())
 }
 
-fn rules(on: On<'_>) -> MetaRules {
+fn meta_rules(on: ResourceRequest<'_>) -> MetaRules {
     MetaRules {
         namespaced: on.resource.namespaced,
-        names: on.shown().strategy.names(),
+        names: on.served_resource().strategy.names(),
         custom: on.resource.custom.is_some(),
     }
 }
 
-fn answer(on: On<'_>, object: &Value, errors: &[crate::api::field::Error]) -> Result<(), Status> {
+fn reject_if_invalid(
+    on: ResourceRequest<'_>,
+    object: &Value,
+    errors: &[crate::api::field::FieldError],
+) -> Result<(), StatusError> {
     match errors {
         [] => Ok(()),
         errors => {
             let mut kind = on.resource.group_kind();
-            // A custom resource that says that it is something else is refused under that name.
+            // A custom resource with another kind in its body is refused under that name.
             if let Some(given) = object.get("kind").and_then(Value::as_str).filter(|_| on.resource.custom.is_some()) {
                 kind.kind = given.into();
             }
-            Err(Status::invalid(&kind, object.name(), errors))
+            Err(StatusError::invalid(&kind, object.name(), errors))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The body of an answer: pieces that are there already, or a stream that goes on.
+//! Response bodies: chunks that exist already, or a stream.
 
 use std::{
     collections::VecDeque,
@@ -12,115 +12,112 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::handler::in_flight::{HeldPlace, Place};
+use crate::handler::in_flight::{HeldPermit, InFlightPermit};
 
-/// An answer of this size is taken by the connection's buffers.
-const SHORT: u64 = 64 << 10;
+/// A response of this size fits into the connection's buffers.
+const MAX_BUFFERED_BODY_BYTES: u64 = 64 << 10;
 
-/// An answer's body.
 #[derive(Debug, Default)]
 pub struct Body {
-    kind: Kind,
-    /// The place of the request, which is given back when the answer is written.
-    _place: Option<HeldPlace>,
+    kind: ResponseBodyKind,
+    /// The permit of the request, which is released when the response is written.
+    _place: Option<HeldPermit>,
 }
 
 #[derive(Debug)]
-enum Kind {
-    /// Written one after the other, without being joined: a list is the bytes of its objects.
-    Pieces { pieces: VecDeque<Bytes>, left: u64 },
-    /// Made when it is their turn, so that a large answer is never in memory as a whole.
-    Made(Made),
-    /// Ends when its sender is dropped.
+enum ResponseBodyKind {
+    /// Chunks are written one after the other without being joined: a list is the bytes of its objects.
+    Chunks { pieces: VecDeque<Bytes>, left: u64 },
+    /// Chunks are produced when they are due, so that a large response is never in memory as a whole.
+    Lazy(LazyChunks),
+    /// The stream ends when its sender is dropped.
     Stream(mpsc::Receiver<Bytes>),
 }
 
-struct Made {
-    pieces: PieceIterator,
-    /// None if nobody knows.
+struct LazyChunks {
+    pieces: ChunkIterator,
     left: Option<u64>,
 }
 
-/// Pieces of an answer.
-pub type PieceIterator = Box<dyn Iterator<Item = Bytes> + Send>;
+pub type ChunkIterator = Box<dyn Iterator<Item = Bytes> + Send>;
 
-impl fmt::Debug for Made {
+impl fmt::Debug for LazyChunks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} bytes to be made", self.left)
     }
 }
 
-impl Default for Kind {
+impl Default for ResponseBodyKind {
     fn default() -> Self {
-        Kind::Pieces { pieces: VecDeque::new(), left: 0 }
+        ResponseBodyKind::Chunks { pieces: VecDeque::new(), left: 0 }
     }
 }
 
 impl Body {
-    /// Pieces one after the other.
-    pub fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
+    /// A body of several chunks.
+    pub fn from_chunks(pieces: impl IntoIterator<Item = Bytes>) -> Self {
         let pieces: VecDeque<Bytes> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
         let left = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Kind::Pieces { pieces, left }.into()
+        ResponseBodyKind::Chunks { pieces, left }.into()
     }
 
-    /// Pieces that are made one after the other, together so long.
-    pub fn made(length: u64, pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
-        Kind::Made(Made { pieces: Box::new(pieces), left: Some(length) }).into()
+    /// Chunks that are produced when they are due, with a known total length.
+    pub fn lazy_with_length(length: u64, pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        ResponseBodyKind::Lazy(LazyChunks { pieces: Box::new(pieces), left: Some(length) }).into()
     }
 
-    /// Pieces that are made one after the other.
-    pub fn made_of_any_length(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
-        Kind::Made(Made { pieces: Box::new(pieces), left: None }).into()
+    /// Chunks that are produced when they are due.
+    pub fn lazy(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        ResponseBodyKind::Lazy(LazyChunks { pieces: Box::new(pieces), left: None }).into()
     }
 
-    /// Keeps the place of its request until it is written. One that is there already, and short, is as good as written.
+    /// Keeps the request's permit until the body is written. A short body in memory counts as written.
     #[must_use]
-    pub fn held_by(self, place: Place) -> Self {
+    pub fn holding_permit(self, place: InFlightPermit) -> Self {
         match &self.kind {
-            Kind::Pieces { left, .. } if *left <= SHORT => self,
-            _ => Self { _place: place.hold(), ..self },
+            ResponseBodyKind::Chunks { left, .. } if *left <= MAX_BUFFERED_BODY_BYTES => self,
+            _ => Self { _place: place.hold_while_writing(), ..self },
         }
     }
 
-    /// Whatever is sent, as it is sent.
-    pub fn stream(receiver: mpsc::Receiver<Bytes>) -> Self {
-        Kind::Stream(receiver).into()
+    /// A stream of whatever is sent.
+    pub fn from_receiver(receiver: mpsc::Receiver<Bytes>) -> Self {
+        ResponseBodyKind::Stream(receiver).into()
     }
 
-    /// How long it is, if that is known.
+    /// The length, if it is known.
     pub fn len(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Pieces { left, .. } => Some(*left),
-            Kind::Made(Made { left, .. }) => *left,
-            Kind::Stream(_) => None,
+            ResponseBodyKind::Chunks { left, .. } => Some(*left),
+            ResponseBodyKind::Lazy(LazyChunks { left, .. }) => *left,
+            ResponseBodyKind::Stream(_) => None,
         }
     }
 
-    /// Whether it is known to be empty.
+    /// Whether the body is known to be empty.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
     }
 
-    /// The pieces, if it is no stream.
-    pub fn into_pieces(self) -> Result<PieceIterator, Self> {
+    /// The chunks, unless the body is a stream.
+    pub fn into_chunks(self) -> Result<ChunkIterator, Self> {
         match self.kind {
-            Kind::Pieces { pieces, .. } => Ok(Box::new(pieces.into_iter())),
-            Kind::Made(made) => Ok(made.pieces),
-            stream @ Kind::Stream(_) => Err(stream.into()),
+            ResponseBodyKind::Chunks { pieces, .. } => Ok(Box::new(pieces.into_iter())),
+            ResponseBodyKind::Lazy(made) => Ok(made.pieces),
+            stream @ ResponseBodyKind::Stream(_) => Err(stream.into()),
         }
     }
 }
 
-impl From<Kind> for Body {
-    fn from(kind: Kind) -> Self {
+impl From<ResponseBodyKind> for Body {
+    fn from(kind: ResponseBodyKind) -> Self {
         Self { kind, _place: None }
     }
 }
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
-        Self::pieces([bytes.into()])
+        Self::from_chunks([bytes.into()])
     }
 }
 
@@ -130,18 +127,18 @@ impl http_body::Body for Body {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = match &mut self.get_mut().kind {
-            Kind::Pieces { pieces, left } => {
+            ResponseBodyKind::Chunks { pieces, left } => {
                 let piece = pieces.pop_front();
                 *left -= piece.as_ref().map_or(0, Bytes::len) as u64;
                 piece
             }
-            Kind::Made(Made { pieces, left }) => {
+            ResponseBodyKind::Lazy(LazyChunks { pieces, left }) => {
                 let piece = pieces.next();
                 let length = piece.as_ref().map_or(0, Bytes::len) as u64;
                 *left = left.map(|left| left.saturating_sub(length));
                 piece
             }
-            Kind::Stream(receiver) => match receiver.poll_recv(cx) {
+            ResponseBodyKind::Stream(receiver) => match receiver.poll_recv(cx) {
                 Poll::Ready(piece) => piece,
                 Poll::Pending => return Poll::Pending,
             },

@@ -1,31 +1,30 @@
-//! Compression of an answer piece by piece, so that it is never in memory as a whole.
+//! Compresses a response chunk by chunk, so that it is never in memory as a whole.
 
 use std::io::Write as _;
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 
-use super::body::PieceIterator;
+use super::body::ChunkIterator;
 
-/// What compressed data is passed on in.
-const PIECE: usize = 16 << 10;
+/// The size of compressed chunks.
+const GZIP_CHUNK_BYTES: usize = 16 << 10;
 
-/// Pieces, compressed.
-pub struct Gzip {
-    pieces: PieceIterator,
+pub struct GzipChunks {
+    pieces: ChunkIterator,
     /// None once the end is written.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
-impl Gzip {
-    /// Compresses pieces as they are asked for.
-    pub fn new(pieces: PieceIterator) -> Self {
+impl GzipChunks {
+    /// Compresses chunks when they are due.
+    pub fn new(pieces: ChunkIterator) -> Self {
         // The fastest level: the network is rarely slower than that.
         Self { pieces, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
     }
 }
 
-impl Iterator for Gzip {
+impl Iterator for GzipChunks {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
@@ -33,9 +32,9 @@ impl Iterator for Gzip {
             let encoder = self.encoder.as_mut()?;
             match self.pieces.next() {
                 Some(piece) => {
-                    // Memory takes every write.
+                    // Writing to memory cannot fail.
                     encoder.write_all(&piece).ok()?;
-                    if encoder.get_ref().len() >= PIECE {
+                    if encoder.get_ref().len() >= GZIP_CHUNK_BYTES {
                         return Some(std::mem::take(encoder.get_mut()).into());
                     }
                 }

@@ -1,4 +1,4 @@
-//! What a request is about, read from its method, path and query as kube-apiserver does.
+//! Interprets the method, path and query of a request, as kube-apiserver does.
 
 use std::borrow::Cow;
 
@@ -6,54 +6,49 @@ use http::Method;
 
 use crate::api::GroupVersion;
 
-/// What a request asks for.
+/// The verb and the target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// As in RBAC: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for paths that are no
-    /// resources the method in lower case.
+    /// The verb as in RBAC: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`;
+    /// for non-resource paths the method in lower case.
     pub verb: &'static str,
-    /// The path as it came, decoded.
+    /// The decoded path.
     pub path: String,
-    /// Whether it is about objects.
+    /// The target, if the request is about objects.
     pub resource: Option<ResourcePath>,
 }
 
-/// The place of objects in a path.
+/// The target of a request in its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourcePath {
-    /// Group and version.
     pub gv: GroupVersion,
     /// Empty for cluster-scoped resources and for lists across namespaces.
     pub namespace: String,
-    /// The plural.
     pub resource: String,
     /// Empty for collections.
     pub name: String,
-    /// Empty on the main path.
+    /// Empty for the main path.
     pub subresource: String,
-    /// What follows the subresource, as in `proxy/some/path`.
+    /// The rest of the path after the subresource, as in `proxy/some/path`.
     pub rest: Vec<String>,
 }
 
 impl RequestInfo {
-    /// Reads it. `query` is the text after the question mark.
+    /// Interprets a request. `query` is the text after the question mark.
     pub fn new(method: &Method, path: &str, query: &str) -> Self {
-        let path = decode(path).into_owned();
+        let path = percent_decode(path).into_owned();
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let Some((gv, mut parts)) = group_version(&segments) else { return Self::other(method, path) };
+        let Some((gv, mut parts)) = group_version(&segments) else { return Self::non_resource(method, path) };
         let watch_path = parts.first() == Some(&"watch") && parts.len() > 1;
         if watch_path {
             parts = parts.get(1..).unwrap_or_default();
         }
-        let Some(resource) = resource_path(gv, parts) else { return Self::other(method, path) };
-        let verb = match watch_path {
-            true => "watch",
-            false => verb(method, resource.name.is_empty(), asks_to_watch(query)),
-        };
+        let Some(resource) = resource_path(gv, parts) else { return Self::non_resource(method, path) };
+        let verb = if watch_path { "watch" } else { verb(method, resource.name.is_empty(), is_watch_query(query)) };
         Self { verb, resource: Some(resource), path }
     }
 
-    fn other(method: &Method, path: String) -> Self {
+    fn non_resource(method: &Method, path: String) -> Self {
         let verb = match *method {
             Method::POST => "post",
             Method::PUT => "put",
@@ -68,11 +63,12 @@ impl RequestInfo {
 }
 
 impl ResourcePath {
-    /// The path with its variable parts named, as in the name of a server span.
+    /// The path with placeholders for its variable parts, as in the name of a server span.
     pub fn pattern(&self) -> String {
-        let mut pattern = match self.gv.group.is_empty() {
-            true => format!("/api/{}", self.gv.version),
-            false => format!("/apis/{}/{}", self.gv.group, self.gv.version),
+        let mut pattern = if self.gv.group.is_empty() {
+            format!("/api/{}", self.gv.version)
+        } else {
+            format!("/apis/{}/{}", self.gv.group, self.gv.version)
         };
         if !self.namespace.is_empty() && self.resource != "namespaces" {
             pattern.push_str("/namespaces/{:namespace}");
@@ -100,7 +96,7 @@ fn group_version<'a>(segments: &'a [&'a str]) -> Option<(GroupVersion, &'a [&'a 
 
 fn resource_path(gv: GroupVersion, parts: &[&str]) -> Option<ResourcePath> {
     let (namespace, parts) = match parts {
-        // A namespace's own subresources, not what is in it.
+        // A namespace's own subresources, not its content.
         ["namespaces", name, "status" | "finalize", ..] => (*name, parts),
         ["namespaces", name, _, ..] => (*name, parts.get(2..).unwrap_or_default()),
         ["namespaces", name] => (*name, parts),
@@ -126,8 +122,8 @@ fn verb(method: &Method, collection: bool, watch: bool) -> &'static str {
     }
 }
 
-/// Any value but `false` and `0` asks for it.
-fn asks_to_watch(query: &str) -> bool {
+/// Any value but `false` and `0` requests a watch.
+fn is_watch_query(query: &str) -> bool {
     let mut values = query.split('&').filter_map(|pair| match pair.split_once('=') {
         Some(("watch", value)) => Some(value),
         None if pair == "watch" => Some(""),
@@ -136,8 +132,8 @@ fn asks_to_watch(query: &str) -> bool {
     values.next().is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
 }
 
-/// Percent-decoding; what is no valid escape or no UTF-8 stays as it is.
-pub fn decode(text: &str) -> Cow<'_, str> {
+/// Percent-decoding; invalid escapes and invalid UTF-8 are kept as they are.
+pub fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }

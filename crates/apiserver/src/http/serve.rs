@@ -15,60 +15,57 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::Body;
-use crate::auth::{User, x509};
+use crate::auth::{UserInfo, x509};
 
-/// A client that is slower than this to shake hands is none.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Headers come in one go from every real client.
-const HEADERS: Duration = Duration::from_secs(30);
-/// kube-apiserver's own limit.
-const STREAMS: u32 = 250;
-/// Room for the largest request (3 MiB) in few window updates.
-const WINDOW: u32 = 1 << 20;
-/// All headers of a request over HTTP/2, the path among them. No longer path can be read, so that one is answered (431) rather than
-/// reset; over HTTP/1.1 it is 414.
-const HEADER_BYTES: u32 = 64 << 10;
-/// What waits on one stream for a client that does not read.
-const SEND_BUFFER: usize = 128 << 10;
-/// A client that has gone without a word is missed after this time, so that its watches end.
-const PING: Duration = Duration::from_secs(30);
-/// Requests under way may end within this time when the server stops.
-const DRAIN: Duration = Duration::from_secs(5);
-/// After an error of accept, such as too many open files, a moment to recover.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The time limit of a TLS handshake.
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit of request headers, which every real client sends at once.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_CONCURRENT_STREAMS: u32 = 250;
+/// Fits the largest request (3 MiB) in few window updates.
+const INITIAL_STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// The limit of all headers of a request over HTTP/2, including the path. No longer path can be read, so that a
+/// long one is answered (431) rather than reset; over HTTP/1.1 it is 414.
+const MAX_HEADER_LIST_BYTES: u32 = 64 << 10;
+/// The limit of data that is buffered on one stream for a client that does not read.
+const MAX_SEND_BUFFER_BYTES: usize = 128 << 10;
+/// The interval at which dead clients are detected, so that their watches end.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long active requests may continue when the server stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// A pause after an error of accept, such as too many open files.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Who is at the other end of a connection.
+/// The client's end of a connection.
 #[derive(Clone, Debug)]
-pub struct Peer {
-    /// Its address.
+pub struct ClientPeer {
     pub address: SocketAddr,
-    /// Whom its certificate names, which was verified against the CA; none if it showed none, or one that names nobody.
-    pub user: Option<User>,
+    /// The user of the client certificate, which was verified against the CA; none without a certificate, or if
+    /// it names no user.
+    pub user: Option<UserInfo>,
 }
 
-/// Whoever answers requests.
-pub trait Service: Send + Sync + 'static {
-    /// Answers one.
+pub trait HttpService: Send + Sync + 'static {
     fn call(
         self: Arc<Self>,
         request: Request<Incoming>,
-        peer: Arc<Peer>,
+        peer: Arc<ClientPeer>,
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
-/// A listening server. It stops when it is told to or dropped.
+/// A listening server. It stops on [`HttpsServer::stop`] or when dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct HttpsServer {
     address: SocketAddr,
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Server {
-    /// Begins to serve on a socket that is bound already.
+impl HttpsServer {
+    /// Starts serving on a bound socket.
     ///
-    /// At most so many connections are served at once; one more is closed at once.
-    pub fn start<S: Service>(
+    /// The number of connections is limited; further ones are closed at once.
+    pub fn start<S: HttpService>(
         listener: TcpListener,
         tls: Arc<ServerConfig>,
         service: Arc<S>,
@@ -80,23 +77,22 @@ impl Server {
         Ok(Self { address, stop, task })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no more connections, lets requests under way end within a limit, and ends the rest.
+    /// Accepts no more connections, lets active requests end within `DRAIN_TIMEOUT`, and closes the rest.
     pub async fn stop(self) {
-        // Without a receiver it has ended already.
+        // Without a receiver the server has ended already.
         let _ = self.stop.send(true);
         let mut task = self.task;
-        if timeout(DRAIN, &mut task).await.is_err() {
+        if timeout(DRAIN_TIMEOUT, &mut task).await.is_err() {
             task.abort();
         }
     }
 }
 
-async fn accept<S: Service>(
+async fn accept<S: HttpService>(
     listener: TcpListener,
     tls: TlsAcceptor,
     service: Arc<S>,
@@ -109,9 +105,9 @@ async fn accept<S: Service>(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
-                    // Those that have ended count no longer.
+                    // Ended connections no longer count.
                     while connections.try_join_next().is_some() {}
-                    if refuses(connections.len() >= most, &mut full, most) {
+                    if is_over_connection_limit(connections.len() >= most, &mut full, most) {
                         continue;
                     }
                     let connection = connect(stream, address, tls.clone(), Arc::clone(&service), stopped.clone());
@@ -119,7 +115,7 @@ async fn accept<S: Service>(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
             Some(_) = connections.join_next() => {}
@@ -130,8 +126,8 @@ async fn accept<S: Service>(
     while connections.join_next().await.is_some() {}
 }
 
-/// Whether the server is full. That is logged once, until it is no longer so.
-fn refuses(full: bool, before: &mut bool, most: usize) -> bool {
+/// Whether the server is full, which is logged once each time it becomes so.
+fn is_over_connection_limit(full: bool, before: &mut bool, most: usize) -> bool {
     if full && !*before {
         tracing::warn!(most, "too many connections: new ones are closed");
     }
@@ -139,23 +135,23 @@ fn refuses(full: bool, before: &mut bool, most: usize) -> bool {
     full
 }
 
-async fn connect<S: Service>(
+async fn connect<S: HttpService>(
     stream: TcpStream,
     address: SocketAddr,
     tls: TlsAcceptor,
     service: Arc<S>,
     stopped: watch::Receiver<bool>,
 ) {
-    // Answers are written whole, so that waiting for more only delays them.
+    // Responses are written whole, so that waiting for more data only delays them.
     let _ = stream.set_nodelay(true);
-    match timeout(HANDSHAKE, tls.accept(stream)).await {
+    match timeout(TLS_HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) => serve(stream, address, service, stopped).await,
         Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
         Err(_) => tracing::debug!(%address, "TLS handshake took too long"),
     }
 }
 
-async fn serve<S: Service>(
+async fn serve<S: HttpService>(
     stream: TlsStream<TcpStream>,
     address: SocketAddr,
     service: Arc<S>,
@@ -163,23 +159,33 @@ async fn serve<S: Service>(
 ) {
     let (_, session) = stream.get_ref();
     let http2 = session.alpn_protocol() == Some(b"h2");
-    let user = session.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| x509::user(leaf));
-    let peer = Arc::new(Peer { address, user });
+    let user =
+        session.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| x509::user_from_certificate(leaf));
+    let peer = Arc::new(ClientPeer { address, user });
     let service = service_fn(move |request| {
-        let (service, peer) = (Arc::clone(&service), Arc::clone(&peer));
+        let service = Arc::clone(&service);
+        let peer = Arc::clone(&peer);
         async move { Ok::<_, Infallible>(service.call(request, peer).await) }
     });
     let stream = TokioIo::new(stream);
     if http2 {
         let mut builder = conn::http2::Builder::new(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS).initial_stream_window_size(WINDOW);
-        builder.initial_connection_window_size(WINDOW * 4).max_header_list_size(HEADER_BYTES);
-        builder.max_send_buf_size(SEND_BUFFER).keep_alive_interval(PING).keep_alive_timeout(PING);
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+            .initial_stream_window_size(INITIAL_STREAM_WINDOW_BYTES);
+        builder
+            .initial_connection_window_size(INITIAL_STREAM_WINDOW_BYTES * 4)
+            .max_header_list_size(MAX_HEADER_LIST_BYTES);
+        builder
+            .max_send_buf_size(MAX_SEND_BUFFER_BYTES)
+            .keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .keep_alive_timeout(KEEP_ALIVE_INTERVAL);
         let connection = builder.serve_connection(stream, service);
         run(connection, |connection| connection.graceful_shutdown(), stopped).await;
     } else {
         let mut builder = conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+        builder.timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
         let connection = builder.serve_connection(stream, service);
         run(connection, |connection| connection.graceful_shutdown(), stopped).await;
     }
@@ -192,11 +198,11 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
 ) {
     let mut connection = std::pin::pin!(connection);
     let stopping = tokio::select! {
-        // A client that goes away is no event.
+        // A client that disconnects is not an error.
         _ = connection.as_mut() => return,
         stopping = stopped.wait_for(|stopped| *stopped) => stopping.is_ok(),
     };
-    // If the server itself is gone, so is everything that would answer.
+    // If the server was dropped, nothing can answer.
     if stopping {
         shut_down(connection.as_mut());
         let _ = connection.await;

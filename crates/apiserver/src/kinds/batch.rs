@@ -1,38 +1,37 @@
-//! Job and CronJob. A Job makes its selector and the labels of its pods itself, from its uid and name.
+//! Job and CronJob. A Job generates its selector and the labels of its pods from its uid and name.
 
 pub(crate) mod cron;
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
-    names,
-    object::{Object, fill, fill_text, made, number_at, part, sub},
-    pod, selector,
+    field_value::FieldValue,
+    json_object::{
+        JsonObject, made, nested_object_mut, number_at, object_member_mut, set_if_absent, set_text_if_empty,
+    },
+    names, pod, selector,
     workload::{self, non_negative, shown_selector},
 };
 use crate::{
     api::{
-        field::{Error, Errors},
-        meta::{Meta, child_mut, set_meta},
+        field::{FieldError, FieldErrors},
+        meta::{MetaAccessor, child_mut, set_meta},
     },
     registry::Strategy,
 };
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
-/// A CronJob's jobs have eleven more characters in their names.
+/// The names of a CronJob's jobs are eleven characters longer.
 const CRON_NAME_MAX: usize = 52;
 
-/// Rules of Job.
 #[derive(Clone, Copy, Debug)]
-pub struct Job;
+pub struct JobStrategy;
 
-/// Rules of CronJob.
 #[derive(Clone, Copy, Debug)]
-pub struct CronJob;
+pub struct CronJobStrategy;
 
-impl Strategy for Job {
+impl Strategy for JobStrategy {
     fn warnings(&self, object: &Value) -> Vec<String> {
         let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
         found.extend(super::pod::template_warnings(object, &["spec", "template"]));
@@ -48,17 +47,17 @@ impl Strategy for Job {
         let Some(spec) = made(object, "spec") else { return };
         workload::defaults(spec);
         if spec.get("completions").is_none_or(Value::is_null) && spec.get("parallelism").is_none_or(Value::is_null) {
-            fill(spec, "completions", 1);
+            set_if_absent(spec, "completions", 1);
         }
-        fill(spec, "parallelism", 1);
+        set_if_absent(spec, "parallelism", 1);
         let each_index = spec.get("backoffLimitPerIndex").is_some_and(|limit| !limit.is_null());
-        fill(spec, "backoffLimit", if each_index { i32::MAX } else { 6 });
-        fill_text(spec, "completionMode", "NonIndexed");
-        fill(spec, "suspend", false);
+        set_if_absent(spec, "backoffLimit", if each_index { i32::MAX } else { 6 });
+        set_text_if_empty(spec, "completionMode", "NonIndexed");
+        set_if_absent(spec, "suspend", false);
         let failing = spec.get("podFailurePolicy").is_some_and(Value::is_object);
-        fill_text(spec, "podReplacementPolicy", if failing { "Failed" } else { "TerminatingOrFailed" });
-        fill(spec, "manualSelector", false);
-        labels_of_template(object);
+        set_text_if_empty(spec, "podReplacementPolicy", if failing { "Failed" } else { "TerminatingOrFailed" });
+        set_if_absent(spec, "manualSelector", false);
+        copy_template_labels(object);
     }
 
     fn prepare_create(&self, object: &mut Value) {
@@ -67,40 +66,42 @@ impl Strategy for Job {
             generate_selector(object);
         }
         workload::prepare_create(object, json!({}));
-        labels_of_template(object);
+        copy_template_labels(object);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
         workload::prepare_update(new, old, subresource);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
-        generated(object, errors);
+        validate_generated_labels(object, errors);
         selector_and_labels(&spec, errors);
         job_spec(&spec, errors);
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
-        let (root, old_root) = (At::root(new), At::root(old));
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
+        let root = FieldValue::root(new);
+        let old_root = FieldValue::root(old);
         if subresource == "status" {
             let counts = ["active", "succeeded", "failed", "ready", "terminating"];
             return non_negative(&root.get("status"), &counts, errors);
         }
-        let (spec, old_spec) = (root.get("spec"), old_root.get("spec"));
+        let spec = root.get("spec");
+        let old_spec = old_root.get("spec");
         selector_and_labels(&spec, errors);
         job_spec(&spec, errors);
         workload::same_selector(&spec, &old_spec, errors);
         for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
-            spec.get(field).immutable(errors, &old_spec.get(field));
+            spec.get(field).require_unchanged(errors, &old_spec.get(field));
         }
         if spec.get("completionMode").str() != "Indexed" {
-            spec.get("completions").immutable(errors, &old_spec.get("completions"));
+            spec.get("completions").require_unchanged(errors, &old_spec.get("completions"));
         }
         let suspended = old_spec.get("suspend").is_true();
         if !suspended {
-            spec.get("template").immutable(errors, &old_spec.get("template"));
+            spec.get("template").require_unchanged(errors, &old_spec.get("template"));
         }
     }
 
@@ -109,8 +110,8 @@ impl Strategy for Job {
     }
 }
 
-/// A Job without labels has those of its pods.
-fn labels_of_template(job: &mut Value) {
+/// Copies the labels of its pods to a Job without labels.
+fn copy_template_labels(job: &mut Value) {
     let has = job.meta("labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty());
     let labels = job.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
     if let Some(labels) = labels.filter(|labels| !has && !labels.is_empty()).cloned() {
@@ -119,23 +120,24 @@ fn labels_of_template(job: &mut Value) {
 }
 
 fn generate_selector(job: &mut Value) {
-    let (name, uid) = (job.name().to_owned(), job.uid().to_owned());
-    let Some(spec) = part(job, "spec") else { return };
-    let meta = sub(spec, "template").and_then(|template| child_mut(template, "metadata"));
+    let name = job.name().to_owned();
+    let uid = job.uid().to_owned();
+    let Some(spec) = object_member_mut(job, "spec") else { return };
+    let meta = nested_object_mut(spec, "template").and_then(|template| child_mut(template, "metadata"));
     if let Some(labels) = meta.and_then(|meta| child_mut(meta, "labels")) {
-        fill(labels, "job-name", name.as_str());
-        fill(labels, NAME_LABEL, name);
-        fill(labels, "controller-uid", uid.as_str());
-        fill(labels, UID_LABEL, uid.as_str());
+        set_if_absent(labels, "job-name", name.as_str());
+        set_if_absent(labels, NAME_LABEL, name);
+        set_if_absent(labels, "controller-uid", uid.as_str());
+        set_if_absent(labels, UID_LABEL, uid.as_str());
     }
     if let Some(wanted) = child_mut(spec, "selector").and_then(|selector| child_mut(selector, "matchLabels")) {
-        fill(wanted, UID_LABEL, uid);
+        set_if_absent(wanted, UID_LABEL, uid);
     }
 }
 
-/// The labels that are made must not be told otherwise.
-fn generated(job: &Value, errors: &mut Errors) {
-    let root = At::root(job);
+/// Refuses other values of the generated labels.
+fn validate_generated_labels(job: &Value, errors: &mut FieldErrors) {
+    let root = FieldValue::root(job);
     let spec = root.get("spec");
     if spec.get("manualSelector").is_true() {
         return;
@@ -148,65 +150,65 @@ fn generated(job: &Value, errors: &mut Errors) {
     for (key, value) in expected {
         if labels.key(key).str() != value {
             let detail = format!("must be '{value}'");
-            errors.push(Error::invalid(labels.path(), labels.value, &format!("{key}: {detail}")));
+            errors.push(FieldError::invalid(labels.path(), labels.value, &format!("{key}: {detail}")));
         }
     }
-    let made: Object = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+    let made: JsonObject = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
     let wanted = spec.get("selector");
     if wanted.is_set() && !selector::matches(wanted.value, Some(&Value::Object(made))) {
-        wanted.invalid_as(errors, &shown_selector(wanted.value), "`selector` not auto-generated");
+        wanted.report_invalid_as(errors, &shown_selector(wanted.value), "`selector` not auto-generated");
     }
 }
 
-fn selector_and_labels(spec: &At<'_>, errors: &mut Errors) {
+fn selector_and_labels(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let wanted = spec.get("selector");
     if !wanted.is_set() {
-        return wanted.required(errors, "");
+        return wanted.report_required(errors, "");
     }
     selector::validate(&wanted, errors);
     let template = spec.get("template");
     let meta = template.get("metadata");
     let labels = meta.get("labels");
     if !selector::matches(wanted.value, Some(labels.value)) {
-        labels.invalid(errors, "`selector` does not match template `labels`");
+        labels.report_invalid(errors, "`selector` does not match template `labels`");
     }
 }
 
-fn job_spec(spec: &At<'_>, errors: &mut Errors) {
+fn job_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let counts = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
     non_negative(spec, &counts, errors);
     non_negative(spec, &["backoffLimitPerIndex", "maxFailedIndexes"], errors);
     let mode = spec.get("completionMode");
-    mode.one_of(errors, &["NonIndexed", "Indexed"]);
+    mode.require_one_of(errors, &["NonIndexed", "Indexed"]);
     if mode.str() == "Indexed" && !spec.get("completions").is_set() {
-        spec.get("completions").required(errors, "when completion mode is Indexed");
+        spec.get("completions").report_required(errors, "when completion mode is Indexed");
     }
     if mode.str() == "NonIndexed" {
         for field in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
             if spec.get(field).is_set() {
-                spec.get(field).invalid(errors, "requires indexed completion mode");
+                spec.get(field).report_invalid(errors, "requires indexed completion mode");
             }
         }
     }
-    spec.get("podReplacementPolicy").one_of(errors, &["Failed", "TerminatingOrFailed"]);
+    spec.get("podReplacementPolicy").require_one_of(errors, &["Failed", "TerminatingOrFailed"]);
     let template = spec.get("template");
     pod::validate_template(&template, errors);
     restart_policy(&template.get("spec"), spec.get("podFailurePolicy").is_set(), errors);
 }
 
-fn restart_policy(pod: &At<'_>, failing: bool, errors: &mut Errors) {
+fn restart_policy(pod: &FieldValue<'_>, failing: bool, errors: &mut FieldErrors) {
     let policy = pod.get("restartPolicy");
     match policy.str() {
-        "" | "Always" => policy.required(errors, "valid values: \"OnFailure\", \"Never\""),
+        "" | "Always" => policy.report_required(errors, "valid values: \"OnFailure\", \"Never\""),
         "OnFailure" if failing => {
-            policy.invalid(errors, "only \"Never\" is supported when podFailurePolicy is specified")
+            policy.report_invalid(errors, "only \"Never\" is supported when podFailurePolicy is specified")
         }
         "OnFailure" | "Never" => {}
-        _ => policy.one_of(errors, &["OnFailure", "Never"]),
+        _ => policy.require_one_of(errors, &["OnFailure", "Never"]),
     }
 }
 
-impl Strategy for CronJob {
+impl Strategy for CronJobStrategy {
     fn warnings(&self, object: &Value) -> Vec<String> {
         let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
         found.extend(super::pod::template_warnings(object, &["spec", "jobTemplate", "spec", "template"]));
@@ -220,15 +222,15 @@ impl Strategy for CronJob {
     fn default(&self, object: &mut Value) {
         made(object, "status");
         let Some(spec) = made(object, "spec") else { return };
-        fill_text(spec, "concurrencyPolicy", "Allow");
-        fill(spec, "suspend", false);
-        fill(spec, "successfulJobsHistoryLimit", 3);
-        fill(spec, "failedJobsHistoryLimit", 1);
-        fill(spec, "jobTemplate", json!({}));
-        let Some(job) = sub(spec, "jobTemplate") else { return };
-        fill(job, "metadata", json!({}));
-        fill(job, "spec", json!({}));
-        if let Some(job) = sub(job, "spec") {
+        set_text_if_empty(spec, "concurrencyPolicy", "Allow");
+        set_if_absent(spec, "suspend", false);
+        set_if_absent(spec, "successfulJobsHistoryLimit", 3);
+        set_if_absent(spec, "failedJobsHistoryLimit", 1);
+        set_if_absent(spec, "jobTemplate", json!({}));
+        let Some(job) = nested_object_mut(spec, "jobTemplate") else { return };
+        set_if_absent(job, "metadata", json!({}));
+        set_if_absent(job, "spec", json!({}));
+        if let Some(job) = nested_object_mut(job, "spec") {
             workload::defaults(job);
         }
     }
@@ -241,65 +243,68 @@ impl Strategy for CronJob {
         workload::prepare_update(new, old, subresource);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let meta = root.get("metadata");
         if object.name().len() > CRON_NAME_MAX {
-            meta.get("name").invalid(errors, &format!("must be no more than {CRON_NAME_MAX} characters"));
+            meta.get("name").report_invalid(errors, &format!("must be no more than {CRON_NAME_MAX} characters"));
         }
         cron_spec(&root.get("spec"), errors);
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut FieldErrors) {
         if subresource != "status" {
-            let root = At::root(new);
+            let root = FieldValue::root(new);
             cron_spec(&root.get("spec"), errors);
         }
     }
 }
 
-fn cron_spec(spec: &At<'_>, errors: &mut Errors) {
+fn cron_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let schedule = spec.get("schedule");
     if schedule.require(errors, "") {
         let (zone, text) = cron::split_zone(schedule.str());
         if let Err(wrong) = cron::check(text) {
-            schedule.invalid(errors, &wrong);
+            schedule.report_invalid(errors, &wrong);
         } else if zone && spec.get("timeZone").is_set() {
-            schedule.invalid(errors, "cannot use both timeZone field and TZ or CRON_TZ in schedule");
+            schedule.report_invalid(errors, "cannot use both timeZone field and TZ or CRON_TZ in schedule");
         } else if zone {
-            schedule.invalid(errors, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+            schedule.report_invalid(errors, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
         }
     }
     let zone = spec.get("timeZone");
     if zone.is_set() && zone.is_empty() {
-        zone.invalid(errors, "timeZone must be nil or non-empty string");
+        zone.report_invalid(errors, "timeZone must be nil or non-empty string");
     } else if zone.str().eq_ignore_ascii_case("local") {
-        zone.invalid(errors, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
+        zone.report_invalid(
+            errors,
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+        );
     }
     non_negative(spec, &["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"], errors);
-    spec.get("concurrencyPolicy").one_of(errors, &["Allow", "Forbid", "Replace"]);
+    spec.get("concurrencyPolicy").require_one_of(errors, &["Allow", "Forbid", "Replace"]);
     let template = spec.get("jobTemplate");
     let job = template.get("spec");
     job_spec_of_cron(&job, errors);
     if job.get("selector").is_set() {
         let wanted = job.get("selector");
-        wanted.invalid_as(errors, &shown_selector(wanted.value), "`selector` will be auto-generated");
+        wanted.report_invalid_as(errors, &shown_selector(wanted.value), "`selector` will be auto-generated");
     }
     if job.get("manualSelector").is_true() {
         let manual = job.get("manualSelector");
-        errors.push(Error::not_supported(manual.path(), manual.value, &["nil", "false"]));
+        errors.push(FieldError::not_supported(manual.path(), manual.value, &["nil", "false"]));
     }
 }
 
-/// A job in a CronJob has no defaults of its own yet.
-fn job_spec_of_cron(job: &At<'_>, errors: &mut Errors) {
+/// A job template in a CronJob is not defaulted as a Job yet.
+fn job_spec_of_cron(job: &FieldValue<'_>, errors: &mut FieldErrors) {
     let counts = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
     non_negative(job, &counts, errors);
     for (field, known) in
         [("completionMode", ["NonIndexed", "Indexed"]), ("podReplacementPolicy", ["Failed", "TerminatingOrFailed"])]
     {
         if job.get(field).is_set() {
-            job.get(field).one_of(errors, &known);
+            job.get(field).require_one_of(errors, &known);
         }
     }
     let template = job.get("template");
@@ -308,6 +313,6 @@ fn job_spec_of_cron(job: &At<'_>, errors: &mut Errors) {
     let name = template.get("metadata");
     if !name.get("name").is_empty() {
         let name = name.get("name");
-        name.invalid_each(errors, names::subdomain(name.str()));
+        name.report_invalid_each(errors, names::subdomain(name.str()));
     }
 }

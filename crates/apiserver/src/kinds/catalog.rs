@@ -1,19 +1,20 @@
-//! The built-in resources, as a table: where each is served, its names and subresources, and its rules.
+//! The table of built-in resources: group and version, names, subresources, and rules.
 //!
-//! Names, verbs, short names, categories and subresources are those of kube-apiserver 1.35; some subresources are listed because
-//! discovery lists them (`exec`, `proxy`), whoever serves them. The singular is the kind in lower case.
+//! Names, verbs, short names, categories and subresources are those of kube-apiserver 1.35; some subresources
+//! are only listed for discovery (`exec`, `proxy`). The singular is the kind in lower case.
 
 use std::sync::Arc;
 
 use super::{
-    Addresses, autoscaling, batch, certificates, config, daemonset, deployment, event, namespace, network, node, pod,
-    rbac, replicaset, rules::Simple, service, small, statefulset, storage, webhook,
+    ServiceAllocator, autoscaling, batch, certificates, config, daemonset, deployment, event, namespace, network,
+    network::LoopbackEndpoints, node, pod, rbac, replicaset, service, simple_strategy::SimpleStrategy,
+    small_strategies, statefulset, storage, webhook,
 };
 use crate::{
     api::GroupVersion,
     crd::DefinitionStrategy,
-    registry::{Catalog, Plain, Resource, Strategy, Subresource},
-    schema::{Node, builtin},
+    registry::{Catalog, DefaultStrategy, ServedResource, Strategy, Subresource},
+    schema::{SchemaNode, builtin},
 };
 
 const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -22,51 +23,62 @@ const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
 const CREATE: &[&str] = &["create"];
 const STREAM: &[&str] = &["create", "get"];
 
-/// Makes the rules of a kind.
-type Rules = fn(&Arc<Addresses>) -> Arc<dyn Strategy>;
+/// Creates the rules of a kind.
+type StrategyFactory = fn(&Arc<ServiceAllocator>) -> Arc<dyn Strategy>;
 
-/// A line of the table.
-struct Row {
+/// A row of the table.
+struct BuiltinResource {
     plural: &'static str,
     kind: &'static str,
     namespaced: bool,
     short: &'static [&'static str],
     categories: &'static [&'static str],
     verbs: &'static [&'static str],
-    sub: &'static [Sub],
+    sub: &'static [SubresourceEntry],
     select: &'static [&'static str],
-    rules: Rules,
+    strategy: StrategyFactory,
 }
 
-/// A subresource: its name, its kind (empty: the resource's own), where that kind is from, and its verbs.
-type Sub = (&'static str, &'static str, &'static str, &'static [&'static str]);
+/// A subresource: its name, its kind (empty: the resource's own), the group and version of that kind, and its
+/// verbs.
+type SubresourceEntry = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-const STATUS: Sub = ("status", "", "", READ_WRITE);
-const SCALE: Sub = ("scale", "Scale", "autoscaling/v1", READ_WRITE);
+const STATUS: SubresourceEntry = ("status", "", "", READ_WRITE);
+const SCALE: SubresourceEntry = ("scale", "Scale", "autoscaling/v1", READ_WRITE);
 
-/// A resource in namespaces, or of the whole cluster.
-const fn ns(plural: &'static str, kind: &'static str, rules: Rules) -> Row {
-    Row { plural, kind, namespaced: true, short: &[], categories: &[], verbs: ALL_VERBS, sub: &[], select: &[], rules }
+/// A namespaced or a cluster-scoped resource.
+const fn namespaced_entry(plural: &'static str, kind: &'static str, rules: StrategyFactory) -> BuiltinResource {
+    BuiltinResource {
+        plural,
+        kind,
+        namespaced: true,
+        short: &[],
+        categories: &[],
+        verbs: ALL_VERBS,
+        sub: &[],
+        select: &[],
+        strategy: rules,
+    }
 }
 
-const fn cluster(plural: &'static str, kind: &'static str, rules: Rules) -> Row {
-    Row { namespaced: false, ..ns(plural, kind, rules) }
+const fn cluster_entry(plural: &'static str, kind: &'static str, rules: StrategyFactory) -> BuiltinResource {
+    BuiltinResource { namespaced: false, ..namespaced_entry(plural, kind, rules) }
 }
 
-impl Row {
+impl BuiltinResource {
     const fn short(self, short: &'static [&'static str]) -> Self {
         Self { short, ..self }
     }
-    const fn in_all(self) -> Self {
+    const fn in_category_all(self) -> Self {
         Self { categories: &["all"], ..self }
     }
-    const fn in_extensions(self) -> Self {
+    const fn in_category_api_extensions(self) -> Self {
         Self { categories: &["api-extensions"], ..self }
     }
     const fn verbs(self, verbs: &'static [&'static str]) -> Self {
         Self { verbs, ..self }
     }
-    const fn sub(self, sub: &'static [Sub]) -> Self {
+    const fn sub(self, sub: &'static [SubresourceEntry]) -> Self {
         Self { sub, ..self }
     }
     const fn select(self, select: &'static [&'static str]) -> Self {
@@ -74,29 +86,37 @@ impl Row {
     }
 }
 
-fn plain(_: &Arc<Addresses>) -> Arc<dyn Strategy> {
-    Arc::new(Plain)
+fn default_strategy(_: &Arc<ServiceAllocator>) -> Arc<dyn Strategy> {
+    Arc::new(DefaultStrategy)
+}
+
+fn endpoints_strategy(services: &Arc<ServiceAllocator>) -> Arc<dyn Strategy> {
+    Arc::new(network::EndpointsStrategy(LoopbackEndpoints::for_services(services)))
+}
+
+fn endpoint_slice_strategy(services: &Arc<ServiceAllocator>) -> Arc<dyn Strategy> {
+    Arc::new(network::EndpointSliceStrategy(LoopbackEndpoints::for_services(services)))
 }
 
 #[rustfmt::skip] // one resource per line, so that it reads as a table
-const TABLE: &[(&str, &[Row])] = &[
+const TABLE: &[(&str, &[BuiltinResource])] = &[
     ("v1", &[
-        ns("bindings", "Binding", plain).verbs(CREATE),
-        cluster("componentstatuses", "ComponentStatus", plain).short(&["cs"]).verbs(&["get", "list"]),
-        ns("configmaps", "ConfigMap", |_| Arc::new(config::ConfigMap)).short(&["cm"]),
-        ns("endpoints", "Endpoints", |_| Arc::new(network::Endpoints)).short(&["ep"]),
-        ns("events", "Event", |_| Arc::new(event::Core)).short(&["ev"]).select(&[
+        namespaced_entry("bindings", "Binding", default_strategy).verbs(CREATE),
+        cluster_entry("componentstatuses", "ComponentStatus", default_strategy).short(&["cs"]).verbs(&["get", "list"]),
+        namespaced_entry("configmaps", "ConfigMap", |_| Arc::new(config::ConfigMapStrategy)).short(&["cm"]),
+        namespaced_entry("endpoints", "Endpoints", endpoints_strategy).short(&["ep"]),
+        namespaced_entry("events", "Event", |_| Arc::new(event::CoreEventStrategy)).short(&["ev"]).select(&[
             "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
             "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"]),
-        ns("limitranges", "LimitRange", |_| Arc::new(small::LimitRange)).short(&["limits"]),
-        cluster("namespaces", "Namespace", |_| Arc::new(namespace::Namespace)).short(&["ns"]).select(&["status.phase"])
+        namespaced_entry("limitranges", "LimitRange", |_| Arc::new(small_strategies::LimitRangeStrategy)).short(&["limits"]),
+        cluster_entry("namespaces", "Namespace", |_| Arc::new(namespace::NamespaceStrategy)).short(&["ns"]).select(&["status.phase"])
             .verbs(&["create", "delete", "get", "list", "patch", "update", "watch"])
             .sub(&[("finalize", "", "", &["update"]), STATUS]),
-        cluster("nodes", "Node", |_| Arc::new(node::Node)).short(&["no"]).select(&["spec.unschedulable"])
+        cluster_entry("nodes", "Node", |_| Arc::new(node::NodeStrategy)).short(&["no"]).select(&["spec.unschedulable"])
             .sub(&[("proxy", "NodeProxyOptions", "", PROXY), STATUS]),
-        ns("persistentvolumeclaims", "PersistentVolumeClaim", |_| Arc::new(storage::Claim)).short(&["pvc"]).sub(&[STATUS]),
-        cluster("persistentvolumes", "PersistentVolume", |_| Arc::new(storage::Volume)).short(&["pv"]).sub(&[STATUS]),
-        ns("pods", "Pod", |_| Arc::new(pod::Pod)).short(&["po"]).in_all()
+        namespaced_entry("persistentvolumeclaims", "PersistentVolumeClaim", |_| Arc::new(storage::VolumeClaimStrategy)).short(&["pvc"]).sub(&[STATUS]),
+        cluster_entry("persistentvolumes", "PersistentVolume", |_| Arc::new(storage::PersistentVolumeStrategy)).short(&["pv"]).sub(&[STATUS]),
+        namespaced_entry("pods", "Pod", |_| Arc::new(pod::Pod)).short(&["po"]).in_category_all()
             .select(&["spec.hostNetwork", "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
                       "status.nominatedNodeName", "status.phase", "status.podIP", "status.podIPs"])
             .sub(&[("attach", "PodAttachOptions", "", STREAM), ("binding", "Binding", "", CREATE),
@@ -104,114 +124,113 @@ const TABLE: &[(&str, &[Row])] = &[
                    ("exec", "PodExecOptions", "", STREAM), ("log", "", "", &["get"]),
                    ("portforward", "PodPortForwardOptions", "", STREAM), ("proxy", "PodProxyOptions", "", PROXY),
                    ("resize", "", "", READ_WRITE), STATUS]),
-        ns("podtemplates", "PodTemplate", |_| Arc::new(small::PodTemplate)),
-        ns("replicationcontrollers", "ReplicationController", |_| Arc::new(replicaset::ReplicationController)).short(&["rc"]).in_all().sub(&[SCALE, STATUS])
+        namespaced_entry("podtemplates", "PodTemplate", |_| Arc::new(small_strategies::PodTemplateStrategy)),
+        namespaced_entry("replicationcontrollers", "ReplicationController", |_| Arc::new(replicaset::ReplicationControllerStrategy)).short(&["rc"]).in_category_all().sub(&[SCALE, STATUS])
             .select(&["status.replicas"]),
-        ns("resourcequotas", "ResourceQuota", |_| Simple::new().status().boxed()).short(&["quota"]).sub(&[STATUS]),
-        ns("secrets", "Secret", |_| Arc::new(config::Secret)).select(&["type"]),
-        ns("serviceaccounts", "ServiceAccount", plain).short(&["sa"])
+        namespaced_entry("resourcequotas", "ResourceQuota", |_| SimpleStrategy::new().status().boxed()).short(&["quota"]).sub(&[STATUS]),
+        namespaced_entry("secrets", "Secret", |_| Arc::new(config::SecretStrategy)).select(&["type"]),
+        namespaced_entry("serviceaccounts", "ServiceAccount", default_strategy).short(&["sa"])
             .sub(&[("token", "TokenRequest", "authentication.k8s.io/v1", CREATE)]),
-        ns("services", "Service", |addresses| Arc::new(service::Service::new(Arc::clone(addresses)))).short(&["svc"]).in_all().select(&["spec.clusterIP", "spec.type"])
+        namespaced_entry("services", "Service", |addresses| Arc::new(service::ServiceStrategy::new(Arc::clone(addresses)))).short(&["svc"]).in_category_all().select(&["spec.clusterIP", "spec.type"])
             .sub(&[("proxy", "ServiceProxyOptions", "", PROXY), STATUS]),
     ]),
     ("admissionregistration.k8s.io/v1", &[
-        cluster("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", |_| Arc::new(webhook::Configuration { mutating: true })).in_extensions(),
-        cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy", |_| Arc::new(webhook::Policy)).in_extensions().sub(&[STATUS]),
-        cluster("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", |_| Arc::new(webhook::PolicyBinding)).in_extensions(),
-        cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", |_| Arc::new(webhook::Configuration { mutating: false })).in_extensions(),
+        cluster_entry("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", |_| Arc::new(webhook::WebhookConfigurationStrategy { mutating: true })).in_category_api_extensions(),
+        cluster_entry("validatingadmissionpolicies", "ValidatingAdmissionPolicy", |_| Arc::new(webhook::AdmissionPolicyStrategy)).in_category_api_extensions().sub(&[STATUS]),
+        cluster_entry("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", |_| Arc::new(webhook::AdmissionPolicyBindingStrategy)).in_category_api_extensions(),
+        cluster_entry("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", |_| Arc::new(webhook::WebhookConfigurationStrategy { mutating: false })).in_category_api_extensions(),
     ]),
     ("apiextensions.k8s.io/v1", &[
-        cluster("customresourcedefinitions", "CustomResourceDefinition", |_| Arc::new(DefinitionStrategy)).short(&["crd", "crds"]).in_extensions().sub(&[STATUS]),
+        cluster_entry("customresourcedefinitions", "CustomResourceDefinition", |_| Arc::new(DefinitionStrategy)).short(&["crd", "crds"]).in_category_api_extensions().sub(&[STATUS]),
     ]),
     ("apiregistration.k8s.io/v1", &[
-        cluster("apiservices", "APIService", |_| Simple::new().status().boxed()).in_extensions().sub(&[STATUS]),
+        cluster_entry("apiservices", "APIService", |_| SimpleStrategy::new().status().boxed()).in_category_api_extensions().sub(&[STATUS]),
     ]),
     ("apps/v1", &[
-        ns("controllerrevisions", "ControllerRevision", |_| Arc::new(small::ControllerRevision)),
-        ns("daemonsets", "DaemonSet", |_| Arc::new(daemonset::DaemonSet)).short(&["ds"]).in_all().sub(&[STATUS]),
-        ns("deployments", "Deployment", |_| Arc::new(deployment::Deployment)).short(&["deploy"]).in_all().sub(&[SCALE, STATUS]),
-        ns("replicasets", "ReplicaSet", |_| Arc::new(replicaset::ReplicaSet)).short(&["rs"]).in_all().sub(&[SCALE, STATUS]).select(&["status.replicas"]),
-        ns("statefulsets", "StatefulSet", |_| Arc::new(statefulset::StatefulSet)).short(&["sts"]).in_all().sub(&[SCALE, STATUS]),
+        namespaced_entry("controllerrevisions", "ControllerRevision", |_| Arc::new(small_strategies::ControllerRevisionStrategy)),
+        namespaced_entry("daemonsets", "DaemonSet", |_| Arc::new(daemonset::DaemonSetStrategy)).short(&["ds"]).in_category_all().sub(&[STATUS]),
+        namespaced_entry("deployments", "Deployment", |_| Arc::new(deployment::DeploymentStrategy)).short(&["deploy"]).in_category_all().sub(&[SCALE, STATUS]),
+        namespaced_entry("replicasets", "ReplicaSet", |_| Arc::new(replicaset::ReplicaSetStrategy)).short(&["rs"]).in_category_all().sub(&[SCALE, STATUS]).select(&["status.replicas"]),
+        namespaced_entry("statefulsets", "StatefulSet", |_| Arc::new(statefulset::StatefulSetStrategy)).short(&["sts"]).in_category_all().sub(&[SCALE, STATUS]),
     ]),
     ("authentication.k8s.io/v1", &[
-        cluster("selfsubjectreviews", "SelfSubjectReview", plain).verbs(CREATE),
-        cluster("tokenreviews", "TokenReview", plain).verbs(CREATE),
+        cluster_entry("selfsubjectreviews", "SelfSubjectReview", default_strategy).verbs(CREATE),
+        cluster_entry("tokenreviews", "TokenReview", default_strategy).verbs(CREATE),
     ]),
     ("authorization.k8s.io/v1", &[
-        ns("localsubjectaccessreviews", "LocalSubjectAccessReview", plain).verbs(CREATE),
-        cluster("selfsubjectaccessreviews", "SelfSubjectAccessReview", plain).verbs(CREATE),
-        cluster("selfsubjectrulesreviews", "SelfSubjectRulesReview", plain).verbs(CREATE),
-        cluster("subjectaccessreviews", "SubjectAccessReview", plain).verbs(CREATE),
+        namespaced_entry("localsubjectaccessreviews", "LocalSubjectAccessReview", default_strategy).verbs(CREATE),
+        cluster_entry("selfsubjectaccessreviews", "SelfSubjectAccessReview", default_strategy).verbs(CREATE),
+        cluster_entry("selfsubjectrulesreviews", "SelfSubjectRulesReview", default_strategy).verbs(CREATE),
+        cluster_entry("subjectaccessreviews", "SubjectAccessReview", default_strategy).verbs(CREATE),
     ]),
     ("autoscaling/v1", &[
-        ns("horizontalpodautoscalers", "HorizontalPodAutoscaler", |_| Arc::new(autoscaling::AutoscalerV1)).short(&["hpa"]).in_all().sub(&[STATUS]),
+        namespaced_entry("horizontalpodautoscalers", "HorizontalPodAutoscaler", |_| Arc::new(autoscaling::AutoscalerV1Strategy)).short(&["hpa"]).in_category_all().sub(&[STATUS]),
     ]),
     ("autoscaling/v2", &[
-        ns("horizontalpodautoscalers", "HorizontalPodAutoscaler", |_| Arc::new(autoscaling::Autoscaler)).short(&["hpa"]).in_all().sub(&[STATUS]),
+        namespaced_entry("horizontalpodautoscalers", "HorizontalPodAutoscaler", |_| Arc::new(autoscaling::AutoscalerStrategy)).short(&["hpa"]).in_category_all().sub(&[STATUS]),
     ]),
     ("batch/v1", &[
-        ns("cronjobs", "CronJob", |_| Arc::new(batch::CronJob)).short(&["cj"]).in_all().sub(&[STATUS]),
-        ns("jobs", "Job", |_| Arc::new(batch::Job)).in_all().sub(&[STATUS]).select(&["status.successful"]),
+        namespaced_entry("cronjobs", "CronJob", |_| Arc::new(batch::CronJobStrategy)).short(&["cj"]).in_category_all().sub(&[STATUS]),
+        namespaced_entry("jobs", "Job", |_| Arc::new(batch::JobStrategy)).in_category_all().sub(&[STATUS]).select(&["status.successful"]),
     ]),
     ("certificates.k8s.io/v1", &[
-        cluster("certificatesigningrequests", "CertificateSigningRequest", |_| Arc::new(certificates::SigningRequest)).short(&["csr"])
+        cluster_entry("certificatesigningrequests", "CertificateSigningRequest", |_| Arc::new(certificates::SigningRequestStrategy)).short(&["csr"])
             .select(&["spec.signerName"]).sub(&[("approval", "", "", READ_WRITE), STATUS]),
     ]),
     ("coordination.k8s.io/v1", &[
-        ns("leases", "Lease", |_| Arc::new(small::Lease)),
+        namespaced_entry("leases", "Lease", |_| Arc::new(small_strategies::LeaseStrategy)),
     ]),
     ("discovery.k8s.io/v1", &[
-        ns("endpointslices", "EndpointSlice", |_| Arc::new(network::Slice)),
+        namespaced_entry("endpointslices", "EndpointSlice", endpoint_slice_strategy),
     ]),
     ("events.k8s.io/v1", &[
-        ns("events", "Event", |_| Arc::new(event::Events)).short(&["ev"]).select(&[
+        namespaced_entry("events", "Event", |_| Arc::new(event::EventsGroupStrategy)).short(&["ev"]).select(&[
             "reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion",
             "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"]),
     ]),
     ("flowcontrol.apiserver.k8s.io/v1", &[
-        cluster("flowschemas", "FlowSchema", |_| Simple::new().status().generation().boxed()).sub(&[STATUS]),
-        cluster("prioritylevelconfigurations", "PriorityLevelConfiguration", |_| Simple::new().status().generation().boxed()).sub(&[STATUS]),
+        cluster_entry("flowschemas", "FlowSchema", |_| SimpleStrategy::new().status().generation().boxed()).sub(&[STATUS]),
+        cluster_entry("prioritylevelconfigurations", "PriorityLevelConfiguration", |_| SimpleStrategy::new().status().generation().boxed()).sub(&[STATUS]),
     ]),
     ("networking.k8s.io/v1", &[
-        cluster("ingressclasses", "IngressClass", |_| Arc::new(network::IngressClass)),
-        ns("ingresses", "Ingress", |_| Arc::new(network::Ingress)).short(&["ing"]).sub(&[STATUS]),
-        cluster("ipaddresses", "IPAddress", plain).short(&["ip"]).select(&["spec.parentRef.group"]),
-        ns("networkpolicies", "NetworkPolicy", |_| Arc::new(network::Policy)).short(&["netpol"]),
-        cluster("servicecidrs", "ServiceCIDR", |_| Simple::new().status().boxed()).sub(&[STATUS]),
+        cluster_entry("ingressclasses", "IngressClass", |_| Arc::new(network::IngressClassStrategy)),
+        namespaced_entry("ingresses", "Ingress", |_| Arc::new(network::IngressStrategy)).short(&["ing"]).sub(&[STATUS]),
+        cluster_entry("ipaddresses", "IPAddress", default_strategy).short(&["ip"]).select(&["spec.parentRef.group"]),
+        namespaced_entry("networkpolicies", "NetworkPolicy", |_| Arc::new(network::NetworkPolicyStrategy)).short(&["netpol"]),
+        cluster_entry("servicecidrs", "ServiceCIDR", |_| SimpleStrategy::new().status().boxed()).sub(&[STATUS]),
     ]),
     ("node.k8s.io/v1", &[
-        cluster("runtimeclasses", "RuntimeClass", |_| Simple::new().conditional().create_on_update().boxed()),
+        cluster_entry("runtimeclasses", "RuntimeClass", |_| SimpleStrategy::new().conditional().create_on_update().boxed()),
     ]),
     ("policy/v1", &[
-        ns("poddisruptionbudgets", "PodDisruptionBudget", |_| Arc::new(small::DisruptionBudget)).short(&["pdb"]).sub(&[STATUS]),
+        namespaced_entry("poddisruptionbudgets", "PodDisruptionBudget", |_| Arc::new(small_strategies::DisruptionBudgetStrategy)).short(&["pdb"]).sub(&[STATUS]),
     ]),
     ("rbac.authorization.k8s.io/v1", &[
-        cluster("clusterrolebindings", "ClusterRoleBinding", |_| Arc::new(rbac::Binding { namespaced: false })),
-        cluster("clusterroles", "ClusterRole", |_| Arc::new(rbac::Role { namespaced: false })),
-        ns("rolebindings", "RoleBinding", |_| Arc::new(rbac::Binding { namespaced: true })),
-        ns("roles", "Role", |_| Arc::new(rbac::Role { namespaced: true })),
+        cluster_entry("clusterrolebindings", "ClusterRoleBinding", |_| Arc::new(rbac::RoleBindingStrategy { namespaced: false })),
+        cluster_entry("clusterroles", "ClusterRole", |_| Arc::new(rbac::RoleStrategy { namespaced: false })),
+        namespaced_entry("rolebindings", "RoleBinding", |_| Arc::new(rbac::RoleBindingStrategy { namespaced: true })),
+        namespaced_entry("roles", "Role", |_| Arc::new(rbac::RoleStrategy { namespaced: true })),
     ]),
     ("resource.k8s.io/v1", &[
-        cluster("deviceclasses", "DeviceClass", |_| Simple::new().generation().boxed()),
-        ns("resourceclaims", "ResourceClaim", |_| Simple::new().status().boxed()).sub(&[STATUS]),
-        ns("resourceclaimtemplates", "ResourceClaimTemplate", plain),
-        cluster("resourceslices", "ResourceSlice", |_| Simple::new().generation().boxed()).select(&["spec.driver", "spec.nodeName"]),
+        cluster_entry("deviceclasses", "DeviceClass", |_| SimpleStrategy::new().generation().boxed()),
+        namespaced_entry("resourceclaims", "ResourceClaim", |_| SimpleStrategy::new().status().boxed()).sub(&[STATUS]),
+        namespaced_entry("resourceclaimtemplates", "ResourceClaimTemplate", default_strategy),
+        cluster_entry("resourceslices", "ResourceSlice", |_| SimpleStrategy::new().generation().boxed()).select(&["spec.driver", "spec.nodeName"]),
     ]),
     ("scheduling.k8s.io/v1", &[
-        cluster("priorityclasses", "PriorityClass", |_| Arc::new(small::PriorityClass)).short(&["pc"]),
+        cluster_entry("priorityclasses", "PriorityClass", |_| Arc::new(small_strategies::PriorityClassStrategy)).short(&["pc"]),
     ]),
     ("storage.k8s.io/v1", &[
-        cluster("csidrivers", "CSIDriver", |_| Simple::new().conditional().boxed()),
-        cluster("csinodes", "CSINode", |_| Simple::new().conditional().boxed()),
-        ns("csistoragecapacities", "CSIStorageCapacity", |_| Simple::new().conditional().boxed()),
-        cluster("storageclasses", "StorageClass", |_| Arc::new(small::StorageClass)).short(&["sc"]),
-        cluster("volumeattachments", "VolumeAttachment", |_| Simple::new().status().conditional().boxed()).sub(&[STATUS]),
-        cluster("volumeattributesclasses", "VolumeAttributesClass", plain).short(&["vac"]),
+        cluster_entry("csidrivers", "CSIDriver", |_| SimpleStrategy::new().conditional().boxed()),
+        cluster_entry("csinodes", "CSINode", |_| SimpleStrategy::new().conditional().boxed()),
+        namespaced_entry("csistoragecapacities", "CSIStorageCapacity", |_| SimpleStrategy::new().conditional().boxed()),
+        cluster_entry("storageclasses", "StorageClass", |_| Arc::new(small_strategies::StorageClassStrategy)).short(&["sc"]),
+        cluster_entry("volumeattachments", "VolumeAttachment", |_| SimpleStrategy::new().status().conditional().boxed()).sub(&[STATUS]),
+        cluster_entry("volumeattributesclasses", "VolumeAttributesClass", default_strategy).short(&["vac"]),
     ]),
 ];
 
-/// Every built-in resource.
-pub(super) fn build(addresses: &Arc<Addresses>) -> Catalog {
+pub(super) fn build_catalog(addresses: &Arc<ServiceAllocator>) -> Catalog {
     let mut catalog = Catalog::default();
     for (group_version, rows) in TABLE {
         let Some(gv) = GroupVersion::parse(group_version) else { continue };
@@ -222,14 +241,14 @@ pub(super) fn build(addresses: &Arc<Addresses>) -> Catalog {
     catalog
 }
 
-fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resource {
-    let strategy = (row.rules)(addresses);
-    // Definitions are stored in the version that came before.
+fn resource(gv: &GroupVersion, row: &BuiltinResource, addresses: &Arc<ServiceAllocator>) -> ServedResource {
+    let strategy = (row.strategy)(addresses);
+    // The storage version of CRDs is the previous one.
     let of_definitions = (row.plural == "customresourcedefinitions").then(|| GroupVersion::new(&gv.group, "v1beta1"));
-    let stored = strategy.stored_as().or(of_definitions).unwrap_or_else(|| gv.clone());
+    let stored = strategy.storage_version().or(of_definitions).unwrap_or_else(|| gv.clone());
     let kept = row.verbs.contains(&"watch");
     let texts = |list: &[&str]| list.iter().map(|text| Arc::from(*text)).collect();
-    Resource {
+    ServedResource {
         gv: gv.clone(),
         plural: row.plural.into(),
         singular: row.kind.to_lowercase().into(),
@@ -240,7 +259,7 @@ fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resourc
         categories: texts(row.categories),
         verbs: row.verbs.to_vec(),
         subresources: row.sub.iter().map(|sub| subresource(row.kind, sub)).collect(),
-        schema: builtin::of_kind(gv, row.kind).map_or_else(Node::default, Node::Builtin),
+        schema: builtin::schema_for_kind(gv, row.kind).map_or_else(SchemaNode::default, SchemaNode::Builtin),
         strategy,
         custom: None,
         selectable: texts(row.select),
@@ -248,7 +267,7 @@ fn resource(gv: &GroupVersion, row: &Row, addresses: &Arc<Addresses>) -> Resourc
     }
 }
 
-fn subresource(own: &str, (name, kind, gv, verbs): &Sub) -> Subresource {
+fn subresource(own: &str, (name, kind, gv, verbs): &SubresourceEntry) -> Subresource {
     let kind = if kind.is_empty() { own } else { kind };
     Subresource { name: (*name).into(), kind: kind.into(), gv: GroupVersion::parse(gv), verbs: verbs.to_vec() }
 }

@@ -1,31 +1,28 @@
-//! CertificateSigningRequest: who asks, what was decided, and which path may say so.
+//! CertificateSigningRequest: the requester, the decision, and the paths that may change them.
 //!
-//! Not done: signing, which is a controller's work, and a look into the request itself.
+//! Not done: signing, which is up to controllers, and the validation of the request itself.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
-    object::{keep, keep_all_but_status, list_at, made, part, set, text_at},
+    field_value::FieldValue,
+    json_object::{keep_all_but_status, list_at, made, object_member_mut, restore_field, set, text_at},
 };
 use crate::{
-    api::field::{Error, Errors},
-    auth::User,
+    api::field::{FieldError, FieldErrors},
+    auth::UserInfo,
     registry::Strategy,
 };
 
-/// kube-apiserver's own least.
-const SHORTEST: i64 = 600;
-/// What only `approval` decides.
-const DECISIONS: [&str; 2] = ["Approved", "Denied"];
+const MIN_EXPIRATION_SECONDS: i64 = 600;
+const DECISION_CONDITIONS: [&str; 2] = ["Approved", "Denied"];
 
-/// Rules of CertificateSigningRequest.
 #[derive(Clone, Copy, Debug)]
-pub struct SigningRequest;
+pub struct SigningRequestStrategy;
 
-impl Strategy for SigningRequest {
-    fn record_author(&self, object: &mut Value, author: &User) {
-        let Some(spec) = part(object, "spec") else { return };
+impl Strategy for SigningRequestStrategy {
+    fn record_author(&self, object: &mut Value, author: &UserInfo) {
+        let Some(spec) = object_member_mut(object, "spec") else { return };
         let groups: Vec<&str> = author.groups.iter().map(|group| &**group).collect();
         spec.insert("username".into(), (*author.name).into());
         spec.insert("groups".into(), groups.into());
@@ -47,7 +44,7 @@ impl Strategy for SigningRequest {
             "approval" => {
                 let decided = list_at(new, &["status", "conditions"]).to_vec();
                 keep_all_but_status(new, old);
-                keep(new, old, "status");
+                restore_field(new, old, "status");
                 set_conditions(new, decided);
             }
             "status" => {
@@ -57,57 +54,66 @@ impl Strategy for SigningRequest {
                 let conditions = decided.chain(others).cloned().collect();
                 set_conditions(new, conditions);
             }
-            _ => ["spec", "status"].iter().for_each(|field| keep(new, old, field)),
+            _ => ["spec", "status"].iter().for_each(|field| restore_field(new, old, field)),
         }
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
-        let (usages, signer, seconds) = (spec.get("usages"), spec.get("signerName"), spec.get("expirationSeconds"));
+        let usages = spec.get("usages");
+        let signer = spec.get("signerName");
+        let seconds = spec.get("expirationSeconds");
         if usages.is_empty() {
-            usages.required(errors, "");
+            usages.report_required(errors, "");
         }
         match signer.str() {
-            "" => signer.required(errors, ""),
+            "" => signer.report_required(errors, ""),
             name if !name.contains('/') => {
-                signer
-                    .invalid(errors, "must be a fully qualified domain and path of the form 'example.com/signer-name'");
+                signer.report_invalid(
+                    errors,
+                    "must be a fully qualified domain and path of the form 'example.com/signer-name'",
+                );
             }
             _ => {}
         }
-        if seconds.int().is_some_and(|seconds| seconds < SHORTEST) {
-            seconds.invalid(errors, "may not specify a duration less than 600 seconds (10 minutes)");
+        if seconds.int().is_some_and(|seconds| seconds < MIN_EXPIRATION_SECONDS) {
+            seconds.report_invalid(errors, "may not specify a duration less than 600 seconds (10 minutes)");
         }
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         let conditions = list_at(new, &["status", "conditions"]);
         let says = |kind: &str| conditions.iter().position(|one| text_at(one, &["type"]) == kind);
         if let (Some(approved), Some(denied)) = (says("Approved"), says("Denied")) {
             let path = format!("status.conditions[{}].type", approved.max(denied));
             let last = if approved > denied { "Approved" } else { "Denied" };
-            errors.push(Error::invalid(path, &last.into(), "Approved and Denied conditions are mutually exclusive"));
+            errors.push(FieldError::invalid(
+                path,
+                &last.into(),
+                "Approved and Denied conditions are mutually exclusive",
+            ));
         }
         for decision in list_at(old, &["status", "conditions"]).iter().filter(|one| is_decision(one)) {
             let kind = text_at(decision, &["type"]);
             if says(kind).is_none() {
                 let detail = format!("updates may not remove a condition of type {kind:?}");
-                errors.push(Error::forbidden("status.conditions", &detail));
+                errors.push(FieldError::forbidden("status.conditions", &detail));
             }
         }
     }
 }
 
 fn is_decision(condition: &Value) -> bool {
-    DECISIONS.contains(&text_at(condition, &["type"]))
+    DECISION_CONDITIONS.contains(&text_at(condition, &["type"]))
 }
 
 fn set_conditions(object: &mut Value, conditions: Vec<Value>) {
     if let Some(status) = made(object, "status") {
-        match conditions.is_empty() {
-            true => drop(status.remove("conditions")),
-            false => drop(status.insert("conditions".into(), conditions.into())),
+        if conditions.is_empty() {
+            drop(status.remove("conditions"))
+        } else {
+            drop(status.insert("conditions".into(), conditions.into()))
         }
     }
 }

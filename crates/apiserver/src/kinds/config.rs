@@ -1,33 +1,32 @@
-//! ConfigMap and Secret: data by keys, of limited size, which can be made immutable.
+//! ConfigMap and Secret: keyed data of limited size, which can be made immutable.
 
 use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
+    field_value::FieldValue,
+    json_object::{nested_object_mut, set_text_if_empty},
     names,
-    object::{fill_text, sub},
 };
 use crate::{
-    api::field::{Error, Errors},
+    api::field::{FieldError, FieldErrors},
     registry::Strategy,
 };
 
-/// All values together, in bytes: 1 MiB.
-const SIZE_MAX: usize = 1024 * 1024;
+/// The limit of all values together, in bytes: 1 MiB.
+const MAX_DATA_BYTES: usize = 1024 * 1024;
 
-/// Rules of ConfigMap.
 #[derive(Clone, Copy, Debug)]
-pub struct ConfigMap;
+pub struct ConfigMapStrategy;
 
-/// Rules of Secret.
 #[derive(Clone, Copy, Debug)]
-pub struct Secret;
+pub struct SecretStrategy;
 
-impl Strategy for ConfigMap {
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
-        let (data, binary) = (root.get("data"), root.get("binaryData"));
+impl Strategy for ConfigMapStrategy {
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
+        let data = root.get("data");
+        let binary = root.get("binaryData");
         let mut size = 0;
         for (key, value) in data.entries() {
             value_key(&value, key, errors);
@@ -40,22 +39,22 @@ impl Strategy for ConfigMap {
             value_key(&value, key, errors);
             size += decoded_len(value.str());
         }
-        if size > SIZE_MAX {
-            // All of the data is meant, for which kube-apiserver has no path but this.
-            errors.push(Error::too_long("[]", SIZE_MAX));
+        if size > MAX_DATA_BYTES {
+            // The error is about the data as a whole, for which kube-apiserver has no other path.
+            errors.push(FieldError::too_long("[]", MAX_DATA_BYTES));
         }
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         immutable(new, old, &["data", "binaryData"], errors);
         self.validate_create(new, errors);
     }
 }
 
-impl Strategy for Secret {
+impl Strategy for SecretStrategy {
     fn default(&self, object: &mut Value) {
         let Some(object) = object.as_object_mut() else { return };
-        fill_text(object, "type", "Opaque");
+        set_text_if_empty(object, "type", "Opaque");
         let Some(Value::Object(texts)) = object.remove("stringData") else { return };
         if texts.is_empty() {
             return;
@@ -63,41 +62,43 @@ impl Strategy for Secret {
         if !object.get("data").is_some_and(Value::is_object) {
             object.insert("data".to_owned(), json!({}));
         }
-        let Some(data) = sub(object, "data") else { return };
+        let Some(data) = nested_object_mut(object, "data") else { return };
         for (key, text) in texts {
             let text = base64::engine::general_purpose::STANDARD.encode(text.as_str().unwrap_or_default());
             data.insert(key, text.into());
         }
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let data = root.get("data");
         let mut size = 0;
         for (key, value) in data.entries() {
             value_key(&value, key, errors);
             size += decoded_len(value.str());
         }
-        if size > SIZE_MAX {
-            errors.push(Error::too_long("data", SIZE_MAX));
+        if size > MAX_DATA_BYTES {
+            errors.push(FieldError::too_long("data", MAX_DATA_BYTES));
         }
         typed_secret(&root, errors);
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
-        let (root, old_root) = (At::root(new), At::root(old));
-        root.get("type").immutable(errors, &old_root.get("type"));
+    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut FieldErrors) {
+        let root = FieldValue::root(new);
+        let old_root = FieldValue::root(old);
+        root.get("type").require_unchanged(errors, &old_root.get("type"));
         immutable(new, old, &["data"], errors);
         self.validate_create(new, errors);
     }
 }
 
-/// What the keys of a Secret's own type must be.
-fn typed_secret(root: &At<'_>, errors: &mut Errors) {
-    let (data, meta) = (root.get("data"), root.get("metadata"));
-    let need = |keys: &[&str], errors: &mut Errors| {
+/// Validates the keys of a Secret's type.
+fn typed_secret(root: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let data = root.get("data");
+    let meta = root.get("metadata");
+    let need = |keys: &[&str], errors: &mut FieldErrors| {
         for key in keys.iter().filter(|key| data.value.get(**key).is_none()) {
-            data.key(key).required(errors, "");
+            data.key(key).report_required(errors, "");
         }
     };
     match root.get("type").str() {
@@ -111,58 +112,60 @@ fn typed_secret(root: &At<'_>, errors: &mut Errors) {
         "kubernetes.io/service-account-token" => {
             let annotations = meta.get("annotations");
             if annotations.value.get("kubernetes.io/service-account.name").is_none_or(|name| name == "") {
-                annotations.key("kubernetes.io/service-account.name").required(errors, "");
+                annotations.key("kubernetes.io/service-account.name").report_required(errors, "");
             }
         }
         _ => {}
     }
 }
 
-fn need_content(at: &At<'_>, errors: &mut Errors) {
+fn need_content(at: &FieldValue<'_>, errors: &mut FieldErrors) {
     if at.is_empty() {
-        at.required(errors, "");
+        at.report_required(errors, "");
     }
 }
 
-fn docker(at: &At<'_>, errors: &mut Errors) {
+fn docker(at: &FieldValue<'_>, errors: &mut FieldErrors) {
     if !at.is_set() {
-        return at.required(errors, "");
+        return at.report_required(errors, "");
     }
     let decoded = base64::engine::general_purpose::STANDARD.decode(at.str()).unwrap_or_default();
     if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&decoded) {
-        at.invalid_as(errors, "\"<secret contents redacted>\"", &error.to_string());
+        at.report_invalid_as(errors, "\"<secret contents redacted>\"", &error.to_string());
     }
 }
 
-/// Once `immutable` is true it stays so, and what it guards too.
-fn immutable(new: &Value, old: &Value, guarded: &[&str], errors: &mut Errors) {
-    let (root, old_root) = (At::root(new), At::root(old));
+/// An object with `immutable: true` keeps that and the guarded fields.
+fn immutable(new: &Value, old: &Value, guarded: &[&str], errors: &mut FieldErrors) {
+    let root = FieldValue::root(new);
+    let old_root = FieldValue::root(old);
     if !old_root.get("immutable").is_true() {
         return;
     }
     let words = "field is immutable when `immutable` is set";
     if !root.get("immutable").is_true() {
-        root.get("immutable").forbidden(errors, words);
+        root.get("immutable").report_forbidden(errors, words);
     }
     for field in guarded {
-        let (now, before) = (root.get(field), old_root.get(field));
+        let now = root.get(field);
+        let before = old_root.get(field);
         if now.value != before.value && !(now.is_empty() && before.is_empty()) {
-            now.forbidden(errors, words);
+            now.report_forbidden(errors, words);
         }
     }
 }
 
-fn value_key(at: &At<'_>, key: &str, errors: &mut Errors) {
+fn value_key(at: &FieldValue<'_>, key: &str, errors: &mut FieldErrors) {
     for wrong in names::config_key(key) {
         value_wrong(at, key, &wrong, errors);
     }
 }
 
-fn value_wrong(at: &At<'_>, key: &str, detail: &str, errors: &mut Errors) {
-    errors.push(Error::invalid(at.path(), &Value::from(key), detail));
+fn value_wrong(at: &FieldValue<'_>, key: &str, detail: &str, errors: &mut FieldErrors) {
+    errors.push(FieldError::invalid(at.path(), &Value::from(key), detail));
 }
 
-/// How many bytes base64 text stands for.
+/// The decoded length of base64 text.
 fn decoded_len(text: &str) -> usize {
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)

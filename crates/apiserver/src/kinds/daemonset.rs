@@ -1,29 +1,28 @@
-//! DaemonSet. How often its template changed is told in an annotation.
+//! DaemonSet. An annotation counts the changes of its template.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
-    object::{fill, fill_text, made, sub, text},
+    field_value::FieldValue,
+    json_object::{made, nested_object_mut, set_if_absent, set_text_if_empty, text},
     workload::{self, int_or_percent, is_zero, non_negative, not_above_all},
 };
 use crate::{
     api::{
-        field::{Error, Errors},
-        meta::{Meta, child_mut, meta_mut},
+        field::{FieldError, FieldErrors},
+        meta::{MetaAccessor, child_mut, meta_mut},
     },
     registry::Strategy,
 };
 
 const COUNTS: [&str; 4] = ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"];
-/// Where kube-apiserver shows how often the template changed.
+/// kube-apiserver's annotation with the generation of the template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Rules of DaemonSet.
 #[derive(Clone, Copy, Debug)]
-pub struct DaemonSet;
+pub struct DaemonSetStrategy;
 
-impl Strategy for DaemonSet {
+impl Strategy for DaemonSetStrategy {
     fn warnings(&self, object: &Value) -> Vec<String> {
         super::pod::template_warnings(object, &["spec", "template"])
     }
@@ -36,19 +35,19 @@ impl Strategy for DaemonSet {
         let generation = template_generation(object).max(1);
         set_template_generation(object, generation);
         if let Some(status) = made(object, "status") {
-            COUNTS.iter().for_each(|count| fill(status, count, 0));
+            COUNTS.iter().for_each(|count| set_if_absent(status, count, 0));
         }
         let Some(spec) = made(object, "spec") else { return };
         workload::defaults(spec);
-        fill(spec, "revisionHistoryLimit", 10);
-        fill(spec, "updateStrategy", json!({}));
-        let Some(strategy) = sub(spec, "updateStrategy") else { return };
-        fill_text(strategy, "type", "RollingUpdate");
+        set_if_absent(spec, "revisionHistoryLimit", 10);
+        set_if_absent(spec, "updateStrategy", json!({}));
+        let Some(strategy) = nested_object_mut(spec, "updateStrategy") else { return };
+        set_text_if_empty(strategy, "type", "RollingUpdate");
         if text(strategy, "type") == "RollingUpdate" {
-            fill(strategy, "rollingUpdate", json!({}));
-            if let Some(rolling) = sub(strategy, "rollingUpdate") {
-                fill(rolling, "maxUnavailable", 1);
-                fill(rolling, "maxSurge", 0);
+            set_if_absent(strategy, "rollingUpdate", json!({}));
+            if let Some(rolling) = nested_object_mut(strategy, "rollingUpdate") {
+                set_if_absent(rolling, "maxUnavailable", 1);
+                set_if_absent(rolling, "maxSurge", 0);
             }
         }
     }
@@ -67,8 +66,8 @@ impl Strategy for DaemonSet {
         set_template_generation(new, template_generation(old).max(1) + i64::from(changed));
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
         workload::validate(&spec, "daemonset", errors);
         workload::always_restarts(&spec, "DaemonSet", errors);
@@ -76,8 +75,9 @@ impl Strategy for DaemonSet {
         strategy(&spec.get("updateStrategy"), errors);
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
-        let (root, old_root) = (At::root(new), At::root(old));
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
+        let root = FieldValue::root(new);
+        let old_root = FieldValue::root(old);
         if subresource == "status" {
             non_negative(&root.get("status"), &COUNTS, errors);
             let more = ["observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable"];
@@ -88,23 +88,24 @@ impl Strategy for DaemonSet {
     }
 }
 
-fn strategy(strategy: &At<'_>, errors: &mut Errors) {
+fn strategy(strategy: &FieldValue<'_>, errors: &mut FieldErrors) {
     match strategy.get("type").str() {
         "OnDelete" => {}
         "RollingUpdate" => {
             let rolling = strategy.get("rollingUpdate");
-            let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            let unavailable = rolling.get("maxUnavailable");
+            let surge = rolling.get("maxSurge");
             for at in [&unavailable, &surge] {
                 int_or_percent(at, errors);
                 not_above_all(at, errors);
             }
             match (is_zero(&unavailable), is_zero(&surge)) {
-                (false, false) => surge.invalid(errors, "may not be set when maxUnavailable is non-zero"),
-                (true, true) => unavailable.required(errors, "cannot be 0 when maxSurge is 0"),
+                (false, false) => surge.report_invalid(errors, "may not be set when maxUnavailable is non-zero"),
+                (true, true) => unavailable.report_required(errors, "cannot be 0 when maxSurge is 0"),
                 _ => {}
             }
         }
-        _ => errors.push(Error::not_supported(strategy.path(), strategy.value, &["RollingUpdate", "OnDelete"])),
+        _ => errors.push(FieldError::not_supported(strategy.path(), strategy.value, &["RollingUpdate", "OnDelete"])),
     }
 }
 

@@ -1,25 +1,25 @@
-//! Event: one object in two shapes, `v1` and `events.k8s.io/v1`. It is stored as the first.
+//! Event: one object in two shapes, `v1` and `events.k8s.io/v1`. It is stored in the former.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
+    field_value::FieldValue,
+    json_object::{JsonObject, nested_object_mut, set_if_absent, text_at},
     names,
-    object::{Object, fill, sub, text_at},
 };
 use crate::{
     api::{
         GroupVersion,
-        field::{Error, Errors},
-        meta::Meta,
+        field::{FieldError, FieldErrors},
+        meta::MetaAccessor,
     },
     registry::Strategy,
 };
 
-/// The longest text of most fields, and of the message.
+/// The longest value of most fields, and of the message.
 const TEXT_MAX: usize = 128;
 const MESSAGE_MAX: usize = 1024;
-/// Names in `v1` and in `events.k8s.io/v1`.
+/// Field names in `v1` and in `events.k8s.io/v1`.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -32,13 +32,13 @@ const NAMES: [(&str, &str); 7] = [
 
 /// Rules of Event in `v1`.
 #[derive(Clone, Copy, Debug)]
-pub struct Core;
+pub struct CoreEventStrategy;
 
-/// Rules of Event in `events.k8s.io/v1`, which asks for more.
+/// The rules of Event in `events.k8s.io/v1`, which are stricter.
 #[derive(Clone, Copy, Debug)]
-pub struct Events;
+pub struct EventsGroupStrategy;
 
-/// Turns an Event of `events.k8s.io/v1` into one of `v1`.
+/// Converts an Event from `events.k8s.io/v1` to `v1`.
 pub fn to_core(event: &mut Value) {
     let Some(event) = event.as_object_mut() else { return };
     for (core, other) in NAMES {
@@ -49,7 +49,7 @@ pub fn to_core(event: &mut Value) {
     shape_of_core(event);
 }
 
-/// Turns an Event of `v1` into one of `events.k8s.io/v1`.
+/// Converts an Event from `v1` to `events.k8s.io/v1`.
 pub fn from_core(event: &mut Value) {
     let Some(event) = event.as_object_mut() else { return };
     for (core, other) in NAMES {
@@ -58,7 +58,7 @@ pub fn from_core(event: &mut Value) {
         }
     }
     for (field, empty) in [("regarding", json!({})), ("deprecatedSource", json!({}))] {
-        fill(event, field, empty);
+        set_if_absent(event, field, empty);
     }
     event.retain(|name, value| match name.as_str() {
         "deprecatedFirstTimestamp" | "deprecatedLastTimestamp" => true,
@@ -68,34 +68,34 @@ pub fn from_core(event: &mut Value) {
     });
 }
 
-/// Fields that are always there, empty or not.
-fn shape_of_core(event: &mut Object) {
+/// Fields that are always present, empty or not.
+fn shape_of_core(event: &mut JsonObject) {
     for field in ["involvedObject", "source"] {
-        fill(event, field, json!({}));
+        set_if_absent(event, field, json!({}));
     }
     for field in ["reportingComponent", "reportingInstance"] {
-        fill(event, field, "");
+        set_if_absent(event, field, "");
     }
     for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
         event.entry(field).or_insert(Value::Null);
     }
-    if let Some(series) = sub(event, "series") {
+    if let Some(series) = nested_object_mut(event, "series") {
         series.entry("lastObservedTime").or_insert(Value::Null);
     }
 }
 
-impl Strategy for Core {
+impl Strategy for CoreEventStrategy {
     fn default(&self, object: &mut Value) {
         if let Some(event) = object.as_object_mut() {
             shape_of_core(event);
         }
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
         basic(object, "reportingComponent", errors);
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         basic(new, "reportingComponent", errors);
     }
 
@@ -118,30 +118,31 @@ impl Strategy for Core {
     }
 }
 
-impl Strategy for Events {
+impl Strategy for EventsGroupStrategy {
     fn default(&self, object: &mut Value) {
-        Core.default(object);
+        CoreEventStrategy.default(object);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         basic(object, "reportingController", errors);
         series(&root.get("series"), errors);
         root.get("eventTime").require(errors, "");
         let kind = root.get("type").str();
         if !["Normal", "Warning"].contains(&kind) {
-            errors.push(Error::invalid("type", &json!(""), &format!("has invalid value: {kind}")));
+            errors.push(FieldError::invalid("type", &json!(""), &format!("has invalid value: {kind}")));
         }
         for field in ["firstTimestamp", "lastTimestamp", "count", "source"] {
             let at = root.get(field);
             if !at.is_empty() && at.int() != Some(0) {
-                at.invalid_as(errors, "\"\"", "needs to be unset");
+                at.report_invalid_as(errors, "\"\"", "needs to be unset");
             }
         }
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
-        let (root, old_root) = (At::root(new), At::root(old));
+    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut FieldErrors) {
+        let root = FieldValue::root(new);
+        let old_root = FieldValue::root(old);
         basic(new, "reportingController", errors);
         if root.get("series").value != old_root.get("series").value {
             series(&root.get("series"), errors);
@@ -161,11 +162,11 @@ impl Strategy for Events {
             "reportingInstance",
         ];
         for field in fixed {
-            root.get(field).immutable(errors, &old_root.get(field));
+            root.get(field).require_unchanged(errors, &old_root.get(field));
         }
         if root.get("reportingComponent").value != old_root.get("reportingComponent").value {
             let value = root.get("reportingComponent").value;
-            errors.push(Error::invalid("reportingController", value, "field is immutable"));
+            errors.push(FieldError::invalid("reportingController", value, "field is immutable"));
         }
     }
 
@@ -173,38 +174,39 @@ impl Strategy for Events {
         true
     }
 
-    fn stored_as(&self) -> Option<GroupVersion> {
+    fn storage_version(&self) -> Option<GroupVersion> {
         Some(GroupVersion::new("", "v1"))
     }
 
-    fn stored(&self, object: &mut Value) {
+    fn convert_to_stored(&self, object: &mut Value) {
         to_core(object);
     }
 
-    fn served(&self, object: &mut Value) {
+    fn convert_to_served(&self, object: &mut Value) {
         from_core(object);
     }
 
     fn field_value(&self, object: &Value, path: &str) -> Option<String> {
         let path = path.replace("regarding.", "involvedObject.").replace("reportingController", "reportingComponent");
-        Core.field_value(object, &path)
+        CoreEventStrategy.field_value(object, &path)
     }
 }
 
-fn series(series: &At<'_>, errors: &mut Errors) {
+fn series(series: &FieldValue<'_>, errors: &mut FieldErrors) {
     if !series.is_set() {
         return;
     }
     if series.get("count").int().unwrap_or(0) < 2 {
-        series.get("count").invalid_as(errors, "\"\"", "should be at least 2");
+        series.get("count").report_invalid_as(errors, "\"\"", "should be at least 2");
     }
     series.get("lastObservedTime").require(errors, "");
 }
 
-/// What holds in both shapes. An event with a time of its own is of the new sort, and must say more.
-fn basic(event: &Value, component: &str, errors: &mut Errors) {
-    let root = At::root(event);
-    let (namespace, involved) = (event.namespace(), root.get("involvedObject"));
+/// The rules of both shapes. An event with `eventTime` is of the new form, and must have more fields.
+fn basic(event: &Value, component: &str, errors: &mut FieldErrors) {
+    let root = FieldValue::root(event);
+    let namespace = event.namespace();
+    let involved = root.get("involvedObject");
     let at = involved.get("namespace");
     let is_new = !root.get("eventTime").is_empty();
     let fits = match at.str() {
@@ -213,17 +215,17 @@ fn basic(event: &Value, component: &str, errors: &mut Errors) {
         other => is_new || other == namespace,
     };
     if !fits {
-        at.invalid_each(errors, vec!["does not match event.namespace".to_owned()]);
+        at.report_invalid_each(errors, vec!["does not match event.namespace".to_owned()]);
     }
     if is_new {
         of_the_new_sort(&root, component, errors);
     }
 }
 
-fn of_the_new_sort(root: &At<'_>, component: &str, errors: &mut Errors) {
-    let reporter = At::named(component, root.get("reportingComponent").value);
+fn of_the_new_sort(root: &FieldValue<'_>, component: &str, errors: &mut FieldErrors) {
+    let reporter = FieldValue::named_root(component, root.get("reportingComponent").value);
     reporter.require(errors, "");
-    reporter.invalid_each(errors, names::qualified(reporter.str()));
+    reporter.report_invalid_each(errors, names::qualified(reporter.str()));
     for field in ["reportingInstance", "action", "reason"] {
         root.get(field).require(errors, "");
     }
@@ -231,7 +233,7 @@ fn of_the_new_sort(root: &At<'_>, component: &str, errors: &mut Errors) {
         [("reportingInstance", TEXT_MAX), ("action", TEXT_MAX), ("reason", TEXT_MAX), ("message", MESSAGE_MAX)];
     for (field, max) in limits {
         if root.get(field).str().len() > max {
-            root.get(field).invalid_as(errors, "\"\"", &format!("can have at most {max} characters"));
+            root.get(field).report_invalid_as(errors, "\"\"", &format!("can have at most {max} characters"));
         }
     }
 }

@@ -1,19 +1,20 @@
-//! The JSONPath of printer columns: `.spec.size`, `.status.conditions[?(@.type=="Ready")].status`, `.spec.list[0].name`.
+//! The JSONPath of printer columns: `.spec.size`, `.status.conditions[?(@.type=="Ready")].status`,
+//! `.spec.list[0].name`.
 //!
-//! Only simple paths are valid in a definition; what is not understood finds nothing. A path is read anew for each object, which
-//! costs less than an object's own decoding.
+//! Only simple paths are valid in a CRD; an unsupported one finds nothing. A path is parsed again for each
+//! object, which costs less than decoding the object.
 
 use serde_json::Value;
 
-/// How far a path may go. Definitions are checked, but not for this.
-const STEPS_MAX: usize = 64;
+/// The longest path. CRDs are not validated for this.
+const MAX_PATH_STEPS: usize = 64;
 
 #[derive(Debug, PartialEq)]
-enum Step<'a> {
+enum JsonPathStep<'a> {
     Field(String),
     Index(i64),
     All,
-    /// Items of which a field equals (or does not equal) a text.
+    /// Items with a field that equals (or does not equal) a text.
     Filter {
         path: &'a str,
         equal: bool,
@@ -22,26 +23,27 @@ enum Step<'a> {
 }
 
 /// The first value that a path finds.
-pub fn first<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
+pub fn find_first<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
     let path = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path);
     let path = path.strip_prefix('$').unwrap_or(path);
     walk(object, &steps(path)?)
 }
 
-fn walk<'v>(value: &'v Value, steps: &[Step<'_>]) -> Option<&'v Value> {
+fn walk<'v>(value: &'v Value, steps: &[JsonPathStep<'_>]) -> Option<&'v Value> {
     let Some((step, rest)) = steps.split_first() else { return Some(value) };
     match step {
-        Step::Field(name) => walk(value.get(name)?, rest),
-        Step::Index(index) => {
+        JsonPathStep::Field(name) => walk(value.get(name)?, rest),
+        JsonPathStep::Index(index) => {
             let list = value.as_array()?;
             let from_end = i64::try_from(list.len()).ok()?.saturating_add(*index);
             let index = if *index < 0 { from_end } else { *index };
             walk(list.get(usize::try_from(index).ok()?)?, rest)
         }
-        Step::All => members(value).find_map(|member| walk(member, rest)),
-        Step::Filter { path, equal, text } => {
-            let holds =
-                |member: &&Value| first(member, path).map(shown).is_some_and(|found| (found == *text) == *equal);
+        JsonPathStep::All => members(value).find_map(|member| walk(member, rest)),
+        JsonPathStep::Filter { path, equal, text } => {
+            let holds = |member: &&Value| {
+                find_first(member, path).map(format_value).is_some_and(|found| (found == *text) == *equal)
+            };
             members(value).filter(holds).find_map(|member| walk(member, rest))
         }
     }
@@ -55,16 +57,16 @@ fn members(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// A value as text: strings as they are, everything else as JSON.
-pub fn shown(value: &Value) -> String {
+/// A value as text: strings as they are, all else as JSON.
+pub fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn steps(path: &str) -> Option<Vec<Step<'_>>> {
+fn steps(path: &str) -> Option<Vec<JsonPathStep<'_>>> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
-        if steps.len() == STEPS_MAX {
+        if steps.len() == MAX_PATH_STEPS {
             return None;
         }
         if let Some(inner) = rest.strip_prefix('[') {
@@ -77,8 +79,8 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
                 "" if after.starts_with('[') => {}
                 "" if after.is_empty() => {}
                 "" => return None,
-                "*" => steps.push(Step::All),
-                _ => steps.push(Step::Field(name)),
+                "*" => steps.push(JsonPathStep::All),
+                _ => steps.push(JsonPathStep::Field(name)),
             }
             rest = after;
         }
@@ -86,7 +88,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
-/// A name up to the next dot or bracket; a backslash takes the next character as it is.
+/// A name up to the next dot or bracket; a backslash escapes the next character.
 fn field(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut chars = text.char_indices();
@@ -100,9 +102,10 @@ fn field(text: &str) -> (String, &str) {
     (name, "")
 }
 
-/// Where a bracket ends, past quotes and brackets inside.
+/// The end of a bracket, past nested quotes and brackets.
 fn closing(text: &str) -> Option<usize> {
-    let (mut depth, mut quote) = (0, None);
+    let mut depth = 0;
+    let mut quote = None;
     for (at, one) in text.char_indices() {
         match (one, quote) {
             (one, Some(open)) if one == open => quote = None,
@@ -117,28 +120,29 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn bracket(inner: &str) -> Option<Step<'_>> {
+fn bracket(inner: &str) -> Option<JsonPathStep<'_>> {
     let inner = inner.trim();
     if let Some(filter) = inner.strip_prefix("?(").and_then(|filter| filter.strip_suffix(')')) {
         return self::filter(filter);
     }
     if let Some(name) = unquoted(inner) {
-        return Some(Step::Field(name.to_owned()));
+        return Some(JsonPathStep::Field(name.to_owned()));
     }
     match inner {
-        "*" => Some(Step::All),
-        number => number.parse().ok().map(Step::Index),
+        "*" => Some(JsonPathStep::All),
+        number => number.parse().ok().map(JsonPathStep::Index),
     }
 }
 
-fn filter(text: &str) -> Option<Step<'_>> {
+fn filter(text: &str) -> Option<JsonPathStep<'_>> {
     let (left, right, equal) = match (text.split_once("=="), text.split_once("!=")) {
         (Some((left, right)), _) => (left, right, true),
         (None, Some((left, right))) => (left, right, false),
         (None, None) => return None,
     };
-    let (path, right) = (left.trim().strip_prefix('@')?, right.trim());
-    Some(Step::Filter { path, equal, text: unquoted(right).unwrap_or(right) })
+    let path = left.trim().strip_prefix('@')?;
+    let right = right.trim();
+    Some(JsonPathStep::Filter { path, equal, text: unquoted(right).unwrap_or(right) })
 }
 
 fn unquoted(text: &str) -> Option<&str> {

@@ -1,10 +1,10 @@
-//! How the names of objects are checked. What single texts may look like is in [`crate::api::text`].
+//! Validates the names of objects. The formats of single texts are in [`crate::api::text`].
 
 pub use crate::api::text::*;
 use crate::registry::NameRule;
 
-/// Checks a name by the rule of its kind. Of a `generateName` (`prefix`) the last dash may be the end.
-pub fn by_rule(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
+/// Validates a name by the rule of its kind. A `generateName` (`prefix`) may end with a dash.
+pub fn validate_name(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
     let cut;
     let name = if prefix && rule != NameRule::PathSegment {
         cut = mask_trailing_dash(name);
@@ -20,7 +20,7 @@ pub fn by_rule(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
     }
 }
 
-/// What follows a generateName is alphanumeric, so a trailing dash will not be the end.
+/// The suffix of a generateName is alphanumeric, so a trailing dash will not be the end.
 fn mask_trailing_dash(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(stem) if !stem.is_empty() => format!("{stem}a"),

@@ -1,30 +1,28 @@
-//! Namespace: the label with its name, and the finalizers that keep it while it is emptied.
+//! Namespace: the label with its name, and the finalizers that keep it until it is empty.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
+    field_value::FieldValue,
+    json_object::{keep_all_but_status, made, restore_field, set_text_if_empty, text_at},
     names,
-    object::{fill_text, keep, keep_all_but_status, made, text_at},
 };
 use crate::{
     api::{
-        field::Errors,
-        meta::{Meta, child_mut, meta_mut},
+        field::FieldErrors,
+        meta::{MetaAccessor, child_mut, meta_mut},
     },
     registry::{NameRule, Strategy},
 };
 
-/// The label that every namespace has.
 pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// The finalizer of the server itself.
 pub const FINALIZER: &str = "kubernetes";
 
-/// Rules of Namespace.
 #[derive(Clone, Copy, Debug)]
-pub struct Namespace;
+pub struct NamespaceStrategy;
 
-impl Strategy for Namespace {
+impl Strategy for NamespaceStrategy {
     fn default(&self, object: &mut Value) {
         let name = object.name().to_owned();
         if !name.is_empty()
@@ -34,7 +32,7 @@ impl Strategy for Namespace {
         }
         made(object, "spec");
         if let Some(status) = made(object, "status") {
-            fill_text(status, "phase", "Active");
+            set_text_if_empty(status, "phase", "Active");
         }
     }
 
@@ -54,27 +52,27 @@ impl Strategy for Namespace {
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
         match subresource {
             "status" => keep_all_but_status(new, old),
-            "finalize" => keep(new, old, "status"),
+            "finalize" => restore_field(new, old, "status"),
             _ => {
-                keep(new, old, "status");
-                keep(new, old, "spec");
+                restore_field(new, old, "status");
+                restore_field(new, old, "spec");
             }
         }
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
         for finalizer in spec.get("finalizers").items() {
             let wrong = names::qualified(finalizer.str());
             if wrong.is_empty() && !finalizer.str().contains('/') && finalizer.str() != FINALIZER {
-                finalizer.invalid(errors, "name is neither a standard finalizer name nor is it fully qualified");
+                finalizer.report_invalid(errors, "name is neither a standard finalizer name nor is it fully qualified");
             }
-            finalizer.invalid_each(errors, wrong);
+            finalizer.report_invalid_each(errors, wrong);
         }
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut FieldErrors) {
         match subresource {
             "finalize" => self.validate_create(new, errors),
             "status" => phase(new, errors),
@@ -91,15 +89,15 @@ impl Strategy for Namespace {
     }
 }
 
-/// The phase tells whether it is being deleted.
-fn phase(object: &Value, errors: &mut Errors) {
-    let root = At::root(object);
+/// The phase must agree with the deletion timestamp.
+fn phase(object: &Value, errors: &mut FieldErrors) {
+    let root = FieldValue::root(object);
     let status = root.get("status");
     let phase = status.get("phase");
     if object.is_deleting() && phase.str() != "Terminating" {
-        phase.invalid(errors, "may only be 'Terminating' if `deletionTimestamp` is not empty");
+        phase.report_invalid(errors, "may only be 'Terminating' if `deletionTimestamp` is not empty");
     }
     if !object.is_deleting() && phase.str() != "Active" {
-        phase.invalid(errors, "may only be 'Active' if `deletionTimestamp` is empty");
+        phase.report_invalid(errors, "may only be 'Active' if `deletionTimestamp` is empty");
     }
 }

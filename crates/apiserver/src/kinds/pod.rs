@@ -1,15 +1,16 @@
-//! Pod: its defaults, what the server fills in, what may change, and its subresources `binding` and `eviction`.
+//! Pod: its defaults, the fields that the server sets, valid changes, and its subresources `binding` and
+//! `eviction`.
 //!
-//! Of kube-apiserver's admission plugins these are here: the tolerations of nodes that fail, the priority (of the built-in classes),
-//! and, where somebody makes accounts, what a pod gets of its ServiceAccount.
+//! These of kube-apiserver's admission plugins are included: the tolerations of failed nodes, the priority (of
+//! the built-in classes), and, if ServiceAccounts are enabled, the injection of the ServiceAccount.
 
-mod account;
 mod binding;
 mod container;
 mod defaults;
 mod env;
 mod eviction;
 mod probe;
+mod service_account;
 mod spec;
 mod update;
 mod warnings;
@@ -17,9 +18,9 @@ mod warnings;
 use serde_json::{Value, json};
 
 pub use self::{
-    account::{DEFAULT as DEFAULT_ACCOUNT, account_of, give_account},
     binding::bind,
-    eviction::{Budget, evict},
+    eviction::{BudgetUpdate, check_eviction},
+    service_account::{DEFAULT_SERVICE_ACCOUNT as DEFAULT_ACCOUNT, inject_service_account, service_account_name},
 };
 pub(super) use self::{
     defaults::template as default_template,
@@ -31,23 +32,22 @@ pub(super) use self::{
     },
 };
 use super::{
-    at::At,
-    metadata,
-    object::{
-        Object, at, fill, first_generation, keep, keep_all_but_status, list_at, made, next_generation, number_at, part,
-        set, text_at,
+    field_value::FieldValue,
+    json_object::{
+        JsonObject, bump_generation_if_changed, init_generation, keep_all_but_status, list_at, made, number_at,
+        object_member_mut, restore_field, set, set_if_absent, text_at, value_at,
     },
+    metadata,
 };
 use crate::{
     api::{
-        field::Errors,
-        meta::{Meta, remove_meta},
+        field::FieldErrors,
+        meta::{MetaAccessor, remove_meta},
     },
     registry::Strategy,
     schema::quantity::Quantity,
 };
 
-/// Rules of Pod.
 #[derive(Clone, Copy, Debug)]
 pub struct Pod;
 
@@ -56,7 +56,7 @@ impl Strategy for Pod {
         warnings::pod(object)
     }
 
-    /// People change workloads and not their pods, which controllers change often.
+    /// Users change workloads and not their pods, which controllers change often.
     fn warnings_on_update(&self, _new: &Value, _old: &Value) -> Vec<String> {
         Vec::new()
     }
@@ -68,13 +68,13 @@ impl Strategy for Pod {
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        first_generation(object);
+        init_generation(object);
         let status = json!({"phase": "Pending", "qosClass": qos_class(object)});
         set(object, "status", status);
         if !list_at(object, &["spec", "schedulingGates"]).is_empty()
-            && let Some(status) = part(object, "status")
+            && let Some(status) = object_member_mut(object, "status")
         {
-            status.insert("conditions".to_owned(), gated());
+            status.insert("conditions".to_owned(), scheduling_gated_condition());
         }
     }
 
@@ -82,36 +82,36 @@ impl Strategy for Pod {
         match subresource {
             "status" => prepare_status(new, old),
             _ => {
-                keep(new, old, "status");
-                if let Some(spec) = part(new, "spec") {
+                restore_field(new, old, "status");
+                if let Some(spec) = object_member_mut(new, "spec") {
                     tolerate_failing_nodes(spec);
                     keep_priority(spec, old);
                 }
-                next_generation(new, old, &["spec"]);
+                bump_generation_if_changed(new, old, &["spec"]);
             }
         }
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
         spec::validate(&spec, errors);
         image_whitespace(&spec, errors);
         if !spec.get("ephemeralContainers").is_empty() {
-            spec.get("ephemeralContainers").forbidden(errors, "cannot be set on create");
+            spec.get("ephemeralContainers").report_forbidden(errors, "cannot be set on create");
         }
         if !spec.get("schedulingGates").is_empty() && !spec.get("nodeName").is_empty() {
-            spec.get("nodeName").forbidden(errors, "cannot be set until all schedulingGates have been cleared");
+            spec.get("nodeName").report_forbidden(errors, "cannot be set until all schedulingGates have been cleared");
         }
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
         match subresource {
             "status" => update::validate_status(new, old, errors),
             "ephemeralcontainers" => update::validate_ephemeral(new, old, errors),
             "resize" => update::validate_resize(new, old, errors),
             _ => {
-                let root = At::root(new);
+                let root = FieldValue::root(new);
                 let spec = root.get("spec");
                 spec::validate(&spec, errors);
                 image_whitespace(&spec, errors);
@@ -132,7 +132,7 @@ impl Strategy for Pod {
     fn field_value(&self, object: &Value, path: &str) -> Option<String> {
         match path {
             "spec.hostNetwork" => {
-                let host = at(object, &["spec", "hostNetwork"]).and_then(Value::as_bool).unwrap_or(false);
+                let host = value_at(object, &["spec", "hostNetwork"]).and_then(Value::as_bool).unwrap_or(false);
                 Some(host.to_string())
             }
             "status.podIP" | "status.podIPs" => {
@@ -147,10 +147,10 @@ impl Strategy for Pod {
     }
 }
 
-/// What a write through `status` cannot touch.
+/// Restores the fields that a write through `status` may not change.
 fn prepare_status(new: &mut Value, old: &Value) {
     keep_all_but_status(new, old);
-    metadata::restore(new, old, "ownerReferences");
+    metadata::restore_meta_field(new, old, "ownerReferences");
     if !old.is_deleting() {
         remove_meta(new, "deletionTimestamp");
     }
@@ -158,31 +158,31 @@ fn prepare_status(new: &mut Value, old: &Value) {
     if let Some(status) = made(new, "status")
         && !class.is_empty()
     {
-        fill(status, "qosClass", class);
+        set_if_absent(status, "qosClass", class);
     }
 }
 
-fn image_whitespace(spec: &At<'_>, errors: &mut Errors) {
+fn image_whitespace(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     for list in ["containers", "initContainers"] {
         for container in spec.get(list).items() {
             let image = container.get("image");
             if !image.is_empty() && image.str().trim() != image.str() {
-                image.invalid(errors, "must not have leading or trailing whitespace");
+                image.report_invalid(errors, "must not have leading or trailing whitespace");
             }
         }
     }
 }
 
-fn gated() -> Value {
+fn scheduling_gated_condition() -> Value {
     json!([{
         "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": null,
         "lastTransitionTime": null, "message": "Scheduling is blocked due to non-empty scheduling gates",
     }])
 }
 
-/// A pod leaves a node that fails only after five minutes, unless it says otherwise.
-fn tolerate_failing_nodes(spec: &mut Object) {
-    fill(spec, "tolerations", json!([]));
+/// A pod tolerates a failed node for five minutes, unless it has a toleration of its own.
+fn tolerate_failing_nodes(spec: &mut JsonObject) {
+    set_if_absent(spec, "tolerations", json!([]));
     let Some(list) = spec.get_mut("tolerations").and_then(Value::as_array_mut) else { return };
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let told = list.iter().any(|one| {
@@ -194,12 +194,12 @@ fn tolerate_failing_nodes(spec: &mut Object) {
     }
 }
 
-/// What admission gives a new pod: tolerations of nodes that fail, and the priority of its class.
+/// Admits a new pod: adds tolerations of failed nodes, and the priority of its class.
 ///
 /// # Errors
-/// The pod says another priority than its class.
-pub fn give_priority(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
-    let Some(spec) = part(pod, "spec") else { return Ok(()) };
+/// If the pod has another priority than its class.
+pub fn admit_priority(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
+    let Some(spec) = object_member_mut(pod, "spec") else { return Ok(()) };
     tolerate_failing_nodes(spec);
     let priority = class.map_or(0, |class| number_at(class, &["value"]));
     let policy = class.map_or("PreemptLowerPriority", |class| text_at(class, &["preemptionPolicy"]));
@@ -222,26 +222,28 @@ pub fn give_priority(pod: &mut Value, class: Option<&Value>) -> Result<(), Strin
     Ok(())
 }
 
-/// Who replaces a pod need not know the priority that it was given.
-fn keep_priority(spec: &mut Object, old: &Value) {
+/// A replacement of a pod may omit its priority.
+fn keep_priority(spec: &mut JsonObject, old: &Value) {
     for field in ["priority", "preemptionPolicy"] {
-        if let Some(given) = at(old, &["spec", field]) {
-            fill(spec, field, given.clone());
+        if let Some(given) = value_at(old, &["spec", field]) {
+            set_if_absent(spec, field, given.clone());
         }
     }
 }
 
-/// How sure a pod can be of its cpu and memory.
+/// The quality-of-service class of a pod.
 fn qos_class(pod: &Value) -> &'static str {
     let lists = [list_at(pod, &["spec", "containers"]), list_at(pod, &["spec", "initContainers"])];
-    let (mut asks, mut guaranteed) = (false, true);
+    let mut asks = false;
+    let mut guaranteed = true;
     for container in lists.into_iter().flatten() {
         for name in ["cpu", "memory"] {
             let amount = |list: &str| {
-                let amount = at(container, &["resources", list, name]).and_then(Quantity::of);
+                let amount = value_at(container, &["resources", list, name]).and_then(Quantity::from_value);
                 amount.filter(|amount| *amount > Quantity::ZERO)
             };
-            let (request, limit) = (amount("requests"), amount("limits"));
+            let request = amount("requests");
+            let limit = amount("limits");
             asks |= request.is_some() || limit.is_some();
             guaranteed &= limit.is_some() && request == limit;
         }

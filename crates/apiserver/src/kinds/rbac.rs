@@ -1,15 +1,14 @@
-//! Roles and bindings. Their names are only bounded by what a path can hold.
+//! Roles and bindings. Any path segment is a valid name.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
-    names,
-    object::{Object, each, fill, fill_text, sub, text},
-    selector,
+    field_value::FieldValue,
+    json_object::{JsonObject, nested_object_mut, object_items_mut, set_if_absent, set_text_if_empty, text},
+    names, selector,
 };
 use crate::{
-    api::field::{Error, Errors},
+    api::field::{FieldError, FieldErrors},
     registry::{NameRule, Strategy},
 };
 
@@ -17,30 +16,30 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Rules of Role and ClusterRole.
 #[derive(Clone, Copy, Debug)]
-pub struct Role {
+pub struct RoleStrategy {
     /// Whether it is a Role.
     pub namespaced: bool,
 }
 
 /// Rules of RoleBinding and ClusterRoleBinding.
 #[derive(Clone, Copy, Debug)]
-pub struct Binding {
+pub struct RoleBindingStrategy {
     /// Whether it is a RoleBinding.
     pub namespaced: bool,
 }
 
-impl Strategy for Role {
+impl Strategy for RoleStrategy {
     fn default(&self, object: &mut Value) {
         if let Some(role) = object.as_object_mut() {
             role.entry("rules").or_insert(Value::Null);
-            for rule in each(role, "rules") {
-                fill(rule, "verbs", json!([]));
+            for rule in object_items_mut(role, "rules") {
+                set_if_absent(rule, "verbs", json!([]));
             }
         }
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         for rule in root.get("rules").items() {
             self.rule(&rule, errors);
         }
@@ -55,7 +54,7 @@ impl Strategy for Role {
         }
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         self.validate_create(new, errors);
     }
 
@@ -68,16 +67,16 @@ impl Strategy for Role {
     }
 }
 
-impl Role {
-    fn rule(self, rule: &At<'_>, errors: &mut Errors) {
+impl RoleStrategy {
+    fn rule(self, rule: &FieldValue<'_>, errors: &mut FieldErrors) {
         rule.get("verbs").require(errors, "verbs must contain at least one value");
         let urls = rule.get("nonResourceURLs");
         if !urls.is_empty() {
             if self.namespaced {
-                urls.invalid(errors, "namespaced rules cannot apply to non-resource URLs");
+                urls.report_invalid(errors, "namespaced rules cannot apply to non-resource URLs");
             }
             if ["apiGroups", "resources", "resourceNames"].iter().any(|field| !rule.get(field).is_empty()) {
-                urls.invalid(errors, "rules cannot apply to both regular resources and non-resource URLs");
+                urls.report_invalid(errors, "rules cannot apply to both regular resources and non-resource URLs");
             }
             return;
         }
@@ -86,41 +85,44 @@ impl Role {
     }
 }
 
-impl Strategy for Binding {
+impl Strategy for RoleBindingStrategy {
     fn default(&self, object: &mut Value) {
         let Some(binding) = object.as_object_mut() else { return };
-        fill(binding, "roleRef", json!({}));
-        if let Some(role) = sub(binding, "roleRef") {
-            fill_text(role, "apiGroup", GROUP);
+        set_if_absent(binding, "roleRef", json!({}));
+        if let Some(role) = nested_object_mut(binding, "roleRef") {
+            set_text_if_empty(role, "apiGroup", GROUP);
         }
-        each(binding, "subjects").for_each(subject_default);
+        object_items_mut(binding, "subjects").for_each(subject_default);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let role = root.get("roleRef");
-        role.get("apiGroup").one_of(errors, &[GROUP]);
+        role.get("apiGroup").require_one_of(errors, &[GROUP]);
         let known: &[&str] = if self.namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-        role.get("kind").one_of(errors, known);
+        role.get("kind").require_one_of(errors, known);
         let name = role.get("name");
         if name.require(errors, "") {
-            name.invalid_each(errors, names::path_segment(name.str(), false));
+            name.report_invalid_each(errors, names::path_segment(name.str(), false));
         }
         for subject in root.get("subjects").items() {
             self.subject(&subject, errors);
         }
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         self.validate_create(new, errors);
-        let (root, old_root) = (At::root(new), At::root(old));
+        let root = FieldValue::root(new);
+        let old_root = FieldValue::root(old);
         let role = root.get("roleRef");
         if role.value != old_root.get("roleRef").value {
-            // kube-apiserver shows its own type here
+            // kube-apiserver shows its own type here.
             let text = |field: &str| role.get(field).value.to_string();
-            let (group, kind, name) = (text("apiGroup"), text("kind"), text("name"));
+            let group = text("apiGroup");
+            let kind = text("kind");
+            let name = text("name");
             let shown = format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}");
-            role.invalid_as(errors, &shown, "field is immutable");
+            role.report_invalid_as(errors, &shown, "field is immutable");
         }
     }
 
@@ -133,30 +135,32 @@ impl Strategy for Binding {
     }
 }
 
-fn subject_default(subject: &mut Object) {
+fn subject_default(subject: &mut JsonObject) {
     if ["User", "Group"].contains(&text(subject, "kind")) {
-        fill_text(subject, "apiGroup", GROUP);
+        set_text_if_empty(subject, "apiGroup", GROUP);
     }
 }
 
-impl Binding {
-    fn subject(self, subject: &At<'_>, errors: &mut Errors) {
-        let (kind, group, name) = (subject.get("kind"), subject.get("apiGroup"), subject.get("name"));
+impl RoleBindingStrategy {
+    fn subject(self, subject: &FieldValue<'_>, errors: &mut FieldErrors) {
+        let kind = subject.get("kind");
+        let group = subject.get("apiGroup");
+        let name = subject.get("name");
         name.require(errors, "");
         match kind.str() {
             "ServiceAccount" => {
                 if !name.is_empty() {
-                    name.invalid_each(errors, names::subdomain(name.str()));
+                    name.report_invalid_each(errors, names::subdomain(name.str()));
                 }
                 if !group.is_empty() {
-                    errors.push(Error::not_supported(group.path(), group.value, &[""]));
+                    errors.push(FieldError::not_supported(group.path(), group.value, &[""]));
                 }
                 if !self.namespaced {
                     subject.get("namespace").require(errors, "");
                 }
             }
-            "User" | "Group" => group.one_of(errors, &[GROUP]),
-            _ => kind.one_of(errors, &["ServiceAccount", "User", "Group"]),
+            "User" | "Group" => group.require_one_of(errors, &[GROUP]),
+            _ => kind.require_one_of(errors, &["ServiceAccount", "User", "Group"]),
         }
     }
 }

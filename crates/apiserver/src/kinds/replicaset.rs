@@ -1,31 +1,28 @@
-//! ReplicaSet and its forerunner, ReplicationController.
+//! ReplicaSet and its predecessor, ReplicationController.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
-    metadata,
-    object::{fill, made, number_at},
-    pod,
+    field_value::FieldValue,
+    json_object::{made, number_at, set_if_absent},
+    metadata, pod,
     workload::{self, at_most, non_negative},
 };
 use crate::{
     api::{
-        field::Errors,
-        meta::{Meta, set_meta},
+        field::FieldErrors,
+        meta::{MetaAccessor, set_meta},
     },
     registry::Strategy,
 };
 
-/// Rules of ReplicaSet.
 #[derive(Clone, Copy, Debug)]
-pub struct ReplicaSet;
+pub struct ReplicaSetStrategy;
 
-/// Rules of ReplicationController.
 #[derive(Clone, Copy, Debug)]
-pub struct ReplicationController;
+pub struct ReplicationControllerStrategy;
 
-impl Strategy for ReplicaSet {
+impl Strategy for ReplicaSetStrategy {
     fn warnings(&self, object: &Value) -> Vec<String> {
         let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
         found.extend(super::pod::template_warnings(object, &["spec", "template"]));
@@ -40,7 +37,7 @@ impl Strategy for ReplicaSet {
         count_default(object);
         let Some(spec) = made(object, "spec") else { return };
         workload::defaults(spec);
-        fill(spec, "replicas", 1);
+        set_if_absent(spec, "replicas", 1);
     }
 
     fn prepare_create(&self, object: &mut Value) {
@@ -51,16 +48,17 @@ impl Strategy for ReplicaSet {
         workload::prepare_update(new, old, subresource);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
         non_negative(&spec, &["replicas", "minReadySeconds"], errors);
         workload::validate(&spec, "deployment", errors);
         workload::always_restarts(&spec, "ReplicaSet", errors);
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
-        let (root, old_root) = (At::root(new), At::root(old));
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
+        let root = FieldValue::root(new);
+        let old_root = FieldValue::root(old);
         if subresource == "status" {
             return status(&root.get("status"), errors);
         }
@@ -73,7 +71,7 @@ impl Strategy for ReplicaSet {
     }
 }
 
-impl Strategy for ReplicationController {
+impl Strategy for ReplicationControllerStrategy {
     fn warnings(&self, object: &Value) -> Vec<String> {
         let mut found = super::pod::host_name_warnings(object, super::pod::POD_NAMES);
         found.extend(super::pod::template_warnings(object, &["spec", "template"]));
@@ -88,14 +86,14 @@ impl Strategy for ReplicationController {
         count_default(object);
         let Some(spec) = made(object, "spec") else { return };
         workload::defaults(spec);
-        fill(spec, "replicas", 1);
+        set_if_absent(spec, "replicas", 1);
         let labels = object.pointer("/spec/template/metadata/labels").filter(|labels| labels.is_object()).cloned();
         let Some(labels) = labels else { return };
         if object.meta("labels").is_none_or(Value::is_null) {
             set_meta(object, "labels", labels.clone());
         }
         if let Some(spec) = made(object, "spec") {
-            fill(spec, "selector", labels);
+            set_if_absent(spec, "selector", labels);
         }
     }
 
@@ -107,8 +105,8 @@ impl Strategy for ReplicationController {
         workload::prepare_update(new, old, subresource);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
         non_negative(&spec, &["replicas", "minReadySeconds"], errors);
         let selector = spec.get("selector");
@@ -117,16 +115,16 @@ impl Strategy for ReplicationController {
         let template = spec.get("template");
         let meta = template.get("metadata");
         let labels = meta.get("labels");
-        let selected = |(key, value): (&str, At<'_>)| labels.value.get(key) == Some(value.value);
+        let selected = |(key, value): (&str, FieldValue<'_>)| labels.value.get(key) == Some(value.value);
         if !selector.is_empty() && !selector.entries().all(selected) {
-            labels.invalid(errors, "`selector` does not match template `labels`");
+            labels.report_invalid(errors, "`selector` does not match template `labels`");
         }
         pod::validate_template(&template, errors);
         workload::always_restarts(&spec, "ReplicationController", errors);
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
-        let root = At::root(new);
+    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut FieldErrors) {
+        let root = FieldValue::root(new);
         match subresource {
             "status" => status(&root.get("status"), errors),
             _ => self.validate_create(new, errors),
@@ -140,11 +138,11 @@ impl Strategy for ReplicationController {
 
 fn count_default(object: &mut Value) {
     if let Some(status) = made(object, "status") {
-        fill(status, "replicas", 0);
+        set_if_absent(status, "replicas", 0);
     }
 }
 
-fn status(status: &At<'_>, errors: &mut Errors) {
+fn status(status: &FieldValue<'_>, errors: &mut FieldErrors) {
     let counts = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
     non_negative(status, &counts, errors);
     for part in ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"] {

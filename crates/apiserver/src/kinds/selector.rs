@@ -1,38 +1,38 @@
-//! Label selectors: `{matchLabels, matchExpressions}` as objects carry them.
+//! Label selectors of objects: `{matchLabels, matchExpressions}`.
 
 use serde_json::{Map, Value};
 
-use super::{at::At, metadata, names};
-use crate::api::field::Errors;
+use super::{field_value::FieldValue, metadata, names};
+use crate::api::field::FieldErrors;
 
-/// What is wrong with a selector.
-pub fn validate(selector: &At<'_>, errors: &mut Errors) {
+pub fn validate(selector: &FieldValue<'_>, errors: &mut FieldErrors) {
     metadata::labels(&selector.get("matchLabels"), errors);
     for requirement in selector.get("matchExpressions").items() {
         expression(&requirement, errors);
     }
 }
 
-fn expression(requirement: &At<'_>, errors: &mut Errors) {
-    let (operator, values) = (requirement.get("operator"), requirement.get("values"));
+fn expression(requirement: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let operator = requirement.get("operator");
+    let values = requirement.get("values");
     match operator.str() {
         "In" | "NotIn" if values.is_empty() => {
-            values.required(errors, "must be specified when `operator` is 'In' or 'NotIn'");
+            values.report_required(errors, "must be specified when `operator` is 'In' or 'NotIn'");
         }
         "Exists" | "DoesNotExist" if !values.is_empty() => {
-            values.forbidden(errors, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+            values.report_forbidden(errors, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        _ => operator.invalid_each(errors, vec!["not a valid selector operator".to_owned()]),
+        _ => operator.report_invalid_each(errors, vec!["not a valid selector operator".to_owned()]),
     }
     let key = requirement.get("key");
-    key.invalid_each(errors, names::qualified(key.str()));
+    key.report_invalid_each(errors, names::qualified(key.str()));
     for value in values.items() {
-        value.invalid_each(errors, names::label_value(value.str()));
+        value.report_invalid_each(errors, names::label_value(value.str()));
     }
 }
 
-/// Whether a selector says nothing at all.
+/// Whether a selector has no requirements.
 pub fn is_empty(selector: &Value) -> bool {
     let empty =
         |part: &Value| part.as_object().is_some_and(Map::is_empty) || part.as_array().is_some_and(Vec::is_empty);
@@ -41,7 +41,7 @@ pub fn is_empty(selector: &Value) -> bool {
         .all(|part| selector.get(part).is_none_or(|part| part.is_null() || empty(part)))
 }
 
-/// Whether labels are what a selector asks for. An empty selector takes everything.
+/// Whether labels match a selector. An empty selector matches everything.
 pub fn matches(selector: &Value, labels: Option<&Value>) -> bool {
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
     let wanted = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
@@ -64,8 +64,8 @@ fn holds<'a>(requirement: &Value, label: impl Fn(&str) -> Option<&'a str>) -> bo
     }
 }
 
-/// A selector as one line, as `status.selector` of a Scale has it: `app=web,tier in (a,b)`.
-pub fn line(selector: &Value) -> String {
+/// A selector as text, as in `status.selector` of a Scale: `app=web,tier in (a,b)`.
+pub fn format_selector(selector: &Value) -> String {
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let mut parts: Vec<(String, String)> =
         labels.map(|(key, value)| (key.clone(), format!("{key}={}", value.as_str().unwrap_or_default()))).collect();
@@ -74,7 +74,8 @@ pub fn line(selector: &Value) -> String {
         let values = requirement.get("values").and_then(Value::as_array).into_iter().flatten();
         let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
         values.sort_unstable();
-        let (key, values) = (text("key"), values.join(","));
+        let key = text("key");
+        let values = values.join(",");
         let part = match text("operator") {
             "In" => format!("{key} in ({values})"),
             "NotIn" => format!("{key} notin ({values})"),
@@ -87,8 +88,8 @@ pub fn line(selector: &Value) -> String {
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }
 
-/// A plain map of labels as one line: `a=b,c=d`.
-pub fn map_line(labels: &Value) -> String {
+/// A map of labels as text: `a=b,c=d`.
+pub fn format_labels(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
     labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect::<Vec<_>>().join(",")
 }

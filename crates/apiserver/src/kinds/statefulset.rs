@@ -1,16 +1,17 @@
-//! StatefulSet. Only some of its spec can change.
+//! StatefulSet. Only a part of its spec can change.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
-    names,
-    object::{each, fill, fill_text, list_at, made, sub, text, text_at},
-    storage,
+    field_value::FieldValue,
+    json_object::{
+        list_at, made, nested_object_mut, object_items_mut, set_if_absent, set_text_if_empty, text, text_at,
+    },
+    names, storage,
     workload::{self, at_most, int_or_percent, non_negative, not_above_all},
 };
 use crate::{
-    api::field::Errors,
+    api::field::FieldErrors,
     registry::{NameRule, Strategy},
 };
 
@@ -24,11 +25,10 @@ const CHANGEABLE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// Rules of StatefulSet.
 #[derive(Clone, Copy, Debug)]
-pub struct StatefulSet;
+pub struct StatefulSetStrategy;
 
-impl Strategy for StatefulSet {
+impl Strategy for StatefulSetStrategy {
     fn warnings(&self, object: &Value) -> Vec<String> {
         let mut found = super::pod::template_warnings(object, &["spec", "template"]);
         found.extend(history_warning(object));
@@ -43,31 +43,31 @@ impl Strategy for StatefulSet {
 
     fn default(&self, object: &mut Value) {
         if let Some(status) = made(object, "status") {
-            fill(status, "replicas", 0);
-            fill(status, "availableReplicas", 0);
+            set_if_absent(status, "replicas", 0);
+            set_if_absent(status, "availableReplicas", 0);
         }
         let Some(spec) = made(object, "spec") else { return };
         workload::defaults(spec);
-        fill(spec, "replicas", 1);
-        fill(spec, "revisionHistoryLimit", 10);
-        fill(spec, "serviceName", "");
-        fill_text(spec, "podManagementPolicy", "OrderedReady");
-        fill(spec, "updateStrategy", json!({}));
-        if let Some(strategy) = sub(spec, "updateStrategy") {
+        set_if_absent(spec, "replicas", 1);
+        set_if_absent(spec, "revisionHistoryLimit", 10);
+        set_if_absent(spec, "serviceName", "");
+        set_text_if_empty(spec, "podManagementPolicy", "OrderedReady");
+        set_if_absent(spec, "updateStrategy", json!({}));
+        if let Some(strategy) = nested_object_mut(spec, "updateStrategy") {
             if text(strategy, "type").is_empty() {
-                fill_text(strategy, "type", "RollingUpdate");
-                fill(strategy, "rollingUpdate", json!({}));
+                set_text_if_empty(strategy, "type", "RollingUpdate");
+                set_if_absent(strategy, "rollingUpdate", json!({}));
             }
-            if let Some(rolling) = sub(strategy, "rollingUpdate") {
-                fill(rolling, "partition", 0);
+            if let Some(rolling) = nested_object_mut(strategy, "rollingUpdate") {
+                set_if_absent(rolling, "partition", 0);
             }
         }
-        fill(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
-        if let Some(policy) = sub(spec, "persistentVolumeClaimRetentionPolicy") {
-            fill_text(policy, "whenDeleted", "Retain");
-            fill_text(policy, "whenScaled", "Retain");
+        set_if_absent(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
+        if let Some(policy) = nested_object_mut(spec, "persistentVolumeClaimRetentionPolicy") {
+            set_text_if_empty(policy, "whenDeleted", "Retain");
+            set_text_if_empty(policy, "whenScaled", "Retain");
         }
-        each(spec, "volumeClaimTemplates").for_each(storage::default_claim_template);
+        object_items_mut(spec, "volumeClaimTemplates").for_each(storage::default_claim_template);
     }
 
     fn prepare_create(&self, object: &mut Value) {
@@ -78,22 +78,22 @@ impl Strategy for StatefulSet {
         workload::prepare_update(new, old, subresource);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
         validate(&spec, errors);
         let service = spec.get("serviceName");
         if !service.is_empty() {
-            service.invalid_each(errors, names::label(service.str()));
+            service.report_invalid_each(errors, names::label(service.str()));
         }
         let policy = spec.get("persistentVolumeClaimRetentionPolicy");
         for field in ["whenDeleted", "whenScaled"] {
-            policy.get(field).one_of(errors, &["Retain", "Delete"]);
+            policy.get(field).require_one_of(errors, &["Retain", "Delete"]);
         }
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
-        let root = At::root(new);
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
+        let root = FieldValue::root(new);
         if subresource == "status" {
             return status(&root.get("status"), errors);
         }
@@ -103,7 +103,7 @@ impl Strategy for StatefulSet {
             let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
                          'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
                          'minReadySeconds' are forbidden";
-            spec.forbidden(errors, words);
+            spec.report_forbidden(errors, words);
         }
     }
 
@@ -112,19 +112,19 @@ impl Strategy for StatefulSet {
     }
 }
 
-fn validate(spec: &At<'_>, errors: &mut Errors) {
+fn validate(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let policy = spec.get("podManagementPolicy");
     if !["OrderedReady", "Parallel"].contains(&policy.str()) {
-        policy.invalid(errors, "must be 'OrderedReady' or 'Parallel'");
+        policy.report_invalid(errors, "must be 'OrderedReady' or 'Parallel'");
     }
     strategy(&spec.get("updateStrategy"), errors);
     non_negative(spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
-    with_claims_as_volumes(spec, errors);
+    validate_pod_template_with_claims(spec, errors);
     workload::always_restarts(spec, "StatefulSet", errors);
 }
 
-/// Mounts may name a claim template, as it becomes a volume of that name.
-fn with_claims_as_volumes(spec: &At<'_>, errors: &mut Errors) {
+/// Mounts may refer to a claim template, as it becomes a volume of that name.
+fn validate_pod_template_with_claims(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let claims = list_at(spec.value, &["volumeClaimTemplates"]);
     if claims.is_empty() {
         return workload::validate(spec, "statefulset", errors);
@@ -138,25 +138,27 @@ fn with_claims_as_volumes(spec: &At<'_>, errors: &mut Errors) {
         volumes.extend(own.filter(|volume| !names.contains(&text_at(volume, &["name"]))).cloned());
         pod.insert("volumes".to_owned(), volumes.into());
     }
-    let root = At::root(&whole);
+    let root = FieldValue::root(&whole);
     workload::validate(&root.get("spec"), "statefulset", errors);
 }
 
-fn strategy(strategy: &At<'_>, errors: &mut Errors) {
+fn strategy(strategy: &FieldValue<'_>, errors: &mut FieldErrors) {
     let rolling = strategy.get("rollingUpdate");
     match strategy.get("type").str() {
-        "OnDelete" if rolling.is_set() => rolling.invalid(errors, "only allowed for updateStrategy 'RollingUpdate'"),
+        "OnDelete" if rolling.is_set() => {
+            rolling.report_invalid(errors, "only allowed for updateStrategy 'RollingUpdate'")
+        }
         "OnDelete" => {}
         "RollingUpdate" => {
-            rolling.get("partition").non_negative(errors);
+            rolling.get("partition").require_non_negative(errors);
             int_or_percent(&rolling.get("maxUnavailable"), errors);
             not_above_all(&rolling.get("maxUnavailable"), errors);
         }
-        _ => strategy.invalid(errors, "must be 'RollingUpdate' or 'OnDelete'"),
+        _ => strategy.report_invalid(errors, "must be 'RollingUpdate' or 'OnDelete'"),
     }
 }
 
-fn status(status: &At<'_>, errors: &mut Errors) {
+fn status(status: &FieldValue<'_>, errors: &mut FieldErrors) {
     let counts = ["replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
     non_negative(status, &counts, errors);
     non_negative(status, &["observedGeneration", "collisionCount"], errors);
@@ -166,7 +168,7 @@ fn status(status: &At<'_>, errors: &mut Errors) {
     at_most(status, "availableReplicas", "readyReplicas", "status.readyReplicas", errors);
 }
 
-/// What of the spec never changes.
+/// The immutable part of the spec.
 fn fixed(object: &Value) -> Vec<(&String, &Value)> {
     let spec = object.get("spec").and_then(Value::as_object).into_iter().flatten();
     spec.filter(|(name, _)| !CHANGEABLE.contains(&name.as_str())).collect()

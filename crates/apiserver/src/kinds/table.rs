@@ -1,48 +1,50 @@
-//! What `kubectl get` shows: the columns of a resource, and the cells of an object.
+//! The Tables of `kubectl get`: the columns of a resource, and the cells of an object.
 //!
-//! Built-in kinds have kube-apiserver's columns; kinds without any have their name and when they were made. Custom resources have
-//! what their definition says, by JSONPath. Objects are in their stored shape, or in the resource's own: both read the same.
+//! Built-in kinds have kube-apiserver's columns; kinds without any have their name and creation time. Custom
+//! resources have the columns of their CRD, by JSONPath. Objects are in their stored shape or in the served
+//! one: both read the same.
 
 mod age;
 mod apps;
 mod cluster;
+mod column_descriptions;
 mod core;
 mod custom;
-mod more;
+mod named_groups;
 mod pod;
-mod words;
 
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub use self::age::human;
-use super::object::{at, list_at, number_at, text_at};
-use crate::{api::meta::Meta, registry::Resource};
+pub use self::age::format_duration;
+use super::json_object::{list_at, number_at, text_at, value_at};
+use crate::{api::meta::MetaAccessor, registry::ServedResource};
 
 /// A column of a built-in kind.
-struct Column {
+struct PrinterColumn {
     name: &'static str,
     kind: &'static str,
     words: &'static str,
     /// Shown only with `-o wide`.
     wide: bool,
-    cell: fn(&Row<'_>) -> Value,
+    cell: fn(&PrinterRow<'_>) -> Value,
 }
 
-/// An object, and when it is looked at.
-struct Row<'a> {
+/// An object, and the current time.
+struct PrinterRow<'a> {
     object: &'a Value,
     now: Timestamp,
 }
 
-/// What columns of built-in kinds say of themselves, by kind and name, as the API's own documentation has it.
+/// The descriptions of built-in columns, by kind and name, from the API's own documentation.
 static DESCRIPTIONS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("table/descriptions.json")).unwrap_or_default());
 
-/// The column definitions of a resource's Table. `kind` is that of its objects: of a part, another one than the resource's.
-pub fn columns(resource: &Resource, kind: &str) -> Vec<Value> {
+/// The column definitions of a resource's Table. `kind` is that of its objects, which for a subresource may
+/// differ from the resource's.
+pub fn columns(resource: &ServedResource, kind: &str) -> Vec<Value> {
     match &resource.custom {
         Some(custom) => custom::columns(custom),
         None => built_in(resource, kind).iter().map(|column| column.definition(kind)).collect(),
@@ -50,8 +52,8 @@ pub fn columns(resource: &Resource, kind: &str) -> Vec<Value> {
 }
 
 /// The cells of an object's row, one for each column.
-pub fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
-    let row = Row { object, now };
+pub fn cells(resource: &ServedResource, object: &Value, now: Timestamp) -> Vec<Value> {
+    let row = PrinterRow { object, now };
     match &resource.custom {
         Some(custom) => custom::cells(custom, &row),
         None => {
@@ -61,43 +63,45 @@ pub fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> 
     }
 }
 
-fn built_in(resource: &Resource, kind: &str) -> &'static [Column] {
+fn built_in(resource: &ServedResource, kind: &str) -> &'static [PrinterColumn] {
     if kind == "Scale" {
         return cluster::SCALE;
     }
-    let (group, kind) = (&*resource.gv.group, &*resource.kind);
+    let group = &*resource.gv.group;
+    let kind = &*resource.kind;
     let found = match group {
         "" => core::columns(kind),
         "apps" | "batch" => apps::columns(kind),
-        _ => more::columns(group, kind),
+        _ => named_groups::columns(group, kind),
     };
-    found.or_else(|| cluster::columns(group, kind)).unwrap_or(PLAIN)
+    found.or_else(|| cluster::columns(group, kind)).unwrap_or(DEFAULT_COLUMNS)
 }
 
-/// Kinds that have no columns of their own.
-const PLAIN: &[Column] = &[NAME, CREATED];
+/// The columns of kinds without columns of their own.
+const DEFAULT_COLUMNS: &[PrinterColumn] = &[NAME, CREATED];
 
-const NAME: Column = text("Name", words::NAME, |row| row.object.name().into());
-const AGE: Column = text("Age", words::CREATED, |row| row.age());
-const CREATED: Column = Column { kind: "date", ..text("Created At", words::CREATED, |row| row.meta_time()) };
+const NAME: PrinterColumn = text("Name", column_descriptions::NAME, |row| row.object.name().into());
+const AGE: PrinterColumn = text("Age", column_descriptions::CREATED, |row| row.age());
+const CREATED: PrinterColumn =
+    PrinterColumn { kind: "date", ..text("Created At", column_descriptions::CREATED, |row| row.meta_time()) };
 
-const fn text(name: &'static str, words: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
-    Column { name, kind: "string", words, wide: false, cell }
+const fn text(name: &'static str, words: &'static str, cell: fn(&PrinterRow<'_>) -> Value) -> PrinterColumn {
+    PrinterColumn { name, kind: "string", words, wide: false, cell }
 }
 
-const fn integer(name: &'static str, words: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
-    Column { kind: "integer", ..text(name, words, cell) }
+const fn integer(name: &'static str, words: &'static str, cell: fn(&PrinterRow<'_>) -> Value) -> PrinterColumn {
+    PrinterColumn { kind: "integer", ..text(name, words, cell) }
 }
 
-const fn boolean(name: &'static str, words: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
-    Column { kind: "boolean", ..text(name, words, cell) }
+const fn boolean(name: &'static str, words: &'static str, cell: fn(&PrinterRow<'_>) -> Value) -> PrinterColumn {
+    PrinterColumn { kind: "boolean", ..text(name, words, cell) }
 }
 
-const fn wide(name: &'static str, words: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
-    Column { wide: true, ..text(name, words, cell) }
+const fn wide(name: &'static str, words: &'static str, cell: fn(&PrinterRow<'_>) -> Value) -> PrinterColumn {
+    PrinterColumn { wide: true, ..text(name, words, cell) }
 }
 
-impl Column {
+impl PrinterColumn {
     fn definition(&self, kind: &str) -> Value {
         let format = match (kind, self.name) {
             ("Scale", _) => "",
@@ -113,13 +117,13 @@ fn definition(name: &str, kind: &str, format: &str, words: &str, priority: i64) 
     json!({"name": name, "type": kind, "format": format, "description": words, "priority": priority})
 }
 
-impl Row<'_> {
-    /// The text at a path; empty if there is none.
+impl PrinterRow<'_> {
+    /// The string at a path; empty if absent.
     fn text(&self, path: &[&str]) -> &str {
         text_at(self.object, path)
     }
 
-    /// The number at a path; zero if there is none.
+    /// The number at a path; zero if absent.
     fn number(&self, path: &[&str]) -> i64 {
         number_at(self.object, path)
     }
@@ -129,8 +133,8 @@ impl Row<'_> {
         list_at(self.object, path)
     }
 
-    /// The text at a path, or these words.
-    fn or(&self, path: &[&str], nothing: &str) -> Value {
+    /// The string at a path, or else `nothing`.
+    fn text_or(&self, path: &[&str], nothing: &str) -> Value {
         match self.text(path) {
             "" => nothing.into(),
             text => text.into(),
@@ -139,10 +143,10 @@ impl Row<'_> {
 
     /// Whether the value at a path is `true`.
     fn is_true(&self, path: &[&str]) -> bool {
-        at(self.object, path).and_then(Value::as_bool).unwrap_or(false)
+        value_at(self.object, path).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// How long ago the object was made.
+    /// The age of the object.
     fn age(&self) -> Value {
         self.since(self.object.meta_str("creationTimestamp")).into()
     }
@@ -151,8 +155,8 @@ impl Row<'_> {
         self.object.meta("creationTimestamp").cloned().unwrap_or_default()
     }
 
-    /// How long ago a time was, in short.
+    /// The time since `time`, in short form.
     fn since(&self, time: &str) -> String {
-        age::since(time, self.now)
+        age::age_since(time, self.now)
     }
 }

@@ -1,4 +1,4 @@
-//! Objects through the rules of their kind, as a write goes: defaults, preparation, validation.
+//! Applies the rules of a kind to objects, in the order of a write: defaults, preparation, validation.
 
 mod admission;
 mod catalog;
@@ -22,28 +22,29 @@ use crate::{
         GroupVersion,
         meta::{remove_meta, set_meta},
     },
-    registry::{Catalog, Resource},
+    registry::{Catalog, ServedResource},
 };
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(super::catalog);
 
-fn resource(api_version: &str, kind: &str) -> Arc<Resource> {
-    CATALOG.by_kind(&GroupVersion::parse(api_version).unwrap(), kind).unwrap().clone()
+fn resource(api_version: &str, kind: &str) -> Arc<ServedResource> {
+    CATALOG.find_by_kind(&GroupVersion::parse(api_version).unwrap(), kind).unwrap().clone()
 }
 
-fn rules(resource: &Resource) -> MetaRules {
+fn rules(resource: &ServedResource) -> MetaRules {
     MetaRules { namespaced: resource.namespaced, names: resource.strategy.names(), custom: false }
 }
 
-fn lines(errors: &[crate::api::field::Error]) -> Vec<String> {
+fn lines(errors: &[crate::api::field::FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// A new object as it is stored, or every reason why not. It is in the namespace `ns` and has the uid `U`.
+/// A new object as it is stored, or all its errors. It is in the namespace `ns` and has the uid `U`.
 fn create(api_version: &str, kind: &str, body: Value) -> Result<Value, Vec<String>> {
     let resource = resource(api_version, kind);
-    let (strategy, mut object) = (&resource.strategy, body);
-    strategy.stored(&mut object);
+    let strategy = &resource.strategy;
+    let mut object = body;
+    strategy.convert_to_stored(&mut object);
     strategy.default(&mut object);
     if resource.namespaced {
         set_meta(&mut object, "namespace", "ns");
@@ -56,7 +57,7 @@ fn create(api_version: &str, kind: &str, body: Value) -> Result<Value, Vec<Strin
     if errors.is_empty() { Ok(object) } else { Err(lines(&errors)) }
 }
 
-/// The same through a merge patch of an object.
+/// The same for a merge patch of an object.
 fn patch(api_version: &str, kind: &str, old: &Value, change: &Value) -> Result<Value, Vec<String>> {
     patch_part(api_version, kind, "", old, change)
 }
@@ -74,7 +75,7 @@ fn patch_part(api_version: &str, kind: &str, part: &str, old: &Value, change: &V
     if errors.is_empty() { Ok(new) } else { Err(lines(&errors)) }
 }
 
-/// An object without what the tests' own writing puts in.
+/// An object without the fields that these tests add.
 fn bare(mut object: Value) -> Value {
     remove_meta(&mut object, "namespace");
     remove_meta(&mut object, "uid");

@@ -1,75 +1,82 @@
-//! What registers admission: webhook configurations, and admission policies with their bindings.
+//! The configuration of admission: webhook configurations, and admission policies with their bindings.
 
 mod policy;
 
 use serde_json::{Value, json};
 
-pub use self::policy::{Policy, PolicyBinding};
+pub use self::policy::{AdmissionPolicyBindingStrategy, AdmissionPolicyStrategy};
 use super::{
-    at::At,
-    names,
-    object::{Object, each, fill, fill_text, first_generation, next_generation_of_all, sub},
-    selector,
+    field_value::FieldValue,
+    json_object::{
+        JsonObject, bump_generation_if_anything_changed, init_generation, nested_object_mut, object_items_mut,
+        set_if_absent, set_text_if_empty,
+    },
+    names, selector,
 };
 use crate::{
-    api::field::{Error, Errors},
-    cel::check::{self, Declarations, Environment, Type},
+    api::{
+        field::{FieldError, FieldErrors},
+        webhook_client,
+    },
+    cel::check::{self, CelType, TypeEnvironment, VariableDeclarations},
     registry::Strategy,
 };
 
-/// How many match conditions a webhook may have.
-const CONDITIONS_MAX: usize = 64;
+/// The limit of match conditions of a webhook.
+const MAX_MATCH_CONDITIONS: usize = 64;
 
 /// Rules of MutatingWebhookConfiguration and ValidatingWebhookConfiguration.
 #[derive(Clone, Copy, Debug)]
-pub struct Configuration {
-    /// Whether its webhooks change objects.
+pub struct WebhookConfigurationStrategy {
+    /// Whether its webhooks are mutating.
     pub mutating: bool,
 }
 
-impl Strategy for Configuration {
+impl Strategy for WebhookConfigurationStrategy {
     fn runs_expressions(&self) -> bool {
         true
     }
 
     fn default(&self, object: &mut Value) {
         let Some(configuration) = object.as_object_mut() else { return };
-        for hook in each(configuration, "webhooks") {
-            fill_text(hook, "failurePolicy", "Fail");
+        for hook in object_items_mut(configuration, "webhooks") {
+            set_text_if_empty(hook, "failurePolicy", "Fail");
             default_match(hook);
-            fill(hook, "timeoutSeconds", 10);
+            set_if_absent(hook, "timeoutSeconds", 10);
             if self.mutating {
-                fill_text(hook, "reinvocationPolicy", "Never");
+                set_text_if_empty(hook, "reinvocationPolicy", "Never");
             }
-            if let Some(service) = sub(hook, "clientConfig").and_then(|config| sub(config, "service")) {
-                fill(service, "port", 443);
+            if let Some(service) =
+                nested_object_mut(hook, "clientConfig").and_then(|config| nested_object_mut(config, "service"))
+            {
+                set_if_absent(service, "port", 443);
             }
-            each(hook, "rules").for_each(|rule| fill_text(rule, "scope", "*"));
+            object_items_mut(hook, "rules").for_each(|rule| set_text_if_empty(rule, "scope", "*"));
         }
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        first_generation(object);
+        init_generation(object);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, _subresource: &str) {
-        next_generation_of_all(new, old);
+        bump_generation_if_anything_changed(new, old);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let mut seen: Vec<&str> = Vec::new();
         for hook in root.get("webhooks").items() {
             self.hook(&hook, errors);
             let name = hook.value.get("name").and_then(Value::as_str).unwrap_or_default();
             if !name.is_empty() && seen.contains(&name) {
-                hook.get("name").duplicate(errors);
+                hook.get("name").report_duplicate(errors);
             }
             seen.push(name);
         }
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         self.validate_create(new, errors);
     }
 
@@ -78,30 +85,30 @@ impl Strategy for Configuration {
     }
 }
 
-fn default_match(hook: &mut Object) {
-    fill_text(hook, "matchPolicy", "Equivalent");
-    fill(hook, "namespaceSelector", json!({}));
-    fill(hook, "objectSelector", json!({}));
+fn default_match(hook: &mut JsonObject) {
+    set_text_if_empty(hook, "matchPolicy", "Equivalent");
+    set_if_absent(hook, "namespaceSelector", json!({}));
+    set_if_absent(hook, "objectSelector", json!({}));
 }
 
-impl Configuration {
-    fn hook(self, hook: &At<'_>, errors: &mut Errors) {
+impl WebhookConfigurationStrategy {
+    fn hook(self, hook: &FieldValue<'_>, errors: &mut FieldErrors) {
         full_name(&hook.get("name"), errors);
         hook.get("rules").items().for_each(|rule| self::rule(&rule, errors));
-        hook.get("failurePolicy").one_of(errors, &["Fail", "Ignore"]);
-        hook.get("matchPolicy").one_of(errors, &["Equivalent", "Exact"]);
+        hook.get("failurePolicy").require_one_of(errors, &["Fail", "Ignore"]);
+        hook.get("matchPolicy").require_one_of(errors, &["Equivalent", "Exact"]);
         let effects = hook.get("sideEffects");
         if effects.require(errors, "must specify one of None, NoneOnDryRun") {
-            effects.one_of(errors, &["None", "NoneOnDryRun"]);
+            effects.require_one_of(errors, &["None", "NoneOnDryRun"]);
         }
         let timeout = hook.get("timeoutSeconds");
         if timeout.int().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
-            timeout.invalid(errors, "the timeout value must be between 1 and 30 seconds");
+            timeout.report_invalid(errors, "the timeout value must be between 1 and 30 seconds");
         }
         selector::validate(&hook.get("namespaceSelector"), errors);
         selector::validate(&hook.get("objectSelector"), errors);
         if self.mutating {
-            hook.get("reinvocationPolicy").one_of(errors, &["IfNeeded", "Never"]);
+            hook.get("reinvocationPolicy").require_one_of(errors, &["IfNeeded", "Never"]);
         }
         client(&hook.get("clientConfig"), errors);
         review_versions(&hook.get("admissionReviewVersions"), errors);
@@ -109,24 +116,24 @@ impl Configuration {
     }
 }
 
-/// A domain of at least three parts.
-fn full_name(name: &At<'_>, errors: &mut Errors) {
+/// Requires a domain of at least three parts.
+fn full_name(name: &FieldValue<'_>, errors: &mut FieldErrors) {
     if !name.require(errors, "") {
         return;
     }
     let wrong = names::subdomain(name.str());
     if !wrong.is_empty() {
-        name.invalid(errors, &wrong.join(","));
+        name.report_invalid(errors, &wrong.join(","));
     } else if name.str().split('.').count() < 3 {
-        name.invalid(errors, "should be a domain with at least three segments separated by dots");
+        name.report_invalid(errors, "should be a domain with at least three segments separated by dots");
     }
 }
 
-fn rule(rule: &At<'_>, errors: &mut Errors) {
+fn rule(rule: &FieldValue<'_>, errors: &mut FieldErrors) {
     let operations = rule.get("operations");
     operations.require(errors, "");
     only_star(&operations, "operations", errors);
-    operations.items().for_each(|one| one.one_of(errors, &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]));
+    operations.items().for_each(|one| one.require_one_of(errors, &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]));
     for (field, words) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         rule.get(field).require(errors, "");
         only_star(&rule.get(field), words, errors);
@@ -141,64 +148,34 @@ fn rule(rule: &At<'_>, errors: &mut Errors) {
     }
     let has = |name: &str| resources.items().any(|one| one.str() == name);
     if resources.len() > 1 && has("*/*") {
-        resources.invalid(errors, "if '*/*' is present, must not specify other resources");
+        resources.report_invalid(errors, "if '*/*' is present, must not specify other resources");
     }
     if has("*") && resources.items().any(|one| one.str() != "*" && !one.str().contains('/')) {
-        resources.invalid(errors, "if '*' is present, must not specify other resources without subresources");
+        resources.report_invalid(errors, "if '*' is present, must not specify other resources without subresources");
     }
-    rule.get("scope").one_of(errors, &["*", "Cluster", "Namespaced"]);
+    rule.get("scope").require_one_of(errors, &["*", "Cluster", "Namespaced"]);
 }
 
-fn only_star(list: &At<'_>, words: &str, errors: &mut Errors) {
+fn only_star(list: &FieldValue<'_>, words: &str, errors: &mut FieldErrors) {
     if list.len() > 1 && list.items().any(|one| one.str() == "*") {
-        list.invalid(errors, &format!("if '*' is present, must not specify other {words}"));
+        list.report_invalid(errors, &format!("if '*' is present, must not specify other {words}"));
     }
 }
 
-fn client(client: &At<'_>, errors: &mut Errors) {
-    let (url, service) = (client.get("url"), client.get("service"));
+fn client(client: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let url = client.get("url");
+    let service = client.get("service");
     if url.is_set() == service.is_set() {
-        return client.required(errors, "exactly one of url or service is required");
+        return client.report_required(errors, "exactly one of url or service is required");
     }
     if url.is_set() {
-        return webhook_url(&url, errors);
-    }
-    service.get("name").require(errors, "service name is required");
-    service.get("namespace").require(errors, "service namespace is required");
-    let port = service.get("port");
-    if let Some(wrong) = port.int().map(names::port_number).and_then(|wrong| wrong.into_iter().next()) {
-        port.invalid(errors, &format!("port is not valid: {wrong}"));
-    }
-    let path = service.get("path");
-    if path.is_set() && !path.str().starts_with('/') {
-        path.invalid(errors, "must start with a '/'");
+        webhook_client::check_url(url.str(), &url.path(), errors)
+    } else {
+        webhook_client::check_service(service.value, &service.path(), errors)
     }
 }
 
-/// It is called over TLS, as who it says it is, with nothing that the caller adds.
-fn webhook_url(url: &At<'_>, errors: &mut Errors) {
-    let form = "desired format: https://host[/path]";
-    let Some(rest) = url.str().strip_prefix("https://") else {
-        let scheme = url.str().split_once("://").map_or("", |(scheme, _)| scheme);
-        let detail = format!("'https' is the only allowed URL scheme; {form}");
-        return errors.push(Error::invalid(url.path(), &json!(scheme), &detail));
-    };
-    let (host, rest) = rest.split_once('/').unwrap_or((rest, ""));
-    if host.is_empty() {
-        errors.push(Error::invalid(url.path(), &json!(""), &format!("host must be specified; {form}")));
-    }
-    if let Some((user, _)) = host.split_once('@') {
-        let detail = "user information is not permitted in the URL";
-        errors.push(Error::invalid(url.path(), &json!(user), detail));
-    }
-    if let Some((_, fragment)) = rest.split_once('#') {
-        errors.push(Error::invalid(url.path(), &json!(fragment), "fragments are not permitted in the URL"));
-    } else if let Some((_, query)) = rest.split_once('?') {
-        errors.push(Error::invalid(url.path(), &json!(query), "query parameters are not permitted in the URL"));
-    }
-}
-
-fn review_versions(versions: &At<'_>, errors: &mut Errors) {
+fn review_versions(versions: &FieldValue<'_>, errors: &mut FieldErrors) {
     if !versions.require(errors, "must specify one of v1, v1beta1") {
         return;
     }
@@ -206,51 +183,52 @@ fn review_versions(versions: &At<'_>, errors: &mut Errors) {
     for version in versions.items() {
         let text = version.value.as_str().unwrap_or_default();
         if seen.contains(&text) {
-            version.invalid(errors, "duplicate version");
+            version.report_invalid(errors, "duplicate version");
         }
-        version.invalid_each(errors, names::label_1035(text));
+        version.report_invalid_each(errors, names::label_1035(text));
         seen.push(text);
     }
     if !seen.iter().any(|version| ["v1", "v1beta1"].contains(version)) {
-        versions.invalid(errors, "must include at least one of v1, v1beta1");
+        versions.report_invalid(errors, "must include at least one of v1, v1beta1");
     }
 }
 
-fn conditions(list: &At<'_>, has_params: bool, errors: &mut Errors) {
-    if list.len() > CONDITIONS_MAX {
-        errors.push(Error::too_many(list.path(), list.len(), CONDITIONS_MAX));
+fn conditions(list: &FieldValue<'_>, has_params: bool, errors: &mut FieldErrors) {
+    if list.len() > MAX_MATCH_CONDITIONS {
+        errors.push(FieldError::too_many(list.path(), list.len(), MAX_MATCH_CONDITIONS));
     }
-    let environment = check::admission(Declarations { params: has_params, authorizer: true });
+    let environment = check::admission_environment(VariableDeclarations { params: has_params, authorizer: true });
     let mut seen: Vec<&str> = Vec::new();
     for condition in list.items() {
-        let (expression, name) = (condition.get("expression"), condition.get("name"));
+        let expression = condition.get("expression");
+        let name = condition.get("name");
         match expression.str().trim() {
-            "" => expression.required(errors, ""),
-            trimmed => compiles(expression.path(), trimmed, &environment, &[Type::Bool], errors),
+            "" => expression.report_required(errors, ""),
+            trimmed => compiles(expression.path(), trimmed, &environment, &[CelType::Bool], errors),
         }
         if name.require(errors, "") {
-            name.invalid_each(errors, names::qualified(name.str()));
+            name.report_invalid_each(errors, names::qualified(name.str()));
         }
         let text = condition.value.get("name").and_then(Value::as_str).unwrap_or_default();
         if !text.is_empty() && seen.contains(&text) {
-            name.duplicate(errors);
+            name.report_duplicate(errors);
         }
         seen.push(text);
     }
 }
 
-/// An expression must compile, and give one of these types.
-fn compiles(path: String, source: &str, environment: &Environment, types: &[Type], errors: &mut Errors) {
+/// Checks that an expression compiles and has one of these types.
+fn compiles(path: String, source: &str, environment: &TypeEnvironment, types: &[CelType], errors: &mut FieldErrors) {
     let problem = match check::check(source, environment) {
         Err(wrong) => format!("compilation failed: {wrong}"),
         Ok(found) if types.contains(&found) => return,
         Ok(found) => {
             let found = found.declared_name();
-            match types.iter().map(Type::declared_name).collect::<Vec<_>>().as_slice() {
+            match types.iter().map(CelType::declared_name).collect::<Vec<_>>().as_slice() {
                 [one] => format!("must evaluate to {one} but got {found}"),
                 many => format!("must evaluate to one of [{}] but got {found}", many.join(" ")),
             }
         }
     };
-    errors.push(Error::invalid(path, &source.into(), &problem));
+    errors.push(FieldError::invalid(path, &source.into(), &problem));
 }

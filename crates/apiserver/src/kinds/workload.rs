@@ -1,55 +1,62 @@
-//! What the kinds that make pods share: the selector and the template that must agree, counts, and how far an update may go.
+//! The rules that workloads share: matching selectors and templates, counts, and rolling updates.
 
 use serde_json::{Value, json};
 
 use super::{
-    at::At,
-    names,
-    object::{Object, fill, keep, keep_all_but_status, next_generation, set, sub},
-    pod, selector,
+    field_value::FieldValue,
+    json_object::{
+        JsonObject, bump_generation_if_changed, keep_all_but_status, nested_object_mut, restore_field, set,
+        set_if_absent,
+    },
+    names, pod, selector,
 };
-use crate::api::field::{Error, Errors};
+use crate::api::field::{FieldError, FieldErrors};
 
-/// Fills in the parts that each of them has, and the defaults of the template.
-pub(super) fn defaults(spec: &mut Object) {
-    fill(spec, "template", json!({}));
-    if let Some(template) = sub(spec, "template") {
+/// Sets the defaults that all of them share, including those of the template.
+pub(super) fn defaults(spec: &mut JsonObject) {
+    set_if_absent(spec, "template", json!({}));
+    if let Some(template) = nested_object_mut(spec, "template") {
         pod::default_template(template);
     }
 }
 
-/// A new object: no status but its zeros, and the first generation.
+/// Prepares a new object: an empty status, and the first generation.
 pub(super) fn prepare_create(object: &mut Value, status: Value) {
     set(object, "status", status);
-    super::object::first_generation(object);
+    super::json_object::init_generation(object);
 }
 
-/// A change: the status stays, and the spec counts; through `status` the other way round.
+/// Prepares a change: keeps the status and counts changes of the spec; through `status` the reverse.
 pub(super) fn prepare_update(new: &mut Value, old: &Value, subresource: &str) {
     if subresource == "status" {
         return keep_all_but_status(new, old);
     }
-    keep(new, old, "status");
-    next_generation(new, old, &["spec"]);
+    restore_field(new, old, "status");
+    bump_generation_if_changed(new, old, &["spec"]);
 }
 
-/// The selector is there, selects something, and selects the template; the template is good. `of` names the kind in messages.
-pub(super) fn validate(spec: &At<'_>, of: &str, errors: &mut Errors) {
+/// Validates that the selector is not empty and selects the template, and that the template is valid. `of` is
+/// the kind in messages.
+pub(super) fn validate(spec: &FieldValue<'_>, of: &str, errors: &mut FieldErrors) {
     let wanted = spec.get("selector");
     if wanted.is_set() {
         selector::validate(&wanted, errors);
         if selector::is_empty(wanted.value) {
-            wanted.invalid_as(errors, &shown_selector(wanted.value), &format!("empty selector is invalid for {of}"));
+            wanted.report_invalid_as(
+                errors,
+                &shown_selector(wanted.value),
+                &format!("empty selector is invalid for {of}"),
+            );
         }
     } else {
-        wanted.required(errors, "");
+        wanted.report_required(errors, "");
     }
     template_matches(spec, errors);
     pod::validate_template(&spec.get("template"), errors);
 }
 
-/// Without a selector nothing matches; an empty one is wrong for another reason.
-fn template_matches(spec: &At<'_>, errors: &mut Errors) {
+/// Without a selector nothing matches; an empty one is another error.
+fn template_matches(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let wanted = spec.get("selector");
     let template = spec.get("template");
     let meta = template.get("metadata");
@@ -57,72 +64,72 @@ fn template_matches(spec: &At<'_>, errors: &mut Errors) {
     if wanted.is_set() && (selector::is_empty(wanted.value) || selector::matches(wanted.value, Some(labels.value))) {
         return;
     }
-    labels.invalid(errors, "`selector` does not match template `labels`");
+    labels.report_invalid(errors, "`selector` does not match template `labels`");
 }
 
-/// Pods of these kinds are started again for ever.
-pub(super) fn always_restarts(spec: &At<'_>, of: &str, errors: &mut Errors) {
+/// Requires `restartPolicy: Always`.
+pub(super) fn always_restarts(spec: &FieldValue<'_>, of: &str, errors: &mut FieldErrors) {
     let template = spec.get("template");
     let pod = template.get("spec");
     let policy = pod.get("restartPolicy");
     if policy.str() != "Always" {
-        errors.push(Error::not_supported(policy.path(), policy.value, &["Always"]));
+        errors.push(FieldError::not_supported(policy.path(), policy.value, &["Always"]));
     }
     let deadline = pod.get("activeDeadlineSeconds");
     if deadline.is_set() {
-        deadline.forbidden(errors, &format!("activeDeadlineSeconds in {of} is not Supported"));
+        deadline.report_forbidden(errors, &format!("activeDeadlineSeconds in {of} is not Supported"));
     }
 }
 
-/// Numbers that are not negative.
-pub(super) fn non_negative(at: &At<'_>, fields: &[&str], errors: &mut Errors) {
+/// Requires that numbers are not negative.
+pub(super) fn non_negative(at: &FieldValue<'_>, fields: &[&str], errors: &mut FieldErrors) {
     for field in fields {
-        at.get(field).non_negative(errors);
+        at.get(field).require_non_negative(errors);
     }
 }
 
 /// A selector as kube-apiserver shows it: labels first.
 pub(super) fn shown_selector(selector: &Value) -> String {
-    super::metadata::shown_in_order(selector, &["matchLabels", "matchExpressions"])
+    super::metadata::format_in_order(selector, &["matchLabels", "matchExpressions"])
 }
 
-/// The selector stays what it was.
-pub(super) fn same_selector(new: &At<'_>, old: &At<'_>, errors: &mut Errors) {
-    let (now, before) = (new.get("selector"), old.get("selector"));
+pub(super) fn same_selector(new: &FieldValue<'_>, old: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let now = new.get("selector");
+    let before = old.get("selector");
     if now.value != before.value {
-        now.invalid_as(errors, &shown_selector(now.value), "field is immutable");
+        now.report_invalid_as(errors, &shown_selector(now.value), "field is immutable");
     }
 }
 
-/// A count that is at most another one. Absent counts are zero.
-pub(super) fn at_most(at: &At<'_>, part: &str, whole: &str, shown: &str, errors: &mut Errors) {
+/// Requires that a count is at most another one. Absent counts are zero.
+pub(super) fn at_most(at: &FieldValue<'_>, part: &str, whole: &str, shown: &str, errors: &mut FieldErrors) {
     let count = |field: &str| at.get(field).int().unwrap_or(0);
     if count(part) > count(whole) {
         let detail = format!("cannot be greater than {shown}");
-        errors.push(Error::invalid(at.get(part).path(), &Value::from(count(part)), &detail));
+        errors.push(FieldError::invalid(at.get(part).path(), &Value::from(count(part)), &detail));
     }
 }
 
-/// A number or a percentage, neither negative.
-pub(super) fn int_or_percent(at: &At<'_>, errors: &mut Errors) {
+/// Requires a number or a percentage that is not negative.
+pub(super) fn int_or_percent(at: &FieldValue<'_>, errors: &mut FieldErrors) {
     match at.value {
-        Value::String(text) => at.invalid_each(errors, names::percent(text)),
-        _ => at.non_negative(errors),
+        Value::String(text) => at.report_invalid_each(errors, names::percent(text)),
+        _ => at.require_non_negative(errors),
     }
 }
 
-/// A percentage of at most all.
-pub(super) fn not_above_all(at: &At<'_>, errors: &mut Errors) {
+/// Requires a percentage of at most 100.
+pub(super) fn not_above_all(at: &FieldValue<'_>, errors: &mut FieldErrors) {
     if percent(at).is_some_and(|percent| percent > 100) {
-        at.invalid(errors, "must not be greater than 100%");
+        at.report_invalid(errors, "must not be greater than 100%");
     }
 }
 
 /// Whether a number or percentage is zero.
-pub(super) fn is_zero(at: &At<'_>) -> bool {
+pub(super) fn is_zero(at: &FieldValue<'_>) -> bool {
     percent(at).or_else(|| at.int()).unwrap_or(0) == 0
 }
 
-fn percent(at: &At<'_>) -> Option<i64> {
+fn percent(at: &FieldValue<'_>) -> Option<i64> {
     at.str().strip_suffix('%')?.parse().ok()
 }

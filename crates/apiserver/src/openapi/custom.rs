@@ -1,21 +1,22 @@
 //! Schemas of custom resources, from their trees.
 //!
-//! A tree holds all that a structural schema says, except its title, its examples, and whether a list says itself that it is
-//! atomic. `apiVersion`, `kind` and `metadata` are put where Kubernetes puts them. Version 2 cannot say all of it: there, what is
-//! nullable or open has no type or fields, so that a client that checks objects by it refuses nothing that the server takes.
+//! A tree has the content of a structural schema, except titles, examples, and whether a list is explicitly
+//! atomic. `apiVersion`, `kind` and `metadata` are added as in Kubernetes. Version 2 cannot express everything:
+//! there, nullable or open values have no type or fields, so that a client that validates objects by it refuses
+//! nothing that the server accepts.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Number, Value, json};
 
-use super::{Dialect, names::META, types};
+use super::{SchemaDialect, names::META, types};
 use crate::{
     api::GroupVersion,
-    registry::Resource,
-    schema::{ListType, MapType, Node, Rules, Scalar, Schema, Shape},
+    registry::ServedResource,
+    schema::{ListType, MapType, ScalarType, Schema, SchemaNode, SchemaShape, ValueValidation},
 };
 
-/// Trees are not built deeper than this; below it nothing is said.
+/// The depth below which trees are omitted.
 const MAX_DEPTH: u8 = 110;
 const API_VERSION: &str = "The group and version whose schema this object follows.";
 const KIND: &str = "The kind of this object, in CamelCase. It cannot be changed.";
@@ -28,18 +29,18 @@ pub(super) fn type_name(gv: &GroupVersion, kind: &str) -> String {
 }
 
 /// The schemas of a resource's objects and lists, by name.
-pub(super) fn schemas(resource: &Resource, dialect: Dialect) -> [(String, Value); 2] {
+pub(super) fn schemas(resource: &ServedResource, dialect: SchemaDialect) -> [(String, Value); 2] {
     let object = type_name(&resource.gv, &resource.kind);
     let list = type_name(&resource.gv, &resource.list_kind);
     [(list, list_schema(resource, dialect)), (object, object_schema(resource, dialect))]
 }
 
-fn object_schema(resource: &Resource, dialect: Dialect) -> Value {
-    let writer = Writer { dialect };
-    let open = matches!(resource.schema.shape, Shape::Object { open: true, .. } | Shape::Any);
+fn object_schema(resource: &ServedResource, dialect: SchemaDialect) -> Value {
+    let writer = CrdSchemaWriter { dialect };
+    let open = matches!(resource.schema.shape, SchemaShape::Object { open: true, .. } | SchemaShape::Any);
     let mut schema = match dialect {
-        // A client would take the three fields for all that there are.
-        Dialect::V2 if open => Map::from_iter([("type".to_owned(), json!("object"))]),
+        // A client would assume that the three fields are all there are.
+        SchemaDialect::V2 if open => Map::from_iter([("type".to_owned(), json!("object"))]),
         _ => {
             let mut schema = writer.schema(&resource.schema, 0);
             schema.insert("type".into(), "object".into());
@@ -47,11 +48,11 @@ fn object_schema(resource: &Resource, dialect: Dialect) -> Value {
             schema
         }
     };
-    schema.insert("x-kubernetes-group-version-kind".into(), kind_of(&resource.gv, &resource.kind));
+    schema.insert("x-kubernetes-group-version-kind".into(), group_version_kind(&resource.gv, &resource.kind));
     schema.into()
 }
 
-fn list_schema(resource: &Resource, dialect: Dialect) -> Value {
+fn list_schema(resource: &ServedResource, dialect: SchemaDialect) -> Value {
     let item = dialect.address(&type_name(&resource.gv, &resource.kind));
     json!({
         "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
@@ -63,16 +64,16 @@ fn list_schema(resource: &Resource, dialect: Dialect) -> Value {
             "metadata": reference("ListMeta", "Standard list metadata.", dialect),
             "items": {"type": "array", "description": "The objects of the list.", "items": {"$ref": item}},
         },
-        "x-kubernetes-group-version-kind": kind_of(&resource.gv, &resource.list_kind),
+        "x-kubernetes-group-version-kind": group_version_kind(&resource.gv, &resource.list_kind),
     })
 }
 
-fn kind_of(gv: &GroupVersion, kind: &str) -> Value {
+fn group_version_kind(gv: &GroupVersion, kind: &str) -> Value {
     json!([{"group": &*gv.group, "version": &*gv.version, "kind": kind}])
 }
 
-/// What every object has, whatever its CRD says of it.
-fn add_meta(schema: &mut Map<String, Value>, dialect: Dialect) {
+/// Adds the fields of every object, whatever its CRD declares.
+fn add_meta(schema: &mut Map<String, Value>, dialect: SchemaDialect) {
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
         properties.insert("apiVersion".into(), json!({"type": "string", "description": API_VERSION}));
@@ -81,19 +82,19 @@ fn add_meta(schema: &mut Map<String, Value>, dialect: Dialect) {
     }
 }
 
-fn reference(name: &str, description: &str, dialect: Dialect) -> Value {
+fn reference(name: &str, description: &str, dialect: SchemaDialect) -> Value {
     let address = dialect.address(&format!("{META}.{name}"));
     match dialect {
-        Dialect::V2 => json!({"$ref": address, "description": description}),
-        Dialect::V3 => json!({"allOf": [{"$ref": address}], "description": description}),
+        SchemaDialect::V2 => json!({"$ref": address, "description": description}),
+        SchemaDialect::V3 => json!({"allOf": [{"$ref": address}], "description": description}),
     }
 }
 
-struct Writer {
-    dialect: Dialect,
+struct CrdSchemaWriter {
+    dialect: SchemaDialect,
 }
 
-impl Writer {
+impl CrdSchemaWriter {
     fn schema(&self, schema: &Schema, depth: u8) -> Map<String, Value> {
         let mut out = Map::new();
         if depth > MAX_DEPTH {
@@ -102,14 +103,14 @@ impl Writer {
         if !schema.description.is_empty() {
             out.insert("description".into(), (*schema.description).into());
         }
-        let unsaid = self.dialect == Dialect::V2 && schema.nullable;
+        let unsaid = self.dialect == SchemaDialect::V2 && schema.nullable;
         if !unsaid {
             self.shape(schema, depth, &mut out);
         }
         if let Some(rules) = &schema.rules {
             self.rules(rules, depth, &mut out);
         }
-        if self.dialect == Dialect::V3 {
+        if self.dialect == SchemaDialect::V3 {
             if schema.nullable {
                 out.insert("nullable".into(), true.into());
             }
@@ -120,51 +121,57 @@ impl Writer {
         out
     }
 
-    fn node(&self, node: &Node, depth: u8) -> Value {
+    fn node(&self, node: &SchemaNode, depth: u8) -> Value {
         self.schema(node, depth.saturating_add(1)).into()
     }
 
     fn shape(&self, schema: &Schema, depth: u8, out: &mut Map<String, Value>) {
-        // Below `anyOf` and the like, a shape only says what the parts are.
+        // Below `anyOf` and the like, a shape only describes the parts.
         let typed = schema.rules.as_ref().is_none_or(|rules| !rules.untyped);
         let mut say_type = |of: &str| typed.then(|| out.insert("type".into(), of.into()));
         match &schema.shape {
-            Shape::Any if schema.rules.is_none() => {
+            SchemaShape::Any if schema.rules.is_none() => {
                 out.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
             }
-            Shape::Any => {}
-            Shape::Scalar(Scalar::IntOrString) => {
+            SchemaShape::Any => {}
+            SchemaShape::Scalar(ScalarType::IntOrString) => {
                 out.insert("x-kubernetes-int-or-string".into(), true.into());
             }
-            Shape::Scalar(scalar) => {
+            SchemaShape::Scalar(scalar) => {
                 out.insert("type".into(), types::plain(*scalar).remove("type").unwrap_or_default());
             }
-            Shape::List { items, list } => {
+            SchemaShape::List { items, list } => {
                 say_type("array");
                 out.insert("items".into(), self.node(items, depth));
                 list_type(list, out);
             }
-            Shape::Map { values, map } => {
+            SchemaShape::Map { values, map } => {
                 say_type("object");
                 out.insert("additionalProperties".into(), self.node(values, depth));
                 map_type(*map, out);
             }
-            Shape::Object { fields, open, embedded, map } => {
+            SchemaShape::Object { fields, open, embedded, map } => {
                 say_type("object");
                 map_type(*map, out);
                 let open = *open && typed;
                 if open {
                     out.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
                 }
-                if !open || self.dialect == Dialect::V3 {
+                if !open || self.dialect == SchemaDialect::V3 {
                     self.properties(fields, *embedded, depth, out);
                 }
             }
         }
     }
 
-    fn properties(&self, fields: &BTreeMap<Arc<str>, Node>, embedded: bool, depth: u8, out: &mut Map<String, Value>) {
-        // `metadata` is a built-in type and would be written as a copy of it.
+    fn properties(
+        &self,
+        fields: &BTreeMap<Arc<str>, SchemaNode>,
+        embedded: bool,
+        depth: u8,
+        out: &mut Map<String, Value>,
+    ) {
+        // `metadata` is a built-in type and would be copied.
         let own = fields.iter().filter(|(_, node)| node.name.is_empty());
         let properties: Map<String, Value> =
             own.map(|(name, node)| (name.to_string(), self.node(node, depth))).collect();
@@ -177,7 +184,7 @@ impl Writer {
         }
     }
 
-    fn rules(&self, rules: &Rules, depth: u8, out: &mut Map<String, Value>) {
+    fn rules(&self, rules: &ValueValidation, depth: u8, out: &mut Map<String, Value>) {
         let mut say = |key: &str, value: Option<Value>| {
             if let Some(value) = value {
                 out.insert(key.into(), value);
@@ -205,8 +212,8 @@ impl Writer {
         }
         say("uniqueItems", rules.unique_items.then_some(true.into()));
         say("x-kubernetes-validations", filled(rules.validations.clone()));
-        if self.dialect == Dialect::V3 {
-            let nodes = |nodes: &[Node]| nodes.iter().map(|of| self.node(of, depth)).collect::<Vec<_>>();
+        if self.dialect == SchemaDialect::V3 {
+            let nodes = |nodes: &[SchemaNode]| nodes.iter().map(|of| self.node(of, depth)).collect::<Vec<_>>();
             say("allOf", filled(nodes(&rules.all_of)));
             say("anyOf", filled(nodes(&rules.any_of)));
             say("oneOf", filled(nodes(&rules.one_of)));
@@ -219,9 +226,9 @@ fn filled(values: Vec<Value>) -> Option<Value> {
     (!values.is_empty()).then_some(Value::Array(values))
 }
 
-/// Whole numbers as such: `1` and not `1.0`.
+/// Integers without a fraction: `1` and not `1.0`.
 fn number(number: f64) -> Option<Value> {
-    // Beyond this, not every whole number is a double.
+    // Above this, not every integer is a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
         return Some(Value::from(number as i64));

@@ -1,30 +1,30 @@
-//! The document of a group and version: its paths, and every schema that they need.
+//! The document of a group and version: its paths, and every schema that they refer to.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::{
-    Dialect, VERSION, custom,
+    KUBERNETES_VERSION, SchemaDialect, custom,
     names::{self, META, capitalized},
-    operation::Content,
-    paths::{BUILTIN_MEDIA, Paths},
+    operation::MediaContent,
+    paths::{BUILTIN_MEDIA, PathWriter},
     types,
 };
 use crate::{
     api::GroupVersion,
-    registry::{Catalog, Resource},
+    registry::{Catalog, ServedResource},
 };
 
-/// Members of a JSON object, written one after the other, so that only one of them is in memory twice.
-pub(super) struct Members {
+/// Writes the members of a JSON object one after the other, so that only one of them is in memory twice.
+pub(super) struct JsonObjectWriter {
     out: Vec<u8>,
     first: bool,
 }
 
-impl Members {
-    /// After this text, which opens the object.
-    pub(super) fn after(text: &str) -> Self {
+impl JsonObjectWriter {
+    /// Starts with this text, which opens the object.
+    pub(super) fn with_prefix(text: &str) -> Self {
         Self { out: text.as_bytes().to_vec(), first: true }
     }
 
@@ -39,23 +39,23 @@ impl Members {
         let _ = serde_json::to_writer(&mut self.out, value);
     }
 
-    /// Goes on with another object.
-    pub(super) fn then(&mut self, text: &str) {
+    /// Continues with another object.
+    pub(super) fn start_next_object(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
         self.first = true;
     }
 
-    pub(super) fn end(mut self, text: &str) -> Vec<u8> {
+    pub(super) fn finish(mut self, text: &str) -> Vec<u8> {
         self.out.extend_from_slice(text.as_bytes());
         self.out
     }
 }
 
-/// A document that is in memory as a whole.
-pub(super) fn whole(paths: &Value, schemas: &Value) -> Vec<u8> {
+/// A document that is built in memory as a whole.
+pub(super) fn small_document(paths: &Value, schemas: &Value) -> Vec<u8> {
     let document = json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": VERSION},
+        "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION},
         "paths": paths,
         "components": {"schemas": schemas, "securitySchemes": security()},
     });
@@ -64,32 +64,32 @@ pub(super) fn whole(paths: &Value, schemas: &Value) -> Vec<u8> {
 
 /// The document of a group and version.
 pub(super) fn write(catalog: &Catalog, gv: &GroupVersion) -> Vec<u8> {
-    let names = Names::new(gv);
-    let mut document = Members::after(&format!(
-        r#"{{"openapi":"3.0.0","info":{{"title":"Kubernetes","version":"{VERSION}"}},"paths":{{"#
+    let names = OperationNames::new(gv);
+    let mut document = JsonObjectWriter::with_prefix(&format!(
+        r#"{{"openapi":"3.0.0","info":{{"title":"Kubernetes","version":"{KUBERNETES_VERSION}"}},"paths":{{"#
     ));
     document.put(&format!("{}/", names.root), &names.resources_item());
-    for resource in catalog.of(gv) {
-        let paths = Paths { root: &names.root, prefix: &names.prefix, tag: &names.tag, resource };
-        paths.each(&mut |path, item| document.put(&path, &item));
+    for resource in catalog.resources_of_version(gv) {
+        let paths = PathWriter { root: &names.root, prefix: &names.prefix, tag: &names.tag, resource };
+        paths.write_paths(&mut |path, item| document.put(&path, &item));
     }
-    document.then(r#"},"components":{"schemas":{"#);
-    for resource in catalog.of(gv).filter(|resource| resource.custom.is_some()) {
-        for (name, schema) in custom::schemas(resource, Dialect::V3) {
+    document.start_next_object(r#"},"components":{"schemas":{"#);
+    for resource in catalog.resources_of_version(gv).filter(|resource| resource.custom.is_some()) {
+        for (name, schema) in custom::schemas(resource, SchemaDialect::V3) {
             document.put(&name, &schema);
         }
     }
     let mut found = BTreeSet::new();
-    types::reach(&format!("{META}.APIResourceList"), &mut found);
-    catalog.of(gv).for_each(|resource| reach(resource, &mut found));
+    types::collect_types(&format!("{META}.APIResourceList"), &mut found);
+    catalog.resources_of_version(gv).for_each(|resource| collect_types(resource, &mut found));
     for name in &found {
-        document.put(name, &types::describe(name, Dialect::V3, Some(gv)));
+        document.put(name, &types::type_schema(name, SchemaDialect::V3, Some(gv)));
     }
-    document.end(&format!(r#"}},"securitySchemes":{}}}}}"#, security()))
+    document.finish(&format!(r#"}},"securitySchemes":{}}}}}"#, security()))
 }
 
-/// The built-in types that the paths of a resource name.
-pub(super) fn reach(resource: &Resource, found: &mut BTreeSet<String>) {
+/// The built-in types that the paths of a resource refer to.
+pub(super) fn collect_types(resource: &ServedResource, found: &mut BTreeSet<String>) {
     let can = |verb: &str| resource.verbs.contains(&verb);
     let mut roots = vec![names::object_type(resource), format!("{META}.ObjectMeta")];
     roots.extend(can("list").then(|| names::list_type(resource)));
@@ -105,7 +105,7 @@ pub(super) fn reach(resource: &Resource, found: &mut BTreeSet<String>) {
     meta(changes, &["Patch"]);
     meta(can("watch") && resource.custom.is_none(), &["WatchEvent"]);
     for root in roots {
-        types::reach(&root, found);
+        types::collect_types(&root, found);
     }
 }
 
@@ -114,13 +114,13 @@ fn security() -> Value {
         "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"}})
 }
 
-/// Where a group and version is: `/api/v1`, `/apis/apps/v1`.
+/// The path of a group and version: `/api/v1`, `/apis/apps/v1`.
 pub(super) fn root(gv: &GroupVersion) -> String {
     if gv.group.is_empty() { format!("/api/{}", gv.version) } else { format!("/apis/{gv}") }
 }
 
-/// What operations of a group and version are called by.
-struct Names {
+/// The parts of operation names for a group and version.
+struct OperationNames {
     root: String,
     /// `AppsV1`
     prefix: String,
@@ -128,7 +128,7 @@ struct Names {
     tag: String,
 }
 
-impl Names {
+impl OperationNames {
     fn new(gv: &GroupVersion) -> Self {
         let group = group_tag(&gv.group);
         Self {
@@ -138,15 +138,14 @@ impl Names {
         }
     }
 
-    /// The path of discovery.
     fn resources_item(&self) -> Value {
-        let content = Content { media: BUILTIN_MEDIA.to_vec(), of: Some(format!("{META}.APIResourceList")) };
+        let content = MediaContent { media: BUILTIN_MEDIA.to_vec(), of: Some(format!("{META}.APIResourceList")) };
         let id = format!("get{}APIResources", self.prefix);
         get_item(&self.tag, &id, "get available resources", &content)
     }
 }
 
-/// A group as the name of a tag: `rbacAuthorization`.
+/// A group in the name of a tag: `rbacAuthorization`.
 pub(super) fn group_tag(group: &str) -> String {
     let group = if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) };
     let mut words = group.split(|letter: char| !letter.is_ascii_alphanumeric());
@@ -154,8 +153,8 @@ pub(super) fn group_tag(group: &str) -> String {
     words.fold(first, |tag, word| tag + &capitalized(word))
 }
 
-/// A path that is only read, and is of no kind.
-pub(super) fn get_item(tag: &str, id: &str, description: &str, content: &Content) -> Value {
+/// A path that can only be read, and has no kind.
+pub(super) fn get_item(tag: &str, id: &str, description: &str, content: &MediaContent) -> Value {
     json!({"get": {
         "tags": [tag],
         "description": description,

@@ -1,32 +1,32 @@
-//! Swagger 2.0 as protobuf: the messages of gnostic's `openapi.v2`, written by hand, since a document has few of their fields.
+//! Swagger 2.0 as protobuf: the messages of gnostic's `openapi.v2`, encoded by hand, since a document uses few
+//! of their fields.
 
 use prost::encoding::{self, WireType};
 use serde_json::{Map, Value};
 
-/// Fields of a message.
 #[derive(Debug, Default)]
-struct Message(Vec<u8>);
+struct GnosticMessage(Vec<u8>);
 
 /// `openapi.v2.Document`
 #[derive(Debug)]
-pub(super) struct Document {
-    head: Message,
-    paths: Message,
-    definitions: Message,
+pub(super) struct GnosticDocument {
+    head: GnosticMessage,
+    paths: GnosticMessage,
+    definitions: GnosticMessage,
 }
 
-impl Document {
+impl GnosticDocument {
     pub(super) fn new(title: &str, version: &str) -> Self {
-        let mut head = Message::default();
+        let mut head = GnosticMessage::default();
         head.text(1, "2.0");
         head.message(2, |info| {
             info.text(1, title);
             info.text(2, version);
         });
-        Self { head, paths: Message::default(), definitions: Message::default() }
+        Self { head, paths: GnosticMessage::default(), definitions: GnosticMessage::default() }
     }
 
-    /// Adds the item of a path, of which only the patch is written.
+    /// Adds the item of a path, of which only the patch is encoded.
     pub(super) fn path(&mut self, name: &str, item: &Value) {
         let patch = item.get("patch").and_then(Value::as_object);
         // `NamedPathItem`, `PathItem`
@@ -36,7 +36,6 @@ impl Document {
         });
     }
 
-    /// Adds a definition.
     pub(super) fn define(&mut self, name: &str, schema: &Value) {
         self.definitions.named_schema(1, name, schema);
     }
@@ -49,7 +48,7 @@ impl Document {
     }
 }
 
-impl Message {
+impl GnosticMessage {
     fn bytes(&mut self, tag: u32, bytes: &[u8]) {
         encoding::encode_key(tag, WireType::LengthDelimited, &mut self.0);
         encoding::encode_varint(bytes.len() as u64, &mut self.0);
@@ -60,8 +59,8 @@ impl Message {
         self.bytes(tag, text.as_bytes());
     }
 
-    fn message(&mut self, tag: u32, write: impl FnOnce(&mut Message)) {
-        let mut inner = Message::default();
+    fn message(&mut self, tag: u32, write: impl FnOnce(&mut GnosticMessage)) {
+        let mut inner = GnosticMessage::default();
         write(&mut inner);
         self.bytes(tag, &inner.0);
     }
@@ -75,12 +74,11 @@ impl Message {
         encoding::double::encode(tag, &number, &mut self.0);
     }
 
-    /// `Any`, which holds YAML, and JSON is YAML.
+    /// `Any`, which contains YAML, and JSON is YAML.
     fn any(&mut self, tag: u32, value: &Value) {
         self.message(tag, |any| any.text(2, &value.to_string()));
     }
 
-    /// `NamedAny`
     fn extension(&mut self, tag: u32, key: &str, value: &Value) {
         self.message(tag, |extension| {
             extension.text(1, key);
@@ -88,7 +86,7 @@ impl Message {
         });
     }
 
-    /// `Operation`, without what only people read.
+    /// `Operation`, without descriptions.
     fn operation(&mut self, operation: Option<&Map<String, Value>>) {
         for (key, value) in operation.into_iter().flatten() {
             let items = || value.as_array().into_iter().flatten();
@@ -101,7 +99,8 @@ impl Message {
         }
     }
 
-    /// `ParametersItem`, `Parameter`, `NonBodyParameter` and the message of its place, whose fields have the same numbers but for one.
+    /// `ParametersItem`, `Parameter`, `NonBodyParameter` and the message of its location, whose fields have the
+    /// same numbers but for one.
     fn parameter(&mut self, parameter: &Value) {
         let text = |key: &str| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
         let (place, of) = if text("in") == "path" { (4, 5) } else { (3, 6) };
@@ -119,7 +118,6 @@ impl Message {
         });
     }
 
-    /// `NamedSchema`
     fn named_schema(&mut self, tag: u32, name: &str, schema: &Value) {
         self.message(tag, |named| {
             named.text(1, name);
@@ -127,7 +125,6 @@ impl Message {
         });
     }
 
-    /// `Schema`
     fn schema(&mut self, schema: &Value) {
         for (key, value) in schema.as_object().into_iter().flatten() {
             self.keyword(key, value);

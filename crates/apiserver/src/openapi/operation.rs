@@ -2,62 +2,53 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, parameters::Parameter};
+use super::{SchemaDialect, parameters::OperationParameter};
 use crate::api::GroupVersion;
 
-/// What an operation does.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
+pub(super) struct ApiOperation {
     /// The HTTP method, in lower case.
     pub(super) method: &'static str,
-    /// As in `x-kubernetes-action`.
     pub(super) action: &'static str,
-    /// Its name: `readAppsV1NamespacedDeployment`.
+    /// The operation id: `readAppsV1NamespacedDeployment`.
     pub(super) id: String,
-    /// For people.
     pub(super) description: String,
-    /// All of them, those of the path too.
-    pub(super) parameters: Vec<Parameter>,
-    /// What it takes.
-    pub(super) request: Option<Request>,
-    /// The codes of success, each with the same content.
+    /// All parameters, including those of the path.
+    pub(super) parameters: Vec<OperationParameter>,
+    pub(super) request: Option<OperationBody>,
+    /// The status codes of success, each with the same content.
     pub(super) codes: &'static [&'static str],
-    /// What it answers with.
-    pub(super) answer: Content,
+    pub(super) answer: MediaContent,
 }
 
-/// What an operation takes.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
-    /// Whether there must be one.
+pub(super) struct OperationBody {
+    /// Whether the body is required.
     pub(super) required: bool,
-    /// What.
-    pub(super) content: Content,
+    pub(super) content: MediaContent,
 }
 
-/// A schema in some media types.
+/// A schema in several media types.
 #[derive(Clone, Debug)]
-pub(super) struct Content {
-    /// The media types.
+pub(super) struct MediaContent {
     pub(super) media: Vec<&'static str>,
-    /// The name of a type; none for text.
+    /// The name of the type; none for text.
     pub(super) of: Option<String>,
 }
 
-/// What the operations of a path have in common.
+/// The properties that the operations of a path share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Common<'a> {
-    /// As in `tags`.
+pub(super) struct PathItemContext<'a> {
     pub(super) tag: &'a str,
     /// The kind, as in `x-kubernetes-group-version-kind`.
     pub(super) gv: &'a GroupVersion,
     pub(super) kind: &'a str,
 }
 
-impl Content {
+impl MediaContent {
     pub(super) fn json(&self) -> Value {
         let schema = match &self.of {
-            Some(name) => json!({ "$ref": Dialect::V3.address(name) }),
+            Some(name) => json!({ "$ref": SchemaDialect::V3.address(name) }),
             None => json!({"type": "string"}),
         };
         let content: Map<String, Value> =
@@ -66,8 +57,9 @@ impl Content {
     }
 }
 
-/// The path item of operations. Parameters that all of them have are the path's own, as in kube-apiserver's documents.
-pub(super) fn path_item(common: Common<'_>, operations: &[Operation]) -> Value {
+/// The path item of operations. Parameters that all operations share are the path's own, as in kube-apiserver's
+/// documents.
+pub(super) fn path_item(common: PathItemContext<'_>, operations: &[ApiOperation]) -> Value {
     let mut shared = operations.first().map(|first| first.parameters.clone()).unwrap_or_default();
     shared.retain(|parameter| operations.iter().all(|operation| operation.parameters.contains(parameter)));
     let mut item = Map::new();
@@ -80,14 +72,14 @@ pub(super) fn path_item(common: Common<'_>, operations: &[Operation]) -> Value {
     item.into()
 }
 
-fn parameters(all: &[Parameter], except: &[Parameter]) -> Value {
-    let mut own: Vec<&Parameter> = all.iter().filter(|parameter| !except.contains(parameter)).collect();
+fn parameters(all: &[OperationParameter], except: &[OperationParameter]) -> Value {
+    let mut own: Vec<&OperationParameter> = all.iter().filter(|parameter| !except.contains(parameter)).collect();
     own.sort_unstable();
-    own.into_iter().map(Parameter::json).collect()
+    own.into_iter().map(OperationParameter::json).collect()
 }
 
-impl Operation {
-    fn json(&self, common: Common<'_>, shared: &[Parameter]) -> Value {
+impl ApiOperation {
+    fn json(&self, common: PathItemContext<'_>, shared: &[OperationParameter]) -> Value {
         let mut json = json!({
             "tags": [common.tag],
             "description": self.description,

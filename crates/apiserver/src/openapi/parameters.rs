@@ -4,40 +4,39 @@ use serde_json::{Value, json};
 
 /// A parameter of a path or a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Parameter {
+pub(super) struct OperationParameter {
     name: &'static str,
     place: &'static str,
     of: &'static str,
 }
 
-const fn path(name: &'static str) -> Parameter {
-    Parameter { name, place: "path", of: "string" }
+const fn path(name: &'static str) -> OperationParameter {
+    OperationParameter { name, place: "path", of: "string" }
 }
 
-const fn text(name: &'static str) -> Parameter {
-    Parameter { name, place: "query", of: "string" }
+const fn text(name: &'static str) -> OperationParameter {
+    OperationParameter { name, place: "query", of: "string" }
 }
 
-const fn flag(name: &'static str) -> Parameter {
-    Parameter { name, place: "query", of: "boolean" }
+const fn flag(name: &'static str) -> OperationParameter {
+    OperationParameter { name, place: "query", of: "boolean" }
 }
 
-const fn number(name: &'static str) -> Parameter {
-    Parameter { name, place: "query", of: "integer" }
+const fn number(name: &'static str) -> OperationParameter {
+    OperationParameter { name, place: "query", of: "integer" }
 }
 
-pub(super) const NAME: Parameter = path("name");
-pub(super) const NAMESPACE: Parameter = path("namespace");
-/// The rest of the path, which a proxy passes on.
-pub(super) const REST: Parameter = path("path");
-pub(super) const PRETTY: Parameter = text("pretty");
-pub(super) const RESOURCE_VERSION: Parameter = text("resourceVersion");
-pub(super) const FORCE: Parameter = flag("force");
+pub(super) const NAME: OperationParameter = path("name");
+pub(super) const NAMESPACE: OperationParameter = path("namespace");
+/// The rest of the path, which a proxy forwards.
+pub(super) const REST: OperationParameter = path("path");
+pub(super) const PRETTY: OperationParameter = text("pretty");
+pub(super) const RESOURCE_VERSION: OperationParameter = text("resourceVersion");
+pub(super) const FORCE: OperationParameter = flag("force");
 
-/// Of all that writes.
-pub(super) const WRITE: [Parameter; 3] = [text("dryRun"), text("fieldManager"), text("fieldValidation")];
-/// Of what reads many objects.
-pub(super) const SELECT: [Parameter; 9] = [
+pub(super) const WRITE: [OperationParameter; 3] = [text("dryRun"), text("fieldManager"), text("fieldValidation")];
+/// The parameters of operations on collections.
+pub(super) const SELECT: [OperationParameter; 9] = [
     text("continue"),
     text("fieldSelector"),
     text("labelSelector"),
@@ -48,18 +47,16 @@ pub(super) const SELECT: [Parameter; 9] = [
     text("shardSelector"),
     number("timeoutSeconds"),
 ];
-/// Of what can be watched.
-pub(super) const WATCH: [Parameter; 2] = [flag("allowWatchBookmarks"), flag("watch")];
-/// Of deletions.
-pub(super) const DELETE: [Parameter; 5] = [
+/// The parameters of collections that can be watched.
+pub(super) const WATCH: [OperationParameter; 2] = [flag("allowWatchBookmarks"), flag("watch")];
+pub(super) const DELETE: [OperationParameter; 5] = [
     text("dryRun"),
     number("gracePeriodSeconds"),
     flag("ignoreStoreReadErrorWithClusterBreakingPotential"),
     flag("orphanDependents"),
     text("propagationPolicy"),
 ];
-/// Of a pod's log.
-pub(super) const LOG: [Parameter; 9] = [
+pub(super) const LOG: [OperationParameter; 9] = [
     text("container"),
     flag("follow"),
     flag("insecureSkipTLSVerifyBackend"),
@@ -71,10 +68,10 @@ pub(super) const LOG: [Parameter; 9] = [
     flag("timestamps"),
 ];
 
-const STREAMS: [Parameter; 4] = [flag("stderr"), flag("stdin"), flag("stdout"), flag("tty")];
+const STREAMS: [OperationParameter; 4] = [flag("stderr"), flag("stdin"), flag("stdout"), flag("tty")];
 
-/// Of a connection to a pod, a node or a service, by the kind of its options.
-pub(super) fn of_connection(kind: &str) -> Vec<Parameter> {
+/// The parameters of a connection to a pod, a node or a service, by the kind of its options.
+pub(super) fn connect_parameters(kind: &str) -> Vec<OperationParameter> {
     match kind {
         "PodAttachOptions" => [&[text("container")], &STREAMS[..]].concat(),
         "PodExecOptions" => [&[text("command"), text("container")], &STREAMS[..]].concat(),
@@ -83,7 +80,7 @@ pub(super) fn of_connection(kind: &str) -> Vec<Parameter> {
     }
 }
 
-impl Parameter {
+impl OperationParameter {
     pub(super) fn json(&self) -> Value {
         let mut json = json!({"name": self.name, "in": self.place, "schema": {"type": self.of, "uniqueItems": true}});
         if let Some(json) = json.as_object_mut().filter(|_| self.place == "path") {

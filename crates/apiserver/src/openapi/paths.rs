@@ -1,17 +1,17 @@
 //! The paths of a resource and their operations.
 
-mod parts;
+mod subresources;
 
 use serde_json::Value;
 
 use super::{
     names::{META, article, list_type, object_type, short},
-    operation::{Common, Content, Operation, Request, path_item},
-    parameters::{DELETE, FORCE, NAME, NAMESPACE, PRETTY, Parameter, RESOURCE_VERSION, SELECT, WATCH, WRITE},
+    operation::{ApiOperation, MediaContent, OperationBody, PathItemContext, path_item},
+    parameters::{DELETE, FORCE, NAME, NAMESPACE, OperationParameter, PRETTY, RESOURCE_VERSION, SELECT, WATCH, WRITE},
 };
-use crate::registry::Resource;
+use crate::registry::ServedResource;
 
-/// The kinds of media in which built-in objects travel.
+/// The media types of built-in objects.
 pub(super) const BUILTIN_MEDIA: [&str; 3] =
     ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
 const CUSTOM_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
@@ -24,7 +24,7 @@ const CHANGED: &[&str] = &["200", "201"];
 const CREATED: &[&str] = &["200", "201", "202"];
 const DELETED: &[&str] = &["200", "202"];
 
-/// Resources whose deletion is answered with the object and not with a Status.
+/// Resources whose deletion returns the object and not a `Status`.
 const DELETION_GIVES_OBJECT: [&str; 16] = [
     "csidrivers",
     "csinodes",
@@ -44,42 +44,42 @@ const DELETION_GIVES_OBJECT: [&str; 16] = [
     "volumeattributesclasses",
 ];
 
-/// The kinds of patch that objects take.
-pub(super) fn patch_media(resource: &Resource) -> Vec<&'static str> {
+/// The supported types of patches.
+pub(super) fn patch_media(resource: &ServedResource) -> Vec<&'static str> {
     let mut media = PATCH_MEDIA.to_vec();
     media.extend(resource.custom.is_none().then_some(STRATEGIC));
     media
 }
 
 /// Writes the paths of a resource.
-pub(super) struct Paths<'a> {
-    /// Where the group and version is: `/apis/apps/v1`.
+pub(super) struct PathWriter<'a> {
+    /// The path of the group and version: `/apis/apps/v1`.
     pub(super) root: &'a str,
-    /// As in the names of operations: `AppsV1`.
+    /// The prefix in operation names: `AppsV1`.
     pub(super) prefix: &'a str,
-    /// As in tags: `apps_v1`.
+    /// The name of the tag: `apps_v1`.
     pub(super) tag: &'a str,
-    pub(super) resource: &'a Resource,
+    pub(super) resource: &'a ServedResource,
 }
 
-impl Paths<'_> {
-    /// Hands over each path with what it is.
-    pub(super) fn each(&self, write: &mut dyn FnMut(String, Value)) {
+impl PathWriter<'_> {
+    /// Passes each path and its item to `write`.
+    pub(super) fn write_paths(&self, write: &mut dyn FnMut(String, Value)) {
         let plural = &*self.resource.plural;
         let place = if self.resource.namespaced { "/namespaces/{namespace}" } else { "" };
         let collection = format!("{place}/{plural}");
-        let common = Common { tag: self.tag, gv: &self.resource.gv, kind: &self.resource.kind };
-        let mut put = |path: String, operations: Vec<Operation>| {
+        let common = PathItemContext { tag: self.tag, gv: &self.resource.gv, kind: &self.resource.kind };
+        let mut put = |path: String, operations: Vec<ApiOperation>| {
             if !operations.is_empty() {
                 write(format!("{}{path}", self.root), path_item(common, &operations));
             }
         };
         put(collection.clone(), self.collection());
         put(format!("{collection}/{{name}}"), self.object());
-        if self.resource.namespaced && self.can("list") {
+        if self.resource.namespaced && self.has_verb("list") {
             put(format!("/{plural}"), vec![self.list(false)]);
         }
-        if self.can("watch") && self.resource.custom.is_none() {
+        if self.has_verb("watch") && self.resource.custom.is_none() {
             put(format!("/watch{collection}"), vec![self.watch_list(self.resource.namespaced)]);
             put(format!("/watch{collection}/{{name}}"), vec![self.watch()]);
             if self.resource.namespaced {
@@ -87,21 +87,21 @@ impl Paths<'_> {
             }
         }
         for sub in &self.resource.subresources {
-            self.part(sub, &format!("{}{collection}/{{name}}/{}", self.root, sub.name), write);
+            self.write_subresource(sub, &format!("{}{collection}/{{name}}/{}", self.root, sub.name), write);
         }
     }
 
-    fn can(&self, verb: &str) -> bool {
+    fn has_verb(&self, verb: &str) -> bool {
         self.resource.verbs.contains(&verb)
     }
 
-    /// `createAppsV1NamespacedDeployment`: what, `Namespaced` where the path names a namespace, and of which kind.
-    fn id(&self, verb: &str, what: &str, suffix: &str) -> String {
+    /// `createAppsV1NamespacedDeployment`: the verb, `Namespaced` if the path has a namespace, and the kind.
+    fn operation_id(&self, verb: &str, what: &str, suffix: &str) -> String {
         let namespaced = if self.resource.namespaced { "Namespaced" } else { "" };
         format!("{verb}{}{what}{namespaced}{}{suffix}", self.prefix, self.resource.kind)
     }
 
-    fn parameters(&self, named: bool, more: &[&[Parameter]]) -> Vec<Parameter> {
+    fn parameters(&self, named: bool, more: &[&[OperationParameter]]) -> Vec<OperationParameter> {
         let mut parameters = vec![PRETTY];
         parameters.extend(self.resource.namespaced.then_some(NAMESPACE));
         parameters.extend(named.then_some(NAME));
@@ -109,12 +109,12 @@ impl Paths<'_> {
         parameters
     }
 
-    fn content(&self, of: impl Into<Option<String>>) -> Content {
+    fn content(&self, of: impl Into<Option<String>>) -> MediaContent {
         let media = if self.resource.custom.is_some() { CUSTOM_MEDIA.to_vec() } else { BUILTIN_MEDIA.to_vec() };
-        Content { media, of: of.into() }
+        MediaContent { media, of: of.into() }
     }
 
-    fn streamed(&self, of: String) -> Content {
+    fn streamed(&self, of: String) -> MediaContent {
         let mut content = self.content(of);
         if self.resource.custom.is_none() {
             content.media.extend(STREAM_MEDIA);
@@ -122,26 +122,26 @@ impl Paths<'_> {
         content
     }
 
-    fn body(&self, of: String, required: bool) -> Option<Request> {
+    fn body(&self, of: String, required: bool) -> Option<OperationBody> {
         let content = self.content(of);
         let media = if self.resource.custom.is_some() { content.media } else { vec!["*/*"] };
-        Some(Request { required, content: Content { media, ..content } })
+        Some(OperationBody { required, content: MediaContent { media, ..content } })
     }
 
-    fn collection(&self) -> Vec<Operation> {
+    fn collection(&self) -> Vec<ApiOperation> {
         let mut operations = Vec::new();
-        if self.can("list") {
+        if self.has_verb("list") {
             operations.push(self.list(true));
         }
-        if self.can("create") {
-            let id = self.id("create", "", "");
+        if self.has_verb("create") {
+            let id = self.operation_id("create", "", "");
             operations.push(self.create(id, object_type(self.resource), self.parameters(false, &[&WRITE])));
         }
-        if self.can("deletecollection") {
-            operations.push(Operation {
+        if self.has_verb("deletecollection") {
+            operations.push(ApiOperation {
                 method: "delete",
                 action: "deletecollection",
-                id: self.id("delete", "Collection", ""),
+                id: self.operation_id("delete", "Collection", ""),
                 description: format!("delete collection of {}", self.resource.kind),
                 parameters: self.parameters(false, &[&DELETE, &SELECT]),
                 request: self.body(format!("{META}.DeleteOptions"), false),
@@ -152,24 +152,24 @@ impl Paths<'_> {
         operations
     }
 
-    fn object(&self) -> Vec<Operation> {
+    fn object(&self) -> Vec<ApiOperation> {
         let of = object_type(self.resource);
         let mut operations = Vec::new();
-        if self.can("get") {
-            operations.push(self.read(self.id("read", "", ""), of.clone()));
+        if self.has_verb("get") {
+            operations.push(self.read(self.operation_id("read", "", ""), of.clone()));
         }
-        if self.can("update") {
-            operations.push(self.replace(self.id("replace", "", ""), of.clone()));
+        if self.has_verb("update") {
+            operations.push(self.replace(self.operation_id("replace", "", ""), of.clone()));
         }
-        if self.can("patch") {
-            operations.push(self.patch(self.id("patch", "", ""), of.clone()));
+        if self.has_verb("patch") {
+            operations.push(self.patch(self.operation_id("patch", "", ""), of.clone()));
         }
-        if self.can("delete") {
+        if self.has_verb("delete") {
             let gives = DELETION_GIVES_OBJECT.contains(&&*self.resource.plural) && self.resource.custom.is_none();
-            operations.push(Operation {
+            operations.push(ApiOperation {
                 method: "delete",
                 action: "delete",
-                id: self.id("delete", "", ""),
+                id: self.operation_id("delete", "", ""),
                 description: format!("delete {}", article(&self.resource.kind)),
                 parameters: self.parameters(true, &[&DELETE]),
                 request: self.body(format!("{META}.DeleteOptions"), false),
@@ -180,16 +180,16 @@ impl Paths<'_> {
         operations
     }
 
-    /// The list of a namespace or of a cluster-scoped resource, or of all namespaces.
-    fn list(&self, own_place: bool) -> Operation {
+    /// The list of a namespace or of a cluster-scoped resource, or that of all namespaces.
+    fn list(&self, own_place: bool) -> ApiOperation {
         let mut parameters = self.parameters(false, &[&SELECT, &WATCH]);
         let id = if own_place {
-            self.id("list", "", "")
+            self.operation_id("list", "", "")
         } else {
             parameters.retain(|parameter| *parameter != NAMESPACE);
             format!("list{}{}ForAllNamespaces", self.prefix, self.resource.kind)
         };
-        Operation {
+        ApiOperation {
             method: "get",
             action: "list",
             id,
@@ -201,14 +201,14 @@ impl Paths<'_> {
         }
     }
 
-    fn watch_list(&self, namespaced: bool) -> Operation {
+    fn watch_list(&self, namespaced: bool) -> ApiOperation {
         let id = match (namespaced, self.resource.namespaced) {
             (false, true) => format!("watch{}{}ListForAllNamespaces", self.prefix, self.resource.kind),
-            _ => self.id("watch", "", "List"),
+            _ => self.operation_id("watch", "", "List"),
         };
         let description =
             format!("watch changes to a list of {}; deprecated: watch the list itself", self.resource.kind);
-        Operation {
+        ApiOperation {
             id,
             action: "watchlist",
             description,
@@ -217,9 +217,9 @@ impl Paths<'_> {
         }
     }
 
-    fn watch(&self) -> Operation {
-        Operation {
-            id: self.id("watch", "", ""),
+    fn watch(&self) -> ApiOperation {
+        ApiOperation {
+            id: self.operation_id("watch", "", ""),
             action: "watch",
             description: format!(
                 "watch changes to {}; deprecated: watch the list itself",
@@ -231,12 +231,12 @@ impl Paths<'_> {
         }
     }
 
-    fn events(&self) -> Content {
+    fn events(&self) -> MediaContent {
         self.streamed(format!("{META}.WatchEvent"))
     }
 
-    fn create(&self, id: String, of: String, parameters: Vec<Parameter>) -> Operation {
-        Operation {
+    fn create(&self, id: String, of: String, parameters: Vec<OperationParameter>) -> ApiOperation {
+        ApiOperation {
             method: "post",
             action: "post",
             description: format!("create {}", article(short(&of))),
@@ -248,11 +248,11 @@ impl Paths<'_> {
         }
     }
 
-    fn read(&self, id: String, of: String) -> Operation {
-        // Only custom resources have it in their documents; built-in ones take it as well.
+    fn read(&self, id: String, of: String) -> ApiOperation {
+        // Only custom resources document it; built-in ones accept it as well.
         let version = [RESOURCE_VERSION];
         let version = if self.resource.custom.is_some() { &version[..] } else { &[] };
-        Operation {
+        ApiOperation {
             method: "get",
             action: "get",
             id,
@@ -264,8 +264,8 @@ impl Paths<'_> {
         }
     }
 
-    fn replace(&self, id: String, of: String) -> Operation {
-        Operation {
+    fn replace(&self, id: String, of: String) -> ApiOperation {
+        ApiOperation {
             method: "put",
             action: "put",
             id,
@@ -277,15 +277,15 @@ impl Paths<'_> {
         }
     }
 
-    fn patch(&self, id: String, of: String) -> Operation {
-        let content = Content { media: patch_media(self.resource), of: Some(format!("{META}.Patch")) };
-        Operation {
+    fn patch(&self, id: String, of: String) -> ApiOperation {
+        let content = MediaContent { media: patch_media(self.resource), of: Some(format!("{META}.Patch")) };
+        ApiOperation {
             method: "patch",
             action: "patch",
             id,
             description: format!("partially update the specified {}", short(&of)),
             parameters: self.parameters(true, &[&WRITE, &[FORCE]]),
-            request: Some(Request { required: true, content }),
+            request: Some(OperationBody { required: true, content }),
             codes: CHANGED,
             answer: self.content(of),
         }

@@ -12,7 +12,7 @@ use crate::discovery::testing::{BUILTIN, catalog_with, widgets};
 const CONTAINER: &str = "/components/schemas/io.k8s.api.core.v1.Container/properties";
 
 fn get(catalog: &Catalog, path: &str) -> Value {
-    let found = answer(catalog, path, "", Some("application/json")).unwrap();
+    let found = lookup_document(catalog, path, "", Some("application/json")).unwrap();
     assert_eq!((found.status, found.content_type), (200, "application/json"), "{path}");
     serde_json::from_slice(&found.body).unwrap()
 }
@@ -52,7 +52,7 @@ fn every_reference_resolves_and_every_schema_is_needed() {
         let mut found = BTreeSet::new();
         references(&document, &mut found);
         for name in schemas.as_object().unwrap().keys() {
-            assert!(found.contains(Dialect::V3.address(name).as_str()), "{key}: nothing refers to {name}");
+            assert!(found.contains(SchemaDialect::V3.address(name).as_str()), "{key}: nothing refers to {name}");
         }
     }
     let swagger = get(&catalog, "/openapi/v2");
@@ -172,11 +172,11 @@ fn the_index_leads_to_every_document_by_its_hash() {
         let address = index["paths"][&key]["serverRelativeURL"].as_str().unwrap();
         let (path, query) = address.split_once('?').unwrap();
         assert_eq!(path, format!("/openapi/v3/{key}"));
-        let found = answer(&catalog, path, query, None).unwrap();
+        let found = lookup_document(&catalog, path, query, None).unwrap();
         assert_eq!(found.status, 200);
         assert_eq!(found.header("etag").unwrap().trim_matches('"'), query.strip_prefix("hash=").unwrap());
         assert!(found.header("cache-control").unwrap().contains("immutable"));
-        let old = answer(&catalog, path, "hash=OLD&timeout=32s", None).unwrap();
+        let old = lookup_document(&catalog, path, "hash=OLD&timeout=32s", None).unwrap();
         assert_eq!((old.status, old.header("location")), (301, Some(address)));
     }
     assert_eq!(get(&catalog, "/openapi/v3/"), index);
@@ -189,7 +189,7 @@ fn a_hash_changes_with_its_document_only() {
     let same = hashes(&catalog_with([widgets("hash.example.com", "v1")]));
     assert_eq!(before, same);
     let schema = crate::schema::Schema { description: "new".into(), ..Default::default() };
-    let changed = crate::registry::Resource { schema: schema.into(), ..widgets("hash.example.com", "v1") };
+    let changed = crate::registry::ServedResource { schema: schema.into(), ..widgets("hash.example.com", "v1") };
     let after = hashes(&catalog_with([changed]));
     assert_ne!(before["apis/hash.example.com/v1"], after["apis/hash.example.com/v1"]);
     assert_eq!(before["apis/apps/v1"], after["apis/apps/v1"]);
@@ -197,7 +197,8 @@ fn a_hash_changes_with_its_document_only() {
 
 #[test]
 fn what_is_not_there_or_not_in_that_form_is_refused_without_a_body() {
-    let status = |path: &str, accept| answer(&BUILTIN, path, "", accept).map(|found| (found.status, found.body.len()));
+    let status =
+        |path: &str, accept| lookup_document(&BUILTIN, path, "", accept).map(|found| (found.status, found.body.len()));
     assert_eq!(status("/openapi/v3/apis/nope/v1", None), Some((404, 0)));
     let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
     assert_eq!(status("/openapi/v3/api/v1", Some(protobuf)), Some((406, 0)));
@@ -219,7 +220,7 @@ fn the_version_has_a_document() {
     assert_eq!(info["properties"]["emulationMajor"].get("default"), None);
 }
 
-/// The parts of gnostic's messages that tests look at.
+/// The parts of gnostic's messages that tests read.
 mod message {
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Document {
@@ -261,7 +262,6 @@ mod message {
         pub extensions: Vec<NamedAny>,
     }
 
-    /// `ParametersItem`
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Nested {
         #[prost(message, optional, tag = "1")]
@@ -336,8 +336,8 @@ fn the_second_version_is_the_same_in_both_forms() {
     let catalog = catalog_with([widgets("example.com", "v1")]);
     let json = get(&catalog, "/openapi/v2");
     assert_eq!(json["swagger"], "2.0");
-    let found = answer(&catalog, "/openapi/v2", "", Some(ASKED_V2)).unwrap();
-    assert_eq!((found.status, found.content_type), (200, ANSWERED_V2));
+    let found = lookup_document(&catalog, "/openapi/v2", "", Some(V2_PROTOBUF_ACCEPT)).unwrap();
+    assert_eq!((found.status, found.content_type), (200, V2_PROTOBUF_CONTENT_TYPE));
     let document = message::Document::decode(&found.body[..]).unwrap();
     assert_eq!(document.swagger, "2.0");
     let named = document.definitions.unwrap().named;
@@ -364,7 +364,7 @@ fn the_second_version_is_the_same_in_both_forms() {
 fn the_second_version_says_how_objects_are_patched() {
     let catalog = catalog_with([widgets("example.com", "v1")]);
     let json = get(&catalog, "/openapi/v2");
-    let found = answer(&catalog, "/openapi/v2", "", Some(ASKED_V2)).unwrap();
+    let found = lookup_document(&catalog, "/openapi/v2", "", Some(V2_PROTOBUF_ACCEPT)).unwrap();
     let document = message::Document::decode(&found.body[..]).unwrap();
     let paths = document.paths.unwrap().named;
     assert_eq!(paths.len(), json["paths"].as_object().unwrap().len());
@@ -391,6 +391,6 @@ fn the_second_version_says_how_objects_are_patched() {
 proptest! {
     #[test]
     fn nothing_asked_panics(path in "/openapi/?(v2|v3)?/?[a-z0-9./%é-]{0,20}", query in ".{0,30}", accept in ".{0,60}") {
-        let _ = answer(&BUILTIN, &path, &query, Some(&accept));
+        let _ = lookup_document(&BUILTIN, &path, &query, Some(&accept));
     }
 }

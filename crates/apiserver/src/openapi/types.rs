@@ -1,25 +1,25 @@
-//! Built-in types as OpenAPI schemas, straight from the lines of their table.
+//! Built-in types as OpenAPI schemas, directly from the lines of their table.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
+use super::SchemaDialect;
 use crate::{
     api::GroupVersion,
     schema::{
-        Scalar,
+        ScalarType,
         builtin::{
-            self, Raw,
-            parse::{self, Attributes, Empty},
+            self, RawType,
+            parse::{self, EmptyEncoding, FieldAttributes},
         },
     },
 };
 
-/// The package whose types that hold anything may hold more than objects.
+/// The package whose types without a structure may contain more than objects.
 const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
 
-/// Types of which one field says which other one is set.
+/// Unions: types with a field that says which other one is set.
 const UNIONS: [(&str, &str, &[&str]); 8] = [
     ("io.k8s.api.core.v1.AppArmorProfile", "type", &["localhostProfile"]),
     ("io.k8s.api.core.v1.PodSchedulingGroup", "", &["podGroupName"]),
@@ -31,8 +31,8 @@ const UNIONS: [(&str, &str, &[&str]); 8] = [
     ("io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSchedulingPolicy", "", &["basic", "gang"]),
 ];
 
-/// Adds a type, and every type that it needs.
-pub(super) fn reach(name: &str, found: &mut BTreeSet<String>) {
+/// Adds a type, and every type that it refers to.
+pub(super) fn collect_types(name: &str, found: &mut BTreeSet<String>) {
     let mut open = vec![name.to_owned()];
     while let Some(name) = open.pop() {
         let Some(raw) = builtin::raw(&name).filter(|_| !found.contains(&name)) else { continue };
@@ -41,13 +41,13 @@ pub(super) fn reach(name: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The schema of a type. Of the kinds that a type is, only those of the core group and of `gv` are named where there are many.
-pub(super) fn describe(name: &str, dialect: Dialect, gv: Option<&GroupVersion>) -> Value {
+/// The schema of a type. Of a type with many kinds, only those of the core group and of `gv` are listed.
+pub(super) fn type_schema(name: &str, dialect: SchemaDialect, gv: Option<&GroupVersion>) -> Value {
     let Some(raw) = builtin::raw(name) else { return json!({}) };
     if let Some(word) = raw.alias() {
         return alias(&raw, word, dialect);
     }
-    let writer = Writer { raw: &raw, dialect };
+    let writer = TypeSchemaWriter { raw: &raw, dialect };
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
     let properties: Map<String, Value> = raw
@@ -74,31 +74,29 @@ fn insert_unless_empty(schema: &mut Map<String, Value>, key: &str, values: Vec<V
     }
 }
 
-/// A type without fields.
-fn alias(raw: &Raw, word: &str, dialect: Dialect) -> Value {
+fn alias(raw: &RawType, word: &str, dialect: SchemaDialect) -> Value {
     match (parse::scalar(word), dialect) {
         (None, _) if raw.package == EXTENSIONS => json!({}),
         (None, _) => json!({"type": "object"}),
-        (Some(Scalar::Quantity), Dialect::V3) => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
-        (Some(Scalar::IntOrString), Dialect::V3) => {
+        (Some(ScalarType::Quantity), SchemaDialect::V3) => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
+        (Some(ScalarType::IntOrString), SchemaDialect::V3) => {
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
         }
         (Some(scalar), _) => plain(scalar).into(),
     }
 }
 
-/// A value without parts.
-pub(super) fn plain(scalar: Scalar) -> Map<String, Value> {
+pub(super) fn plain(scalar: ScalarType) -> Map<String, Value> {
     let (of, format) = match scalar {
-        Scalar::Boolean => ("boolean", ""),
-        Scalar::Int32 => ("integer", "int32"),
-        Scalar::Int64 => ("integer", "int64"),
-        Scalar::Integer => ("integer", ""),
-        Scalar::Double => ("number", "double"),
-        Scalar::Bytes => ("string", "byte"),
-        Scalar::Time | Scalar::MicroTime => ("string", "date-time"),
-        Scalar::IntOrString => ("string", "int-or-string"),
-        Scalar::String | Scalar::Duration | Scalar::Quantity => ("string", ""),
+        ScalarType::Boolean => ("boolean", ""),
+        ScalarType::Int32 => ("integer", "int32"),
+        ScalarType::Int64 => ("integer", "int64"),
+        ScalarType::Integer => ("integer", ""),
+        ScalarType::Double => ("number", "double"),
+        ScalarType::Bytes => ("string", "byte"),
+        ScalarType::Time | ScalarType::MicroTime => ("string", "date-time"),
+        ScalarType::IntOrString => ("string", "int-or-string"),
+        ScalarType::String | ScalarType::Duration | ScalarType::Quantity => ("string", ""),
     };
     let mut schema = Map::new();
     schema.insert("type".into(), of.into());
@@ -108,7 +106,7 @@ pub(super) fn plain(scalar: Scalar) -> Map<String, Value> {
     schema
 }
 
-fn kinds(raw: &Raw, gv: Option<&GroupVersion>) -> Vec<Value> {
+fn kinds(raw: &RawType, gv: Option<&GroupVersion>) -> Vec<Value> {
     let mut kinds: Vec<_> = raw.served_in().collect();
     kinds.sort_unstable();
     if kinds.len() > 1
@@ -130,13 +128,13 @@ fn union(name: &str) -> Option<Value> {
     Some(union)
 }
 
-struct Writer<'r> {
-    raw: &'r Raw,
-    dialect: Dialect,
+struct TypeSchemaWriter<'r> {
+    raw: &'r RawType,
+    dialect: SchemaDialect,
 }
 
-impl Writer<'_> {
-    fn field(&self, name: &str, word: &str, attributes: Attributes<'_>) -> Value {
+impl TypeSchemaWriter<'_> {
+    fn field(&self, name: &str, word: &str, attributes: FieldAttributes<'_>) -> Value {
         let mut schema = match self.raw.target(word).filter(|_| !is_container(word)) {
             Some(target) => self.reference(name, &target, attributes),
             None => self.part(word, attributes),
@@ -158,18 +156,19 @@ impl Writer<'_> {
         schema.into()
     }
 
-    /// A field of another type. Version 3 allows nothing beside a reference, so what is said of the field goes around it.
-    fn reference(&self, name: &str, target: &str, attributes: Attributes<'_>) -> Map<String, Value> {
+    /// A field of another type. Version 3 allows nothing beside a reference, so the attributes of the field are
+    /// wrapped around it.
+    fn reference(&self, name: &str, target: &str, attributes: FieldAttributes<'_>) -> Map<String, Value> {
         let reference = self.bare(target);
         // A CRD's schema mirrors JSON schema; most of its fields are bare references.
         let bare = self.raw.package == EXTENSIONS && self.raw.name == "JSONSchemaProps" && name != "default";
-        if self.dialect == Dialect::V2 || bare {
+        if self.dialect == SchemaDialect::V2 || bare {
             return reference;
         }
         let mut schema = Map::new();
         schema.insert("allOf".into(), vec![Value::from(reference)].into());
         let is_struct = builtin::raw(target).is_some_and(|raw| raw.alias().is_none());
-        if attributes.empty == Empty::Zero && is_struct {
+        if attributes.empty == EmptyEncoding::Zero && is_struct {
             schema.insert("default".into(), json!({}));
         }
         schema
@@ -179,14 +178,14 @@ impl Writer<'_> {
         Map::from_iter([("$ref".to_owned(), self.dialect.address(target).into())])
     }
 
-    /// A list, a map or a plain value.
-    fn part(&self, word: &str, attributes: Attributes<'_>) -> Map<String, Value> {
+    /// A list, a map or a scalar.
+    fn part(&self, word: &str, attributes: FieldAttributes<'_>) -> Map<String, Value> {
         let (of, key, inner) = match (word.strip_prefix("[]"), word.strip_prefix("{}")) {
             (Some(inner), _) => ("array", "items", inner),
             (_, Some(inner)) => ("object", "additionalProperties", inner),
             (None, None) => return self.plain(word, attributes),
         };
-        let values = Attributes { values: attributes.values, ..Attributes::default() };
+        let values = FieldAttributes { values: attributes.values, ..FieldAttributes::default() };
         let inner = match self.raw.target(inner).filter(|_| !is_container(inner)) {
             Some(target) => self.bare(&target),
             None => self.part(inner, values),
@@ -194,14 +193,14 @@ impl Writer<'_> {
         Map::from_iter([("type".to_owned(), of.into()), (key.to_owned(), inner.into())])
     }
 
-    fn plain(&self, word: &str, attributes: Attributes<'_>) -> Map<String, Value> {
+    fn plain(&self, word: &str, attributes: FieldAttributes<'_>) -> Map<String, Value> {
         let Some(scalar) = parse::scalar(word) else { return Map::new() };
         let mut schema = plain(scalar);
         if let Some(values) = attributes.values {
             schema.insert("enum".into(), values.split('|').collect());
         }
-        // Version 2 has no defaults: clients took them for values to compare.
-        if let Some(default) = parse::default(scalar, attributes).filter(|_| self.dialect == Dialect::V3) {
+        // Version 2 has no defaults: clients would compare them with values.
+        if let Some(default) = parse::default(scalar, attributes).filter(|_| self.dialect == SchemaDialect::V3) {
             schema.insert("default".into(), default);
         }
         schema

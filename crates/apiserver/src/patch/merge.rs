@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Merges a patch into an object: null removes, objects merge, everything else is replaced.
+/// Merges a patch into an object: null removes, objects are merged, all else is replaced.
 pub(super) fn merge(object: &mut Value, patch: Map<String, Value>) {
     let Value::Object(members) = object else {
         *object = Value::Object(patch);
@@ -13,7 +13,7 @@ pub(super) fn merge(object: &mut Value, patch: Map<String, Value>) {
         match (members.get_mut(&key), value) {
             (_, Value::Null) => _ = members.remove(&key),
             (Some(current @ Value::Object(_)), Value::Object(patch)) => merge(current, patch),
-            // A list that replaces something keeps its nulls, a new one has none: evanphx/json-patch does it so.
+            // A list that replaces an object keeps its nulls, a new one loses them, as in evanphx/json-patch.
             (Some(current @ Value::Object(_)), list @ Value::Array(_)) => *current = list,
             (Some(current), mut value) => {
                 drop_nulls(&mut value);
@@ -27,7 +27,7 @@ pub(super) fn merge(object: &mut Value, patch: Map<String, Value>) {
     }
 }
 
-/// Removes the members that are null, at every depth. Items of lists stay.
+/// Removes null members at every depth, but no items of lists.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,18 +1,18 @@
-//! The order of a merged list: what the patch says first, then what the live list had.
+//! The order of a merged list: first that of the patch, then that of the live list.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Where the items of a list are, by their merge key or, in lists of plain values, by themselves.
-pub(super) struct Places<'a> {
+/// The positions of list items, by their merge key or, in lists of scalars, by value.
+pub(super) struct ItemPositions<'a> {
     key: Option<&'a str>,
     places: HashMap<&'a Value, usize>,
 }
 
-impl<'a> Places<'a> {
-    /// The places of a list's items. Of equal items the first counts.
-    pub(super) fn of(list: &'a [Value], key: Option<&'a str>) -> Self {
+impl<'a> ItemPositions<'a> {
+    /// The positions of a list's items. The first of equal items counts.
+    pub(super) fn from_items(list: &'a [Value], key: Option<&'a str>) -> Self {
         let mut places = HashMap::with_capacity(list.len());
         for (place, item) in list.iter().enumerate() {
             if let Some(value) = identity(item, key) {
@@ -22,7 +22,7 @@ impl<'a> Places<'a> {
         Self { key, places }
     }
 
-    /// Where an item like this one is.
+    /// The position of an equal item.
     pub(super) fn get(&self, item: &Value) -> Option<usize> {
         self.places.get(identity(item, self.key)?).copied()
     }
@@ -32,10 +32,11 @@ fn identity<'v>(item: &'v Value, key: Option<&str>) -> Option<&'v Value> {
     key.map_or(Some(item), |key| item.get(key))
 }
 
-/// Orders a merged list. The items that are in `asked` come in the order of `asked`, the others in the order of `live`; an item of the
-/// others comes before one of the asked if it did so in `live`.
-pub(super) fn ordered(merged: Vec<Value>, asked: &[Value], live: &[Value], key: Option<&str>) -> Vec<Value> {
-    let (asked, live) = (Places::of(asked, key), Places::of(live, key));
+/// Sorts a merged list. The items in `asked` are in the order of `asked`, the others in the order of `live`;
+/// one of the others precedes one of `asked` if it did so in `live`.
+pub(super) fn order_items(merged: Vec<Value>, asked: &[Value], live: &[Value], key: Option<&str>) -> Vec<Value> {
+    let asked = ItemPositions::from_items(asked, key);
+    let live = ItemPositions::from_items(live, key);
     let (mut first, mut others): (Vec<_>, Vec<_>) = merged.into_iter().partition(|item| asked.get(item).is_some());
     first.sort_by_key(|item| asked.get(item));
     others.sort_by_key(|item| live.get(item));
@@ -52,7 +53,7 @@ pub(super) fn ordered(merged: Vec<Value>, asked: &[Value], live: &[Value], key: 
     all
 }
 
-/// Whether both places are known and the first is before the second.
+/// Whether both positions are known and the first is smaller.
 fn before(first: Option<usize>, second: Option<usize>) -> bool {
     matches!((first, second), (Some(first), Some(second)) if first < second)
 }

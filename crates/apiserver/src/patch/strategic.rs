@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge patch that knows which lists merge, and by which key.
+//! Strategic merge patch: a merge patch that knows which lists are merged, and by which key.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,10 +8,10 @@ use std::{
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::{merge::drop_nulls, order::ordered, rejected};
+use super::{merge::drop_nulls, order::order_items, unprocessable_patch};
 use crate::{
-    api::{Status, go},
-    schema::{PatchStrategy, Schema, Shape},
+    api::{StatusError, go_format},
+    schema::{PatchStrategy, Schema, SchemaShape},
 };
 
 const DIRECTIVE: &str = "$patch";
@@ -23,25 +23,29 @@ const BAD_DELETE_FROM: &str = "invalid patch format of primitive list";
 const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 const BAD_ELEMENT_ORDER: &str = "invalid patch format of setElementOrder list";
 
-/// What is known of fields that the schema does not know.
+/// The schema of fields that the schema does not declare.
 static UNKNOWN: LazyLock<Schema> = LazyLock::new(Schema::default);
 
-type Object = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
-/// Merges a patch into an object of a built-in kind. The patch is what [`super::parse_object`] read.
-pub fn strategic(original: Value, patch: Map<String, Value>, schema: &Schema) -> Result<Value, Status> {
+/// Merges a patch into an object of a built-in kind. [`super::parse_object`] decodes the patch.
+pub fn apply_strategic_merge(
+    original: Value,
+    patch: Map<String, Value>,
+    schema: &Schema,
+) -> Result<Value, StatusError> {
     let original = match original {
         Value::Object(original) => original,
-        _ => Object::new(),
+        _ => JsonObject::new(),
     };
     merge_object(original, patch, schema).map(Value::Object)
 }
 
-fn merge_object(mut original: Object, mut patch: Object, schema: &Schema) -> Result<Object, Status> {
+fn merge_object(mut original: JsonObject, mut patch: JsonObject, schema: &Schema) -> Result<JsonObject, StatusError> {
     if let Some(directive) = patch.remove(DIRECTIVE) {
         return match directive.as_str() {
             Some("replace") => Ok(patch),
-            Some("delete") => Ok(Object::new()),
+            Some("delete") => Ok(JsonObject::new()),
             _ => Err(unknown_directive(directive, patch)),
         };
     }
@@ -56,7 +60,7 @@ fn merge_object(mut original: Object, mut patch: Object, schema: &Schema) -> Res
     Ok(original)
 }
 
-fn merge_member(original: &mut Object, key: String, value: Value, schema: &Schema) -> Result<(), Status> {
+fn merge_member(original: &mut JsonObject, key: String, value: Value, schema: &Schema) -> Result<(), StatusError> {
     let field = schema.field(&key).unwrap_or(&UNKNOWN);
     let merged = match (original.remove(&key), value) {
         (_, Value::Null) => None,
@@ -64,7 +68,9 @@ fn merge_member(original: &mut Object, key: String, value: Value, schema: &Schem
             Some(Value::Object(merge_object(original, patch, field)?))
         }
         (Some(Value::Array(original)), Value::Array(patch)) => Some(Value::Array(merge_list(original, patch, field)?)),
-        (Some(original), mut value) if same_sort(&original, &value) => without_directives(&mut value).then_some(value),
+        (Some(original), mut value) if same_json_type(&original, &value) => {
+            without_directives(&mut value).then_some(value)
+        }
         (_, mut value) => {
             drop_nulls(&mut value);
             without_directives(&mut value).then_some(value)
@@ -76,12 +82,12 @@ fn merge_member(original: &mut Object, key: String, value: Value, schema: &Schem
     Ok(())
 }
 
-/// Whether two plain values are of the same type. Only then do nulls inside matter, and plain values have none.
-fn same_sort(left: &Value, right: &Value) -> bool {
+/// Whether two scalars are of the same type. Only then do nested nulls matter, and scalars have none.
+fn same_json_type(left: &Value, right: &Value) -> bool {
     std::mem::discriminant(left) == std::mem::discriminant(right)
 }
 
-fn merge_list(original: Vec<Value>, patch: Vec<Value>, field: &Schema) -> Result<Vec<Value>, Status> {
+fn merge_list(original: Vec<Value>, patch: Vec<Value>, field: &Schema) -> Result<Vec<Value>, StatusError> {
     if !field.patch.merge || (original.is_empty() && patch.is_empty()) {
         return Ok(patch);
     }
@@ -90,28 +96,29 @@ fn merge_list(original: Vec<Value>, patch: Vec<Value>, field: &Schema) -> Result
     }
     let mut seen = HashSet::new();
     let merged = original.iter().chain(&patch).filter(|item| seen.insert(*item)).cloned().collect();
-    Ok(ordered(merged, &patch, &original, None))
+    Ok(order_items(merged, &patch, &original, None))
 }
 
-/// Whether the items are objects. All must be of one sort, and none a list.
-fn are_objects(original: &[Value], patch: &[Value]) -> Result<bool, Status> {
+/// Whether the items are objects. All must be of one type, and none a list.
+fn are_objects(original: &[Value], patch: &[Value]) -> Result<bool, StatusError> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else { return Ok(false) };
     if first.is_array() || items.clone().any(Value::is_array) {
-        return Err(rejected());
+        return Err(unprocessable_patch());
     }
-    match items.find(|item| go::type_name(item) != go::type_name(first)) {
+    match items.find(|item| go_format::type_name(item) != go_format::type_name(first)) {
         Some(other) => {
-            let (first, other) = (go::type_name(first), go::type_name(other));
+            let first = go_format::type_name(first);
+            let other = go_format::type_name(other);
             Err(failed(format!("list element types are not identical: {first} and {other}")))
         }
         None => Ok(first.is_object()),
     }
 }
 
-fn merge_objects(original: Vec<Value>, patch: Vec<Value>, field: &Schema) -> Result<Vec<Value>, Status> {
-    let (Some(key), Shape::List { items: schema, .. }) = (field.patch.merge_key.as_deref(), &field.shape) else {
-        return Err(failed(format!("cannot merge lists without merge key for {}", go_name(field))));
+fn merge_objects(original: Vec<Value>, patch: Vec<Value>, field: &Schema) -> Result<Vec<Value>, StatusError> {
+    let (Some(key), SchemaShape::List { items: schema, .. }) = (field.patch.merge_key.as_deref(), &field.shape) else {
+        return Err(failed(format!("cannot merge lists without merge key for {}", go_type_name(field))));
     };
     let (live, patch) = apply_directives(original, patch, key)?;
     let mut merged = live.clone();
@@ -130,15 +137,15 @@ fn merge_objects(original: Vec<Value>, patch: Vec<Value>, field: &Schema) -> Res
         }
     }
     merged.iter().try_for_each(|item| merge_key(item, key).map(drop))?;
-    Ok(ordered(merged, &patch, &live, Some(key)))
+    Ok(order_items(merged, &patch, &live, Some(key)))
 }
 
-/// Does what the `$patch` items of a list say, and returns the list and the patch without them.
+/// Executes the `$patch` items of a list, and returns the list and the patch without them.
 fn apply_directives(
     mut original: Vec<Value>,
     patch: Vec<Value>,
     key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), Status> {
+) -> Result<(Vec<Value>, Vec<Value>), StatusError> {
     let mut plain = Vec::with_capacity(patch.len());
     let mut replace = false;
     let mut deleted = HashSet::new();
@@ -158,13 +165,13 @@ fn apply_directives(
             }
         }
     }
-    // All at once: one pass for each of them would be quadratic work.
+    // All at once: one pass for each of them would be quadratic.
     original.retain(|other| other.get(key).is_none_or(|value| !deleted.contains(value)));
     Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }
 
-/// `$retainKeys`: only these members of the original stay, and the patch may have no others.
-fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Status> {
+/// `$retainKeys`: only these members of the original are kept, and the patch may have no others.
+fn retain_keys(original: &mut JsonObject, patch: &mut JsonObject) -> Result<(), StatusError> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or_else(|| bad(BAD_RETAIN_KEYS))?;
     let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
@@ -177,8 +184,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Status> 
     Ok(())
 }
 
-/// `$deleteFromPrimitiveList/…`
-fn delete_from(original: &mut Object, key: &str, gone: Value) -> Result<(), Status> {
+fn delete_from(original: &mut JsonObject, key: &str, gone: Value) -> Result<(), StatusError> {
     match (original.get_mut(key), gone) {
         (Some(_), Value::Null) => _ = original.remove(key),
         (Some(Value::Array(items)), Value::Array(gone)) => {
@@ -192,7 +198,7 @@ fn delete_from(original: &mut Object, key: &str, gone: Value) -> Result<(), Stat
 }
 
 /// `$setElementOrder/…`, each together with the list that it orders.
-fn merge_ordered_lists(original: &mut Object, patch: &mut Object, schema: &Schema) -> Result<(), Status> {
+fn merge_ordered_lists(original: &mut JsonObject, patch: &mut JsonObject, schema: &Schema) -> Result<(), StatusError> {
     let directives: Vec<String> = patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
     for directive in directives {
         let order = array(patch.remove(&directive).unwrap_or_default())?;
@@ -213,14 +219,14 @@ fn merge_ordered_lists(original: &mut Object, patch: &mut Object, schema: &Schem
         if let Some(by) = by {
             merged.iter().try_for_each(|item| merge_key(item, by).map(drop))?;
         }
-        let all = ordered(merged, &order, &live.unwrap_or_default(), by);
+        let all = order_items(merged, &order, &live.unwrap_or_default(), by);
         original.insert(key.to_owned(), Value::Array(all));
     }
     Ok(())
 }
 
-/// Every item of a patch must be in the order that the patch asks for, in that order.
-fn check_order(patch: &[Value], order: &[Value], strategy: &PatchStrategy) -> Result<(), Status> {
+/// The items of a patch must be in its `$setElementOrder`, in that order.
+fn check_order(patch: &[Value], order: &[Value], strategy: &PatchStrategy) -> Result<(), StatusError> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
@@ -234,18 +240,19 @@ fn check_order(patch: &[Value], order: &[Value], strategy: &PatchStrategy) -> Re
             }
         };
         if !found {
-            let (patch, order) = (Value::from(patch), Value::from(order));
+            let patch = Value::from(patch);
+            let order = Value::from(order);
             return Err(failed(format!(
                 "The order in patch list:\n{}\n doesn't match {ELEMENT_ORDER} list:\n{}\n",
-                go::printed(&patch),
-                go::printed(&order)
+                go_format::printed(&patch),
+                go_format::printed(&order)
             )));
         }
     }
     Ok(())
 }
 
-/// Removes what is only an instruction, at every depth. False if the value itself is one.
+/// Removes directives at every depth. False if the value itself is one.
 fn without_directives(value: &mut Value) -> bool {
     match value {
         Value::Object(members) => {
@@ -260,45 +267,45 @@ fn without_directives(value: &mut Value) -> bool {
     true
 }
 
-/// The field that a directive is for: none if the key is no such directive, some of none if it names no field.
+/// The field of a directive: none if the key is not such a directive, some of none if it names no field.
 fn directive_of<'a>(key: &'a str, prefix: &str) -> Option<Option<&'a str>> {
     key.strip_prefix(prefix).map(|rest| rest.strip_prefix('/'))
 }
 
-fn merge_key<'a>(item: &'a Value, key: &str) -> Result<&'a Value, Status> {
-    let missing = || failed(format!("map: {} does not contain declared merge key: {key}", go::printed(item)));
+fn merge_key<'a>(item: &'a Value, key: &str) -> Result<&'a Value, StatusError> {
+    let missing = || failed(format!("map: {} does not contain declared merge key: {key}", go_format::printed(item)));
     item.get(key).ok_or_else(missing)
 }
 
-fn array(value: Value) -> Result<Vec<Value>, Status> {
+fn array(value: Value) -> Result<Vec<Value>, StatusError> {
     match value {
         Value::Array(items) => Ok(items),
-        other => Err(failed(format!("expected a []interface {{}}, but received a {}", go::type_name(&other)))),
+        other => Err(failed(format!("expected a []interface {{}}, but received a {}", go_format::type_name(&other)))),
     }
 }
 
-fn unknown_directive(directive: Value, mut patch: Object) -> Status {
-    let shown = go::printed(&directive);
+fn unknown_directive(directive: Value, mut patch: JsonObject) -> StatusError {
+    let shown = go_format::printed(&directive);
     patch.insert(DIRECTIVE.to_owned(), directive);
-    failed(format!("unknown patch type: {shown} in map: {}", go::printed(&Value::Object(patch))))
+    failed(format!("unknown patch type: {shown} in map: {}", go_format::printed(&Value::Object(patch))))
 }
 
-/// The type of a list's items, as Go names it.
-fn go_name(field: &Schema) -> String {
+fn go_type_name(field: &Schema) -> String {
     let name = match &field.shape {
-        Shape::List { items, .. } => &items.name,
+        SchemaShape::List { items, .. } => &items.name,
         _ => &field.name,
     };
     let mut parts = name.rsplit('.');
-    let (kind, version) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let kind = parts.next().unwrap_or_default();
+    let version = parts.next().unwrap_or_default();
     format!("{version}.{kind}")
 }
 
-fn bad(message: &str) -> Status {
-    Status::bad_request(message)
+fn bad(message: &str) -> StatusError {
+    StatusError::bad_request(message)
 }
 
-/// A patch that contradicts itself. kube-apiserver has no status for it, so its answer is 500 without a reason.
-fn failed(message: impl Into<String>) -> Status {
-    Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+/// An inconsistent patch. kube-apiserver has no status for it, so the response is 500 without a reason.
+fn failed(message: impl Into<String>) -> StatusError {
+    StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }

@@ -4,25 +4,25 @@ use serde_json::json;
 use super::*;
 use crate::schema::{Schema, builtin};
 
-fn patched(mut object: Value, patch: Value) -> Result<Value, Status> {
-    json(&mut object, patch.to_string().as_bytes())?;
+fn patched(mut object: Value, patch: Value) -> Result<Value, StatusError> {
+    apply_json_patch(&mut object, patch.to_string().as_bytes())?;
     Ok(object)
 }
 
 fn merged(mut object: Value, patch: Value) -> Value {
-    merge(&mut object, patch.to_string().as_bytes()).unwrap();
+    apply_merge_patch(&mut object, patch.to_string().as_bytes()).unwrap();
     object
 }
 
 fn kind(name: &str) -> &'static Schema {
-    builtin::by_name(name).unwrap()
+    builtin::schema_by_name(name).unwrap()
 }
 
-fn strategically(kind_name: &str, object: Value, patch: Value) -> Result<Value, Status> {
-    strategic(object, parse_object(patch.to_string().as_bytes())?, kind(kind_name))
+fn strategically(kind_name: &str, object: Value, patch: Value) -> Result<Value, StatusError> {
+    apply_strategic_merge(object, parse_object(patch.to_string().as_bytes())?, kind(kind_name))
 }
 
-fn deployment(object: Value, patch: Value) -> Result<Value, Status> {
+fn deployment(object: Value, patch: Value) -> Result<Value, StatusError> {
     strategically("io.k8s.api.apps.v1.Deployment", object, patch)
 }
 
@@ -101,7 +101,7 @@ fn what_is_no_json_patch_is_a_bad_request() {
         ("[1]", "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
     ];
     for (patch, message) in cases {
-        let refused = json(&mut json!({}), patch.as_bytes()).unwrap_err();
+        let refused = apply_json_patch(&mut json!({}), patch.as_bytes()).unwrap_err();
         assert_eq!((refused.code, refused.reason, refused.message.as_str()), (400, "BadRequest", message));
     }
 }
@@ -148,7 +148,7 @@ fn what_is_no_merge_patch_is_a_bad_request() {
         ("data: {k: v}\n", "invalid JSON patch"),
     ];
     for (patch, message) in cases {
-        let refused = merge(&mut json!({}), patch.as_bytes()).unwrap_err();
+        let refused = apply_merge_patch(&mut json!({}), patch.as_bytes()).unwrap_err();
         assert_eq!((refused.code, refused.message.as_str()), (400, message));
     }
 }
@@ -352,7 +352,7 @@ proptest! {
         let _ = deployment(object.clone(), patch.clone());
         let _ = patched(object.clone(), operations);
         let mut object = object;
-        let _ = merge(&mut object, patch.to_string().as_bytes());
+        let _ = apply_merge_patch(&mut object, patch.to_string().as_bytes());
     }
 
     #[test]
@@ -363,7 +363,7 @@ proptest! {
     }
 }
 
-/// Webhooks hear why their patch does not apply.
+/// Webhooks get the reason why their patch does not apply.
 #[test]
 fn failures_are_said_as_the_original_says_them() {
     let document = serde_json::json!({ "a": [1, 2], "b": {} });
@@ -401,7 +401,7 @@ fn failures_are_said_as_the_original_says_them() {
         (r#"{"op":"add"}"#, "add operation failed to decode path: missing value"),
     ] {
         let patch = serde_json::from_str(&format!("[{operation}]")).unwrap();
-        let failure = Operations::parse(patch).unwrap().apply(&mut document.clone()).unwrap_err();
+        let failure = JsonPatch::parse(patch).unwrap().apply(&mut document.clone()).unwrap_err();
         assert_eq!(failure.to_string(), said);
     }
 }
@@ -411,18 +411,18 @@ fn json_patch_that_moves_too_many_items_is_refused() {
     let object = serde_json::json!({ "a": vec![0; 100_000] });
     let patch: Vec<Value> =
         (0..1_000).map(|_| serde_json::json!({ "op": "move", "from": "/a/0", "path": "/a/0" })).collect();
-    let refused = json(&mut object.clone(), Value::from(patch.clone()).to_string().as_bytes()).unwrap_err();
+    let refused = apply_json_patch(&mut object.clone(), Value::from(patch.clone()).to_string().as_bytes()).unwrap_err();
     assert_eq!(refused.code, 422, "{refused:?}");
     let few = Value::from(patch[..20].to_vec()).to_string();
     let mut same = object.clone();
-    json(&mut same, few.as_bytes()).unwrap();
+    apply_json_patch(&mut same, few.as_bytes()).unwrap();
     assert_eq!(same, object);
     let at_the_end: Vec<Value> =
         (0..2_000).map(|n| serde_json::json!({ "op": "add", "path": "/a/-", "value": n })).collect();
-    json(&mut same, Value::from(at_the_end).to_string().as_bytes()).unwrap();
+    apply_json_patch(&mut same, Value::from(at_the_end).to_string().as_bytes()).unwrap();
 }
 
-/// A value of so many lists inside each other.
+/// A value of nested lists.
 fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
@@ -433,14 +433,14 @@ fn no_patch_makes_an_object_deeper_than_a_body_may_be() {
     for (depth, fits) in [(inside, true), (inside + 1, false)] {
         let text = format!(r#"{{"a":{}}}"#, nested(depth));
         assert_eq!(crate::codec::json::decode(text.as_bytes()).is_ok(), fits, "a body");
-        assert_eq!(merge(&mut serde_json::json!({}), text.as_bytes()).is_ok(), fits, "a merge patch");
+        assert_eq!(apply_merge_patch(&mut serde_json::json!({}), text.as_bytes()).is_ok(), fits, "a merge patch");
         assert_eq!(parse_object(text.as_bytes()).is_ok(), fits, "a strategic patch");
         let add = format!(r#"[{{"op":"add","path":"/a","value":{}}}]"#, nested(depth));
-        assert_eq!(json(&mut serde_json::json!({}), add.as_bytes()).is_ok(), fits, "a JSON patch");
+        assert_eq!(apply_json_patch(&mut serde_json::json!({}), add.as_bytes()).is_ok(), fits, "a JSON patch");
     }
     let mut object = serde_json::json!({ "a": { "b": {} } });
     let add = format!(r#"[{{"op":"add","path":"/a/b/c","value":{}}}]"#, nested(inside - 1));
-    assert_eq!(json(&mut object, add.as_bytes()).unwrap_err().code, 422, "below a path");
+    assert_eq!(apply_json_patch(&mut object, add.as_bytes()).unwrap_err().code, 422, "below a path");
 }
 
 #[test]

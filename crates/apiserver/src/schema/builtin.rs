@@ -1,58 +1,56 @@
 //! The built-in types, from the committed table `builtin.txt`.
 //!
-//! Looking for a type the first time reads where each type begins (some 100 µs); a type's own tree is built when it is first
-//! used, and kept. A tree refers to other types by number, so that types may contain themselves and an idle server holds
-//! only the types that somebody asked for.
+//! The first look-up of a type indexes the table (some 100 µs); the tree of a type is built on its first use,
+//! and kept. Trees refer to other types by number, so that types may contain themselves and an idle server
+//! holds only the types in use.
 
 pub(crate) mod parse;
 mod raw;
 
 use std::sync::{LazyLock, OnceLock};
 
-pub(crate) use self::raw::Raw;
-use super::{LazyNode, Node, Schema};
+pub(crate) use self::raw::RawType;
+use super::{LazyNode, Schema, SchemaNode};
 use crate::api::GroupVersion;
 
 static TABLE: &str = include_str!("builtin.txt");
-static INDEX: LazyLock<Index> = LazyLock::new(|| Index::read(TABLE));
-/// What a number stands for that is not in the table. Nobody has such a number.
-static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
+static INDEX: LazyLock<TypeIndex> = LazyLock::new(|| TypeIndex::read(TABLE));
+/// The schema of a number outside of the table, which never occurs.
+static EMPTY_SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::default);
 
-struct Index {
-    /// By package and name.
-    entries: Vec<Entry>,
+struct TypeIndex {
+    entries: Vec<TypeEntry>,
     /// By kind, then group and version.
-    kinds: Vec<Kind>,
+    kinds: Vec<KindEntry>,
 }
 
-struct Entry {
+struct TypeEntry {
     package: &'static str,
     name: &'static str,
-    /// Its lines, the `type` line first.
+    /// Its lines, beginning with the `type` line.
     lines: &'static str,
     built: OnceLock<Box<Schema>>,
 }
 
-struct Kind {
+struct KindEntry {
     kind: &'static str,
     group: &'static str,
     version: &'static str,
     index: u32,
 }
 
-/// A type by its full name, as in OpenAPI: `io.k8s.api.core.v1.Container`.
-pub fn by_name(name: &str) -> Option<&'static Schema> {
+/// Looks up a type by its full name, as in OpenAPI: `io.k8s.api.core.v1.Container`.
+pub fn schema_by_name(name: &str) -> Option<&'static Schema> {
     Some(find(index_of(name)?))
 }
 
-/// The type of a kind.
-pub fn of_kind(gv: &GroupVersion, kind: &str) -> Option<&'static Schema> {
+pub fn schema_for_kind(gv: &GroupVersion, kind: &str) -> Option<&'static Schema> {
     Some(find(index_of_kind(gv, kind)?))
 }
 
 /// All types, by package and name. This builds every tree.
 pub fn types() -> impl Iterator<Item = &'static Schema> {
-    INDEX.entries.iter().map(Entry::schema)
+    INDEX.entries.iter().map(TypeEntry::schema)
 }
 
 /// The full names of all types, by package and name.
@@ -60,7 +58,7 @@ pub fn names() -> impl Iterator<Item = String> {
     INDEX.entries.iter().map(|entry| format!("{}.{}", entry.package, entry.name))
 }
 
-/// Every kind, with where it is served and the name of its type.
+/// Every kind, with its group and version, and the name of its type.
 pub fn kinds() -> impl Iterator<Item = (GroupVersion, &'static str, String)> {
     INDEX.kinds.iter().filter_map(|known| {
         let entry = INDEX.entries.get(known.index as usize)?;
@@ -75,24 +73,24 @@ pub fn served_in(name: &str) -> Vec<GroupVersion> {
     entry.served_in().map(|(group, version)| GroupVersion::new(group, version)).collect()
 }
 
-/// The full name of the type of a kind. Nothing is built.
-pub fn name_of_kind(gv: &GroupVersion, kind: &str) -> Option<String> {
+/// The full name of the type of a kind, without building its tree.
+pub fn type_name_for_kind(gv: &GroupVersion, kind: &str) -> Option<String> {
     let entry = INDEX.entries.get(index_of_kind(gv, kind)? as usize)?;
     Some(format!("{}.{}", entry.package, entry.name))
 }
 
-/// A type as it stands in the table. Nothing is built.
-pub(crate) fn raw(name: &str) -> Option<Raw> {
+/// The lines of a type, without building its tree.
+pub(crate) fn raw(name: &str) -> Option<RawType> {
     let entry = INDEX.entries.get(index_of(name)? as usize)?;
-    Some(Raw { package: entry.package, name: entry.name, lines: entry.lines })
+    Some(RawType { package: entry.package, name: entry.name, lines: entry.lines })
 }
 
-/// A node that finds its type when it is needed.
-fn lazy(name: &str) -> Option<Node> {
-    Some(Node::Lazy(LazyNode { index: index_of(name)?, find }))
+/// A node whose type is looked up on its first use.
+fn lazy_node(name: &str) -> Option<SchemaNode> {
+    Some(SchemaNode::Lazy(LazyNode { index: index_of(name)?, find }))
 }
 
-/// Whether a type holds anything at all, without building it.
+/// Whether a type accepts any value, without building its tree.
 fn is_any(index: u32) -> bool {
     INDEX
         .entries
@@ -113,12 +111,12 @@ fn index_of_kind(gv: &GroupVersion, kind: &str) -> Option<u32> {
 }
 
 fn find(index: u32) -> &'static Schema {
-    INDEX.entries.get(index as usize).map_or(&NOTHING, Entry::schema)
+    INDEX.entries.get(index as usize).map_or(&EMPTY_SCHEMA, TypeEntry::schema)
 }
 
-impl Index {
+impl TypeIndex {
     fn read(table: &'static str) -> Self {
-        let mut entries: Vec<Entry> = Vec::with_capacity(640);
+        let mut entries: Vec<TypeEntry> = Vec::with_capacity(640);
         let mut package = "";
         let mut rest = table;
         while let Some((line, after)) = rest.split_once('\n') {
@@ -128,7 +126,7 @@ impl Index {
                 let name = of.split(' ').next().unwrap_or(of);
                 let end = type_end(rest);
                 let lines = rest.get(..end).unwrap_or(rest);
-                entries.push(Entry { package, name, lines, built: OnceLock::new() });
+                entries.push(TypeEntry { package, name, lines, built: OnceLock::new() });
                 rest = rest.get(end..).unwrap_or_default();
                 continue;
             }
@@ -140,7 +138,7 @@ impl Index {
     }
 }
 
-/// Where the lines of the type end that a text begins with: its fields are indented.
+/// The end of the first type in the text, whose field lines are indented.
 fn type_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut end = 0;
@@ -153,17 +151,17 @@ fn type_end(text: &str) -> usize {
     end
 }
 
-fn kinds_of(entries: &[Entry]) -> Vec<Kind> {
+fn kinds_of(entries: &[TypeEntry]) -> Vec<KindEntry> {
     let mut kinds = Vec::with_capacity(640);
     for (index, entry) in (0..).zip(entries) {
-        let of = |(group, version)| Kind { kind: entry.name, group, version, index };
+        let of = |(group, version)| KindEntry { kind: entry.name, group, version, index };
         kinds.extend(entry.served_in().map(of));
     }
     kinds.sort_by_key(|kind| (kind.kind, kind.group, kind.version));
     kinds
 }
 
-impl Entry {
+impl TypeEntry {
     fn schema(&'static self) -> &'static Schema {
         self.built.get_or_init(|| Box::new(parse::schema(self.package, self.name, self.lines)))
     }

@@ -1,7 +1,7 @@
-//! `resource.Quantity`: fixed-point numbers with a suffix, read and written as Kubernetes does.
+//! `resource.Quantity`: fixed-point numbers with a suffix, parsed and formatted as in Kubernetes.
 //!
-//! Values are exact to a billionth and are rounded away from zero beyond it. More than 36 digits are refused, where
-//! Kubernetes would go on.
+//! Values are exact to a billionth and are rounded away from zero beyond it. More than 36 digits are refused,
+//! which Kubernetes accepts.
 
 mod parse;
 
@@ -9,29 +9,26 @@ use std::{borrow::Cow, cmp::Ordering, fmt};
 
 use serde_json::Value;
 
-/// An amount: `1500m`, `2Gi`, `1e3`. Amounts compare by their value, however they are written.
+/// A quantity: `1500m`, `2Gi`, `1e3`. Quantities compare by value, whatever their format.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     /// In units of ten to the power of `scale`.
     value: i128,
     scale: i32,
-    format: Format,
+    format: QuantityFormat,
 }
 
-/// Which suffixes an amount is written with.
+/// The kind of suffix in which a quantity is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    /// `m`, `k`, `M`, …
+enum QuantityFormat {
     Decimal,
-    /// `Ki`, `Mi`, …
     Binary,
     /// `e3`
     Exponent,
 }
 
-/// Why a text is no quantity, in Kubernetes' words.
+/// Why a text is not a quantity, with Kubernetes' messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum QuantityError {
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
@@ -42,23 +39,21 @@ pub enum QuantityError {
 }
 
 /// The smallest unit: a billionth.
-const NANO: i32 = -9;
+const NANO_SCALE: i32 = -9;
 
 const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [(&str, i32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
 impl Quantity {
-    /// Zero.
-    pub const ZERO: Self = Self { value: 0, scale: 0, format: Format::Decimal };
+    pub const ZERO: Self = Self { value: 0, scale: 0, format: QuantityFormat::Decimal };
 
-    /// Reads an amount.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
-        parse::Parts::split(text)?.quantity()
+        parse::QuantityParts::split(text)?.quantity()
     }
 
-    /// Reads an amount of an object, which may stand there as a number; none if it is something else.
-    pub fn of(value: &Value) -> Option<Self> {
+    /// Parses a quantity in an object, which may also be a number; none for other types.
+    pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text).ok(),
             Value::Number(number) => Self::parse(&number.to_string()).ok(),
@@ -66,22 +61,18 @@ impl Quantity {
         }
     }
 
-    /// A whole number.
     pub fn from_int(value: i64) -> Self {
-        Self { value: value.into(), scale: 0, format: Format::Decimal }
+        Self { value: value.into(), scale: 0, format: QuantityFormat::Decimal }
     }
 
-    /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self.value == 0
     }
 
-    /// Whether it is below zero.
     pub fn is_negative(self) -> bool {
         self.value < 0
     }
 
-    /// Whether it is a whole number.
     pub fn is_integer(self) -> bool {
         self.scale >= 0 || pow10(self.scale.unsigned_abs()).is_some_and(|unit| self.value % unit == 0)
     }
@@ -91,9 +82,10 @@ impl Quantity {
         self.scaled(0)
     }
 
-    /// The value in units of ten to the power of `scale` (-3: thousandths), rounded away from zero; none if it is too large.
+    /// The value in units of ten to the power of `scale` (-3: thousandths), rounded away from zero; none if it
+    /// is too large.
     pub fn scaled(&self, scale: i32) -> Option<i64> {
-        // Nothing is nothing at every scale: `0E200`.
+        // Zero is zero at every scale: `0E200`.
         if self.is_zero() {
             return Some(0);
         }
@@ -103,28 +95,28 @@ impl Quantity {
         i64::try_from(whole).ok()
     }
 
-    /// The value in units of ten to the power of `scale`, which is not above its own.
-    fn at(self, scale: i32) -> Option<i128> {
+    /// The value in units of ten to the power of `scale`, which must not exceed its own.
+    fn rescale(self, scale: i32) -> Option<i128> {
         self.value.checked_mul(pow10(self.scale.checked_sub(scale)?.unsigned_abs())?)
     }
 
-    /// How many digits stand before the decimal point; negative for small fractions.
+    /// The number of digits before the decimal point; negative for small fractions.
     fn magnitude(&self) -> i64 {
         let digits = self.value.unsigned_abs().checked_ilog10().map_or(0, |log| i64::from(log) + 1);
         digits + i64::from(self.scale)
     }
 }
 
-/// A text in the form that Kubernetes would give it back: the shortest, or as it was where it looks canonical.
+/// The text as Kubernetes would return it: the shortest form, or unchanged if it looks canonical.
 pub fn canonical(text: &str) -> Result<Cow<'_, str>, QuantityError> {
-    let parts = parse::Parts::split(text)?;
+    let parts = parse::QuantityParts::split(text)?;
     if parts.looks_canonical() {
         return Ok(Cow::Borrowed(text));
     }
     Ok(Cow::Owned(parts.quantity()?.to_string()))
 }
 
-/// Canonical: the suffix is as large as it can be without a fraction.
+/// The canonical form: the largest suffix without a fraction.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_zero() {
@@ -138,18 +130,19 @@ impl fmt::Display for Quantity {
 }
 
 impl Quantity {
-    /// The whole number to write with a binary suffix, if it can be written so.
+    /// The integer to format with a binary suffix, if possible.
     fn binary(&self) -> Option<i128> {
         let whole = match self.scale {
-            _ if self.format != Format::Binary || !self.is_integer() => None,
-            0.. => self.at(0),
+            _ if self.format != QuantityFormat::Binary || !self.is_integer() => None,
+            0.. => self.rescale(0),
             _ => pow10(self.scale.unsigned_abs()).map(|unit| self.value / unit),
         };
         whole.filter(|whole| whole.unsigned_abs() >= 1024)
     }
 
     fn write_decimal(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut value, mut exponent) = (self.value, self.scale);
+        let mut value = self.value;
+        let mut exponent = self.scale;
         while value % 10 == 0 {
             (value, exponent) = (value / 10, exponent.saturating_add(1));
         }
@@ -157,8 +150,10 @@ impl Quantity {
             (value, exponent) = (value.saturating_mul(10), exponent.saturating_sub(1));
         }
         match DECIMAL.iter().find(|(_, known)| *known == exponent) {
-            Some((suffix, _)) if self.format != Format::Exponent || exponent == 0 => write!(f, "{value}{suffix}"),
-            // Kubernetes writes no suffix above `E`, which loses the value; this does not.
+            Some((suffix, _)) if self.format != QuantityFormat::Exponent || exponent == 0 => {
+                write!(f, "{value}{suffix}")
+            }
+            // Kubernetes writes no suffix above `E`, which loses the value; this code does not.
             _ => write!(f, "{value}e{exponent}"),
         }
     }
@@ -196,9 +191,10 @@ impl Ord for Quantity {
             return signs;
         }
         let larger = self.magnitude().cmp(&other.magnitude()).then_with(|| {
-            // As many digits before the point: both fit at the smaller scale, or the one that does not is the larger.
+            // The same number of digits before the point: both fit at the smaller scale, or the one that does
+            // not is the larger.
             let scale = self.scale.min(other.scale);
-            match (self.at(scale), other.at(scale)) {
+            match (self.rescale(scale), other.rescale(scale)) {
                 (Some(this), Some(that)) => this.unsigned_abs().cmp(&that.unsigned_abs()),
                 (this, that) => that.is_some().cmp(&this.is_some()),
             }
@@ -207,19 +203,18 @@ impl Ord for Quantity {
     }
 }
 
-/// To calculate with.
 impl Quantity {
-    /// So many units of ten to the power of `scale`, such as -3 for thousandths.
+    /// `value` units of ten to the power of `scale`, such as -3 for thousandths.
     pub fn in_units(value: i64, scale: i32) -> Self {
-        Self { value: value.into(), scale, format: Format::Decimal }
+        Self { value: value.into(), scale, format: QuantityFormat::Decimal }
     }
 
-    /// A whole number that is written with `Ki`, `Mi`, … where it can be.
+    /// An integer that is formatted with `Ki`, `Mi`, … where possible.
     pub fn bytes(value: i64) -> Self {
-        Self { value: value.into(), scale: 0, format: Format::Binary }
+        Self { value: value.into(), scale: 0, format: QuantityFormat::Binary }
     }
 
-    /// How many units of ten to the power of `scale` it is, rounded away from zero. What is beyond the range is at its end.
+    /// The value in units of ten to the power of `scale`, rounded away from zero and saturating.
     pub fn units(&self, scale: i32) -> i64 {
         let power = pow10(self.scale.saturating_sub(scale).unsigned_abs());
         let whole = match power {
@@ -236,7 +231,6 @@ fn pow10(exponent: u32) -> Option<i128> {
     10_i128.checked_pow(exponent)
 }
 
-/// Rounded away from zero.
 fn divide_up(value: i128, by: i128) -> i128 {
     let rest = if value % by == 0 { 0 } else { value.signum() };
     value / by + rest

@@ -1,30 +1,30 @@
-//! What is there before anybody has written anything.
+//! The objects of a new server.
 
 use serde_json::{Value, json};
 
 use crate::{
     api::{
         GroupResource, ObjectKey, identity,
-        meta::{Meta, set_meta},
+        meta::{MetaAccessor, set_meta},
     },
-    auth::policy,
-    core::Core,
+    auth::bootstrap_policy,
+    server_state::ServerState,
     store::WriteError,
 };
 
 /// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Writes what is not there yet.
-pub async fn write(core: &Core) -> Result<(), WriteError> {
+/// Writes the objects that do not exist yet.
+pub async fn write(core: &ServerState) -> Result<(), WriteError> {
     for name in NAMESPACES {
-        put(core, GroupResource::new("", "namespaces"), namespace(name)).await?;
+        create_if_absent(core, GroupResource::new("", "namespaces"), namespace(name)).await?;
     }
     for class in priority_classes() {
-        put(core, GroupResource::new("scheduling.k8s.io", "priorityclasses"), class).await?;
+        create_if_absent(core, GroupResource::new("scheduling.k8s.io", "priorityclasses"), class).await?;
     }
-    for (resource, object) in policy::objects() {
-        put(core, resource, object).await?;
+    for (resource, object) in bootstrap_policy::bootstrap_objects() {
+        create_if_absent(core, resource, object).await?;
     }
     Ok(())
 }
@@ -37,7 +37,7 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-/// The classes of pods that a cluster cannot do without.
+/// The priority classes that every cluster has.
 fn priority_classes() -> [Value; 2] {
     let class = |name: &str, value: i64, description: &str| {
         json!({
@@ -53,16 +53,16 @@ fn priority_classes() -> [Value; 2] {
     [class("system-cluster-critical", 2_000_000_000, cluster), class("system-node-critical", 2_000_001_000, node)]
 }
 
-/// The object with what every stored one has.
-pub fn complete(core: &Core, mut object: Value) -> Value {
+/// Adds the metadata of stored objects.
+pub fn set_create_metadata(core: &ServerState, mut object: Value) -> Value {
     set_meta(&mut object, "uid", identity::uid());
     set_meta(&mut object, "creationTimestamp", core.now());
     object
 }
 
-async fn put(core: &Core, resource: GroupResource, object: Value) -> Result<(), WriteError> {
+async fn create_if_absent(core: &ServerState, resource: GroupResource, object: Value) -> Result<(), WriteError> {
     let key = ObjectKey::new(resource, object.namespace(), object.name());
-    match core.store.create(key, complete(core, object)).await {
+    match core.store.create(key, set_create_metadata(core, object)).await {
         Ok(_) | Err(WriteError::Exists) => Ok(()),
         Err(error) => Err(error),
     }

@@ -1,6 +1,7 @@
 //! kube-rs clients of a running server, for the tests of operators.
 //!
-//! A client shows a certificate or a token, and trusts the server's own CA and nobody else. Its default namespace is `default`.
+//! A client authenticates by certificate or token, and trusts only the server's own CA. Its default namespace
+//! is `default`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
@@ -8,14 +9,12 @@ use kube::{Client, Config, config::AuthInfo};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
 use super::ApiServer;
-use crate::auth::certs::{self, Pair};
+use crate::auth::certs::{self, CertificatePair};
 
-/// Why there is no client.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum ClientError {
     #[error("there is no certificate for the client")]
-    Certificate(#[from] certs::Error),
+    Certificate(#[from] certs::ServerCertificateError),
     #[error("the server's CA cannot be read")]
     Authority(#[from] rustls::pki_types::pem::Error),
     #[error("the server's address is none for a client")]
@@ -25,11 +24,11 @@ pub enum ClientError {
 }
 
 impl ApiServer {
-    /// What kube-rs makes the administrator's client of, for those who want to change something in it: time limits, retries,
-    /// who is impersonated.
+    /// The configuration of the administrator's kube-rs client, for callers that change it: timeouts, retries,
+    /// impersonation.
     ///
     /// # Errors
-    /// Hardly ever: everything that it needs was made when the server started.
+    /// None in practice: the certificates were created when the server started.
     pub fn client_config(&self) -> Result<Config, ClientError> {
         self.config_for(certificate(&self.certs.admin))
     }
@@ -39,15 +38,16 @@ impl ApiServer {
     /// It must be called within the runtime that the client is used in.
     ///
     /// # Errors
-    /// Hardly ever: everything that it needs was made when the server started.
+    /// None in practice: the certificates were created when the server started.
     pub fn client(&self) -> Result<Client, ClientError> {
         self.client_from(certificate(&self.certs.admin))
     }
 
-    /// A client of this user in these groups, by a certificate that the server's CA signs. What they may do is up to RBAC.
+    /// A client of this user in these groups, with a certificate that the server's CA signs. RBAC decides what
+    /// it may do.
     ///
     /// # Errors
-    /// If a name cannot stand in a certificate.
+    /// If a name is not valid in a certificate.
     pub fn client_as(&self, user: &str, groups: &[&str]) -> Result<Client, ClientError> {
         let pair = self.certs.authority.client(user, groups, Timestamp::now())?;
         self.client_from(certificate(&pair))
@@ -56,7 +56,7 @@ impl ApiServer {
     /// A client with a bearer token, such as one of a ServiceAccount.
     ///
     /// # Errors
-    /// If the token cannot stand in a header.
+    /// If the token is not valid in a header.
     pub fn client_with_token(&self, token: &str) -> Result<Client, ClientError> {
         self.client_from(AuthInfo { token: Some(token.into()), ..AuthInfo::default() })
     }
@@ -74,7 +74,7 @@ impl ApiServer {
     }
 }
 
-fn certificate(pair: &Pair) -> AuthInfo {
+fn certificate(pair: &CertificatePair) -> AuthInfo {
     AuthInfo {
         client_certificate_data: Some(STANDARD.encode(&pair.chain)),
         client_key_data: Some(STANDARD.encode(&pair.key).into()),

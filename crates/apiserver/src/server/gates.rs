@@ -1,17 +1,15 @@
-//! `--feature-gates`
+//! `--feature-gates`.
 
 use std::str::FromStr;
 
-/// What can be switched on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
-    /// `APIServerTracing`: whether there is tracing at all, the passing on of contexts included.
+    /// `APIServerTracing`: tracing, including the propagation of contexts.
     pub tracing: bool,
 }
 
-/// Why a text names no gates, in kube-apiserver's words.
+/// Why a text is not a list of gates, with kube-apiserver's messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum GateError {
     #[error("unrecognized feature gate: {0} (known: APIServerTracing)")]
     Unknown(String),
@@ -27,7 +25,6 @@ impl Default for FeatureGates {
     }
 }
 
-/// `Gate=true,Other=false`
 impl FromStr for FeatureGates {
     type Err = GateError;
 
@@ -46,7 +43,6 @@ impl FromStr for FeatureGates {
     }
 }
 
-/// As Go's strconv.ParseBool.
 fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

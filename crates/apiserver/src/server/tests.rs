@@ -1,4 +1,4 @@
-//! A server and a collector, and what goes between them.
+//! Tracing between a server and a collector.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    client::{Address, Client, Connector, Trust},
+    client::{AddressConnector, DialAddress, HttpClient, TlsClientConfig},
     trace::testing::Collector,
 };
 
@@ -20,7 +20,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 struct Setup {
     server: ApiServer,
-    client: Client,
+    client: HttpClient,
     folder: TempDir,
 }
 
@@ -35,9 +35,9 @@ impl Setup {
         let ClientCredentials::Certificate(pair) = &kubeconfig.credentials else { panic!("no certificate") };
         let ca = kubeconfig.certificate_authority.as_deref().map(str::as_bytes);
         let identity = Some((pair.chain.as_bytes(), pair.key.as_bytes()));
-        let trust = Trust::new(ca, "127.0.0.1", identity, &[b"h2"]).unwrap();
-        let address = Address::Tcp("127.0.0.1".into(), server.address().port());
-        let client = Client::new(Connector::new(address, Some(trust)), true, 1 << 20);
+        let trust = TlsClientConfig::new(ca, "127.0.0.1", identity, &[b"h2"]).unwrap();
+        let address = DialAddress::Tcp("127.0.0.1".into(), server.address().port());
+        let client = HttpClient::new(AddressConnector::new(address, Some(trust)), true, 1 << 20);
         Self { server, client, folder }
     }
 
@@ -165,7 +165,7 @@ async fn a_reload_sends_spans_elsewhere() {
     setup.create("b").await;
     tokio::select! {
         _ = spans_until(&mut second, SERVER) => {}
-        // What was on its way before the file was read goes where it went before.
+        // Spans in flight before the reload go to the previous collector.
         _ = spans_until(&mut first, SERVER) => {
             setup.create("c").await;
             spans_until(&mut second, SERVER).await;
@@ -202,7 +202,7 @@ async fn every_event_that_a_watcher_gets_is_measured_once_and_old_ones_are_not()
     let none = Value::Null;
     let watching = setup.send(Method::GET, &path, &headers, &none);
     let writing = async {
-        // Not before the watch is open.
+        // Wait until the watch is open.
         while setup.metric("apiserver_longrunning_requests").await <= before {}
         for name in ["a", "b", "c"] {
             setup.create(name).await;
@@ -217,7 +217,7 @@ async fn every_event_that_a_watcher_gets_is_measured_once_and_old_ones_are_not()
     assert!(server.end_time_unix_nano - server.start_time_unix_nano > 1_000_000_000, "it lasts as long as the stream");
     let events: Vec<&str> = named("cacher.Watch").events.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(events, ["watchCache locked acquired", "watchCache fresh enough"]);
-    // A watch without bookmarks has no end of what it begins with.
+    // A watch without bookmarks has no end of its initial list.
     assert!(all.iter().all(|span| !["WatchList", "WatchServer.HandleHTTP"].contains(&span.name.as_str())));
 }
 

@@ -1,4 +1,5 @@
-//! How a write becomes visible: checked and numbered under one lock, made durable, then published in the order of the numbers.
+//! The path of a write: checked and numbered under one lock, made durable, then published in the order of the
+//! revisions.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -8,68 +9,66 @@ use std::{
 
 use tokio::sync::{Notify, oneshot};
 
-use super::{EventKind, Stored, WriteError, state::State, stored::Encoded};
+use super::{EventKind, Stored, WriteError, state::StoreState, stored::EncodedObject};
 use crate::api::{GroupResource, ObjectKey};
 
-/// What the store, its watches and its flusher share.
+/// The state that the store, its watches and its flusher share.
 ///
-/// Locks: `writer` may be held while `state` is taken, never the other way round.
+/// Lock order: `state` may be locked while `writer` is held, never the other way round.
 #[derive(Debug)]
-pub(super) struct Shared {
-    state: RwLock<State>,
-    writer: Mutex<Writer>,
-    /// Wakes the flusher.
+pub(super) struct SharedStore {
+    state: RwLock<StoreState>,
+    write_queue: Mutex<WriteQueue>,
     pub(super) work: Condvar,
     /// Wakes writers that wait for another write to the same object.
     flushed: Notify,
 }
 
-/// What writers take turns at.
+/// The state of writes before they are visible.
 #[derive(Debug)]
-pub(super) struct Writer {
-    /// The newest revision that was given to a write, visible or not.
+pub(super) struct WriteQueue {
+    /// The newest assigned revision, visible or not.
     last: u64,
-    /// Whether there is a flusher that makes writes durable before they are visible.
+    /// Whether a flusher makes writes durable before they become visible.
     durable: bool,
-    /// The objects that have a write in the queue or at the flusher. There is one at most for each.
+    /// The objects with a write in the queue or at the flusher: at most one each.
     in_flight: HashSet<ObjectKey>,
-    /// What the flusher has not taken yet, in the order of revisions.
-    pub(super) queue: VecDeque<Write>,
+    /// Writes that the flusher has not taken yet, in the order of revisions.
+    pub(super) queue: VecDeque<PendingWrite>,
     pub(super) closed: bool,
-    /// A compaction has ended and waits for the flusher.
+    /// A compaction has ended and the flusher has not handled it yet.
     pub(super) compacted: bool,
 }
 
-/// A write that was accepted and waits to be durable.
+/// An accepted write that is not durable yet.
 #[derive(Debug)]
-pub(super) struct Write {
+pub(super) struct PendingWrite {
     pub(super) kind: EventKind,
     pub(super) object: Stored,
     pub(super) done: oneshot::Sender<Result<Arc<Stored>, WriteError>>,
 }
 
-/// What a writer wants.
-pub(super) enum Intent {
-    Create(Encoded),
-    Update(u64, Encoded),
-    Delete(u64, Option<Encoded>),
+pub(super) enum WriteIntent {
+    Create(EncodedObject),
+    Update(u64, EncodedObject),
+    Delete(u64, Option<EncodedObject>),
 }
 
-enum Decision {
+enum WriteDecision {
     Unchanged(Arc<Stored>),
-    Change(EventKind, Encoded),
+    Change(EventKind, EncodedObject),
 }
 
-enum Attempt {
-    /// Another write to the object is on its way.
-    Busy(Intent),
+enum WriteAttempt {
+    /// Another write to the object is in flight.
+    Busy(WriteIntent),
     Done(Arc<Stored>),
     Queued(oneshot::Receiver<Result<Arc<Stored>, WriteError>>),
 }
 
-impl Shared {
-    pub(super) fn new(state: State, durable: bool) -> Self {
-        let writer = Writer {
+impl SharedStore {
+    pub(super) fn new(state: StoreState, durable: bool) -> Self {
+        let writer = WriteQueue {
             last: state.revision,
             durable,
             in_flight: HashSet::new(),
@@ -77,73 +76,75 @@ impl Shared {
             closed: false,
             compacted: false,
         };
-        let (state, writer) = (RwLock::new(state), Mutex::new(writer));
-        Self { state, writer, work: Condvar::new(), flushed: Notify::new() }
+        let state = RwLock::new(state);
+        let write_queue = Mutex::new(writer);
+        Self { state, write_queue, work: Condvar::new(), flushed: Notify::new() }
     }
 
-    // Nothing panics while it holds a lock, so that a poisoned one is as good as any.
+    // No code panics while it holds a lock, so that a poisoned lock is valid.
 
-    pub(super) fn state(&self) -> RwLockReadGuard<'_, State> {
+    pub(super) fn state(&self) -> RwLockReadGuard<'_, StoreState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+    pub(super) fn state_mut(&self) -> RwLockWriteGuard<'_, StoreState> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock_write_queue(&self) -> MutexGuard<'_, WriteQueue> {
+        self.write_queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for work, as the flusher does.
-    pub(super) fn wait<'a>(&self, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+    /// Waits for work, for the flusher.
+    pub(super) fn wait_for_writes<'a>(&self, writer: MutexGuard<'a, WriteQueue>) -> MutexGuard<'a, WriteQueue> {
         self.work.wait(writer).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The index of a collection, which is made if it is not there.
-    pub(super) fn collection(&self, resource: &GroupResource) -> usize {
-        let known = self.state().index(resource);
-        known.unwrap_or_else(|| self.state_mut().make(resource))
+    /// The index of a collection, which is created if it does not exist.
+    pub(super) fn ensure_collection(&self, resource: &GroupResource) -> usize {
+        let known = self.state().collection_index(resource);
+        known.unwrap_or_else(|| self.state_mut().ensure_collection(resource))
     }
 
-    /// Writes, and comes back when the write is durable and visible. A write that was accepted happens even if nobody waits.
-    pub(super) async fn write(&self, key: &ObjectKey, mut intent: Intent) -> Result<Arc<Stored>, WriteError> {
+    /// Writes, and returns when the write is durable and visible. An accepted write is carried out even if the
+    /// future is dropped.
+    pub(super) async fn write(&self, key: &ObjectKey, mut intent: WriteIntent) -> Result<Arc<Stored>, WriteError> {
         loop {
-            // Made before the look, so that what ends after the look wakes us.
+            // Registered before the check, so that a write that ends after the check wakes this one.
             let flushed = self.flushed.notified();
-            match self.attempt(key, intent)? {
-                Attempt::Done(object) => return Ok(object),
-                Attempt::Queued(done) => return done.await.unwrap_or(Err(WriteError::Closed)),
-                Attempt::Busy(again) => intent = again,
+            match self.try_write(key, intent)? {
+                WriteAttempt::Done(object) => return Ok(object),
+                WriteAttempt::Queued(done) => return done.await.unwrap_or(Err(WriteError::Closed)),
+                WriteAttempt::Busy(again) => intent = again,
             }
             flushed.await;
         }
     }
 
-    fn attempt(&self, key: &ObjectKey, intent: Intent) -> Result<Attempt, WriteError> {
-        let mut writer = self.writer();
+    fn try_write(&self, key: &ObjectKey, intent: WriteIntent) -> Result<WriteAttempt, WriteError> {
+        let mut writer = self.lock_write_queue();
         if writer.closed {
             return Err(WriteError::Closed);
         }
-        // With one write at a time for each object, what is visible is what the next write is checked against.
+        // Only one write is in flight per object, so that the next one is checked against the visible state.
         if writer.in_flight.contains(key) {
-            return Ok(Attempt::Busy(intent));
+            return Ok(WriteAttempt::Busy(intent));
         }
         let (kind, encoded) = match intent.decide(self.state().get(key))? {
-            Decision::Unchanged(object) => return Ok(Attempt::Done(object)),
-            Decision::Change(kind, encoded) => (kind, encoded),
+            WriteDecision::Unchanged(object) => return Ok(WriteAttempt::Done(object)),
+            WriteDecision::Change(kind, encoded) => (kind, encoded),
         };
         writer.last += 1;
-        let object = encoded.at(key.clone(), writer.last);
+        let object = encoded.into_stored(key.clone(), writer.last);
         if !writer.durable {
-            return Ok(Attempt::Done(self.publish_one(kind, object)));
+            return Ok(WriteAttempt::Done(self.publish_one(kind, object)));
         }
         let (done, receiver) = oneshot::channel();
         writer.in_flight.insert(key.clone());
-        writer.queue.push_back(Write { kind, object, done });
+        writer.queue.push_back(PendingWrite { kind, object, done });
         drop(writer);
         self.work.notify_one();
-        Ok(Attempt::Queued(receiver))
+        Ok(WriteAttempt::Queued(receiver))
     }
 
     fn publish_one(&self, kind: EventKind, object: Stored) -> Arc<Stored> {
@@ -156,12 +157,12 @@ impl Shared {
     }
 
     /// Makes durable writes visible, all at once, and answers their writers.
-    pub(super) fn publish(&self, writes: Vec<Write>) {
+    pub(super) fn publish(&self, writes: Vec<PendingWrite>) {
         let now = Instant::now();
         let mut answers = Vec::with_capacity(writes.len());
         let mut woken: Vec<Arc<_>> = Vec::new();
         let mut state = self.state_mut();
-        for Write { kind, mut object, done } in writes {
+        for PendingWrite { kind, mut object, done } in writes {
             object.committed = now;
             let object = Arc::new(object);
             if let Some(news) = state.apply(kind, Arc::clone(&object))
@@ -172,26 +173,26 @@ impl Shared {
             answers.push((done, object));
         }
         drop(state);
-        self.land(answers.iter().map(|(_, object)| &object.key));
+        self.clear_in_flight(answers.iter().map(|(_, object)| &object.key));
         for news in woken {
             news.send_replace(());
         }
         for (done, object) in answers {
-            // Nobody may be waiting any more.
+            // The writer may be gone.
             let _ = done.send(Ok(object));
         }
     }
 
-    /// Answers writers whose writes could not be made durable. They were never visible.
-    pub(super) fn refuse(&self, writes: Vec<Write>, why: &WriteError) {
-        self.land(writes.iter().map(|write| &write.object.key));
+    /// Answers writers whose writes could not be made durable, and were never visible.
+    pub(super) fn fail_writes(&self, writes: Vec<PendingWrite>, why: &WriteError) {
+        self.clear_in_flight(writes.iter().map(|write| &write.object.key));
         for write in writes {
             let _ = write.done.send(Err(why.clone()));
         }
     }
 
-    fn land<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) {
-        let mut writer = self.writer();
+    fn clear_in_flight<'a>(&self, keys: impl Iterator<Item = &'a ObjectKey>) {
+        let mut writer = self.lock_write_queue();
         for key in keys {
             writer.in_flight.remove(key);
         }
@@ -200,24 +201,27 @@ impl Shared {
     }
 }
 
-impl Intent {
-    /// Checks what is wanted against what is there.
-    fn decide(self, current: Option<&Arc<Stored>>) -> Result<Decision, WriteError> {
+impl WriteIntent {
+    /// Checks a write against the current object.
+    fn decide(self, current: Option<&Arc<Stored>>) -> Result<WriteDecision, WriteError> {
         let expect = |expected: u64| match current {
             None => Err(WriteError::NotFound),
             Some(current) if current.revision != expected => Err(WriteError::Conflict { current: current.revision }),
             Some(current) => Ok(current),
         };
         match self {
-            Intent::Create(_) if current.is_some() => Err(WriteError::Exists),
-            Intent::Create(encoded) => Ok(Decision::Change(EventKind::Added, encoded)),
-            Intent::Update(expected, encoded) => match expect(expected)? {
-                current if encoded.is_same_as(current) => Ok(Decision::Unchanged(Arc::clone(current))),
-                _ => Ok(Decision::Change(EventKind::Modified, encoded)),
+            WriteIntent::Create(_) if current.is_some() => Err(WriteError::Exists),
+            WriteIntent::Create(encoded) => Ok(WriteDecision::Change(EventKind::Added, encoded)),
+            WriteIntent::Update(expected, encoded) => match expect(expected)? {
+                current if encoded.is_same_as(current) => Ok(WriteDecision::Unchanged(Arc::clone(current))),
+                _ => Ok(WriteDecision::Change(EventKind::Modified, encoded)),
             },
-            Intent::Delete(expected, last) => {
+            WriteIntent::Delete(expected, last) => {
                 let current = expect(expected)?;
-                Ok(Decision::Change(EventKind::Deleted, last.unwrap_or_else(|| Encoded::again(current))))
+                Ok(WriteDecision::Change(
+                    EventKind::Deleted,
+                    last.unwrap_or_else(|| EncodedObject::from_stored(current)),
+                ))
             }
         }
     }

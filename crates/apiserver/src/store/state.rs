@@ -1,4 +1,5 @@
-//! What is visible: objects, history and the revision, changed only by [`State::apply`], one write after the other.
+//! The visible state: objects, history and the revision, changed only by [`StoreState::apply`], one write at a
+//! time.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -7,24 +8,23 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Event, EventKind, Stored, tree::Tree};
+use super::{EventKind, StoreEvent, Stored, tree::ObjectTree};
 use crate::api::{GroupResource, ObjectKey};
 
-/// Everything that readers see.
 #[derive(Debug)]
-pub(super) struct State {
-    /// The newest write that is visible, in any collection.
+pub(super) struct StoreState {
+    /// The newest visible revision, in any collection.
     pub(super) revision: u64,
-    /// History begins after this revision in collections that nothing was trimmed from.
+    /// History begins after this revision in collections without trimmed events.
     floor: u64,
     limit: usize,
     pub(super) history_bytes: usize,
     pub(super) objects: usize,
     pub(super) bytes: usize,
-    /// They are never removed: one costs some hundred bytes, and each was served once.
+    /// Collections are never removed: one costs some hundred bytes, and each was served once.
     collections: Vec<Collection>,
     index: HashMap<GroupResource, usize>,
-    /// The collections of all events in the order of their revisions: whose event is the oldest.
+    /// The collection of each event, in the order of revisions: the first one has the oldest event.
     order: VecDeque<usize>,
 }
 
@@ -32,18 +32,17 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Collection {
     pub(super) resource: GroupResource,
-    pub(super) objects: Tree,
-    /// In the order of their revisions.
-    pub(super) events: VecDeque<Arc<Event>>,
+    pub(super) objects: ObjectTree,
+    /// Events in the order of their revisions.
+    pub(super) events: VecDeque<Arc<StoreEvent>>,
     /// The number of the first event in `events`, counted from the start of the process.
     pub(super) first: u64,
     /// The revision of the newest event that was trimmed.
     floor: u64,
-    /// Wakes the watchers.
-    pub(super) news: Arc<watch::Sender<()>>,
+    pub(super) event_signal: Arc<watch::Sender<()>>,
 }
 
-impl State {
+impl StoreState {
     /// A state without objects and history.
     pub(super) fn new(revision: u64, limit: usize) -> Self {
         Self {
@@ -59,43 +58,43 @@ impl State {
         }
     }
 
-    /// Puts an object in its place without an event, as it is when a store is opened.
+    /// Adds an object without an event, when a store is opened.
     pub(super) fn restore(&mut self, object: Stored) {
         self.objects += 1;
-        self.bytes += object.size();
-        let at = self.make(&object.key.resource);
+        self.bytes += object.memory_size();
+        let at = self.ensure_collection(&object.key.resource);
         if let Some(collection) = self.collections.get_mut(at) {
             collection.objects.insert(Arc::new(object));
         }
     }
 
     pub(super) fn get(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
-        self.named(&key.resource)?.objects.get(super::tree::Place::of(key))
+        self.collection(&key.resource)?.objects.get(super::tree::NamespacedName::from_key(key))
     }
 
-    pub(super) fn all(&self) -> &[Collection] {
+    pub(super) fn collections(&self) -> &[Collection] {
         &self.collections
     }
 
-    pub(super) fn at(&self, index: usize) -> Option<&Collection> {
+    pub(super) fn collection_at(&self, index: usize) -> Option<&Collection> {
         self.collections.get(index)
     }
 
-    pub(super) fn index(&self, resource: &GroupResource) -> Option<usize> {
+    pub(super) fn collection_index(&self, resource: &GroupResource) -> Option<usize> {
         self.index.get(resource).copied()
     }
 
-    pub(super) fn named(&self, resource: &GroupResource) -> Option<&Collection> {
-        self.at(self.index(resource)?)
+    pub(super) fn collection(&self, resource: &GroupResource) -> Option<&Collection> {
+        self.collection_at(self.collection_index(resource)?)
     }
 
-    /// The oldest revision that a collection can be shown at.
-    pub(super) fn oldest(&self, collection: Option<&Collection>) -> u64 {
+    /// The oldest revision at which a collection can be listed.
+    pub(super) fn oldest_revision(&self, collection: Option<&Collection>) -> u64 {
         self.floor.max(collection.map_or(0, |collection| collection.floor))
     }
 
-    /// The index of a collection, which is made if it is not there.
-    pub(super) fn make(&mut self, resource: &GroupResource) -> usize {
+    /// The index of a collection, which is created if it does not exist.
+    pub(super) fn ensure_collection(&mut self, resource: &GroupResource) -> usize {
         if let Some(index) = self.index.get(resource) {
             return *index;
         }
@@ -105,35 +104,35 @@ impl State {
         index
     }
 
-    /// Makes a write visible. Writes come in the order of their revisions. Gives the channel that wakes the watchers, to be used
-    /// when the state is no longer locked.
+    /// Makes a write visible. Writes come in the order of their revisions. Returns the channel that wakes the
+    /// watchers, to be used after the lock was released.
     pub(super) fn apply(&mut self, kind: EventKind, object: Arc<Stored>) -> Option<Arc<watch::Sender<()>>> {
-        let at = self.make(&object.key.resource);
+        let at = self.ensure_collection(&object.key.resource);
         let collection = self.collections.get_mut(at)?;
         let previous = match kind {
-            EventKind::Deleted => collection.objects.remove(object.place()),
+            EventKind::Deleted => collection.objects.remove(object.namespaced_name()),
             _ => collection.objects.insert(Arc::clone(&object)),
         };
         if let Some(previous) = &previous {
             self.objects -= 1;
-            self.bytes -= previous.size();
+            self.bytes -= previous.memory_size();
         }
         if kind != EventKind::Deleted {
             self.objects += 1;
-            self.bytes += object.size();
+            self.bytes += object.memory_size();
         }
         self.revision = object.revision;
-        let event = Event { kind, revision: object.revision, object, previous };
-        self.history_bytes += event.charge();
+        let event = StoreEvent { kind, revision: object.revision, object, previous };
+        self.history_bytes += event.history_cost();
         collection.events.push_back(Arc::new(event));
-        let news = Arc::clone(&collection.news);
+        let news = Arc::clone(&collection.event_signal);
         self.order.push_back(at);
         self.trim();
         Some(news)
     }
 
-    /// Drops the oldest events, of whatever collection, until the history is within its limit. The newest event stays, so that a
-    /// watcher that keeps up sees even what is larger than the limit.
+    /// Drops the oldest events, of any collection, until the history is within its limit. The newest event
+    /// stays, so that a watcher that keeps up sees even an event that is larger than the limit.
     fn trim(&mut self) {
         while self.history_bytes > self.limit && self.order.len() > 1 {
             self.drop_oldest();
@@ -143,12 +142,12 @@ impl State {
     fn drop_oldest(&mut self) {
         let oldest = self.order.pop_front().and_then(|at| self.collections.get_mut(at));
         if let Some(event) = oldest.and_then(Collection::drop_oldest) {
-            self.history_bytes -= event.charge();
+            self.history_bytes -= event.history_cost();
         }
     }
 
-    /// Drops all events: history begins now.
-    pub(super) fn forget(&mut self) {
+    /// Drops all events.
+    pub(super) fn clear_history(&mut self) {
         while !self.order.is_empty() {
             self.drop_oldest();
         }
@@ -158,26 +157,25 @@ impl State {
 
 impl Collection {
     fn new(resource: GroupResource) -> Self {
-        let news = Arc::new(watch::Sender::new(()));
-        Self { resource, objects: Tree::default(), events: VecDeque::new(), first: 0, floor: 0, news }
+        let event_signal = Arc::new(watch::Sender::new(()));
+        Self { resource, objects: ObjectTree::default(), events: VecDeque::new(), first: 0, floor: 0, event_signal }
     }
 
-    /// The number that the next event will have.
-    pub(super) fn end(&self) -> u64 {
+    /// The number of the next event.
+    pub(super) fn next_event_number(&self) -> u64 {
         self.first + self.events.len() as u64
     }
 
     /// The number of the first event after a revision.
-    pub(super) fn after(&self, revision: u64) -> u64 {
+    pub(super) fn first_event_after(&self, revision: u64) -> u64 {
         self.first + self.events.partition_point(|event| event.revision <= revision) as u64
     }
 
-    /// An event by its number.
-    pub(super) fn event(&self, number: u64) -> Option<&Arc<Event>> {
+    pub(super) fn event(&self, number: u64) -> Option<&Arc<StoreEvent>> {
         self.events.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    fn drop_oldest(&mut self) -> Option<Arc<Event>> {
+    fn drop_oldest(&mut self) -> Option<Arc<StoreEvent>> {
         let event = self.events.pop_front()?;
         self.first += 1;
         self.floor = event.revision;

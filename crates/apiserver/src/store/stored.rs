@@ -1,48 +1,49 @@
-//! An object as the store keeps it: encoded JSON, with what is asked most often beside it.
+//! A stored object: encoded JSON, with the most frequently used metadata beside it.
 
 use std::{fmt, mem::size_of, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::{WriteError, tree::Place};
-use crate::api::{ObjectKey, meta::Meta};
+use super::{WriteError, tree::NamespacedName};
+use crate::{
+    api::{ObjectKey, meta::MetaAccessor},
+    codec::json,
+};
 
-/// The deepest nesting that `serde_json` reads back: what is deeper is refused, so that a stored object can always be decoded.
-pub const MAX_DEPTH: usize = 127;
+/// The deepest nesting that `serde_json` decodes: deeper objects are refused, so that a stored object can
+/// always be decoded.
+pub const MAX_NESTING_DEPTH: usize = 127;
 
 /// The largest body. Requests are far smaller; the bound keeps lengths in files within 32 bits.
-pub const MAX_BODY: usize = 64 << 20;
+pub const MAX_OBJECT_BYTES: usize = 64 << 20;
 
-/// What an `Arc` costs beside its content.
-const ARC: usize = 2 * size_of::<usize>();
+/// The size of an `Arc` beside its content.
+const ARC_OVERHEAD_BYTES: usize = 2 * size_of::<usize>();
 
-/// One version of one object. It never changes.
+/// One version of one object. It is immutable.
 #[derive(Clone)]
 pub struct Stored {
-    /// Where it is.
     pub key: ObjectKey,
-    /// The write that made this version: its `metadata.resourceVersion`.
+    /// The revision of the write: `metadata.resourceVersion`.
     pub revision: u64,
-    /// `metadata.uid`, empty when there is none.
+    /// `metadata.uid`; empty if absent.
     pub uid: Arc<str>,
-    /// `metadata.labels`, in the order of their keys.
+    /// `metadata.labels`, sorted by key.
     pub labels: Box<[(Arc<str>, Arc<str>)]>,
-    /// JSON without `apiVersion` and `kind`, with `metadata.resourceVersion`. It has always a first member.
+    /// JSON without `apiVersion` and `kind`, with `metadata.resourceVersion`. It is never an empty object.
     pub body: Bytes,
-    /// The uids of `metadata.ownerReferences`.
     pub owners: Box<[Arc<str>]>,
-    /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
     /// When this version became visible in this process.
     pub committed: Instant,
-    /// Where the digits of the revision begin in the body.
+    /// The offset of the revision's digits in the body.
     version_at: usize,
 }
 
-/// An object on its way into the store: encoded but for its revision, which only the store can give.
+/// An object to be written: encoded except for its revision, which the store assigns.
 #[derive(Clone)]
-pub struct Encoded {
+pub struct EncodedObject {
     bytes: Vec<u8>,
     version_at: usize,
     uid: Arc<str>,
@@ -52,69 +53,71 @@ pub struct Encoded {
 }
 
 impl Stored {
-    /// An object as it would be stored at a revision.
-    pub fn of(key: ObjectKey, revision: u64, object: &Value) -> Result<Self, WriteError> {
-        Ok(Encoded::of(object)?.at(key, revision))
+    /// Encodes an object as it would be stored at a revision.
+    pub fn from_value(key: ObjectKey, revision: u64, object: &Value) -> Result<Self, WriteError> {
+        Ok(EncodedObject::from_value(object)?.into_stored(key, revision))
     }
 
-    /// Decodes the object, without `apiVersion` and `kind`. What was encoded here can be decoded.
+    /// Decodes the object, without `apiVersion` and `kind`. Decoding cannot fail, since the body was encoded
+    /// here.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
         self.labels.get(at).map(|(_, value)| &**value)
     }
 
-    /// The place in the order of a collection.
-    pub(super) fn place(&self) -> Place<'_> {
-        Place::of(&self.key)
+    /// The sort key in a collection.
+    pub(super) fn namespaced_name(&self) -> NamespacedName<'_> {
+        NamespacedName::from_key(&self.key)
     }
 
-    /// What it takes of memory, names included although other versions share them.
-    pub(super) fn size(&self) -> usize {
-        let label =
-            |(key, value): &(Arc<str>, Arc<str>)| size_of::<(Arc<str>, Arc<str>)>() + 2 * ARC + key.len() + value.len();
+    /// The memory of the object, including names although other versions share them.
+    pub(super) fn memory_size(&self) -> usize {
+        let label = |(key, value): &(Arc<str>, Arc<str>)| {
+            size_of::<(Arc<str>, Arc<str>)>() + 2 * ARC_OVERHEAD_BYTES + key.len() + value.len()
+        };
         let labels: usize = self.labels.iter().map(label).sum();
-        let owners: usize = self.owners.iter().map(|uid| size_of::<Arc<str>>() + ARC + uid.len()).sum();
-        let names = self.key.namespace.len() + self.key.name.len() + self.uid.len() + 3 * ARC;
-        size_of::<Self>() + ARC + self.body.len() + labels + owners + names
+        let owners: usize = self.owners.iter().map(|uid| size_of::<Arc<str>>() + ARC_OVERHEAD_BYTES + uid.len()).sum();
+        let names = self.key.namespace.len() + self.key.name.len() + self.uid.len() + 3 * ARC_OVERHEAD_BYTES;
+        size_of::<Self>() + ARC_OVERHEAD_BYTES + self.body.len() + labels + owners + names
     }
 
-    /// The body around the digits of the revision.
-    fn around(&self) -> Option<(&[u8], &[u8])> {
+    /// The body before and after the digits of the revision.
+    fn split_at_revision(&self) -> Option<(&[u8], &[u8])> {
         let (head, rest) = self.body.split_at_checked(self.version_at)?;
         Some((head, rest.get(digits(self.revision)..)?))
     }
 }
 
-/// Without the body: it may be a Secret.
+/// Omits the body: it may be a Secret.
 impl fmt::Debug for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, revision, .. } = self;
-        let (namespace, name) = (&key.namespace, &key.name);
+        let namespace = &key.namespace;
+        let name = &key.name;
         write!(f, "Stored({} {namespace}/{name} at {revision}, {} bytes)", key.resource, self.body.len())
     }
 }
 
-/// Without the bytes: it may be a Secret.
-impl fmt::Debug for Encoded {
+/// Omits the bytes: they may be a Secret.
+impl fmt::Debug for EncodedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Encoded({} bytes)", self.bytes.len())
     }
 }
 
-impl Encoded {
-    /// Encodes an object. What is no object counts as an empty one.
-    pub fn of(object: &Value) -> Result<Self, WriteError> {
-        if is_deeper(object, MAX_DEPTH) {
+impl EncodedObject {
+    /// Encodes an object. Any other value counts as an empty object.
+    pub fn from_value(object: &Value) -> Result<Self, WriteError> {
+        if is_deeper(object, MAX_NESTING_DEPTH) {
             return Err(WriteError::TooDeep);
         }
         let mut bytes = Vec::with_capacity(1024);
         let version_at = encode(object, &mut bytes).map_err(Arc::new)?;
-        if bytes.len() > MAX_BODY {
+        if bytes.len() > MAX_OBJECT_BYTES {
             return Err(WriteError::TooLarge(bytes.len()));
         }
         let mut labels: Vec<_> = object.labels().map(|(key, value)| (key.into(), value.into())).collect();
@@ -130,14 +133,14 @@ impl Encoded {
         })
     }
 
-    /// How long it is, but for its revision.
-    pub fn size(&self) -> usize {
+    /// The encoded length, without the revision.
+    pub fn encoded_size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// A stored object once more, for another revision.
-    pub(super) fn again(stored: &Stored) -> Self {
-        let (head, tail) = stored.around().unwrap_or_default();
+    /// The object of a stored version, for a new revision.
+    pub(super) fn from_stored(stored: &Stored) -> Self {
+        let (head, tail) = stored.split_at_revision().unwrap_or_default();
         Self {
             bytes: [head, tail].concat(),
             version_at: stored.version_at,
@@ -151,11 +154,13 @@ impl Encoded {
     /// Whether only the revision differs.
     pub(super) fn is_same_as(&self, stored: &Stored) -> bool {
         self.version_at == stored.version_at
-            && stored.around().is_some_and(|around| self.bytes.split_at_checked(self.version_at) == Some(around))
+            && stored
+                .split_at_revision()
+                .is_some_and(|around| self.bytes.split_at_checked(self.version_at) == Some(around))
     }
 
-    /// Completes it with its revision.
-    pub(super) fn at(self, key: ObjectKey, revision: u64) -> Stored {
+    /// Completes the object with its revision.
+    pub(super) fn into_stored(self, key: ObjectKey, revision: u64) -> Stored {
         let mut body = Vec::with_capacity(self.bytes.len() + digits(revision));
         let (head, tail) = self.bytes.split_at_checked(self.version_at).unwrap_or_default();
         body.extend_from_slice(head);
@@ -175,12 +180,11 @@ impl Encoded {
     }
 }
 
-/// How many digits a number has.
 fn digits(number: u64) -> usize {
     number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
-/// Writes the object and gives the place where the digits of its revision belong.
+/// Encodes an object, and returns the offset at which the digits of its revision belong.
 fn encode(object: &Value, out: &mut Vec<u8>) -> Result<usize, serde_json::Error> {
     let members = object.as_object().into_iter().flatten();
     let members = members.filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
@@ -199,7 +203,7 @@ fn encode(object: &Value, out: &mut Vec<u8>) -> Result<usize, serde_json::Error>
     Ok(version_at)
 }
 
-/// Writes the metadata with an empty revision in its place.
+/// Encodes the metadata with an empty revision.
 fn encode_meta(meta: Option<&Map<String, Value>>, out: &mut Vec<u8>) -> Result<usize, serde_json::Error> {
     const NAME: &str = "resourceVersion";
     let members = meta.into_iter().flatten().filter(|(name, _)| name.as_str() != NAME);
@@ -223,7 +227,9 @@ fn encode_member(name: &str, value: &Value, out: &mut Vec<u8>) -> Result<(), ser
     next_member(out);
     serde_json::to_writer(&mut *out, name)?;
     out.push(b':');
-    serde_json::to_writer(out, value)
+    // Numbers as Go writes them: `1.0` is read back as `1`.
+    json::write(out, value);
+    Ok(())
 }
 
 fn next_member(out: &mut Vec<u8>) {
@@ -232,7 +238,7 @@ fn next_member(out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a value nests deeper than this. It stops there, so that its own depth is bounded.
+/// Whether a value nests deeper than `than`. It stops there, so that its own recursion is bounded.
 fn is_deeper(value: &Value, than: usize) -> bool {
     let inside = |value| than == 0 || is_deeper(value, than - 1);
     match value {

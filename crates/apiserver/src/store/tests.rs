@@ -1,4 +1,4 @@
-//! Rules one by one; `model` has them all at once.
+//! The rules of the store, one by one; `model` tests them together.
 
 mod crowd;
 mod kill;
@@ -21,24 +21,23 @@ fn object(value: impl Into<Value>) -> Value {
     json!({"metadata": {"uid": "u"}, "value": value.into()})
 }
 
-fn memory() -> Store {
-    Store::open(Options::default()).unwrap()
+fn memory() -> ObjectStore {
+    ObjectStore::open(Options::default()).unwrap()
 }
 
 fn options(dir: &std::path::Path) -> Options {
     Options { data_dir: Some(dir.to_owned()), ..Options::default() }
 }
 
-fn on_disk(dir: &std::path::Path) -> Result<Store, OpenError> {
-    Store::open(options(dir))
+fn on_disk(dir: &std::path::Path) -> Result<ObjectStore, OpenError> {
+    ObjectStore::open(options(dir))
 }
 
-/// Runs a future to its end on this thread.
 fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-fn names(listed: &Listed) -> Vec<&str> {
+fn names(listed: &ListResult) -> Vec<&str> {
     listed.items.iter().map(|object| &*object.key.name).collect()
 }
 
@@ -105,12 +104,13 @@ fn a_page_with_a_selector_is_filled() {
     }
     let hundreds = |stored: &Stored| stored.key.name.ends_with("00");
     let mut query = ListQuery { limit: Some(4), ..ListQuery::default() };
-    let page = store.list_where(&resource(), &query, &hundreds).unwrap();
+    let page = store.list_filtered(&resource(), &query, &hundreds).unwrap();
     assert_eq!(names(&page), ["000", "100", "200", "300"]);
-    assert_eq!(page.more, Some(More { after: "ns/300".into(), remaining: 699 }));
+    assert_eq!(page.more, Some(NextPage { after: "ns/300".into(), remaining: 699 }));
     wait(store.create(key("400-later"), object(0))).unwrap();
-    query = ListQuery { at: At::Exact(page.revision), after: Some("ns/300".into()), limit: Some(100), ..query };
-    let rest = store.list_where(&resource(), &query, &hundreds).unwrap();
+    query =
+        ListQuery { at: ListRevision::Exact(page.revision), after: Some("ns/300".into()), limit: Some(100), ..query };
+    let rest = store.list_filtered(&resource(), &query, &hundreds).unwrap();
     assert_eq!(names(&rest), ["400", "500", "600", "700", "800", "900"]);
     assert_eq!((rest.revision, rest.more), (page.revision, None));
 }
@@ -122,13 +122,13 @@ fn revisions_that_are_not_known_are_told_apart() {
     for number in 0..3 {
         wait(store.create(key(&number.to_string()), object(number))).unwrap();
     }
-    assert_eq!(at(At::Exact(9)).unwrap_err(), ListError::Future { asked: 9, newest: 4 });
-    assert_eq!(at(At::NotOlderThan(9)).unwrap_err(), ListError::Future { asked: 9, newest: 4 });
-    assert_eq!(at(At::NotOlderThan(2)).unwrap().revision, 4);
-    assert_eq!(names(&at(At::Exact(3)).unwrap()), ["0", "1"]);
-    assert_eq!(at(At::Exact(0)).unwrap_err(), ListError::TooOld { asked: 0, oldest: 1 });
-    store.forget_history();
-    assert_eq!(at(At::Exact(3)).unwrap_err(), ListError::TooOld { asked: 3, oldest: 4 });
+    assert_eq!(at(ListRevision::Exact(9)).unwrap_err(), ListError::Future { asked: 9, newest: 4 });
+    assert_eq!(at(ListRevision::NotOlderThan(9)).unwrap_err(), ListError::Future { asked: 9, newest: 4 });
+    assert_eq!(at(ListRevision::NotOlderThan(2)).unwrap().revision, 4);
+    assert_eq!(names(&at(ListRevision::Exact(3)).unwrap()), ["0", "1"]);
+    assert_eq!(at(ListRevision::Exact(0)).unwrap_err(), ListError::TooOld { asked: 0, oldest: 1 });
+    store.clear_history();
+    assert_eq!(at(ListRevision::Exact(3)).unwrap_err(), ListError::TooOld { asked: 3, oldest: 4 });
     assert_eq!(store.watch(&resource(), WatchFrom::After(3)).unwrap_err(), WatchError::TooOld { asked: 3, oldest: 4 });
     assert!(store.watch(&resource(), WatchFrom::After(4)).is_ok());
     assert_eq!(store.stats().history_bytes, 0);
@@ -140,7 +140,7 @@ fn forgetting_leaves_watchers_that_have_seen_everything_alone() {
     let mut behind = store.watch(&resource(), WatchFrom::Now).unwrap();
     wait(store.create(key("a"), object(1))).unwrap();
     let mut ahead = store.watch(&resource(), WatchFrom::Now).unwrap();
-    store.forget_history();
+    store.clear_history();
     wait(store.create(key("b"), object(1))).unwrap();
     assert_eq!(&*ahead.try_next().unwrap().unwrap().object.key.name, "b");
     assert_eq!(behind.try_next().unwrap_err(), Lagged { seen: 1, oldest: 2 });
@@ -166,10 +166,10 @@ fn a_watch_from_the_start_shows_what_exists_and_then_what_happens() {
     }
     let mut watch = store.watch(&resource(), WatchFrom::Start).unwrap();
     wait(store.create(key("c"), object(1))).unwrap();
-    assert_eq!((watch.initial(), watch.started(), watch.seen()), (2, 3, 0));
+    assert_eq!((watch.remaining_initial(), watch.started(), watch.seen()), (2, 3, 0));
     let mut shown = Vec::new();
     while let Some(event) = watch.try_next().unwrap() {
-        shown.push((event.kind, event.object.key.name.to_string(), event.revision, watch.initial()));
+        shown.push((event.kind, event.object.key.name.to_string(), event.revision, watch.remaining_initial()));
     }
     let added = |name: &str, revision, left| (EventKind::Added, name.to_owned(), revision, left);
     assert_eq!(shown, [added("a", 3, 1), added("b", 2, 0), added("c", 4, 0)]);
@@ -202,7 +202,7 @@ fn a_wait_that_is_dropped_loses_nothing() {
 
 #[test]
 fn the_newest_event_stays_whatever_its_size() {
-    let store = Store::open(Options { history_bytes: 0, ..Options::default() }).unwrap();
+    let store = ObjectStore::open(Options { history_bytes: 0, ..Options::default() }).unwrap();
     let mut watch = store.watch(&resource(), WatchFrom::Now).unwrap();
     for number in 0..10 {
         wait(store.create(key(&number.to_string()), object("x".repeat(10_000)))).unwrap();
@@ -215,9 +215,9 @@ fn stats_count_what_is_there() {
     let store = memory();
     let created = wait(store.create(key("a"), object(1))).unwrap();
     let one = store.stats();
-    assert_eq!((one.objects, one.revision, one.bytes), (1, 2, created.size()));
+    assert_eq!((one.objects, one.revision, one.bytes), (1, 2, created.memory_size()));
     wait(store.update(&key("a"), 2, object(2))).unwrap();
-    assert!(store.stats().history_bytes >= one.history_bytes + created.size());
+    assert!(store.stats().history_bytes >= one.history_bytes + created.memory_size());
     wait(store.delete(&key("a"), 3, None)).unwrap();
     assert_eq!((store.stats().objects, store.stats().bytes), (0, 0));
     assert_eq!(store.collections(), []);

@@ -1,11 +1,12 @@
-//! The file of `--tracing-config-file`: where spans go, and which.
+//! The file of `--tracing-config-file`: the destination of spans, and their sampling.
 //!
-//! It holds a `TracingConfiguration` of `apiserver.config.k8s.io` (v1alpha1, v1beta1 or v1) or KEP-647's own
-//! `OpenTelemetryClientConfiguration`, in YAML or JSON. Decoding is strict. A document with kube-apiserver's fields alone is judged as
-//! kube-apiserver judges it, in its words; `protocol`, `tls`, `trustedGroups` and `headers` go beyond it.
+//! It contains a `TracingConfiguration` of `apiserver.config.k8s.io` (v1alpha1, v1beta1 or v1) or KEP-647's own
+//! `OpenTelemetryClientConfiguration`, in YAML or JSON. Decoding is strict. A document with only
+//! kube-apiserver's fields is validated with kube-apiserver's rules and messages; `protocol`, `tls`,
+//! `trustedGroups` and `headers` are extensions.
 //!
-//! Guaranteed: whatever is wrong is found at once, each error with its path; nothing of what is secret is in a message. Not done:
-//! the DNS server that `dns://server/name` may name is not asked, the system's resolver is.
+//! Guaranteed: all errors are reported at once, each with its path; messages contain no secrets. Not done: a
+//! DNS server in `dns://server/name` is ignored; the system's resolver is used.
 
 mod endpoint;
 mod fields;
@@ -18,80 +19,66 @@ use std::{
 
 use http::HeaderMap;
 
-pub use self::endpoint::Endpoint;
-use crate::client::Trust;
+pub use self::endpoint::TracingEndpoint;
+use crate::client::TlsClientConfig;
 
-/// What the file says, checked.
+/// The validated content of the file.
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// Where spans go.
-    pub destination: Destination,
-    /// How they are sent.
-    pub protocol: Protocol,
-    /// TLS on the way; plain text without it.
-    pub tls: Option<Tls>,
-    /// So many of a million roots are sampled; others follow their parent.
+pub struct TracingConfiguration {
+    pub destination: TracingDestination,
+    pub protocol: TracingProtocol,
+    /// TLS to the collector; plain text without it.
+    pub tls: Option<TracingTlsFiles>,
+    /// The sampling rate of root spans, per million; other spans follow their parent.
     pub ratio_per_million: u32,
-    /// The groups whose trace goes on here, where the file names them.
+    /// The groups whose trace context is trusted, if the file names them.
     pub trusted_groups: Option<Vec<String>>,
-    /// Whether authentication leaves no trace of its own where the caller has one.
+    /// Whether authentication starts no trace of its own where the caller has one.
     pub joined_authentication: bool,
-    /// Sent with every batch. Their values are secret.
+    /// Headers of every batch. Their values are secret.
     pub headers: HeaderMap,
 }
 
-/// Where spans go: each way is its own egress.
+/// The destination of spans; each variant has its own egress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// On the network of the control plane: dialled as it is.
-    Direct(Endpoint),
-    /// A Service of the cluster: looked up whenever a connection is made.
-    Service {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// Its port.
-        port: u16,
-    },
+pub enum TracingDestination {
+    /// An address on the network of the control plane, which is dialled directly.
+    Direct(TracingEndpoint),
+    /// A Service of the cluster, which is resolved for every connection.
+    Service { namespace: String, name: String, port: u16 },
 }
 
-/// How spans are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are OTLP's own")]
-pub enum Protocol {
+pub enum TracingProtocol {
     #[default]
     Grpc,
     HttpProtobuf,
 }
 
-/// Whom to believe, and who to be.
+/// The files of the trusted CA and of the client certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// The CAs of the collector; the system's without it.
+pub struct TracingTlsFiles {
+    /// The CAs of the collector; the system's roots without it.
     pub ca: Option<PathBuf>,
-    /// Our certificate.
     pub certificate: Option<PathBuf>,
-    /// And its key.
     pub key: Option<PathBuf>,
-    /// The name that the collector's certificate must have, if it is not the one in the address.
+    /// The name in the collector's certificate, if it is not that of the address.
     pub server_name: Option<String>,
 }
 
-/// A file that cannot be used, and everything that is wrong with it.
+/// A file that cannot be used, with all its errors.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum TracingConfigError {
     #[error("unable to read tracing configuration from {path:?}")]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}", Listed(.0))]
+    #[error("{}", ErrorList(.0))]
     Invalid(Vec<String>),
 }
 
-struct Listed<'a>(&'a [String]);
+struct ErrorList<'a>(&'a [String]);
 
-/// One on its line, several on lines of their own.
-impl fmt::Display for Listed<'_> {
+/// A single error on the same line, several on lines of their own.
+impl fmt::Display for ErrorList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             [one] => f.write_str(one),
@@ -103,55 +90,54 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-impl Protocol {
-    /// The port that OTLP has for it.
+impl TracingProtocol {
+    /// The default port of OTLP.
     pub fn port(self) -> u16 {
         match self {
-            Protocol::Grpc => 4317,
-            Protocol::HttpProtobuf => 4318,
+            TracingProtocol::Grpc => 4317,
+            TracingProtocol::HttpProtobuf => 4318,
         }
     }
 }
 
-impl Config {
-    /// Reads the file and, for TLS, those that it names, which are relative to it.
+impl TracingConfiguration {
+    /// Reads the file and, for TLS, the files that it names, which are relative to it.
     ///
     /// # Errors
-    /// If it cannot be read or used.
-    pub fn load(path: &Path) -> Result<(Self, Option<Trust>), Error> {
-        let text = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    /// If a file cannot be read or used.
+    pub fn load(path: &Path) -> Result<(Self, Option<TlsClientConfig>), TracingConfigError> {
+        let text = fs::read(path).map_err(|source| TracingConfigError::Read { path: path.to_owned(), source })?;
         let mut config = Self::parse(&text)?;
         if let (Some(tls), Some(folder)) = (&mut config.tls, path.parent()) {
             for file in [&mut tls.ca, &mut tls.certificate, &mut tls.key].into_iter().flatten() {
                 *file = folder.join(&*file);
             }
         }
-        let trust = config.trust().map_err(Error::Invalid)?;
+        let trust = config.trust().map_err(TracingConfigError::Invalid)?;
         Ok((config, trust))
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     ///
     /// # Errors
-    /// If it cannot be used.
-    pub fn parse(text: &[u8]) -> Result<Self, Error> {
-        read::config(text).map_err(Error::Invalid)
+    /// If it is invalid.
+    pub fn parse(text: &[u8]) -> Result<Self, TracingConfigError> {
+        read::parse_config(text).map_err(TracingConfigError::Invalid)
     }
 
-    /// The files that it names.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.tls.iter().flat_map(|tls| [&tls.ca, &tls.certificate, &tls.key]).flatten()
     }
 
-    /// The name that is asked for: in requests, and of a certificate.
+    /// The host name, for requests and for the certificate.
     pub fn authority(&self) -> String {
         match &self.destination {
-            Destination::Direct(endpoint) => endpoint.authority.clone(),
-            Destination::Service { namespace, name, port } => format!("{name}.{namespace}.svc:{port}"),
+            TracingDestination::Direct(endpoint) => endpoint.authority.clone(),
+            TracingDestination::Service { namespace, name, port } => format!("{name}.{namespace}.svc:{port}"),
         }
     }
 
-    fn trust(&self) -> Result<Option<Trust>, Vec<String>> {
+    fn trust(&self) -> Result<Option<TlsClientConfig>, Vec<String>> {
         let Some(tls) = &self.tls else { return Ok(None) };
         let mut wrong = Vec::new();
         let mut read = |field: &str, path: &Option<PathBuf>| -> Option<Vec<u8>> {
@@ -164,10 +150,12 @@ impl Config {
             return Err(wrong);
         }
         let identity = identity.as_ref().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()));
-        let alpn: &[&[u8]] = if self.protocol == Protocol::Grpc { &[b"h2"] } else { &[b"h2", b"http/1.1"] };
+        let alpn: &[&[u8]] = if self.protocol == TracingProtocol::Grpc { &[b"h2"] } else { &[b"h2", b"http/1.1"] };
         let authority = self.authority();
         let name = tls.server_name.as_deref().unwrap_or_else(|| endpoint::host(&authority));
-        Trust::new(ca.as_deref(), name, identity, alpn).map(Some).map_err(|error| vec![format!("tls: {error}")])
+        TlsClientConfig::new(ca.as_deref(), name, identity, alpn)
+            .map(Some)
+            .map_err(|error| vec![format!("tls: {error}")])
     }
 }
 

@@ -1,4 +1,4 @@
-//! W3C trace context: what travels between processes.
+//! W3C trace context, which is propagated between processes.
 
 use std::{fmt, sync::Arc};
 
@@ -7,10 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
-/// The specification's own bound on what must be passed on.
-const MAX_STATE: usize = 512;
-/// The specification's own bound.
-const MAX_BAGGAGE: usize = 8192;
+/// The length that the specification requires to be propagated.
+const MAX_TRACESTATE_BYTES: usize = 512;
+const MAX_BAGGAGE_BYTES: usize = 8192;
 
 /// The id of a trace; never all zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,35 +19,31 @@ pub struct TraceId([u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId([u8; 8]);
 
-/// A span somewhere, and what travels with it.
+/// The context of a span, possibly of another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Context {
-    /// Its trace.
+pub struct SpanContext {
     pub trace: TraceId,
-    /// Itself.
     pub span: SpanId,
     /// The flags of `traceparent`; the first is "sampled".
     pub flags: u8,
-    /// `tracestate`, as it came.
     pub state: Option<Arc<str>>,
 }
 
-impl Context {
-    /// Reads `traceparent` and what belongs to it. Garbage is as if nothing was sent.
+impl SpanContext {
+    /// Extracts the context from headers. An invalid one is ignored.
     pub fn extract(headers: &HeaderMap) -> Option<Self> {
         let mut context = Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)?;
         context.state = state(headers);
         Some(context)
     }
 
-    /// Reads the value of `traceparent`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
         let version = hex::<1>(parts.next()?)?;
         let trace = TraceId::new(hex(parts.next()?)?)?;
         let span = SpanId::new(hex(parts.next()?)?)?;
         let [flags] = hex::<1>(parts.next()?)?;
-        // Version 0 has four parts; later ones may have more, ff is none.
+        // Version 0 has four parts; later ones may have more; ff is invalid.
         let known = match version {
             [0] => parts.next().is_none(),
             [0xff] => false,
@@ -57,12 +52,10 @@ impl Context {
         known.then_some(Self { trace, span, flags: flags & 1, state: None })
     }
 
-    /// Whether its sender records.
     pub fn is_sampled(&self) -> bool {
         self.flags & 1 == 1
     }
 
-    /// Writes it for the next process.
     pub fn inject(&self, headers: &mut HeaderMap) {
         if let Ok(parent) = HeaderValue::try_from(self.to_string()) {
             headers.insert(TRACEPARENT, parent);
@@ -73,14 +66,13 @@ impl Context {
     }
 }
 
-/// As in `traceparent`.
-impl fmt::Display for Context {
+impl fmt::Display for SpanContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:?}-{:?}-{:02x}", self.trace, self.span, self.flags)
     }
 }
 
-/// `baggage` as it came, which travels with or without a trace.
+/// The `baggage` header, which is propagated with or without a trace.
 pub(super) fn baggage(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut all = headers.get_all(BAGGAGE).iter();
     let first = all.next()?;
@@ -91,10 +83,9 @@ pub(super) fn baggage(headers: &HeaderMap) -> Option<HeaderValue> {
             HeaderValue::from_bytes(&all.join(&b","[..])).ok()?
         }
     };
-    (joined.len() <= MAX_BAGGAGE).then_some(joined)
+    (joined.len() <= MAX_BAGGAGE_BYTES).then_some(joined)
 }
 
-/// Writes `baggage` for the next process.
 pub(super) fn inject_baggage(baggage: &HeaderValue, headers: &mut HeaderMap) {
     headers.insert(BAGGAGE, baggage.clone());
 }
@@ -102,10 +93,10 @@ pub(super) fn inject_baggage(baggage: &HeaderValue, headers: &mut HeaderMap) {
 fn state(headers: &HeaderMap) -> Option<Arc<str>> {
     let all: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok()).collect();
     let joined = all.join(",");
-    (!joined.is_empty() && joined.len() <= MAX_STATE).then(|| joined.into())
+    (!joined.is_empty() && joined.len() <= MAX_TRACESTATE_BYTES).then(|| joined.into())
 }
 
-/// Lower-case hex of exactly this many bytes, as the specification wants it.
+/// Lower-case hex of exactly this many bytes, as the specification requires.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -124,39 +115,33 @@ fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 impl TraceId {
-    /// An id, unless it is all zeros.
     pub fn new(bytes: [u8; 16]) -> Option<Self> {
         (bytes != [0; 16]).then_some(Self(bytes))
     }
 
-    /// A new id.
     pub fn random() -> Self {
         Self(fastrand::u128(1..).to_be_bytes())
     }
 
-    /// Its bytes.
     pub fn bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// The lower half as a number, which samplers decide by.
-    pub fn low(self) -> u64 {
+    /// The lower half as a number, which sampling is based on.
+    pub fn lower_half(self) -> u64 {
         u128::from_be_bytes(self.0) as u64
     }
 }
 
 impl SpanId {
-    /// An id, unless it is all zeros.
     pub fn new(bytes: [u8; 8]) -> Option<Self> {
         (bytes != [0; 8]).then_some(Self(bytes))
     }
 
-    /// A new id.
     pub fn random() -> Self {
         Self(fastrand::u64(1..).to_be_bytes())
     }
 
-    /// Its bytes.
     pub fn bytes(&self) -> &[u8; 8] {
         &self.0
     }

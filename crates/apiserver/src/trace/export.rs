@@ -1,8 +1,9 @@
-//! Takes finished spans to the collector, in batches, beside the requests and never in their path.
+//! Exports finished spans to the collector in batches, off the path of requests.
 //!
-//! Guaranteed: a slow or dead collector costs memory within the bounds of the queue and nothing else; every span that waited when the
-//! exporter was stopped is tried once within [`LAST`]; what is lost is counted. A batch is tried twice if there is a chance that the
-//! second time helps, so that a collector that took one and did not say so gets it twice. Not done: keeping spans on disk.
+//! Guaranteed: a slow or dead collector costs memory within the bounds of the queue and nothing else; every
+//! span that was queued when the exporter was stopped is tried once within [`SHUTDOWN_TIMEOUT`]; lost spans are
+//! counted. A retryable failure is retried once, so that a collector that accepted a batch without a response
+//! gets it twice. Not done: keeping spans on disk.
 
 mod request;
 mod send;
@@ -15,167 +16,167 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-pub use self::send::Target;
-use self::send::{Failure, Line};
-use super::Pipeline;
+pub use self::send::SpanExportTarget;
+use self::send::{SpanExportConnection, SpanExportError};
+use super::SpanPipeline;
 
-/// A batch is sent so long after its first span. kube-apiserver waits for five seconds; people who look at a trace do not like to.
-const DELAY: Duration = Duration::from_secs(1);
-/// kube-apiserver's own patience with one request.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Between the first and the second attempt, unless the collector says how long; and never longer than the other.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// After a lost batch the next waits, each time longer up to this: one who is down is not hammered, and found again soon.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
-/// When the server stops, what waits is sent within this time.
-pub const LAST: Duration = Duration::from_secs(3);
+/// The delay of a batch after its first span. kube-apiserver waits for five seconds, which is long for somebody
+/// who looks at a trace.
+const BATCH_DELAY: Duration = Duration::from_secs(1);
+/// The time limit of one request, as in kube-apiserver.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The delay of the second attempt, unless the collector sets one, which is capped.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// The longest pause after lost batches: it spares a collector that is down, and finds it again soon.
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// The time limit for queued spans when the server stops.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The resource of all spans.
 #[derive(Clone, Debug)]
-pub struct Resource {
-    /// `service.instance.id`
+pub struct TraceResource {
     pub instance: String,
 }
 
-/// Sends what comes until it is stopped. Dropped, it sends what is there and ends.
+/// Exports spans until it is stopped. Dropped, it exports the queued spans and ends.
 #[derive(Debug)]
-pub struct Exporter {
-    control: watch::Sender<Control>,
+pub struct SpanExporter {
+    control: watch::Sender<SpanExportControl>,
     task: JoinHandle<()>,
 }
 
 #[derive(Clone, Debug)]
-struct Control {
-    target: Target,
+struct SpanExportControl {
+    target: SpanExportTarget,
     stopping: bool,
 }
 
-impl Exporter {
-    /// Begins to export.
-    pub fn start(target: Target, resource: &Resource, pipeline: Arc<Pipeline>) -> Self {
-        let (control, controlled) = watch::channel(Control { target: target.clone(), stopping: false });
-        let run = Run {
+impl SpanExporter {
+    pub fn start(target: SpanExportTarget, resource: &TraceResource, pipeline: Arc<SpanPipeline>) -> Self {
+        let (control, controlled) = watch::channel(SpanExportControl { target: target.clone(), stopping: false });
+        let run = SpanExportTask {
             pipeline,
             resource: request::resource(&resource.instance),
-            line: Line::new(target),
+            line: SpanExportConnection::new(target),
             control: controlled,
             failures: 0,
-            told: false,
+            loss_reported: false,
         };
         Self { control, task: tokio::spawn(run.run()) }
     }
 
-    /// Sends to another place from now on, also what waits already.
-    pub fn redirect(&self, target: Target) {
+    /// Changes the destination, also of queued spans.
+    pub fn redirect(&self, target: SpanExportTarget) {
         self.control.send_modify(|control| control.target = target);
     }
 
-    /// Sends what is there and ends.
+    /// Exports the queued spans and ends.
     pub async fn stop(self) {
         self.control.send_modify(|control| control.stopping = true);
         let mut task = self.task;
-        if timeout(LAST, &mut task).await.is_err() {
+        if timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err() {
             task.abort();
             tracing::warn!("the last spans were not taken in time");
         }
     }
 }
 
-struct Run {
-    pipeline: Arc<Pipeline>,
+struct SpanExportTask {
+    pipeline: Arc<SpanPipeline>,
     resource: Vec<u8>,
-    line: Line,
-    control: watch::Receiver<Control>,
-    /// Batches that this collector lost in a row.
+    line: SpanExportConnection,
+    control: watch::Receiver<SpanExportControl>,
+    /// The number of batches in a row that this collector lost.
     failures: u32,
-    /// Whether it was said that spans are lost, and not yet that they are not any more.
-    told: bool,
+    /// Whether a loss was logged, and its end not yet.
+    loss_reported: bool,
 }
 
-impl Run {
+impl SpanExportTask {
     async fn run(mut self) {
         while !self.is_stopping() {
-            self.gather().await;
-            let lost = self.send().await;
+            self.wait_for_batch().await;
+            let lost = self.send_batch().await;
             if lost {
-                self.rest(backoff(self.failures)).await;
+                self.sleep_or_control(backoff(self.failures)).await;
             }
         }
-        // One attempt for each batch; if the first is lost the others would be too, only later.
-        while !self.send().await && !self.pipeline.is_empty() {}
+        // One attempt per batch; if the first is lost, the others would be too, only later.
+        while !self.send_batch().await && !self.pipeline.is_empty() {}
     }
 
-    /// Waits for a full batch, or for the time after the first span.
-    async fn gather(&mut self) {
+    /// Waits for a full batch, or for the delay after the first span.
+    async fn wait_for_batch(&mut self) {
         let pipeline = Arc::clone(&self.pipeline);
         tokio::select! {
-            () = pipeline.waiting(false) => {}
-            () = self.told() => return,
+            () = pipeline.wait_for_spans(false) => {}
+            () = self.wait_for_control() => return,
         }
         tokio::select! {
-            () = pipeline.waiting(true) => {}
-            () = sleep(DELAY) => {}
-            () = self.told() => {}
+            () = pipeline.wait_for_spans(true) => {}
+            () = sleep(BATCH_DELAY) => {}
+            () = self.wait_for_control() => {}
         }
     }
 
-    /// Sends a batch of what waits. True if it was lost.
-    async fn send(&mut self) -> bool {
+    /// Sends a batch of queued spans. True if it was lost.
+    async fn send_batch(&mut self) -> bool {
         let batch = self.pipeline.take();
         if batch.is_empty() {
             return false;
         }
         let spans = batch.len() as u64;
         let body = request::body(&self.resource, batch);
-        let mut outcome = self.line.send(body.clone(), PATIENCE).await;
-        if let Err(Failure { retry: Some(pause), .. }) = outcome
+        let mut outcome = self.line.send(body.clone(), EXPORT_TIMEOUT).await;
+        if let Err(SpanExportError { retry: Some(pause), .. }) = outcome
             && !self.is_stopping()
         {
-            self.rest(pause.unwrap_or(PAUSE).min(LONGEST_PAUSE)).await;
-            outcome = self.line.send(body, PATIENCE).await;
+            self.sleep_or_control(pause.unwrap_or(RETRY_DELAY).min(MAX_RETRY_DELAY)).await;
+            outcome = self.line.send(body, EXPORT_TIMEOUT).await;
         }
-        self.report(outcome, spans)
+        self.report_outcome(outcome, spans)
     }
 
-    /// Counts, and says once of each collector that it fails, and once that it works again: whoever heard the one hears the other, also if that is another collector by then.
-    fn report(&mut self, outcome: Result<u64, Failure>, spans: u64) -> bool {
-        if let Some(news) = news(&outcome, self.failures, self.told, self.line.place()) {
+    /// Counts the outcome, and logs once per collector that it fails, and once that export works again, also if
+    /// that is another collector by then.
+    fn report_outcome(&mut self, outcome: Result<u64, SpanExportError>, spans: u64) -> bool {
+        if let Some(news) = outcome_message(&outcome, self.failures, self.loss_reported, self.line.authority()) {
             tracing::warn!("{news}");
         }
-        self.told = outcome.is_err();
+        self.loss_reported = outcome.is_err();
         match outcome {
             Ok(rejected) => {
-                self.pipeline.exported(spans, rejected);
+                self.pipeline.count_exported(spans, rejected);
                 self.failures = 0;
                 false
             }
             Err(_) => {
-                self.pipeline.lost(spans);
+                self.pipeline.count_lost(spans);
                 self.failures = self.failures.saturating_add(1);
                 true
             }
         }
     }
 
-    /// Rests, unless there is news.
-    async fn rest(&mut self, time: Duration) {
+    /// Sleeps, unless a control message arrives.
+    async fn sleep_or_control(&mut self, time: Duration) {
         let end = Instant::now() + time;
         tokio::select! {
             () = sleep_until(end) => {}
-            () = self.told() => {}
+            () = self.wait_for_control() => {}
         }
     }
 
-    /// Ends when there is another target or an end.
-    async fn told(&mut self) {
+    /// Waits for a new target or for the end.
+    async fn wait_for_control(&mut self) {
         if self.control.changed().await.is_err() {
-            // Whoever could stop it is gone; what it was told last stays, and it ends.
+            // The exporter was dropped; the last target stays, and the export ends.
             return;
         }
-        let Control { target, stopping } = self.control.borrow_and_update().clone();
+        let SpanExportControl { target, stopping } = self.control.borrow_and_update().clone();
         if !stopping {
-            self.line = Line::new(target);
+            self.line = SpanExportConnection::new(target);
             self.failures = 0;
         }
     }
@@ -185,8 +186,8 @@ impl Run {
     }
 }
 
-/// What is to be said after a batch, if this collector lost so many before it, and it was told that spans are lost.
-fn news(outcome: &Result<u64, Failure>, lost: u32, told: bool, place: &str) -> Option<String> {
+/// The message after a batch, given the batches lost before and whether a loss was logged (`told`).
+fn outcome_message(outcome: &Result<u64, SpanExportError>, lost: u32, told: bool, place: &str) -> Option<String> {
     match outcome {
         Ok(_) => told.then(|| format!("the collector at {place} takes the API server's spans again")),
         Err(failure) => (lost == 0).then(|| {
@@ -198,9 +199,9 @@ fn news(outcome: &Result<u64, Failure>, lost: u32, told: bool, place: &str) -> O
     }
 }
 
-/// One second, then twice as long each time.
+/// One second, then doubled for each failure.
 fn backoff(failures: u32) -> Duration {
-    PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_BACKOFF)
+    RETRY_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(MAX_BACKOFF)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Calls to others as part of what is going on here.
+//! Outgoing requests as part of the current span.
 
 use std::future::Future;
 
@@ -6,35 +6,39 @@ use bytes::Bytes;
 use http::{Request, Version, uri::Scheme};
 use http_body_util::Full;
 
-use super::{Kind, Scope, Span};
-use crate::client::{Answer, Client, Error};
+use super::{InstrumentationScope, TraceSpan, TraceSpanKind};
+use crate::client::{BufferedResponse, HttpClient, HttpClientError};
 
 tokio::task_local! {
-    /// What is going on, for those who are called through traits that know nothing of spans.
-    static CURRENT: Span;
+    /// The current span, for callees behind traits without a span parameter.
+    static CURRENT: TraceSpan;
 }
 
-/// Does work as part of a span, which [`current`] then gives.
-pub async fn within<T>(span: &Span, work: impl Future<Output = T>) -> T {
+/// Runs a future in a span, which [`current_span`] then returns.
+pub async fn run_in_span<T>(span: &TraceSpan, work: impl Future<Output = T>) -> T {
     CURRENT.scope(span.clone(), work).await
 }
 
-/// The span that the work of now is part of.
-pub fn current() -> Span {
-    CURRENT.try_with(Span::clone).unwrap_or_default()
+/// The span of the current task.
+pub fn current_span() -> TraceSpan {
+    CURRENT.try_with(TraceSpan::clone).unwrap_or_default()
 }
 
-/// Sends a request with a span of its own, whose context goes along.
-pub async fn send(parent: &Span, client: &Client, mut request: Request<Full<Bytes>>) -> Result<Answer, Error> {
-    let span = parent.child(Scope::Http, Kind::Client, &format!("HTTP {}", request.method()));
+/// Sends a request in a span of its own, whose context it propagates.
+pub async fn send_traced(
+    parent: &TraceSpan,
+    client: &HttpClient,
+    mut request: Request<Full<Bytes>>,
+) -> Result<BufferedResponse, HttpClientError> {
+    let span = parent.child(InstrumentationScope::Http, TraceSpanKind::Client, &format!("HTTP {}", request.method()));
     span.inject(request.headers_mut());
     if span.is_recording() {
         let uri = request.uri();
         let default = if uri.scheme() == Some(&Scheme::HTTP) { 80 } else { 443 };
-        span.set("http.request.method", request.method().as_str());
-        span.set("url.full", &uri.to_string());
-        span.set("server.address", uri.host().unwrap_or_default());
-        span.set("server.port", i64::from(uri.port_u16().unwrap_or(default)));
+        span.set_attribute("http.request.method", request.method().as_str());
+        span.set_attribute("url.full", &uri.to_string());
+        span.set_attribute("server.address", uri.host().unwrap_or_default());
+        span.set_attribute("server.port", i64::from(uri.port_u16().unwrap_or(default)));
     }
     let answer = client.send(request).await;
     if span.is_recording() {
@@ -43,18 +47,18 @@ pub async fn send(parent: &Span, client: &Client, mut request: Request<Full<Byte
     answer
 }
 
-fn describe(span: &Span, answer: &Result<Answer, Error>) {
+fn describe(span: &TraceSpan, answer: &Result<BufferedResponse, HttpClientError>) {
     match answer {
         Ok(answer) => {
             let status = answer.head.status;
             let version = if answer.head.version == Version::HTTP_2 { "2" } else { "1.1" };
-            span.set("network.protocol.version", version);
-            span.set("http.response.status_code", i64::from(status.as_u16()));
+            span.set_attribute("network.protocol.version", version);
+            span.set_attribute("http.response.status_code", i64::from(status.as_u16()));
             if status.as_u16() >= 400 {
-                span.set("error.type", status.as_str());
-                span.fail("");
+                span.set_attribute("error.type", status.as_str());
+                span.set_error("");
             }
         }
-        Err(error) => span.fail(&error.to_string()),
+        Err(error) => span.set_error(&error.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! What lies between finished spans and the exporter: a bounded queue, and the rules of the day.
+//! The pipeline between finished spans and the exporter: a bounded queue, and the current sampling.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -8,108 +8,102 @@ use std::sync::{
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
-use super::{Scope, TraceId};
+use super::{InstrumentationScope, TraceId};
 
-/// Spans that wait for the exporter: kube-apiserver's own bound.
-pub(super) const QUEUE: usize = 2048;
-/// At most so many are sent at once: kube-apiserver's own bound.
-pub(super) const BATCH: usize = 512;
+/// The limit of queued spans: kube-apiserver's own bound.
+pub(super) const MAX_QUEUED_SPANS: usize = 2048;
+/// The limit of a batch: kube-apiserver's own bound.
+pub(super) const MAX_BATCH_SPANS: usize = 512;
 
-/// Where finished spans go. It outlives every reload, so that no span is lost by one.
+/// The destination of finished spans. It outlives every reload, so that none loses spans.
 #[derive(Debug)]
-pub struct Pipeline {
-    sampling: ArcSwap<Sampling>,
-    queue: Mutex<Vec<Finished>>,
-    /// Told when there is something to send, and when there is a batch full.
+pub struct SpanPipeline {
+    sampling: ArcSwap<SpanSampling>,
+    queue: Mutex<Vec<FinishedSpan>>,
+    /// Notified when the queue is no longer empty, and when it has a full batch.
     waiting: Notify,
-    counters: Counters,
+    counters: SpanCounters,
 }
 
-/// Which spans are made, and whose children they are.
+/// The rules of sampling and of trust in callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sampling {
-    /// So many of a million roots are sampled.
+pub struct SpanSampling {
+    /// The sampling rate of root spans, per million.
     pub ratio_per_million: u32,
-    /// Callers in these groups are believed: their trace goes on here.
+    /// Groups whose members are trusted with trace context: their trace is continued.
     pub trusted_groups: Vec<String>,
-    /// Whether authentication leaves no trace of its own where the caller has one.
+    /// Whether authentication starts no trace of its own where the caller has one.
     pub joined_authentication: bool,
 }
 
 /// A finished span, as OTLP's `Span`.
 #[derive(Debug)]
-pub struct Finished {
-    /// Who made it.
-    pub scope: Scope,
-    /// Its bytes.
+pub struct FinishedSpan {
+    pub scope: InstrumentationScope,
     pub bytes: Vec<u8>,
 }
 
-/// What became of spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Taken by the collector.
+pub struct SpanCounts {
     pub exported: u64,
-    /// Lost: the queue was full, or the collector did not take them.
+    /// Lost spans: the queue was full, or the collector did not accept them.
     pub dropped: u64,
-    /// Batches that the collector did not take.
+    /// Batches that the collector did not accept.
     pub failed: u64,
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct SpanCounters {
     exported: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
 }
 
-impl Sampling {
-    /// As OpenTelemetry's TraceIDRatioBased: the upper 63 bits of the lower half of the id, below a share of all.
+impl SpanSampling {
+    /// OpenTelemetry's TraceIDRatioBased: compares the upper 63 bits of the lower half of the id with the rate.
     fn samples(&self, trace: TraceId) -> bool {
         let share = f64::from(self.ratio_per_million.min(1_000_000)) / 1e6;
-        trace.low() >> 1 < (share * (1_u64 << 63) as f64) as u64
+        trace.lower_half() >> 1 < (share * (1_u64 << 63) as f64) as u64
     }
 }
 
-impl Pipeline {
-    /// A pipeline that nobody empties yet.
-    pub fn new(sampling: Sampling) -> Arc<Self> {
+impl SpanPipeline {
+    /// A pipeline without an exporter.
+    pub fn new(sampling: SpanSampling) -> Arc<Self> {
         Arc::new(Self {
             sampling: ArcSwap::from_pointee(sampling),
             queue: Mutex::default(),
             waiting: Notify::new(),
-            counters: Counters::default(),
+            counters: SpanCounters::default(),
         })
     }
 
-    /// Goes by other rules from now on.
-    pub fn set_sampling(&self, sampling: Sampling) {
+    pub fn set_sampling(&self, sampling: SpanSampling) {
         self.sampling.store(Arc::new(sampling));
     }
 
-    /// What became of spans so far.
-    pub fn counts(&self) -> Counts {
+    /// The counters of spans so far.
+    pub fn counts(&self) -> SpanCounts {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counters { exported, dropped, failed } = &self.counters;
-        Counts { exported: load(exported), dropped: load(dropped), failed: load(failed) }
+        let SpanCounters { exported, dropped, failed } = &self.counters;
+        SpanCounts { exported: load(exported), dropped: load(dropped), failed: load(failed) }
     }
 
-    /// Up to a batch of what waits, oldest first.
-    pub fn take(&self) -> Vec<Finished> {
-        let mut queue = self.queue();
-        let count = queue.len().min(BATCH);
+    /// Takes up to a batch of queued spans, oldest first.
+    pub fn take(&self) -> Vec<FinishedSpan> {
+        let mut queue = self.lock_queue();
+        let count = queue.len().min(MAX_BATCH_SPANS);
         if count == queue.len() { std::mem::take(&mut *queue) } else { queue.drain(..count).collect() }
     }
 
-    /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.queue().is_empty()
+        self.lock_queue().is_empty()
     }
 
-    /// Waits until there is something, or a full batch.
-    pub(super) async fn waiting(&self, full: bool) {
-        let wanted = if full { BATCH } else { 1 };
-        while self.queue().len() < wanted {
+    /// Waits until the queue has a span, or a full batch.
+    pub(super) async fn wait_for_spans(&self, full: bool) {
+        let wanted = if full { MAX_BATCH_SPANS } else { 1 };
+        while self.lock_queue().len() < wanted {
             self.waiting.notified().await;
         }
     }
@@ -126,9 +120,9 @@ impl Pipeline {
         self.sampling.load().samples(trace)
     }
 
-    pub(super) fn push(&self, finished: Finished) {
-        let mut queue = self.queue();
-        if queue.len() >= QUEUE {
+    pub(super) fn push(&self, finished: FinishedSpan) {
+        let mut queue = self.lock_queue();
+        if queue.len() >= MAX_QUEUED_SPANS {
             self.counters.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -136,22 +130,22 @@ impl Pipeline {
         let length = queue.len();
         drop(queue);
         // Waking the exporter for every span would cost more than the span.
-        if length == 1 || length == BATCH {
+        if length == 1 || length == MAX_BATCH_SPANS {
             self.waiting.notify_one();
         }
     }
 
-    pub(super) fn exported(&self, spans: u64, rejected: u64) {
+    pub(super) fn count_exported(&self, spans: u64, rejected: u64) {
         self.counters.exported.fetch_add(spans.saturating_sub(rejected), Ordering::Relaxed);
         self.counters.dropped.fetch_add(rejected, Ordering::Relaxed);
     }
 
-    pub(super) fn lost(&self, spans: u64) {
+    pub(super) fn count_lost(&self, spans: u64) {
         self.counters.failed.fetch_add(1, Ordering::Relaxed);
         self.counters.dropped.fetch_add(spans, Ordering::Relaxed);
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, Vec<Finished>> {
+    fn lock_queue(&self) -> std::sync::MutexGuard<'_, Vec<FinishedSpan>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
-//! The file of `--tracing-config-file` while the server runs: a change of it, or of a file that it names, is taken up without a
-//! restart. One that cannot be used is refused as a whole; what was in force before goes on.
+//! Reloads the file of `--tracing-config-file` when it, or a file that it names, changes. An unusable file is
+//! refused as a whole, and the previous configuration stays in effect.
 
-mod watch;
+mod file_watch;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -10,57 +10,53 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::watch::Watch;
+use self::file_watch::ConfigFileWatch;
 use super::{
-    Pipeline, Sampling,
-    config::{Config, Error},
-    export::{Exporter, Resource, Target},
+    SpanPipeline, SpanSampling,
+    config::{TracingConfigError, TracingConfiguration},
+    export::{SpanExportTarget, SpanExporter, TraceResource},
 };
-use crate::client::{Services, Trust};
+use crate::client::{ServiceAddressResolver, TlsClientConfig};
 
-/// What the file does not say.
+/// Settings that are not in the file.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// The file.
+pub struct TracingSettings {
     pub file: PathBuf,
     /// The groups that are trusted unless the file names them.
     pub trusted_groups: Vec<String>,
-    /// Finds Services.
-    pub services: Arc<dyn Services>,
-    /// `service.instance.id`
+    pub services: Arc<dyn ServiceAddressResolver>,
     pub instance: String,
 }
 
-/// Spans on their way to where the file says.
+/// Exports spans to the destination in the file, and follows its changes.
 #[derive(Debug)]
-pub struct Tracing {
-    pipeline: Arc<Pipeline>,
+pub struct TracingReloader {
+    pipeline: Arc<SpanPipeline>,
     look: Arc<Notify>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Tracing {
-    /// Reads the file and begins.
+impl TracingReloader {
+    /// Reads the file and starts.
     ///
     /// # Errors
     /// If the file cannot be used.
-    pub fn start(settings: Settings) -> Result<Self, Error> {
-        // Made before the file is read, so that no change falls in between.
-        let watch = Watch::new(&settings.file);
-        let loaded = Loaded::new(&settings)?;
-        let pipeline = Pipeline::new(loaded.sampling);
-        let resource = Resource { instance: settings.instance.clone() };
-        let exporter = Exporter::start(loaded.target, &resource, Arc::clone(&pipeline));
+    pub fn start(settings: TracingSettings) -> Result<Self, TracingConfigError> {
+        // Created before the file is read, so that no change is missed.
+        let watch = ConfigFileWatch::new(&settings.file);
+        let loaded = LoadedTracing::new(&settings)?;
+        let pipeline = SpanPipeline::new(loaded.sampling);
+        let resource = TraceResource { instance: settings.instance.clone() };
+        let exporter = SpanExporter::start(loaded.target, &resource, Arc::clone(&pipeline));
         let look = Arc::new(Notify::new());
         let (stop, stopped) = oneshot::channel();
-        let run = Run { settings, watch, files: loaded.files, exporter, pipeline: Arc::clone(&pipeline) };
+        let run = ReloadTask { settings, watch, files: loaded.files, exporter, pipeline: Arc::clone(&pipeline) };
         let task = tokio::spawn(run.run(Arc::clone(&look), stopped));
         Ok(Self { pipeline, look, stop, task })
     }
 
-    /// Where spans are to be put.
-    pub fn pipeline(&self) -> &Arc<Pipeline> {
+    pub fn pipeline(&self) -> &Arc<SpanPipeline> {
         &self.pipeline
     }
 
@@ -69,50 +65,51 @@ impl Tracing {
         self.look.notify_one();
     }
 
-    /// Sends what waits and ends.
+    /// Exports the queued spans and ends.
     pub async fn stop(self) {
-        // Without a receiver it has ended already; it cannot have panicked.
+        // Without a receiver the task has ended already; it cannot have panicked.
         let _ = self.stop.send(());
         let _ = self.task.await;
     }
 }
 
-/// A file that can be used.
-struct Loaded {
-    target: Target,
-    sampling: Sampling,
-    /// The files that it names.
+struct LoadedTracing {
+    target: SpanExportTarget,
+    sampling: SpanSampling,
     files: Vec<PathBuf>,
 }
 
-impl Loaded {
-    fn new(settings: &Settings) -> Result<Self, Error> {
-        let (config, trust): (Config, Option<Trust>) = Config::load(&settings.file)?;
-        let unusable = |error: http::Error| Error::Invalid(vec![format!("the address cannot be used: {error}")]);
-        let target = Target::new(&config, trust, &settings.services).map_err(unusable)?;
+impl LoadedTracing {
+    fn new(settings: &TracingSettings) -> Result<Self, TracingConfigError> {
+        let (config, trust): (TracingConfiguration, Option<TlsClientConfig>) =
+            TracingConfiguration::load(&settings.file)?;
+        let unusable =
+            |error: http::Error| TracingConfigError::Invalid(vec![format!("the address cannot be used: {error}")]);
+        let target = SpanExportTarget::new(&config, trust, &settings.services).map_err(unusable)?;
         let files = config.files().cloned().collect();
         let trusted_groups = config.trusted_groups.unwrap_or_else(|| settings.trusted_groups.clone());
-        let (ratio_per_million, joined_authentication) = (config.ratio_per_million, config.joined_authentication);
-        let sampling = Sampling { ratio_per_million, trusted_groups, joined_authentication };
+        let ratio_per_million = config.ratio_per_million;
+        let joined_authentication = config.joined_authentication;
+        let sampling = SpanSampling { ratio_per_million, trusted_groups, joined_authentication };
         Ok(Self { target, sampling, files })
     }
 }
 
-struct Run {
-    settings: Settings,
-    watch: Watch,
+struct ReloadTask {
+    settings: TracingSettings,
+    watch: ConfigFileWatch,
     files: Vec<PathBuf>,
-    exporter: Exporter,
-    pipeline: Arc<Pipeline>,
+    exporter: SpanExporter,
+    pipeline: Arc<SpanPipeline>,
 }
 
-impl Run {
+impl ReloadTask {
     async fn run(mut self, look: Arc<Notify>, mut stopped: oneshot::Receiver<()>) {
         loop {
             tokio::select! {
-                () = self.watch.changed(&self.settings.file, &self.files) => {}
+                () = self.watch.wait_for_change(&self.settings.file, &self.files) => {}
                 () = look.notified() => {}
-                // Also when whoever could say so is gone.
+                // Also when the sender was dropped.
                 _ = &mut stopped => break,
             }
             self.reload();
@@ -121,7 +118,7 @@ impl Run {
     }
 
     fn reload(&mut self) {
-        match Loaded::new(&self.settings) {
+        match LoadedTracing::new(&self.settings) {
             Ok(loaded) => {
                 self.pipeline.set_sampling(loaded.sampling);
                 self.exporter.redirect(loaded.target);

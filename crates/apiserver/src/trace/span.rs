@@ -1,4 +1,4 @@
-//! A span, or the lack of one.
+//! Spans, recorded or not.
 
 use std::{
     fmt,
@@ -8,33 +8,29 @@ use std::{
 
 use http::{HeaderMap, HeaderValue};
 
-use super::{Context, Finished, Origin, Pipeline, SpanId, context, encode};
+use super::{FinishedSpan, SpanContext, SpanId, SpanOrigin, SpanPipeline, context, encode};
 
-/// A piece of work. Cheap to clone; it ends with its last clone, or when it is told to. One that is not recorded costs nothing.
+/// A span. Cheap to clone; it ends with its last clone, or explicitly. One that is not recorded costs nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Span {
-    context: Option<Arc<Context>>,
+pub struct TraceSpan {
+    context: Option<Arc<SpanContext>>,
     baggage: Option<HeaderValue>,
-    recording: Option<Arc<Recording>>,
+    recording: Option<Arc<SpanRecording>>,
 }
 
-/// Whose instrumentation a span is, in kube-apiserver's words.
+/// The instrumentation scope of a span, with kube-apiserver's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
+pub enum InstrumentationScope {
     /// The HTTP server and client.
     Http,
     /// The filters before the handler.
     Filter,
-    /// Handlers, admission and storage.
     Component,
-    /// The store's own transactions.
     Store,
 }
 
-/// As in OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are OpenTelemetry's own")]
-pub enum Kind {
+pub enum TraceSpanKind {
     Internal = 1,
     Server = 2,
     Client = 3,
@@ -42,137 +38,140 @@ pub enum Kind {
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Attribute<'a> {
+pub enum SpanAttributeValue<'a> {
     Text(&'a str),
     Number(i64),
     Flag(bool),
 }
 
-/// What a span begins with.
+/// The initial properties of a span.
 #[derive(Clone, Copy)]
-pub struct Begin<'a> {
-    /// Whose instrumentation it is.
-    pub scope: Scope,
-    /// As in OTLP.
-    pub kind: Kind,
-    /// Its name, which is written only if the span is recorded.
+pub struct SpanStart<'a> {
+    pub scope: InstrumentationScope,
+    pub kind: TraceSpanKind,
+    /// The name, which is formatted only if the span is recorded.
     pub name: &'a dyn fmt::Display,
-    /// When it began.
     pub start: SystemTime,
 }
 
-impl fmt::Debug for Begin<'_> {
+impl fmt::Debug for SpanStart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Begin({})", self.name)
     }
 }
 
 #[derive(Debug)]
-struct Recording {
-    pipeline: Arc<Pipeline>,
-    scope: Scope,
-    /// Times are counted from the request's start, since the wall clock may jump.
-    epoch: Epoch,
-    /// The span so far; none once it has ended.
+struct SpanRecording {
+    pipeline: Arc<SpanPipeline>,
+    scope: InstrumentationScope,
+    /// Times are measured from the request's start, since the wall clock may jump.
+    epoch: ClockEpoch,
+    /// The encoded span so far; none once it has ended.
     bytes: Mutex<Option<Vec<u8>>>,
-    /// What it is part of does not end before it, unless it is told to: a watch goes on after its handler.
-    _parent: Option<Arc<Recording>>,
+    /// Keeps the parent from ending before this span, unless it is ended explicitly: a watch continues after
+    /// its handler.
+    _parent: Option<Arc<SpanRecording>>,
 }
 
-/// A moment on both clocks.
+/// The same moment on both clocks.
 #[derive(Clone, Copy, Debug)]
-struct Epoch {
+struct ClockEpoch {
     wall: u64,
     clock: Instant,
 }
 
-impl Scope {
-    /// Name and version.
+impl InstrumentationScope {
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
-            Scope::Http => ("go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "0.69.0"),
-            Scope::Filter => ("k8s.op/apiserver/pkg/endpoints/filterlatency", ""),
-            Scope::Component => ("k8s.io/component-base/tracing", ""),
-            Scope::Store => ("go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc", "0.68.0"),
+            InstrumentationScope::Http => ("go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "0.69.0"),
+            InstrumentationScope::Filter => ("k8s.op/apiserver/pkg/endpoints/filterlatency", ""),
+            InstrumentationScope::Component => ("k8s.io/component-base/tracing", ""),
+            InstrumentationScope::Store => {
+                ("go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc", "0.68.0")
+            }
         }
     }
 }
 
-impl<'a> From<&'a str> for Attribute<'a> {
+impl<'a> From<&'a str> for SpanAttributeValue<'a> {
     fn from(text: &'a str) -> Self {
-        Attribute::Text(text)
+        SpanAttributeValue::Text(text)
     }
 }
 
-impl<'a> From<&'a String> for Attribute<'a> {
+impl<'a> From<&'a String> for SpanAttributeValue<'a> {
     fn from(text: &'a String) -> Self {
-        Attribute::Text(text)
+        SpanAttributeValue::Text(text)
     }
 }
 
-impl From<i64> for Attribute<'_> {
+impl From<i64> for SpanAttributeValue<'_> {
     fn from(number: i64) -> Self {
-        Attribute::Number(number)
+        SpanAttributeValue::Number(number)
     }
 }
 
-impl From<usize> for Attribute<'_> {
+impl From<usize> for SpanAttributeValue<'_> {
     fn from(number: usize) -> Self {
-        Attribute::Number(i64::try_from(number).unwrap_or(i64::MAX))
+        SpanAttributeValue::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 
-impl Span {
-    /// No span; a caller's context is passed on as it came.
-    pub(super) fn passing(origin: &Origin<'_>) -> Self {
+impl TraceSpan {
+    /// A span that is not recorded, but passes the caller's context on.
+    pub(super) fn passthrough(origin: &SpanOrigin<'_>) -> Self {
         let context = match origin {
-            Origin::Parent(context) | Origin::Link(context) => Some(Arc::new((*context).clone())),
-            Origin::Root => None,
+            SpanOrigin::Parent(context) | SpanOrigin::Link(context) => Some(Arc::new((*context).clone())),
+            SpanOrigin::Root => None,
         };
         Self { context, baggage: None, recording: None }
     }
 
-    /// The first span here, whose context was decided already.
-    pub(super) fn first(
-        pipeline: Option<Arc<Pipeline>>,
-        context: Context,
-        origin: &Origin<'_>,
-        begin: Begin<'_>,
+    /// The first span of this process, whose context was decided already.
+    pub(super) fn start_local_root(
+        pipeline: Option<Arc<SpanPipeline>>,
+        context: SpanContext,
+        origin: &SpanOrigin<'_>,
+        begin: SpanStart<'_>,
     ) -> Self {
         let recording = pipeline.map(|pipeline| {
-            let epoch = Epoch::at(begin.start);
+            let epoch = ClockEpoch::from_wall_clock(begin.start);
             let (parent, link) = match origin {
-                Origin::Parent(context) => (Some(context.span), None),
-                Origin::Link(context) => (None, Some(*context)),
-                Origin::Root => (None, None),
+                SpanOrigin::Parent(context) => (Some(context.span), None),
+                SpanOrigin::Link(context) => (None, Some(*context)),
+                SpanOrigin::Root => (None, None),
             };
-            let mut bytes = started(&context, parent, begin.kind, &begin.name.to_string(), epoch.wall);
+            let mut bytes = encode_start(&context, parent, begin.kind, &begin.name.to_string(), epoch.wall);
             if let Some(link) = link {
-                encode::bytes(&mut bytes, encode::LINKS, &linked(link));
+                encode::bytes(&mut bytes, encode::LINKS, &encode_link(link));
             }
-            Arc::new(Recording { pipeline, scope: begin.scope, epoch, bytes: Mutex::new(Some(bytes)), _parent: None })
+            Arc::new(SpanRecording {
+                pipeline,
+                scope: begin.scope,
+                epoch,
+                bytes: Mutex::new(Some(bytes)),
+                _parent: None,
+            })
         });
         Self { context: Some(Arc::new(context)), baggage: None, recording }
     }
 
-    /// The same with what else its caller sent along.
+    /// Adds the baggage of the caller.
     #[must_use]
     pub fn with_baggage(self, headers: &HeaderMap) -> Self {
         Self { baggage: context::baggage(headers), ..self }
     }
 
-    /// Whether anything that is said to it is kept. Attributes that cost something to make are made only then.
+    /// Whether the span is recorded. Costly attributes are computed only then.
     pub fn is_recording(&self) -> bool {
         self.recording.is_some()
     }
 
     /// Its context, or the one that is passed on.
-    pub fn context(&self) -> Option<&Context> {
+    pub fn context(&self) -> Option<&SpanContext> {
         self.context.as_deref()
     }
 
-    /// Writes its context for the next process.
     pub fn inject(&self, headers: &mut HeaderMap) {
         if let Some(context) = &self.context {
             context.inject(headers);
@@ -182,13 +181,12 @@ impl Span {
         }
     }
 
-    /// Work that is part of this.
     #[must_use]
-    pub fn child(&self, scope: Scope, kind: Kind, name: &str) -> Self {
+    pub fn child(&self, scope: InstrumentationScope, kind: TraceSpanKind, name: &str) -> Self {
         let (Some(context), Some(recording)) = (&self.context, &self.recording) else { return self.clone() };
-        let child = Context { span: SpanId::random(), ..(**context).clone() };
-        let bytes = started(&child, Some(context.span), kind, name, recording.epoch.now());
-        let child_recording = Recording {
+        let child = SpanContext { span: SpanId::random(), ..(**context).clone() };
+        let bytes = encode_start(&child, Some(context.span), kind, name, recording.epoch.now());
+        let child_recording = SpanRecording {
             pipeline: Arc::clone(&recording.pipeline),
             scope,
             epoch: recording.epoch,
@@ -199,35 +197,32 @@ impl Span {
         Self { context: Some(Arc::new(child)), baggage, recording: Some(Arc::new(child_recording)) }
     }
 
-    /// A child that has just begun, among handlers, admission and storage.
+    /// A child span for handlers, admission and storage, which starts now.
     #[must_use]
-    pub fn step(&self, name: &str) -> Self {
-        self.child(Scope::Component, Kind::Internal, name)
+    pub fn component_child(&self, name: &str) -> Self {
+        self.child(InstrumentationScope::Component, TraceSpanKind::Internal, name)
     }
 
-    /// Says more about it.
-    pub fn set<'a>(&self, key: &str, value: impl Into<Attribute<'a>>) {
+    pub fn set_attribute<'a>(&self, key: &str, value: impl Into<SpanAttributeValue<'a>>) {
         if let Some(recording) = &self.recording {
             let value = value.into();
             recording.write(|bytes| encode::attribute(bytes, encode::ATTRIBUTES, key, &value));
         }
     }
 
-    /// Something happened in it.
-    pub fn event(&self, name: &str) {
-        self.event_with(name, &[]);
+    pub fn add_event(&self, name: &str) {
+        self.add_event_with(name, &[]);
     }
 
-    /// Something happened in it, with details.
-    pub fn event_with(&self, name: &str, attributes: &[(&str, Attribute<'_>)]) {
+    /// Adds an event with attributes.
+    pub fn add_event_with(&self, name: &str, attributes: &[(&str, SpanAttributeValue<'_>)]) {
         if let Some(recording) = &self.recording {
             let now = recording.epoch.now();
             recording.write(|bytes| encode::event(bytes, now, name, attributes));
         }
     }
 
-    /// It failed.
-    pub fn fail(&self, message: &str) {
+    pub fn set_error(&self, message: &str) {
         if let Some(recording) = &self.recording {
             let mut status = Vec::with_capacity(message.len() + 6);
             if !message.is_empty() {
@@ -238,14 +233,14 @@ impl Span {
         }
     }
 
-    /// It never ends, so that nobody hears of it.
+    /// Drops the span, which is then never exported.
     pub fn discard(&self) {
         if let Some(recording) = &self.recording {
             recording.bytes.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
     }
 
-    /// It ends now, whoever still holds it. What is said afterwards is lost.
+    /// Ends the span, whoever still holds it. Later changes are lost.
     pub fn end(&self) {
         if let Some(recording) = &self.recording {
             recording.finish();
@@ -253,7 +248,7 @@ impl Span {
     }
 }
 
-impl Recording {
+impl SpanRecording {
     fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = bytes.as_mut() {
@@ -265,19 +260,19 @@ impl Recording {
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut bytes) = bytes {
             encode::fixed64(&mut bytes, encode::END, self.epoch.now());
-            self.pipeline.push(Finished { scope: self.scope, bytes });
+            self.pipeline.push(FinishedSpan { scope: self.scope, bytes });
         }
     }
 }
 
-impl Drop for Recording {
+impl Drop for SpanRecording {
     fn drop(&mut self) {
         self.finish();
     }
 }
 
-impl Epoch {
-    fn at(wall: SystemTime) -> Self {
+impl ClockEpoch {
+    fn from_wall_clock(wall: SystemTime) -> Self {
         let passed = SystemTime::now().duration_since(wall).unwrap_or_default();
         let clock = Instant::now().checked_sub(passed).unwrap_or_else(Instant::now);
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -289,7 +284,7 @@ impl Epoch {
     }
 }
 
-fn started(context: &Context, parent: Option<SpanId>, kind: Kind, name: &str, start: u64) -> Vec<u8> {
+fn encode_start(context: &SpanContext, parent: Option<SpanId>, kind: TraceSpanKind, name: &str, start: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(512);
     encode::bytes(&mut bytes, encode::TRACE_ID, context.trace.bytes());
     encode::bytes(&mut bytes, encode::SPAN_ID, context.span.bytes());
@@ -305,7 +300,7 @@ fn started(context: &Context, parent: Option<SpanId>, kind: Kind, name: &str, st
     bytes
 }
 
-fn linked(context: &Context) -> Vec<u8> {
+fn encode_link(context: &SpanContext) -> Vec<u8> {
     let mut link = Vec::with_capacity(40);
     encode::bytes(&mut link, 1, context.trace.bytes());
     encode::bytes(&mut link, 2, context.span.bytes());

@@ -1,4 +1,4 @@
-//! A collector for tests, which speaks OTLP for real.
+//! A collector for tests, which receives OTLP over the network.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ pub(crate) struct Collector {
     pub(crate) requests: mpsc::UnboundedReceiver<(HeaderMap, ExportTraceServiceRequest)>,
 }
 
-/// What it answers, one after the other; then OK.
+/// The responses, one after the other; then OK.
 type Answers = Arc<Mutex<VecDeque<Reply>>>;
 
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +54,14 @@ impl Collector {
         let answers: Answers = Arc::new(Mutex::new(replies.iter().copied().collect()));
         let (sender, requests) = mpsc::unbounded_channel();
         let serve = move |stream| {
-            let (answers, sender) = (Arc::clone(&answers), sender.clone());
+            let answers = Arc::clone(&answers);
+            let sender = sender.clone();
             tokio::spawn(async move {
                 let service = hyper::service::service_fn(|request| take(request, Arc::clone(&answers), sender.clone()));
-                let _ = match grpc {
-                    true => http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await,
-                    false => http1::Builder::new().serve_connection(stream, service).await,
+                let _ = if grpc {
+                    http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await
+                } else {
+                    http1::Builder::new().serve_connection(stream, service).await
                 };
             });
         };

@@ -1,11 +1,10 @@
-//! Bodies: too deep, too large, too many, or no text at all.
+//! Bodies that are too deep, too large, too many, or not text.
 
 use serde_json::{Value, json};
 
 use crate::victim::{JSON, MAPS, PROTOBUF, Victim, YAML};
 
 const DEEP: usize = 10_000;
-/// The largest request that is read.
 const LIMIT: usize = 3 << 20;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MERGE: &str = "application/merge-patch+json";
@@ -41,7 +40,7 @@ async fn deep_nesting_is_refused_in_every_form() {
         victim.refuses("PATCH", &format!("{one}?fieldManager=m"), APPLY, in_object("data", &deep)).await;
         victim.refuses("DELETE", &one, JSON, format!(r#"{{"preconditions":{deep}}}"#)).await;
     }
-    // Unclosed, and by indentation alone.
+    // Unclosed, or nested by indentation alone.
     victim.refuses("POST", MAPS, JSON, "[".repeat(DEEP)).await;
     victim.refuses("POST", MAPS, YAML, "- ".repeat(DEEP)).await;
     let stairs: String = (0..1000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
@@ -64,7 +63,7 @@ async fn a_patch_cannot_nest_what_a_body_cannot() {
     served(&victim, things).await;
     let thing = json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": "t" }, "a": {} });
     assert_eq!(victim.call("POST", things, JSON, thing.to_string()).await.code, 201);
-    // Each step is small, and copies all that is there into itself.
+    // Each step is small, and copies the whole value into itself.
     let step = r#"[{"op":"copy","from":"/a","path":"/a/a"}]"#;
     let mut code = 200;
     for _ in 0..200 {
@@ -76,7 +75,7 @@ async fn a_patch_cannot_nest_what_a_body_cannot() {
         }
     }
     assert_ne!(code, 200);
-    // So does a patch of many steps, which doubles its object with each.
+    // So does a patch of many steps, each of which doubles the object.
     let bomb: Vec<Value> =
         (0..60).map(|_| json!({ "op": "copy", "from": "/a", "path": format!("/a/{}", "b") })).collect();
     victim.call("PATCH", &format!("{things}/t"), PATCH, Value::from(bomb).to_string()).await;
@@ -122,7 +121,7 @@ async fn a_body_over_the_limit_is_refused_and_one_within_it_taken() {
     let of = |size: usize| json!({ "metadata": { "name": "large" }, "data": { "key": "x".repeat(size) } }).to_string();
     let answer = victim.refuses("POST", MAPS, JSON, of(LIMIT + 1)).await;
     assert_eq!((answer.code, &answer.body["reason"]), (413, &json!("RequestEntityTooLarge")));
-    // kube-apiserver's own limit for what a ConfigMap holds.
+    // kube-apiserver's own limit for the data of a ConfigMap.
     assert_eq!(victim.refuses("POST", MAPS, JSON, of((1 << 20) + 1)).await.code, 422);
     assert_eq!(victim.call("POST", MAPS, JSON, of((1 << 20) - 100)).await.code, 201);
     // Three MiB of the smallest tokens.
@@ -249,7 +248,7 @@ async fn numbers_and_types_out_of_range_are_refused() {
         (MAPS, r#"{"metadata":{"name":"x"},"binaryData":{"a":"***"}}"#),
     ] {
         let answer = victim.call("POST", path, JSON, body).await;
-        // Wrong managedFields and quantities that are too large are put right, not refused.
+        // Invalid managedFields and quantities that are too large are corrected, not refused.
         let fine = answer.code == 201 && (body.contains("managedFields") || body.contains("1e999999999"));
         assert!(fine || (400..500).contains(&answer.code), "{body}: {answer:?}");
     }

@@ -1,4 +1,4 @@
-//! Connections that say nothing, too little, or too much.
+//! Connections that send nothing, too little, or too much.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn idle_and_half_open_connections_keep_nobody_out() {
     let mut open = Vec::new();
     for number in 0..300 {
         let mut stream = TcpStream::connect(victim.server.address()).await.unwrap();
-        // Nothing, no TLS, and the beginning of it.
+        // Nothing, plain HTTP, and the beginning of a TLS handshake.
         let words: &[u8] = [b"".as_slice(), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00"][number % 3];
         stream.write_all(words).await.unwrap();
         open.push(stream);
@@ -46,19 +46,20 @@ async fn idle_and_half_open_connections_keep_nobody_out() {
 #[tokio::test]
 async fn more_connections_than_allowed_are_closed_until_others_end() {
     let server = ApiServer::start(Options { max_connections: 2, ..Options::default() }).await.unwrap();
-    let (first, second) = (Http2::new(&server).await, Http2::new(&server).await);
+    let first = Http2::new(&server).await;
+    let second = Http2::new(&server).await;
     let mut third = TcpStream::connect(server.address()).await.unwrap();
     let _ = third.write_all(b"\x16\x03\x01").await;
-    // Closed, or reset since it had said something.
+    // Closed, or reset since it had sent data.
     assert_eq!(soon(third.read(&mut [0; 1])).await.unwrap_or(0), 0);
     assert_eq!(soon(first.call("GET", "/readyz", "", "")).await.0, 200);
     drop(second);
-    // The server learns that in its own time.
+    // The server notices that with a delay.
     soon(async {
         loop {
             let mut next = TcpStream::connect(server.address()).await.unwrap();
             let greeting = tokio::time::timeout(Duration::from_millis(100), next.read(&mut [0; 1])).await;
-            // Whoever is let in hears nothing before they speak.
+            // An accepted connection receives nothing before it sends.
             if greeting.is_err() {
                 return;
             }
@@ -95,20 +96,20 @@ async fn requests_that_are_reset_leave_nothing_behind() {
         let path = if round % 2 == 0 { MAPS.to_owned() } else { format!("{MAPS}?watch=1") };
         let request = if round % 2 == 0 { request("POST", &path, JSON, body) } else { request("GET", &path, "", "") };
         let mut sending = std::pin::pin!(client.send(request));
-        // Begun, and then forgotten.
+        // Started and then dropped.
         tokio::select! {
             biased;
             answer = &mut sending => drop(answer),
             () = tokio::task::yield_now() => {}
         }
     }
-    // Whatever was created is whole.
+    // Every created object is complete.
     let listed = victim.call("GET", MAPS, "", "").await;
     assert!(listed.body["items"].as_array().unwrap().iter().all(|item| item["metadata"]["uid"].is_string()));
     victim.ends_well().await;
 }
 
-/// Resident memory of this process, which is the server's and the test's.
+/// Resident memory of this process, which includes the server and the test.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -128,7 +129,7 @@ async fn watchers_that_do_not_read_cost_little_and_are_told_that_they_are_late()
     }
     let before = memory();
     let text = "x".repeat(50_000);
-    // 400 events of 50 kB: all watchers together would be owed two gigabytes.
+    // 400 events of 50 kB: buffered for all watchers, they would take two gigabytes.
     for number in 0..200 {
         let name = format!("a{number}");
         let body = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"key":"{text}"}}}}"#);
@@ -137,9 +138,9 @@ async fn watchers_that_do_not_read_cost_little_and_are_told_that_they_are_late()
     }
     let grown = memory().saturating_sub(before);
     assert!(grown < 300, "{grown} MiB");
-    // When one reads at last, it is told what it has missed.
+    // A watch that is read late gets the error.
     let mut late = watches.pop().unwrap();
-    // The others hold what all of a connection's streams share.
+    // The others occupy the window that the streams of a connection share.
     drop(watches);
     let mut read = Vec::new();
     soon(async {

@@ -5,7 +5,7 @@ use crate::{
     victim::{JSON, MAPS, Victim, soon},
 };
 
-/// The code of an HTTP/1.1 answer.
+/// The status code of an HTTP/1.1 response.
 fn code(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
 }
@@ -86,7 +86,7 @@ async fn options_out_of_range_are_refused_or_have_no_effect() {
         victim.refuses("DELETE", &delete, "", "").await;
         let get =
             victim.call("GET", &format!("{MAPS}/precious?resourceVersion={number}&pretty={number}"), "", "").await;
-        // As kube-apiserver says of a version that is no number.
+        // kube-apiserver's message about an invalid version.
         let no_number = get.body["message"].as_str().is_some_and(|message| message.contains("strconv.ParseUint"));
         assert!((200..500).contains(&get.code) || get.code == 504 || no_number, "{get:?}");
     }
@@ -117,7 +117,7 @@ async fn selectors_may_be_long_but_not_wrong() {
         let answer = soon(exchange(&victim.server, longer.as_bytes())).await;
         assert_eq!(code(&answer), expected, "{answer:.300}");
     }
-    // Over HTTP/2 the path is one header of many. This client cannot send one that is longer by itself.
+    // Over HTTP/2 the path is one of many headers. This client cannot send a longer one.
     let mut longer = crate::raw::request("GET", &format!("{MAPS}?labelSelector={}", long(65_000)), "", "");
     longer.headers_mut().insert("x-more", "y".repeat(1000).parse().unwrap());
     assert_eq!(soon(victim.client.send(longer)).await.unwrap().status(), 431);
@@ -199,7 +199,7 @@ async fn malformed_http_is_refused() {
     ] {
         let answer = soon(exchange(&victim.server, request.as_bytes())).await;
         let code = code(&answer);
-        // Some of it is no HTTP, so that there is nobody to answer to.
+        // Some requests are not HTTP, so that there is no response.
         assert!(answer.is_empty() || (400..500).contains(&code), "{request:.80}: {answer:.200}");
     }
     victim.ends_well().await;

@@ -1,4 +1,4 @@
-//! The server that is attacked.
+//! The server under attack.
 
 use std::{future::Future, time::Duration};
 
@@ -13,7 +13,7 @@ pub const YAML: &str = "application/yaml";
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Longer than any answer takes on the slowest machine.
+/// Longer than any response takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Victim {
@@ -21,7 +21,6 @@ pub struct Victim {
     pub client: Http2,
 }
 
-/// An answer with its object.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
@@ -29,7 +28,6 @@ pub struct Answer {
 }
 
 impl Victim {
-    /// A server with one object in it.
     pub async fn new() -> Self {
         let server = ApiServer::start(Options::default()).await.unwrap();
         let client = Http2::new(&server).await;
@@ -39,14 +37,14 @@ impl Victim {
         victim
     }
 
-    /// An answer, which must come and be JSON.
+    /// A response, which must be JSON.
     pub async fn call(&self, method: &str, path: &str, content_type: &str, body: impl Into<bytes::Bytes>) -> Answer {
         let (code, bytes) = soon(self.client.call(method, path, content_type, body)).await;
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
         Answer { code: code.as_u16(), body }
     }
 
-    /// An answer that must be a refusal in the form of a `Status`.
+    /// A response that must be an error in the form of a `Status`.
     pub async fn refuses(&self, method: &str, path: &str, content_type: &str, body: impl Into<bytes::Bytes>) -> Answer {
         let answer = self.call(method, path, content_type, body).await;
         assert!((400..500).contains(&answer.code), "{method} {path}: {answer:?}");
@@ -55,7 +53,7 @@ impl Victim {
         answer
     }
 
-    /// A new client is served, and nothing is lost.
+    /// Checks that a new client is served, and that nothing is lost.
     pub async fn ends_well(self) {
         let client = soon(Http2::new(&self.server)).await;
         let (code, bytes) = soon(client.call("GET", &format!("{MAPS}/precious"), "", "")).await;
@@ -67,7 +65,6 @@ impl Victim {
     }
 }
 
-/// What must happen soon.
 pub async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("the server hangs")
 }

@@ -1,4 +1,4 @@
-//! Who may do what: certificates, tokens of ServiceAccounts, roles and bindings.
+//! Authentication and authorization: certificates, tokens of ServiceAccounts, roles and bindings.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -34,7 +34,7 @@ async fn allow(world: &World, subject: serde_json::Value) {
     Api::default_namespaced(world.client.clone()).create(&params, &binding).await.unwrap();
 }
 
-/// Reads are refused, then allowed; writes stay refused.
+/// Reads are refused, then allowed by a binding; writes stay refused.
 async fn is_let_in_by_a_binding(world: &World, client: Client, subject: serde_json::Value) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let refusal = refused(maps.list(&ListParams::default()).await);
@@ -114,7 +114,8 @@ async fn a_request_for_a_certificate_names_who_asks_and_is_approved_by_whoever_m
     }
     let approval = json!({ "status": { "conditions": [{ "type": "Approved", "status": "True", "reason": "Fine" }] } });
     let approve = |name: &'static str| {
-        let (api, patch) = (&api, Patch::Merge(&approval));
+        let api = &api;
+        let patch = Patch::Merge(&approval);
         async move { api.patch_subresource("approval", name, &PatchParams::default(), &patch).await }
     };
     let approved = approve("mine").await.unwrap();

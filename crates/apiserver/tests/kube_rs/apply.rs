@@ -1,4 +1,4 @@
-//! Server-side apply: who owns which field.
+//! Server-side apply: field ownership.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -17,7 +17,8 @@ fn applied(data: &Value) -> Patch<Value> {
 async fn an_apply_creates_conflicts_takes_over_and_gives_up_fields() {
     let world = World::new().await;
     let api = world.config_maps();
-    let (one, two) = (PatchParams::apply("one"), PatchParams::apply("two"));
+    let one = PatchParams::apply("one");
+    let two = PatchParams::apply("two");
     api.patch("a", &one, &applied(&json!({ "x": "1", "y": "1" }))).await.unwrap();
 
     let refusal = refused(api.patch("a", &two, &applied(&json!({ "x": "2" }))).await);
@@ -25,12 +26,12 @@ async fn an_apply_creates_conflicts_takes_over_and_gives_up_fields() {
     let causes = refusal.details.unwrap().causes;
     assert_eq!((causes[0].reason.as_str(), causes[0].field.as_str()), ("FieldManagerConflict", ".data.x"));
 
-    // The same value is no conflict: both own it.
+    // The same value is no conflict: both managers own it.
     api.patch("a", &two, &applied(&json!({ "x": "1", "z": "2" }))).await.unwrap();
     let forced = api.patch("a", &two.clone().force(), &applied(&json!({ "x": "2" }))).await.unwrap();
     let data = forced.data.unwrap();
     assert_eq!(data["x"], "2");
-    // What its only owner no longer applies is gone; what somebody else owns stays.
+    // A field that its only owner no longer applies is removed; fields of other owners stay.
     assert_eq!((data.get("z"), data["y"].as_str()), (None, "1"));
     assert_eq!(refused(api.patch("a", &one, &applied(&json!({ "x": "1", "y": "1" }))).await).code, 409);
 }
@@ -69,7 +70,7 @@ async fn the_status_of_a_custom_resource_is_applied_by_another_manager() {
     });
     let patched = api.patch_status("g", &PatchParams::apply("gardener"), &Patch::Apply(&status)).await.unwrap();
     assert_eq!((patched.spec.beds, patched.status.unwrap().beds), (3, 3));
-    // People change what is theirs, and no status gets lost.
+    // Users change their own fields, and the status is kept.
     let again = api.patch("g", &PatchParams::apply("people"), &Patch::Apply(&spec)).await.unwrap();
     assert_eq!(again.status.as_ref().unwrap().beds, 3);
     let entries = again.managed_fields().iter();

@@ -27,11 +27,11 @@ const FINALIZER: &str = "example.com/compost";
 
 struct Context {
     client: Client,
-    /// Every reconcile of a garden: how many beds it has, or none if it is cleaned up.
+    /// Every reconcile of a garden: its number of beds, or none for a cleanup.
     seen: mpsc::UnboundedSender<Option<i32>>,
 }
 
-/// Makes a ConfigMap of each garden, and tells the number of beds in its status.
+/// Creates a ConfigMap for each garden, and writes the number of beds to its status.
 async fn apply(garden: Arc<Garden>, context: &Context) -> Result<Action, kube::Error> {
     let name = garden.name_any();
     let mut owned = config_map(&name, &garden.spec.beds.to_string());
@@ -63,7 +63,7 @@ async fn reconcile(garden: Arc<Garden>, context: Arc<Context>) -> Result<Action,
 }
 
 fn retry(_: Arc<Garden>, error: &finalizer::Error<kube::Error>, _: Arc<Context>) -> Action {
-    // Somebody else was faster: the change comes back.
+    // A write conflict: the change triggers another reconcile.
     eprintln!("{error}");
     Action::requeue(Duration::from_millis(10))
 }
@@ -84,7 +84,6 @@ impl Running {
         Self { task: tokio::spawn(run), seen }
     }
 
-    /// Waits for a reconcile of this kind.
     async fn sees(&mut self, wanted: Option<i32>) {
         soon(async { while self.seen.recv().await.unwrap() != wanted {} }).await;
     }
@@ -153,7 +152,7 @@ async fn deletion_in_the_foreground_waits_for_dependents_and_orphaning_spares_th
         let maps = world.config_maps();
         if policy == PropagationPolicy::Foreground {
             until(|| async { maps.get(name).await.unwrap().metadata.deletion_timestamp }).await;
-            // The owner waits for what it owns.
+            // The owner waits for its dependents.
             assert!(world.gardens().get(name).await.unwrap().metadata.deletion_timestamp.is_some());
             let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
             maps.patch(name, &PatchParams::default(), &patch).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a watcher that comes too late is told, and what a restart leaves.
+//! Watchers that are too late, and restarts.
 
 use std::{pin::pin, time::Duration};
 
@@ -51,7 +51,7 @@ async fn a_page_of_a_list_that_history_has_lost_is_gone() {
     next.continue_token = page.metadata.continue_;
     let refusal = refused(api.list(&next).await);
     assert_eq!((refusal.code, refusal.reason.as_str()), (410, "Expired"));
-    // The refusal says how to go on without a consistent list.
+    // The error contains a token for continuing with an inconsistent list.
     let mut next = ListParams::default().limit(500);
     next.continue_token = refusal.metadata.unwrap().continue_;
     assert_eq!(api.list(&next).await.unwrap().items.len(), 15);
@@ -70,7 +70,7 @@ async fn after_a_restart_everything_is_there_and_a_watcher_recovers() {
     let mut events = pin!(watcher.backoff(Steady));
     soon(events.by_ref().take(3).try_collect::<Vec<_>>()).await.unwrap();
 
-    // The same address, so that the same client finds it again.
+    // The same address, so that the same client can reconnect.
     let listen = world.server.address();
     soon(world.server.stop()).await;
     let server = kubewake_apiserver::server::ApiServer::start(Options { listen, ..options }).await.unwrap();
@@ -84,7 +84,7 @@ async fn after_a_restart_everything_is_there_and_a_watcher_recovers() {
         loop {
             match events.next().await.unwrap() {
                 Ok(Event::Apply(object) | Event::InitApply(object)) if object.name_any() == "b" => return,
-                // What the client says while there is nobody, and what exists.
+                // Errors of the client while the server is down, and existing objects.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -92,7 +92,7 @@ async fn after_a_restart_everything_is_there_and_a_watcher_recovers() {
     .await;
 }
 
-/// Tries again after the same short time.
+/// Retries at a fixed interval.
 struct Steady;
 
 impl Iterator for Steady {

@@ -6,7 +6,7 @@ use crate::support::{World, soon};
 
 async fn candidate(world: &World, identity: &str) -> LeaseManager {
     let builder = LeaseManagerBuilder::new(world.client.clone(), "lock");
-    // A second is the shortest that the crate takes.
+    // The crate's minimum is one second.
     builder.with_identity(identity).with_duration(2).with_grace(1).build().await.unwrap()
 }
 

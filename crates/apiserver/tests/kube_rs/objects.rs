@@ -1,4 +1,4 @@
-//! Objects, typed and dynamic: created, read, listed in pages, changed, deleted; and what is served at all.
+//! Objects, typed and dynamic: create, read, list in pages, update, delete; and discovery.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ async fn a_typed_object_is_created_read_replaced_patched_and_deleted() {
     next.data.get_or_insert_default().insert("key".into(), "2".into());
     let replaced = api.replace("a", &PostParams::default(), &next).await.unwrap();
     assert_eq!(value_of(&replaced), "2");
-    // `next` has the version that is no longer the newest.
+    // `next` has a resourceVersion that is no longer the newest.
     assert_eq!(refused(api.replace("a", &PostParams::default(), &next).await).code, 409);
 
     let patch = Patch::Merge(json!({ "data": { "key": "3" } }));
@@ -81,7 +81,7 @@ async fn a_dynamic_object_needs_no_type() {
     let api: Api<DynamicObject> = Api::default_namespaced_with(world.client.clone(), &resource);
     let object = DynamicObject::new("rose", &resource).data(json!({ "spec": { "beds": 2 } }));
     let created = api.create(&PostParams::default(), &object).await.unwrap();
-    // The schema's default was filled in.
+    // The schema's default was applied.
     assert_eq!(created.data["spec"], json!({ "beds": 2, "notes": [] }));
     let listed = api.list(&ListParams::default()).await.unwrap();
     assert_eq!(listed.items.len(), 1);
@@ -95,7 +95,8 @@ async fn a_list_in_pages_is_complete_and_of_one_moment() {
     for number in 0..23 {
         api.create(&PostParams::default(), &config_map(&format!("a{number:02}"), "1")).await.unwrap();
     }
-    let (mut names, mut token) = (Vec::new(), None::<String>);
+    let mut names = Vec::new();
+    let mut token = None::<String>;
     let mut pages = 0;
     loop {
         let mut page = ListParams::default().limit(5);
@@ -103,7 +104,7 @@ async fn a_list_in_pages_is_complete_and_of_one_moment() {
         let listed = api.list(&page).await.unwrap();
         names.extend(listed.items.iter().map(ResourceExt::name_any));
         pages += 1;
-        // What comes while somebody reads is not in what they read.
+        // Objects that are created during a paged list are not in it.
         api.create(&PostParams::default(), &config_map(&format!("z{pages}"), "1")).await.unwrap();
         token = listed.metadata.continue_.filter(|token| !token.is_empty());
         if token.is_none() {
@@ -301,7 +302,7 @@ async fn a_deleted_definition_takes_its_objects_along_and_can_come_back() {
     definitions.delete(name, &DeleteParams::default()).await.unwrap();
     soon(await_condition(definitions, name, is_deleted(&uid))).await.unwrap();
     assert_eq!(refused(world.gardens().list(&ListParams::default()).await).code, 404);
-    // Whoever watched has seen the object go, and then the end of the watch.
+    // A watcher has seen the deletion of the object, and then the end of the watch.
     let seen: Vec<_> = soon(futures_util::StreamExt::collect(events)).await;
     assert!(seen.iter().any(|event| matches!(event, Ok(WatchEvent::Deleted(_)))), "{seen:?}");
     define_gardens(&world.client).await;

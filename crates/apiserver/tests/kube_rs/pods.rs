@@ -33,7 +33,7 @@ async fn a_pod_runs_when_its_status_says_so() {
     let patch = Patch::Merge(json!({ "status": { "phase": "Running" } }));
     api.patch_status("p", &PatchParams::default(), &patch).await.unwrap();
     soon(waiting).await.unwrap().unwrap();
-    // Nothing has been written by a container that no node runs.
+    // A container that no node runs has no output.
     assert_eq!(api.logs("p", &LogParams::default()).await.unwrap(), "");
 }
 
@@ -50,7 +50,7 @@ async fn an_eviction_needs_the_budgets_leave() {
     }))
     .unwrap();
     let budget = budgets.create(&PostParams::default(), &budget).await.unwrap();
-    // A client that does not try again by itself, as kube-rs would for minutes.
+    // A client without retries, which kube-rs would continue for minutes.
     let mut config = world.server.client_config().unwrap();
     config.default_retry = false;
     let impatient: Api<Pod> = Api::default_namespaced(config.try_into().unwrap());
@@ -83,7 +83,7 @@ async fn a_pod_on_a_node_is_given_its_grace_period() {
     let marked = api.delete("p", &DeleteParams::default()).await.unwrap().left().unwrap();
     assert_eq!(marked.metadata.deletion_grace_period_seconds, Some(30));
     assert_eq!(api.get("p").await.unwrap().uid(), marked.uid());
-    // The node reports that it has ended.
+    // The node reports that the pod has ended.
     api.delete("p", &DeleteParams::default().grace_period(0)).await.unwrap();
     assert_eq!(api.get_opt("p").await.unwrap(), None);
 }
@@ -105,7 +105,7 @@ async fn the_old_path_binds_the_pod_that_the_binding_names() {
     };
     assert_eq!(bind("p").await.unwrap()["status"], "Success");
     assert_eq!(api.get("p").await.unwrap().spec.unwrap().node_name.as_deref(), Some("n"));
-    // As on the other path.
+    // The same as on the other path.
     assert_eq!(refused(bind("p").await).code, 409);
     assert_eq!(refused(bind("q").await).message, "pods \"q\" not found");
 }

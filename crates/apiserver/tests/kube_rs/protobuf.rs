@@ -1,4 +1,4 @@
-//! Watches in protobuf, as client-go keeps them of built-in kinds.
+//! Watches in protobuf, as client-go uses them for built-in kinds.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;

@@ -1,4 +1,4 @@
-//! Many at once: conflicts are told, nothing is lost, and what is deleted leaves nothing behind.
+//! Concurrent clients: conflicts are reported, no update is lost, and deletions are complete.
 
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use k8s_openapi::{
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::support::{Garden, World, config_map, define_gardens, garden, named, refused, soon, until, value_of};
 
-/// Adds one, and tries again until nobody else was faster.
+/// Increments the counter, retrying after conflicts.
 async fn increment(api: &Api<ConfigMap>) {
     loop {
         let mut object = api.get("counter").await.unwrap();
@@ -48,7 +48,8 @@ async fn patches_without_a_version_all_count() {
     let api = world.config_maps();
     api.create(&PostParams::default(), &config_map("a", "0")).await.unwrap();
     let patches = (0..50).map(|number| {
-        let (api, patch) = (&api, json!({ "data": { format!("k{number}"): "1" } }));
+        let api = &api;
+        let patch = json!({ "data": { format!("k{number}"): "1" } });
         async move { api.patch("a", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap() }
     });
     soon(join_all(patches)).await;
@@ -60,7 +61,8 @@ async fn of_many_creators_of_a_name_one_succeeds() {
     let world = World::new().await;
     let api = world.config_maps();
     let answers = join_all((0..30).map(|number| {
-        let (api, object) = (&api, config_map("a", &number.to_string()));
+        let api = &api;
+        let object = config_map("a", &number.to_string());
         async move { api.create(&PostParams::default(), &object).await }
     }));
     let (good, bad): (Vec<_>, Vec<_>) = soon(answers).await.into_iter().partition(Result::is_ok);
@@ -79,7 +81,8 @@ async fn what_is_created_while_its_namespace_goes_does_not_stay() {
         let uid = namespaces.get(&name).await.unwrap().uid().unwrap();
         let creators: FuturesUnordered<_> = (0..20)
             .map(|number| {
-                let (inside, object) = (&inside, config_map(&format!("a{number}"), "1"));
+                let inside = &inside;
+                let object = config_map(&format!("a{number}"), "1");
                 async move { inside.create(&PostParams::default(), &object).await }
             })
             .collect();
@@ -106,7 +109,8 @@ async fn what_is_created_while_its_definition_goes_does_not_stay() {
         let gardens = world.gardens();
         let creators: FuturesUnordered<_> = (0..20)
             .map(|number| {
-                let (gardens, object) = (&gardens, garden(&format!("g{number}"), 1));
+                let gardens = &gardens;
+                let object = garden(&format!("g{number}"), 1);
                 async move { gardens.create(&PostParams::default(), &object).await }
             })
             .collect();
@@ -128,7 +132,7 @@ async fn definitions_and_namespaces_come_and_go_at_once() {
     let world = World::new().await;
     let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
-    // Deleted at once and made again as soon as they are gone: each comes to its end every time.
+    // Deleted at the same time and created again as soon as they are gone: every deletion completes.
     soon(async {
         for _ in 0..15 {
             let made = definitions.create(&PostParams::default(), &Garden::crd()).await.unwrap();
@@ -145,10 +149,11 @@ async fn definitions_and_namespaces_come_and_go_at_once() {
 
 #[tokio::test]
 async fn everything_is_collected_although_history_is_short() {
-    // So short that the collector falls behind, and has to find out by itself who has gone.
+    // So short that the collector lags, and has to detect deletions itself.
     let world = World::with(Options { history_bytes: 1024, ..Options::default() }).await;
     define_gardens(&world.client).await;
-    let (gardens, api) = (world.gardens(), world.config_maps());
+    let gardens = world.gardens();
+    let api = world.config_maps();
     for number in 0..30 {
         let owner = gardens.create(&PostParams::default(), &garden(&format!("g{number}"), 1)).await.unwrap();
         let mut owned = config_map(&format!("a{number}"), "1");

@@ -1,4 +1,4 @@
-//! The addresses and node ports of Services: what one has, no other gets.
+//! The addresses and node ports of Services are unique.
 
 use std::{collections::HashSet, net::Ipv4Addr};
 
@@ -40,8 +40,9 @@ fn services(world: &World) -> Api<Service> {
 #[tokio::test]
 async fn what_a_service_has_is_refused_to_others_and_given_to_none() {
     let world = World::new().await;
-    let (api, create) = (services(&world), PostParams::default());
-    // The first that would be given out.
+    let api = services(&world);
+    let create = PostParams::default();
+    // The first one to be allocated.
     api.create(&create, &service("mine", Some("10.0.0.2"))).await.unwrap();
     let refusal = refused(api.create(&create, &service("yours", Some("10.0.0.2"))).await);
     let words = "failed to allocate IP 10.0.0.2: provided IP is already allocated";
@@ -98,8 +99,9 @@ async fn of_many_who_ask_for_an_address_one_gets_it() {
 #[tokio::test]
 async fn when_all_addresses_are_taken_the_next_is_refused_until_one_is_free() {
     let world = World::new().await;
-    let (api, create) = (services(&world), PostParams::default());
-    // 10.0.0.0/24 without the network, its first address and broadcast.
+    let api = services(&world);
+    let create = PostParams::default();
+    // 10.0.0.0/24 without the network address, the first one and the broadcast address.
     let mut given = HashSet::new();
     for number in 0..253 {
         let made = api.create(&create, &service(&format!("s{number}"), None)).await.unwrap();

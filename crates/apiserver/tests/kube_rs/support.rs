@@ -1,4 +1,4 @@
-//! A server and a client of it, and a custom resource to work with.
+//! A server with a client, and a custom resource.
 
 use std::{collections::BTreeMap, fmt::Debug, future::Future, time::Duration};
 
@@ -15,10 +15,10 @@ use kube::{
 use kubewake_apiserver::server::{ApiServer, Options};
 use serde::{Deserialize, Serialize};
 
-/// Longer than anything here takes on the slowest machine: a test that waits so long has found an error.
+/// Longer than any step takes on the slowest machine: a test that waits so long has found an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A garden has beds. It tells how many in its status.
+/// A garden has beds. Its status has their number.
 #[derive(CustomResource, Clone, Debug, Default, Deserialize, Serialize, KubeSchema, PartialEq)]
 #[kube(group = "example.com", version = "v1", kind = "Garden", namespaced, status = "GardenStatus", derive = "Default")]
 #[kube(shortname = "gd", scale(spec_replicas_path = ".spec.beds", status_replicas_path = ".status.beds"))]
@@ -54,7 +54,7 @@ impl World {
         Self { server, client }
     }
 
-    /// A world in which gardens are known.
+    /// A server that serves gardens.
     pub async fn with_gardens() -> Self {
         let world = Self::new().await;
         define_gardens(&world.client).await;
@@ -100,12 +100,11 @@ pub fn garden(name: &str, beds: i32) -> Garden {
     Garden::new(name, GardenSpec { beds, notes: Vec::new() })
 }
 
-/// What must happen soon.
 pub async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened by now")
 }
 
-/// Asks until the answer is there. Each question waits for the server, so that this is no busy loop.
+/// Polls until there is a result. Each poll waits for the server, so that this is no busy loop.
 pub async fn until<T, F: Future<Output = Option<T>>>(ask: impl Fn() -> F) -> T {
     soon(async {
         loop {
@@ -118,7 +117,6 @@ pub async fn until<T, F: Future<Output = Option<T>>>(ask: impl Fn() -> F) -> T {
     .await
 }
 
-/// The refusal that was expected.
 pub fn refused<T: Debug>(answer: Result<T, kube::Error>) -> Status {
     match answer.unwrap_err() {
         kube::Error::Api(status) => *status,

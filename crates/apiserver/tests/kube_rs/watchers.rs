@@ -13,13 +13,14 @@ use crate::{
 };
 
 const WATCHERS: usize = 1000;
-/// Streams on one connection, as many as the server allows.
+/// The streams per connection: the server's limit.
 const STREAMS: usize = 250;
 const ROUNDS: usize = 10;
 
-/// What happened to which version, in the order of arrival, until the object `last` comes.
+/// The events and their versions, in the order of arrival, up to the object `last`.
 async fn read(mut body: Incoming) -> Vec<(String, u64)> {
-    let (mut seen, mut rest) = (Vec::new(), BytesMut::new());
+    let mut seen = Vec::new();
+    let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
         rest.extend_from_slice(frame.unwrap().data_ref().unwrap());
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {

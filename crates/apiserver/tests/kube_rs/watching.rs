@@ -1,4 +1,4 @@
-//! Watches as kube-rs keeps them: list and watch, streaming lists, metadata alone, one object, reflectors.
+//! Watches as kube-rs uses them: list and watch, streaming lists, metadata only, one object, reflectors.
 
 use std::pin::pin;
 
@@ -17,7 +17,6 @@ use serde_json::json;
 
 use crate::support::{World, config_map, soon};
 
-/// What happened, in short.
 fn told(event: &Event<impl ResourceExt>) -> String {
     match event {
         Event::Init => "init".into(),
@@ -137,7 +136,7 @@ async fn a_reflector_holds_what_the_server_holds() {
     let stream = watcher::watcher(api.clone(), watcher::Config::default());
     let mut applied = pin!(stream.default_backoff().reflect(writer).touched_objects());
     soon(applied.by_ref().take(2).try_collect::<Vec<_>>()).await.unwrap();
-    // Both are there only when the list is known to be complete, which the next event tells.
+    // Both are emitted only when the list is known to be complete, which the next event indicates.
     label(&api, "a", Some("x")).await;
     soon(applied.next()).await.unwrap().unwrap();
     soon(reader.wait_until_ready()).await.unwrap();

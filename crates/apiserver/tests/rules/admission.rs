@@ -1,8 +1,8 @@
-//! What the server's own admission makes of an object, and what it tells the writer although the object is allowed.
+//! The server's built-in admission: its changes of objects, and its warnings.
 
 use serde_json::{Value, json};
 
-use crate::stage::{MERGE, Stage};
+use crate::stage::{MAPS, MERGE, Stage};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
@@ -24,7 +24,7 @@ fn warned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| format!("299 - \"{}\"", text.replace('"', "\\\""))).collect()
 }
 
-/// What a pod was given of its class.
+/// The fields that a pod gets from its class.
 fn given(pod: &Value) -> [&Value; 3] {
     ["priorityClassName", "priority", "preemptionPolicy"].map(|field| &pod["spec"][field])
 }
@@ -77,7 +77,7 @@ async fn only_one_class_is_the_default() {
     assert_eq!(stage.post(CLASSES, class("second", 2, false)).await.code, 201);
     let patch = json!({"globalDefault": true});
     assert_eq!(stage.send("PATCH", &format!("{CLASSES}/second"), MERGE, &patch).await.message(), (403, why));
-    // The default itself can be written again.
+    // The default class itself can be changed.
     assert_eq!(stage.send("PATCH", &format!("{CLASSES}/first"), MERGE, json!({"description": "d"})).await.code, 200);
 }
 
@@ -100,7 +100,7 @@ async fn writer_is_warned_of_what_has_no_effect() {
         "spec.containers[0].ports[1]: overlapping port definition with spec.containers[0].ports[0]",
     ];
     assert_eq!(stage.post(PODS, pod("p", spec.clone())).await.warnings, warned(&said));
-    // Nobody is warned of what is refused.
+    // A refused object gets no warnings.
     let refused = stage.post(PODS, pod("P", spec)).await;
     assert_eq!((refused.code, refused.warnings.len()), (422, 0));
 }
@@ -134,4 +134,29 @@ async fn binding_and_eviction_name_their_pod() {
     assert_eq!(refused.message(), (400, "name in URL does not match name in Binding object"));
     let refused = stage.post(&format!("{PODS}/p/eviction"), json!({"metadata": other})).await;
     assert_eq!(refused.message(), (400, "name in URL does not match name in Eviction object"));
+}
+
+#[tokio::test]
+async fn object_that_a_policy_refuses_is_named_if_it_has_a_name() {
+    let stage = Stage::new().await;
+    assert_eq!(stage.post(MAPS, json!({"metadata": {"name": "a"}})).await.code, 201);
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]});
+    let spec = json!({"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false"}]});
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    assert_eq!(stage.post(path, json!({"metadata": {"name": "p"}, "spec": spec})).await.code, 201);
+    let spec = json!({"policyName": "p", "validationActions": ["Deny"]});
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    assert_eq!(stage.post(path, json!({"metadata": {"name": "p"}, "spec": spec})).await.code, 201);
+    let body = json!({"metadata": {"generateName": "made-"}});
+    let refused = loop {
+        let answer = stage.post(MAPS, body.clone()).await;
+        if answer.code != 201 {
+            break answer;
+        }
+    };
+    assert!(refused.message().1.starts_with("configmaps \"made-"), "{}", refused.text);
+    let refused = stage.send("DELETE", MAPS, "", "").await;
+    assert!(refused.message().1.starts_with("configmaps \"Unknown\" is forbidden: "), "{}", refused.text);
+    let refused = stage.post("/api/v1/namespaces/gone/configmaps", body).await;
+    assert_eq!(refused.message(), (404, "namespaces \"gone\" not found"));
 }

@@ -7,7 +7,7 @@ use crate::stage::{MERGE, Stage};
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const SECOND: &str = "/apis/example.com/v2/namespaces/default/widgets";
 
-/// `v1` is stored and knows `size`, `replicas` and, with a default, `color`; `v2` knows `size` and `shape`.
+/// `v1` is stored and has `size`, `replicas` and, with a default, `color`; `v2` has `size` and `shape`.
 async fn with_widgets() -> Stage {
     let stage = Stage::new().await;
     let version = |name: &str, stored: bool, fields: Value| {
@@ -46,7 +46,8 @@ async fn custom_resource_is_shown_by_the_schema_of_the_version_asked_for() {
     assert_eq!(stage.get(SECOND).await.body["items"][0]["spec"], json!({"size": 1}));
     let watch = stage.get(&format!("{SECOND}?watch=1&timeoutSeconds=1")).await;
     assert_eq!(watch.body["object"]["spec"], json!({"size": 1}));
-    // Written through `v2`, it has what both know, and the defaults of the stored version.
+    // An object that is written through `v2` has the fields of both versions, and the defaults of the storage
+    // version.
     let patch = json!({"spec": {"shape": "round", "size": 2}});
     let patched = stage.send("PATCH", &format!("{SECOND}/w"), MERGE, patch).await;
     assert_eq!(patched.body["spec"], json!({"size": 2}));
@@ -78,7 +79,7 @@ async fn scale_of_a_custom_resource_needs_no_resource_version() {
         json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "w", "resourceVersion": version},
             "spec": {"replicas": replicas}})
     };
-    // A patch that leaves unset what is not set has nothing to say.
+    // A patch that does not set the replicas is accepted.
     let empty = stage.send("PATCH", &path, MERGE, json!({"metadata": {"labels": {"a": "b"}}})).await;
     assert_eq!(empty.message(), (400, "the spec replicas field \".spec.replicas\" cannot be empty"));
     let put = stage.put(&path, scale(3, "")).await;
@@ -94,7 +95,8 @@ async fn scale_of_a_custom_resource_needs_no_resource_version() {
 #[tokio::test]
 async fn object_that_etcd_would_not_take_is_refused_as_etcd_refuses_it() {
     let stage = Stage::new().await;
-    // Built-in kinds have limits of their own below that; what has none is bounded by what is stored.
+    // Built-in kinds have lower limits of their own; kinds without any are limited by the size of stored
+    // objects.
     let large = json!({"metadata": {"name": "l"}, "webhooks": [{
         "name": "h.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [],
         "objectSelector": {"matchExpressions": [{"key": "k", "operator": "In",
@@ -125,7 +127,7 @@ async fn object_of_a_former_storage_version_is_read_as_that_version_until_it_is_
     assert_eq!(spec(stage.get(&format!("{WIDGETS}/w")).await), json!({"size": 1, "color": "blue"}));
     assert_eq!(stage.get(WIDGETS).await.body["items"][0]["spec"], json!({"size": 1, "color": "blue"}));
     assert_eq!(spec(stage.get(&format!("{SECOND}/w")).await), json!({"size": 1}));
-    // Written once more, it is stored in v2.
+    // When it is written again, it is stored in v2.
     let patch = json!({"spec": {"size": 2}});
     assert_eq!(stage.send("PATCH", &format!("{SECOND}/w"), MERGE, patch).await.code, 200);
     assert_eq!(spec(stage.get(&format!("{WIDGETS}/w")).await), json!({"size": 2}));

@@ -26,7 +26,7 @@ async fn page_of_a_resource_version_is_of_exactly_that_version() {
     let token = first["metadata"]["continue"].as_str().unwrap();
     let rest = stage.get(&format!("{MAPS}?limit=5&continue={token}")).await.body;
     assert_eq!(names(&rest), ["b"]);
-    // Without a limit, or if the caller says so, a newer state will do.
+    // Without a limit, or if requested, a newer state is sufficient.
     let newer = stage.get(&format!("{MAPS}?resourceVersion={}", versions[1])).await.body;
     assert_eq!(names(&newer).len(), 3);
     let path = format!("{MAPS}?limit=5&resourceVersion={}&resourceVersionMatch=NotOlderThan", versions[1]);
@@ -44,7 +44,7 @@ async fn continue_token_is_read_before_the_version_beside_it() {
         let bad = stage.get(&format!("{MAPS}?continue=!&resourceVersion={version}")).await;
         assert!(bad.message().1.starts_with("invalid continue token"), "{bad:?}");
     }
-    // Any version is as good as none, and has no pages.
+    // With any version the token is ignored, and there are no pages.
     let rest = stage.get(&format!("{MAPS}?limit=1&continue={token}&resourceVersion=0")).await.body;
     assert_eq!(names(&rest), ["b", "c"]);
 }
@@ -74,7 +74,7 @@ async fn watch_from_nowhere_marks_the_end_of_what_existed_for_those_who_know_boo
     let marked = stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&allowWatchBookmarks=true")).await;
     let end = &lines(&marked.text)[3];
     assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
-    // A limit that has passed ends it at once.
+    // A timeout in the past ends it at once.
     assert_eq!(stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=-1")).await.code, 200);
 }
 
@@ -113,7 +113,7 @@ async fn watch_from_nowhere_takes_no_continue_token() {
         let refused = stage.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&continue=x{from}")).await;
         assert_eq!(refused.message(), (422, words));
     }
-    // From a version on the token means nothing.
+    // With a version the token is ignored.
     let path = format!("{MAPS}?watch=1&timeoutSeconds=1&continue=x&resourceVersion={}", versions[2]);
     assert_eq!(stage.get(&path).await.code, 200);
 }
@@ -172,7 +172,7 @@ async fn path_that_no_verb_leads_to_is_not_found() {
     assert_eq!(stage.get(&format!("{reviews}/selfsubjectaccessreviews/x")).await.code, 404);
     assert_eq!(stage.post(&format!("{reviews}/localsubjectaccessreviews"), json!({})).await.code, 404);
     assert_eq!(stage.post("/api/v1/configmaps", json!({})).await.code, 405);
-    // The old path of watches has no other method.
+    // The old watch path supports no other method.
     let watch = stage.post("/api/v1/watch/namespaces/default/configmaps", json!({"metadata": {"name": "x"}})).await;
     assert_eq!(watch.code, 405);
     assert_eq!(stage.get(&format!("{MAPS}/x")).await.code, 404);

@@ -36,7 +36,7 @@ impl Stage {
         Self { _server: server, client }
     }
 
-    /// A request with a body in JSON, or in the type of a patch.
+    /// A request with a JSON body, or a patch.
     pub async fn send(&self, method: &str, path: &str, content_type: &str, body: impl ToString) -> Answer {
         self.ask(method, path, content_type, "", body).await
     }

@@ -30,7 +30,8 @@ async fn apply_that_does_not_say_what_it_is_is_refused() {
 #[tokio::test]
 async fn uid_of_a_write_is_compared_where_its_verb_compares_it() {
     let stage = Stage::new().await;
-    let (path, apply) = (format!("{MAPS}/a"), format!("{MAPS}/a?fieldManager=m"));
+    let path = format!("{MAPS}/a");
+    let apply = format!("{MAPS}/a?fieldManager=m");
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "other"}});
     let absent = "Operation cannot be fulfilled on configmaps \"a\": uid mismatch: the provided object specified uid other, and no \
                   existing object was found";
@@ -54,7 +55,7 @@ async fn resource_version_of_a_write_is_compared_unless_it_is_none() {
     let stage = Stage::new().await;
     let path = format!("{MAPS}/a");
     let with = |version: &str| json!({"metadata": {"name": "a", "resourceVersion": version}, "data": {"k": version}});
-    // It is no reason not to create: what is none does not count, and an apply or a PUT that creates forgets it.
+    // It does not prevent a create: an invalid version is ignored, and an apply or a PUT that creates drops it.
     assert_eq!(stage.post(MAPS, with("0")).await.code, 201);
     let set = (500, "resourceVersion should not be set on objects to be created");
     let named = json!({"metadata": {"name": "b", "resourceVersion": "7"}});
@@ -100,7 +101,7 @@ async fn nothing_is_stored_where_the_answer_is_not_acceptable() {
         assert_eq!(stage.ask("POST", MAPS, "application/json", accept, body.clone()).await.code, 406, "{accept}");
     }
     assert_eq!(stage.get(&format!("{MAPS}/a")).await.code, 404);
-    // What a Table shows is only looked at when there is one to show.
+    // The parameters of a Table are only checked when there is one.
     let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
     let path = format!("{MAPS}?includeObject=Nope");
     assert_eq!(stage.ask("POST", &path, "application/json", table, body).await.code, 400);
@@ -176,7 +177,7 @@ async fn patched_object_must_still_be_of_a_kind_that_is_known() {
     ] {
         let refused = stage.send("PATCH", &path, MERGE, patch.clone()).await;
         assert!(refused.code == 422 && refused.message().1.ends_with(&why), "{patch}: {refused:?}");
-        // A strategic merge patch changes fields of an object that has its type already.
+        // A strategic merge patch changes fields of an object that has a kind already.
         let merged = stage.send("PATCH", &path, "application/strategic-merge-patch+json", patch).await;
         assert_eq!(
             (merged.code, &merged.body["kind"], &merged.body["apiVersion"]),
@@ -197,4 +198,31 @@ async fn deletion_of_a_page_says_where_the_next_one_begins() {
     assert!(page["metadata"]["continue"].is_string());
     let rest = stage.send("DELETE", &format!("{MAPS}?labelSelector=x%3Dy"), "", "").await.body;
     assert_eq!((rest["items"].as_array().unwrap().len(), &rest["metadata"]["continue"]), (2, &json!(null)));
+}
+
+#[tokio::test]
+async fn owner_that_is_named_twice_is_kept_once_and_the_writer_is_warned() {
+    let stage = Stage::new().await;
+    let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid});
+    let mut blocking = owner("1");
+    blocking["blockOwnerDeletion"] = json!(true);
+    let owners = json!([owner("1"), owner("2"), owner("1"), blocking, owner("2")]);
+    let body = json!({"metadata": {"name": "a", "ownerReferences": owners}});
+    let said = |when: &str| {
+        format!(
+            "299 - \".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: 1, 2\""
+        )
+    };
+    let kept = json!([owner("1"), owner("2"), blocking]);
+    let path = format!("{MAPS}/a");
+    let created = stage.post(MAPS, body.clone()).await;
+    assert_eq!((created.code, created.warnings), (201, vec![said("")]));
+    assert_eq!(created.body["metadata"]["ownerReferences"], kept);
+    let updated = stage.put(&path, body.clone()).await;
+    assert_eq!((updated.code, updated.warnings), (200, vec![said("")]));
+    assert_eq!(updated.body["metadata"]["resourceVersion"], created.body["metadata"]["resourceVersion"]);
+    let patched = stage.send("PATCH", &path, MERGE, body).await;
+    assert_eq!((patched.code, patched.warnings), (200, vec![said(" after mutating admission happens")]));
+    assert_eq!(patched.body["metadata"]["ownerReferences"], kept);
 }

@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told to: TLS with the administrator's certificate, and bytes or HTTP on top.
+//! A low-level client: TLS with the administrator's certificate, and raw bytes or HTTP over it.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -20,7 +20,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// A connection before anything was said on it.
+/// A connection on which nothing was sent yet.
 pub async fn connect(server: &ApiServer, protocol: &str) -> TlsStream<TcpStream> {
     let kubeconfig = server.kubeconfig();
     let mut roots = RootCertStore::empty();
@@ -41,7 +41,7 @@ pub async fn connect(server: &ApiServer, protocol: &str) -> TlsStream<TcpStream>
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
 }
 
-/// Sends bytes, and gives everything that comes back until the server closes.
+/// Sends bytes, and returns everything that is received until the server closes the connection.
 pub async fn exchange(server: &ApiServer, bytes: &[u8]) -> String {
     let mut stream = connect(server, "http/1.1").await;
     // A server that refuses early closes early.
@@ -51,7 +51,6 @@ pub async fn exchange(server: &ApiServer, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// An HTTP/2 connection.
 #[derive(Clone)]
 pub struct Http2(SendRequest<Full<Bytes>>);
 
@@ -63,14 +62,14 @@ impl Http2 {
         Self(sender)
     }
 
-    /// Sends a request; the body of its answer has yet to be read.
+    /// Sends a request; the body of its response is not read yet.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
         let mut sender = self.0.clone();
         sender.ready().await?;
         sender.send_request(request).await
     }
 
-    /// A request and its whole answer.
+    /// Sends a request and reads the whole response.
     pub async fn call(
         &self,
         method: &str,

@@ -1,4 +1,5 @@
-//! Admission webhooks that really listen: what the API server sends them, and what it makes of their answers.
+//! Admission webhooks over the network: the reviews that the API server sends, and its reactions to the
+//! responses.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
@@ -187,7 +188,7 @@ async fn the_callers_trace_is_passed_on_although_nothing_is_exported() {
     );
 }
 
-/// The chain that KEP-647 is about: client → API request → webhook → its call back, in one trace.
+/// The chain of KEP-647: client → API request → webhook → its call back, in one trace.
 #[tokio::test]
 async fn a_call_back_with_the_same_traceparent_is_in_the_same_trace() {
     let stage = Stage::start(true).await;
@@ -204,8 +205,10 @@ async fn a_call_back_with_the_same_traceparent_is_in_the_same_trace() {
         assert!(found.next().is_none(), "one span {name:?}");
         span
     };
-    let (create, call) = (span("POST /api/v1/namespaces/{:namespace}/configmaps"), span("Call mutating webhook"));
-    let (client, back) = (span("HTTP POST"), span("GET /api/v1/namespaces/{:namespace}/secrets/{:name}"));
+    let create = span("POST /api/v1/namespaces/{:namespace}/configmaps");
+    let call = span("Call mutating webhook");
+    let client = span("HTTP POST");
+    let back = span("GET /api/v1/namespaces/{:namespace}/secrets/{:name}");
     assert_eq!(hex(&create.parent_span_id), CALLER);
     assert_eq!(call.parent_span_id, span("Create").span_id);
     assert_eq!(client.parent_span_id, call.span_id);

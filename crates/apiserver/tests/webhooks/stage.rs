@@ -1,4 +1,4 @@
-//! A server, a webhook that really listens, a collector, and a client.
+//! A server, a webhook on the network, a collector, and a client.
 
 use std::{
     convert::Infallible,
@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kubewake_apiserver::{
-    client::{Address, Client, Connector, Services, Trust},
+    client::{AddressConnector, DialAddress, HttpClient, ServiceAddressResolver, TlsClientConfig},
     server::{ApiServer, Options},
 };
 use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, trace::v1::Span};
@@ -28,30 +28,28 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// The name that a Service in front of the webhook has.
+/// The name of the Service in front of the webhook.
 pub const SERVICE: (&str, &str) = ("hooks", "hook");
 
-/// How often something is asked that becomes true by itself.
+/// How often a condition is polled.
 const TRIES: usize = 2_000;
 
-/// Everything.
 pub struct Stage {
     server: Option<ApiServer>,
-    client: Client,
+    client: HttpClient,
     pub hook: Hook,
     collector: Collector,
     _files: tempfile::TempDir,
 }
 
-/// A webhook. What it answers depends on the path: see [`respond`].
+/// A webhook. Its response depends on the path: see [`respond`].
 pub struct Hook {
     port: u16,
     bundle: String,
     calls: Arc<Mutex<Vec<Call>>>,
-    api: Arc<Mutex<Option<(Client, String)>>>,
+    api: Arc<Mutex<Option<(HttpClient, String)>>>,
 }
 
-/// A call that the webhook got.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub target: String,
@@ -64,23 +62,25 @@ struct Collector {
     address: String,
 }
 
-/// Services are all at the webhook.
+/// Resolves every Service to the webhook.
 #[derive(Debug)]
 struct AtHook(u16);
 
-impl Services for AtHook {
-    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Address, String> {
+impl ServiceAddressResolver for AtHook {
+    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<DialAddress, String> {
         match (namespace, name, port) {
-            (namespace, name, 443) if (namespace, name) == SERVICE => Ok(Address::Tcp("127.0.0.1".into(), self.0)),
+            (namespace, name, 443) if (namespace, name) == SERVICE => Ok(DialAddress::Tcp("127.0.0.1".into(), self.0)),
             _ => Err(format!("service {name:?} not found")),
         }
     }
 }
 
 impl Stage {
-    /// Starts all of it. Without `traced` nothing is exported.
+    /// Starts all of them. Without `traced` nothing is exported.
     pub async fn start(traced: bool) -> Self {
-        let (files, hook, collector) = (tempfile::tempdir().unwrap(), Hook::start().await, Collector::start().await);
+        let files = tempfile::tempdir().unwrap();
+        let hook = Hook::start().await;
+        let collector = Collector::start().await;
         let write = |name: &str, text: String| -> PathBuf {
             let path = files.path().join(name);
             fs::write(&path, text).unwrap();
@@ -103,14 +103,13 @@ impl Stage {
         };
         let server = ApiServer::start(options).await.unwrap();
         let ca = server.kubeconfig().certificate_authority.unwrap();
-        let trust = Trust::new(Some(ca.as_bytes()), "127.0.0.1", None, &[b"http/1.1"]).unwrap();
-        let address = Address::Tcp("127.0.0.1".into(), server.address().port());
-        let client = Client::new(Connector::new(address, Some(trust)), false, 1 << 20);
+        let trust = TlsClientConfig::new(Some(ca.as_bytes()), "127.0.0.1", None, &[b"http/1.1"]).unwrap();
+        let address = DialAddress::Tcp("127.0.0.1".into(), server.address().port());
+        let client = HttpClient::new(AddressConnector::new(address, Some(trust)), false, 1 << 20);
         *hook.api.lock().unwrap() = Some((client.clone(), server.url()));
         Self { server: Some(server), client, hook, collector, _files: files }
     }
 
-    /// Asks the API server.
     pub async fn ask(
         &self,
         method: Method,
@@ -130,7 +129,7 @@ impl Stage {
         self.configure_at(kind, json!({ "url": self.hook.url(path), "caBundle": self.hook.bundle }), more).await;
     }
 
-    /// Writes a configuration with one webhook at some place.
+    /// Writes a configuration with one webhook at an address.
     pub async fn configure_at(&self, kind: &str, place: Value, more: Value) {
         let rule = json!({ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "DELETE"] });
         let mut hook = json!({
@@ -147,13 +146,12 @@ impl Stage {
         assert_eq!(code, 201, "{answer}");
     }
 
-    /// Creates a ConfigMap.
     pub async fn create(&self, name: &str, headers: &HeaderMap) -> (u16, HeaderMap, Value) {
         let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
         self.ask(Method::POST, "/api/v1/namespaces/default/configmaps", headers, Some(body)).await
     }
 
-    /// Tries until a configuration that was written is in force, which it is a moment later: its webhook is called.
+    /// Retries until a written configuration is active, which takes a moment: its webhook is called.
     pub async fn in_force(&self) {
         let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
         let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "probe" } });
@@ -167,7 +165,7 @@ impl Stage {
         panic!("the configuration is not in force");
     }
 
-    /// Stops the server, which sends its last spans, and gives those of a trace.
+    /// Stops the server, which exports its last spans, and returns those of a trace.
     pub async fn spans_of(mut self, trace: &str) -> Vec<Span> {
         self.server.take().unwrap().stop().await;
         let mut spans = Vec::new();
@@ -194,7 +192,7 @@ fn request(method: Method, url: &str, mut headers: HeaderMap, body: Option<Value
 }
 
 impl Hook {
-    /// With a certificate that signed itself, as many have.
+    /// With a self-signed certificate, as many webhooks have.
     async fn start() -> Self {
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "hook.hooks.svc".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -211,7 +209,8 @@ impl Hook {
             calls: Arc::default(),
             api: Arc::default(),
         };
-        let (calls, api) = (Arc::clone(&hook.calls), Arc::clone(&hook.api));
+        let calls = Arc::clone(&hook.calls);
+        let api = Arc::clone(&hook.api);
         let acceptor = TlsAcceptor::from(Arc::new(config));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -235,12 +234,13 @@ impl Hook {
     }
 }
 
-type Api = Arc<Mutex<Option<(Client, String)>>>;
+type Api = Arc<Mutex<Option<(HttpClient, String)>>>;
 
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, calls: Arc<Mutex<Vec<Call>>>, api: Api) -> io::Result<()> {
     let stream = acceptor.accept(stream).await?;
     let answer = |request: Request<Incoming>| {
-        let (calls, api) = (Arc::clone(&calls), Arc::clone(&api));
+        let calls = Arc::clone(&calls);
+        let api = Arc::clone(&api);
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await.unwrap().to_bytes();
@@ -257,7 +257,6 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, calls: Arc<Mutex<Vec<Ca
     Ok(())
 }
 
-/// What the webhook answers.
 async fn respond(call: &Call, api: &Api) -> String {
     let path = call.target.split('?').next().unwrap_or_default();
     let mut response = json!({ "uid": call.review["request"]["uid"], "allowed": true });
@@ -272,7 +271,7 @@ async fn respond(call: &Call, api: &Api) -> String {
             response["allowed"] = false.into();
             response["status"] = json!({ "code": 403, "reason": "Closed", "message": "not today" });
         }
-        // Everything stays as it was.
+        // The object does not change.
         "/keep" if call.review["request"]["operation"] == "UPDATE" => {
             let spec = &call.review["request"]["oldObject"]["spec"];
             let patch = json!([{ "op": "replace", "path": "/spec", "value": spec }]);
@@ -287,7 +286,7 @@ async fn respond(call: &Call, api: &Api) -> String {
     json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response }).to_string()
 }
 
-/// A webhook without an SDK: it passes the header on, and that is all that it knows of traces.
+/// A webhook without an SDK, which only passes the trace header on.
 async fn call_back(call: &Call, api: &Api) {
     let (client, url) = api.lock().unwrap().clone().unwrap();
     let passed =

@@ -1,26 +1,26 @@
-//! Which components there are, and which of them this build has.
+//! The table of all components, and which of them this build has.
 
 use kubewake_config::model;
 
 use super::BuildError;
 
-/// A component: its name in documents, with an older one behind it, and the cargo feature that it comes with.
-struct Component {
+/// A component: its name in documents, with an older name after it, and its cargo feature.
+struct CatalogEntry {
     name: &'static str,
     feature: &'static str,
-    here: bool,
+    is_compiled: bool,
 }
 
 macro_rules! component {
     ($name:literal, $feature:literal) => {
-        Component { name: $name, feature: $feature, here: cfg!(feature = $feature) }
+        CatalogEntry { name: $name, feature: $feature, is_compiled: cfg!(feature = $feature) }
     };
 }
 
-const RECEIVERS: [Component; 2] =
+const RECEIVERS: [CatalogEntry; 2] =
     [component!("otlp", "receiver-otlp"), component!("opencensus", "receiver-opencensus")];
 
-const PROCESSORS: [Component; 9] = [
+const PROCESSORS: [CatalogEntry; 9] = [
     component!("batch", "processor-batch"),
     component!("memory_limiter", "processor-memory-limiter"),
     component!("filter", "processor-filter"),
@@ -32,7 +32,7 @@ const PROCESSORS: [Component; 9] = [
     component!("k8s_attributes (k8sattributes)", "processor-k8sattributes"),
 ];
 
-const EXPORTERS: [Component; 6] = [
+const EXPORTERS: [CatalogEntry; 6] = [
     component!("otlp (otlp_grpc)", "exporter-otlp"),
     component!("otlphttp (otlp_http)", "exporter-otlphttp"),
     component!("debug", "exporter-debug"),
@@ -41,17 +41,18 @@ const EXPORTERS: [Component; 6] = [
     component!("load_balancing (loadbalancing)", "exporter-loadbalancing"),
 ];
 
-const EXTENSIONS: [Component; 4] = [
+const EXTENSIONS: [CatalogEntry; 4] = [
     component!("health_check", "extension-health-check"),
     component!("basicauth", "extension-auth"),
     component!("bearertokenauth", "extension-auth"),
     component!("oauth2client", "extension-auth"),
 ];
 
-/// The components of this build, a line for each kind.
-pub fn listing() -> String {
-    let line = |kind: &str, all: &[Component]| {
-        let here: Vec<&str> = all.iter().filter(|component| component.here).map(|component| component.name).collect();
+/// The components of this build, one line for each kind.
+pub fn list_components() -> String {
+    let line = |kind: &str, all: &[CatalogEntry]| {
+        let here: Vec<&str> =
+            all.iter().filter(|component| component.is_compiled).map(|component| component.name).collect();
         format!("{kind}: {}\n", here.join(", "))
     };
     [
@@ -63,34 +64,34 @@ pub fn listing() -> String {
     .concat()
 }
 
-/// Whether this build has the processor.
-pub(super) fn has_processor(settings: &model::Processor) -> Result<(), BuildError> {
-    require(
+/// Returns an error if this build lacks the processor.
+pub(super) fn require_processor(settings: &model::ProcessorConfig) -> Result<(), BuildError> {
+    require_compiled(
         &PROCESSORS,
         match settings {
-            model::Processor::Batch(_) => "batch",
-            model::Processor::MemoryLimiter(_) => "memory_limiter",
-            model::Processor::Filter(_) => "filter",
-            model::Processor::Attributes(_) => "attributes",
-            model::Processor::Resource(_) => "resource",
-            model::Processor::Redaction(_) => "redaction",
-            model::Processor::ProbabilisticSampler(_) => "probabilistic_sampler",
-            model::Processor::TailSampling(_) => "tail_sampling",
-            model::Processor::KubernetesAttributes(_) => "k8s_attributes",
+            model::ProcessorConfig::Batch(_) => "batch",
+            model::ProcessorConfig::MemoryLimiter(_) => "memory_limiter",
+            model::ProcessorConfig::Filter(_) => "filter",
+            model::ProcessorConfig::Attributes(_) => "attributes",
+            model::ProcessorConfig::Resource(_) => "resource",
+            model::ProcessorConfig::Redaction(_) => "redaction",
+            model::ProcessorConfig::ProbabilisticSampler(_) => "probabilistic_sampler",
+            model::ProcessorConfig::TailSampling(_) => "tail_sampling",
+            model::ProcessorConfig::KubernetesAttributes(_) => "k8s_attributes",
         },
     )
 }
 
-fn require(all: &[Component], name: &str) -> Result<(), BuildError> {
-    let called = |component: &&Component| component.name.split(' ').next() == Some(name);
-    match all.iter().find(called).filter(|component| !component.here) {
+fn require_compiled(all: &[CatalogEntry], name: &str) -> Result<(), BuildError> {
+    let called = |component: &&CatalogEntry| component.name.split(' ').next() == Some(name);
+    match all.iter().find(called).filter(|component| !component.is_compiled) {
         None => Ok(()),
-        Some(Component { feature, .. }) => Err(left_out(&format!("`{name}`"), feature)),
+        Some(CatalogEntry { feature, .. }) => Err(missing_feature_error(&format!("`{name}`"), feature)),
     }
 }
 
-/// Why something cannot be built that is not here.
-pub(super) fn left_out(what: &str, feature: &str) -> BuildError {
+/// The error for a component that is not compiled in.
+pub(super) fn missing_feature_error(what: &str, feature: &str) -> BuildError {
     BuildError(format!("{what} is not part of this build; it comes with the cargo feature `{feature}`"))
 }
 
@@ -101,11 +102,11 @@ mod tests {
     #[test]
     fn what_is_left_out_is_told_with_the_feature_that_brings_it() {
         let all = [
-            Component { name: "gone (old)", feature: "some-feature", here: false },
+            CatalogEntry { name: "gone (old)", feature: "some-feature", is_compiled: false },
             component!("otlp", "receiver-otlp"),
         ];
-        let error = require(&all, "gone").unwrap_err().to_string();
+        let error = require_compiled(&all, "gone").unwrap_err().to_string();
         assert_eq!(error, "`gone` is not part of this build; it comes with the cargo feature `some-feature`");
-        assert!(require(&all, "otlp").is_ok());
+        assert!(require_compiled(&all, "otlp").is_ok());
     }
 }

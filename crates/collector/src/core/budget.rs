@@ -1,51 +1,53 @@
-//! Memory as an account: every byte that is held was reserved before it was allocated.
+//! Memory accounting: every byte that is held was reserved before it was allocated.
 //!
-//! A [`Budget`] is a limit in bytes. The pipelines that draw on it are its [`Member`]s. Half of the limit is divided
-//! among them as a guarantee and the other half is a common pool, so that one pipeline whose backend hangs can take
-//! the pool and its own share, and never what the others were promised. A lone member has it all.
+//! A [`Budget`] is a limit in bytes. The pipelines that are charged to it are its [`Member`]s. Half of the
+//! limit is divided among them as a guarantee, and the other half is a common pool. One pipeline whose backend
+//! hangs can therefore take the pool and its own share, and never the guarantee of the others. A single member
+//! has the whole limit.
 //!
-//! *Guarantees.* No charge is granted that would bring the sum of all above the limit, also while members join, leave and
-//! still hold more than their new share. A charge is given back exactly once, when it is dropped. *Assumes* that callers charge the capacity of what they allocate. *Does not* count what the allocator, the
-//! sockets and the program itself need: that is outside, and bounded by connections.
+//! *Guarantees.* No charge is granted that would bring the sum of all above the limit, also while members join,
+//! leave and still hold more than their new share. A charge is released exactly once, when it is dropped.
+//! *Assumes* that callers charge the capacity of what they allocate. *Does not* count what the allocator, the
+//! sockets and the program itself need: those are bounded by the number of connections.
 
-mod arriving;
+mod arriving_charge;
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
-pub use arriving::ArrivingCharge;
+pub use arriving_charge::ArrivingCharge;
 
 /// A limit in bytes that several members share.
 #[derive(Debug)]
 pub struct Budget {
-    /// All charges together, whoever's share they are in.
-    total: Account,
-    pool: Account,
-    limits: Mutex<Limits>,
+    /// All charges together, of every share.
+    total: MemoryAccount,
+    pool: MemoryAccount,
+    limits: Mutex<BudgetLimits>,
 }
 
 #[derive(Debug, Default)]
-struct Limits {
+struct BudgetLimits {
     limit: u64,
-    /// The part of the limit that new requests may not use: it is kept for those under way.
+    /// The part of the limit that is reserved for requests in progress; new requests may not use it.
     spike: u64,
-    /// The accounts of the members. Not the members themselves: to let go of the last handle of one ends it, which
-    /// divides the limit anew, and that cannot be done by someone who is just looking at the limits.
-    members: Vec<Arc<Account>>,
+    /// The accounts of the members, not the members: dropping the last reference to a member redistributes the
+    /// limit, which takes the lock of these limits.
+    members: Vec<Arc<MemoryAccount>>,
 }
 
 /// One pipeline's access to a budget.
 #[derive(Debug)]
 pub struct Member {
     budget: Arc<Budget>,
-    own: Arc<Account>,
-    /// The part of the charges that is held by requests which have not arrived as a whole.
+    own: Arc<MemoryAccount>,
+    /// The part of the charges that incomplete requests hold.
     arriving: AtomicU64,
 }
 
-/// A use of memory that is given back on drop.
+/// A reservation of memory that is released on drop.
 #[derive(Debug)]
 pub struct Charge {
     member: Option<Arc<Member>>,
@@ -54,51 +56,51 @@ pub struct Charge {
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct MemoryAccount {
     used: AtomicU64,
     limit: AtomicU64,
-    /// Up to where new requests are let in.
-    soft: AtomicU64,
+    /// The limit for new requests.
+    request_limit: AtomicU64,
 }
 
-/// For what memory is reserved, and so how far it may be used up.
+/// What memory is reserved for, which decides how much of the limit may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    /// For a new request: the part kept for requests under way stays free.
+enum ChargePurpose {
+    /// A new request: the reserve for requests in progress stays free.
     Request,
-    /// For what is held of a request under way.
+    /// Data held for a request in progress.
     UnderWay,
-    /// For work on a request, which is over soon: an eighth of what new requests may use stays free, so that work on one
-    /// sender's large request does not turn away the small ones of others.
+    /// Short-lived work on a request: an eighth of the limit for new requests stays free, so that work on one
+    /// sender's large request does not refuse the small ones of others.
     Work,
 }
 
-/// One part in so many of what new requests may use is left free by work.
-const FREE_OF_WORK: u64 = 8;
+/// Work leaves this fraction of the limit for new requests free: one part in eight.
+const WORK_RESERVE_DIVISOR: u64 = 8;
 
 impl Budget {
-    /// A budget of `limit` bytes, `spike` of which only requests under way may use.
+    /// A budget of `limit` bytes, of which `spike` is reserved for requests in progress.
     pub fn new(limit: u64, spike: u64) -> Arc<Self> {
-        let budget = Self { total: Account::default(), pool: Account::default(), limits: Mutex::default() };
+        let budget = Self { total: MemoryAccount::default(), pool: MemoryAccount::default(), limits: Mutex::default() };
         budget.resize(limit, spike);
         Arc::new(budget)
     }
 
-    /// Adds a member, and divides the limit anew.
+    /// Adds a member and redistributes the limit.
     pub fn join(self: &Arc<Self>) -> Arc<Member> {
         let member = Arc::new(Member { budget: self.clone(), own: Arc::default(), arriving: AtomicU64::new(0) });
         let mut limits = self.limits();
         limits.members.push(member.own.clone());
-        self.divide(&limits);
+        self.redistribute(&limits);
         member
     }
 
-    /// Changes the limit. What is held already stays held.
+    /// Changes the limit. Existing charges stay.
     pub fn resize(&self, limit: u64, spike: u64) {
         let mut limits = self.limits();
         limits.limit = limit;
         limits.spike = spike.min(limit);
-        self.divide(&limits);
+        self.redistribute(&limits);
     }
 
     /// The limit in bytes.
@@ -111,11 +113,11 @@ impl Budget {
         self.total.used()
     }
 
-    fn limits(&self) -> MutexGuard<'_, Limits> {
+    fn limits(&self) -> MutexGuard<'_, BudgetLimits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn divide(&self, limits: &Limits) {
+    fn redistribute(&self, limits: &BudgetLimits) {
         let count = limits.members.len() as u64;
         let guaranteed = match count {
             0 | 1 => limits.limit,
@@ -131,40 +133,42 @@ impl Drop for Member {
     fn drop(&mut self) {
         let mut limits = self.budget.limits();
         limits.members.retain(|own| !Arc::ptr_eq(own, &self.own));
-        self.budget.divide(&limits);
+        self.budget.redistribute(&limits);
     }
 }
 
 impl Member {
-    /// Reserves memory for a new request, or says that there is none.
-    pub fn admit(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
-        self.charge(bytes, Purpose::Request)
+    /// Reserves memory for a new request; `None` if there is not enough.
+    pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
+        self.charge(bytes, ChargePurpose::Request)
     }
 
-    /// Whether a new request of this size would be let in if nothing else were held.
-    pub fn could_ever_admit(&self, bytes: u64) -> bool {
-        [&self.own, &self.budget.pool].iter().any(|share| share.soft.load(Ordering::Relaxed) >= bytes)
+    /// Whether a new request of this size would be accepted if nothing else were held.
+    pub fn could_ever_reserve(&self, bytes: u64) -> bool {
+        [&self.own, &self.budget.pool].iter().any(|share| share.request_limit.load(Ordering::Relaxed) >= bytes)
     }
 
-    /// Whether a request that grows may come to this size if nothing else is held. Piece by piece it can have both shares.
+    /// Whether a growing request may reach this size if nothing else is held. In steps it can use both its own
+    /// share and the pool.
     pub fn could_ever_hold(&self, bytes: u64) -> bool {
-        let limit = |share: &Account| share.limit.load(Ordering::Relaxed);
+        let limit = |share: &MemoryAccount| share.limit.load(Ordering::Relaxed);
         limit(&self.own).saturating_add(limit(&self.budget.pool)) >= bytes
     }
 
-    /// Bytes in use by this member, its part of the pool left out.
+    /// Bytes in use by this member, without its part of the pool.
     pub fn used(&self) -> u64 {
         self.own.used()
     }
 
-    /// How much of what new requests may use is in use, and how much that is: of this member and of the pool.
-    pub fn fill(&self) -> (u64, u64) {
-        let (own, pool) = (&self.own, &self.budget.pool);
-        let soft = |account: &Account| account.soft.load(Ordering::Relaxed);
+    /// The bytes in use of this member and the pool, and their limit for new requests.
+    pub fn usage(&self) -> (u64, u64) {
+        let own = &self.own;
+        let pool = &self.budget.pool;
+        let soft = |account: &MemoryAccount| account.request_limit.load(Ordering::Relaxed);
         (own.used() + pool.used(), soft(own) + soft(pool))
     }
 
-    fn charge(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Option<Charge> {
+    fn charge(self: &Arc<Self>, bytes: u64, purpose: ChargePurpose) -> Option<Charge> {
         let share = self.take(bytes, purpose)?;
         let mut charge = Charge { member: Some(self.clone()), own: 0, pool: 0 };
         charge.add(share, bytes);
@@ -172,119 +176,119 @@ impl Member {
     }
 
     /// Takes `bytes` from the share that has them.
-    fn take(&self, bytes: u64, purpose: Purpose) -> Option<Share> {
-        let (total, pool) = (&self.budget.total, &self.budget.pool);
-        // Only to the limit: what is kept for requests under way is kept in each share by itself.
-        if !total.take(bytes, Purpose::UnderWay) {
+    fn take(&self, bytes: u64, purpose: ChargePurpose) -> Option<ChargeSource> {
+        let total = &self.budget.total;
+        let pool = &self.budget.pool;
+        // Checked against the full limit: each share keeps its own reserve for requests in progress.
+        if !total.take(bytes, ChargePurpose::UnderWay) {
             return None;
         }
         if self.own.take(bytes, purpose) {
-            return Some(Share::Own);
+            return Some(ChargeSource::Own);
         }
         if pool.take(bytes, purpose) {
-            return Some(Share::Pool);
+            return Some(ChargeSource::Pool);
         }
-        total.give(bytes);
+        total.release(bytes);
         None
     }
 }
 
 /// Where the memory of a charge is from.
-enum Share {
+enum ChargeSource {
     Own,
     Pool,
 }
 
 impl Charge {
-    /// A charge for nothing, for what is made rather than received.
-    pub fn free() -> Self {
+    /// A charge of nothing, for data that was generated rather than received.
+    pub fn exempt() -> Self {
         Self { member: None, own: 0, pool: 0 }
     }
 
-    /// Bytes charged.
     pub fn bytes(&self) -> u64 {
         self.own + self.pool
     }
 
-    /// Reserves `more` for a request under way; false if there is none, and then nothing has changed.
+    /// Reserves `more` for a request in progress; returns false, and changes nothing, if there is no memory.
     #[must_use]
     pub fn grow(&mut self, more: u64) -> bool {
-        self.grow_for(more, Purpose::UnderWay)
+        self.grow_for(more, ChargePurpose::UnderWay)
     }
 
-    fn grow_for(&mut self, more: u64, purpose: Purpose) -> bool {
+    fn grow_for(&mut self, more: u64, purpose: ChargePurpose) -> bool {
         let Some(member) = &self.member else { return true };
         let Some(share) = member.take(more, purpose) else { return false };
         self.add(share, more);
         true
     }
 
-    /// Reserves `bytes` for work on what this is a charge for, as a charge of its own.
-    pub fn for_work(&self, bytes: u64) -> Option<Self> {
+    /// Reserves `bytes` for work on the charged request, as a separate charge.
+    pub fn reserve_for_work(&self, bytes: u64) -> Option<Self> {
         match &self.member {
-            None => Some(Self::free()),
-            Some(member) => member.charge(bytes, Purpose::Work),
+            None => Some(Self::exempt()),
+            Some(member) => member.charge(bytes, ChargePurpose::Work),
         }
     }
 
-    /// Reserves `more` for work; false if there is none, and then nothing has changed.
+    /// Reserves `more` for work; returns false, and changes nothing, if there is no memory.
     #[must_use]
     pub fn grow_for_work(&mut self, more: u64) -> bool {
-        self.grow_for(more, Purpose::Work)
+        self.grow_for(more, ChargePurpose::Work)
     }
 
-    fn add(&mut self, share: Share, bytes: u64) {
+    fn add(&mut self, share: ChargeSource, bytes: u64) {
         match share {
-            Share::Own => self.own += bytes,
-            Share::Pool => self.pool += bytes,
+            ChargeSource::Own => self.own += bytes,
+            ChargeSource::Pool => self.pool += bytes,
         }
     }
 
-    /// Reserves `bytes` more, as a charge of its own, for a copy of something that is under way.
-    pub fn another(&self, bytes: u64) -> Option<Self> {
+    /// Reserves `bytes` for a copy of a request in progress, as a separate charge.
+    pub fn reserve_copy(&self, bytes: u64) -> Option<Self> {
         match &self.member {
-            None => Some(Self::free()),
-            Some(member) => member.charge(bytes, Purpose::UnderWay),
+            None => Some(Self::exempt()),
+            Some(member) => member.charge(bytes, ChargePurpose::UnderWay),
         }
     }
 
-    /// Reserves `bytes` for something that is to be held on behalf of a request, as a charge of its own; what is kept for
-    /// requests under way stays free.
-    pub fn to_hold(&self, bytes: u64) -> Option<Self> {
+    /// Reserves `bytes` for data that is held on behalf of a request, as a separate charge. The reserve for
+    /// requests in progress stays free.
+    pub fn reserve_held(&self, bytes: u64) -> Option<Self> {
         match &self.member {
-            None => Some(Self::free()),
-            Some(member) => member.charge(bytes, Purpose::Request),
+            None => Some(Self::exempt()),
+            Some(member) => member.charge(bytes, ChargePurpose::Request),
         }
     }
 
-    /// Whether there could be so much for work and all else if nothing else were held.
-    pub fn could_ever_work_with(&self, bytes: u64) -> bool {
+    /// Whether `bytes` in total, work included, could be granted if nothing else were held.
+    pub fn could_ever_reserve_for_work(&self, bytes: u64) -> bool {
         let fits = |member: &Arc<Member>| {
-            let limit = |account: &Account| account.limit_for(Purpose::Work);
+            let limit = |account: &MemoryAccount| account.limit_for(ChargePurpose::Work);
             limit(&member.own).saturating_add(limit(&member.budget.pool)) >= bytes
         };
         self.member.as_ref().is_none_or(fits)
     }
 
-    /// Whether all of `more` would be granted by [`Charge::to_hold`], one after another, if nothing but `held` were held.
+    /// Whether all of `more` would be granted by [`Charge::reserve_held`], one after another, if nothing but
+    /// `held` were held.
     pub fn could_ever_hold<'c>(
         &self,
         held: impl Iterator<Item = &'c Charge>,
         more: impl IntoIterator<Item = u64>,
     ) -> bool {
-        self.could_ever_grant(held, more, Purpose::Request)
+        self.could_ever_grant(held, more, ChargePurpose::Request)
     }
 
-    /// The same for [`Charge::another`].
-    pub fn could_ever_have<'c>(&self, held: impl Iterator<Item = &'c Charge>, more: u64) -> bool {
-        self.could_ever_grant(held, [more], Purpose::UnderWay)
+    pub fn could_ever_copy<'c>(&self, held: impl Iterator<Item = &'c Charge>, more: u64) -> bool {
+        self.could_ever_grant(held, [more], ChargePurpose::UnderWay)
     }
 
     fn could_ever_grant<'c>(
         &self,
         held: impl Iterator<Item = &'c Charge>,
         more: impl IntoIterator<Item = u64>,
-        purpose: Purpose,
+        purpose: ChargePurpose,
     ) -> bool {
         let Some(member) = &self.member else { return true };
         let (mut own, mut pool) = held.fold((0, 0), |(own, pool), charge| (own + charge.own, pool + charge.pool));
@@ -296,10 +300,10 @@ impl Charge {
         })
     }
 
-    /// Makes a charge of its own of a part of this one; `None` if it is not for so much.
+    /// Splits a part of this charge into a separate one; `None` if the charge is smaller.
     pub fn split_off(&mut self, bytes: u64) -> Option<Self> {
         if self.member.is_none() {
-            return Some(Self::free());
+            return Some(Self::exempt());
         }
         let own = bytes.min(self.own);
         let pool = bytes - own;
@@ -308,9 +312,9 @@ impl Charge {
         Some(Self { member: self.member.clone(), own, pool })
     }
 
-    /// Takes over what `other` holds, or gives it back if it is another member's.
+    /// Takes over the bytes of `other`, or returns it if it belongs to another member.
     pub fn absorb(&mut self, mut other: Self) -> Result<(), Self> {
-        if !self.is_of_the_same(&other) {
+        if !self.has_same_member(&other) {
             return Err(other);
         }
         self.own += std::mem::take(&mut other.own);
@@ -318,8 +322,8 @@ impl Charge {
         Ok(())
     }
 
-    /// Whether both are the same member's.
-    pub fn is_of_the_same(&self, other: &Self) -> bool {
+    /// Whether both belong to the same member.
+    pub fn has_same_member(&self, other: &Self) -> bool {
         match (&self.member, &other.member) {
             (None, None) => true,
             (Some(member), Some(others)) => Arc::ptr_eq(member, others),
@@ -327,21 +331,21 @@ impl Charge {
         }
     }
 
-    /// How much of what new requests may use is in use, and how much that is: of this member and of the pool. `None` for a
-    /// charge for nothing.
-    pub fn fill(&self) -> Option<(u64, u64)> {
-        self.member.as_ref().map(|member| member.fill())
+    /// The bytes in use of the member and the pool, and their limit for new requests. `None` for an exempt
+    /// charge.
+    pub fn usage(&self) -> Option<(u64, u64)> {
+        self.member.as_ref().map(|member| member.usage())
     }
 
-    /// Gives back all but `bytes`.
+    /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let Some(member) = &self.member else { return };
         let mut surplus = self.bytes().saturating_sub(bytes);
-        member.budget.total.give(surplus);
+        member.budget.total.release(surplus);
         let pool = surplus.min(self.pool);
         surplus -= pool;
-        member.budget.pool.give(pool);
-        member.own.give(surplus);
+        member.budget.pool.release(pool);
+        member.own.release(surplus);
         self.pool -= pool;
         self.own -= surplus;
     }
@@ -353,36 +357,36 @@ impl Drop for Charge {
     }
 }
 
-impl Account {
+impl MemoryAccount {
     fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Sets the limit, and keeps the budget's share of the spike free of new requests.
-    fn resize(&self, limit: u64, limits: &Limits) {
+    /// Sets the limit, and reserves its share of the budget's spike.
+    fn resize(&self, limit: u64, limits: &BudgetLimits) {
         let spike = u128::from(limits.spike) * u128::from(limit) / u128::from(limits.limit.max(1));
         self.limit.store(limit, Ordering::Relaxed);
-        self.soft.store(limit.saturating_sub(u64::try_from(spike).unwrap_or(u64::MAX)), Ordering::Relaxed);
+        self.request_limit.store(limit.saturating_sub(u64::try_from(spike).unwrap_or(u64::MAX)), Ordering::Relaxed);
     }
 
-    fn limit_for(&self, purpose: Purpose) -> u64 {
-        let soft = || self.soft.load(Ordering::Relaxed);
+    fn limit_for(&self, purpose: ChargePurpose) -> u64 {
+        let soft = || self.request_limit.load(Ordering::Relaxed);
         match purpose {
-            Purpose::Request => soft(),
-            Purpose::UnderWay => self.limit.load(Ordering::Relaxed),
-            Purpose::Work => soft() - soft() / FREE_OF_WORK,
+            ChargePurpose::Request => soft(),
+            ChargePurpose::UnderWay => self.limit.load(Ordering::Relaxed),
+            ChargePurpose::Work => soft() - soft() / WORK_RESERVE_DIVISOR,
         }
     }
 
     /// Takes `bytes` if they fit.
-    fn take(&self, bytes: u64, purpose: Purpose) -> bool {
+    fn take(&self, bytes: u64, purpose: ChargePurpose) -> bool {
         let limit = self.limit_for(purpose);
         let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits).is_ok()
     }
 
-    fn give(&self, bytes: u64) {
-        // Whoever gives nothing back need not take the account away from another core.
+    fn release(&self, bytes: u64) {
+        // Avoids a write to a shared cache line when there is nothing to release.
         if bytes > 0 {
             self.used.fetch_sub(bytes, Ordering::AcqRel);
         }

@@ -1,10 +1,9 @@
-//! The canonical codes of gRPC, which are also the vocabulary between components.
+//! The canonical codes of gRPC, which components also use among themselves.
 
 use std::fmt;
 
 use http::StatusCode;
 
-/// A gRPC status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)] // The names are gRPC's own.
@@ -29,7 +28,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// All of them, each at the place of its number.
+    /// All codes, each at the index of its number.
     pub const ALL: [Code; 17] = [
         Code::Ok,
         Code::Cancelled,
@@ -55,12 +54,11 @@ impl Code {
         usize::try_from(number).ok().and_then(|i| Self::ALL.get(i)).copied().unwrap_or(Code::Unknown)
     }
 
-    /// The number in `grpc-status`.
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// Its name in gRPC's own documents and in labels.
+    /// The name in gRPC's documentation and in labels.
     pub const fn name(self) -> &'static str {
         match self {
             Code::Ok => "OK",
@@ -83,8 +81,8 @@ impl Code {
         }
     }
 
-    /// Whether the OTLP specification lets a client send the same request again. `ResourceExhausted` counts only
-    /// with a hint from the server that recovery is possible.
+    /// Whether the OTLP specification lets a client send the same request again. `ResourceExhausted` counts
+    /// only with a hint from the server that recovery is possible.
     pub fn is_retryable(self, hinted: bool) -> bool {
         match self {
             Code::Cancelled
@@ -98,7 +96,7 @@ impl Code {
         }
     }
 
-    /// Whether the code speaks of what was sent, rather than of who sent it and where. A batch that is refused with
+    /// Whether the code blames the data rather than the sender or the destination. A batch that is refused with
     /// such a code may hold one bad request among good ones.
     pub fn blames_data(self) -> bool {
         !matches!(
@@ -111,7 +109,7 @@ impl Code {
         )
     }
 
-    /// The HTTP status that OTLP/HTTP answers for it.
+    /// The HTTP status of the OTLP/HTTP response.
     pub fn http_status(self) -> StatusCode {
         match self {
             Code::Ok => StatusCode::OK,
@@ -126,35 +124,34 @@ impl Code {
     }
 }
 
-/// Why two ends do not agree on TLS, by whom it is mended.
+/// Why a TLS handshake failed, classified by who can fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFault {
-    /// The certificate is of an authority that is not known here.
+    /// The certificate is signed by an authority that is not trusted here.
     UnknownAuthority,
-    /// It has expired, or is not valid yet.
+    /// The certificate has expired or is not valid yet.
     Expired,
-    /// It is for another name.
+    /// The certificate is for another name.
     WrongName,
-    /// It cannot be used for another reason.
+    /// The certificate is unusable for another reason.
     InvalidCertificate,
-    /// The other end does not want to go on.
+    /// The peer aborted the handshake.
     Refused,
-    /// The other end wants a certificate of ours, and there is none.
+    /// The peer requires a client certificate, and none is configured.
     CertificateWanted,
-    /// The other end does not speak TLS.
+    /// The peer does not speak TLS.
     NoTls,
-    /// The other end hangs up when TLS begins, as one that does not speak it does, and others do.
+    /// The peer closes the connection when TLS begins. Servers without TLS do so, but not only they.
     PerhapsNoTls,
-    /// The other end speaks TLS, and this one does not.
+    /// The peer requires TLS, and the client does not use it.
     Wanted,
-    /// The other end hangs up before it has said anything, as one that expects TLS does, and others do.
+    /// The peer closes the connection before it has sent anything. Servers that expect TLS do so, but not only
+    /// they.
     PerhapsWanted,
-    /// Something else.
     Other,
 }
 
 impl TlsFault {
-    /// As it is written.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnknownAuthority => "unknown_authority",
@@ -172,21 +169,20 @@ impl TlsFault {
     }
 }
 
-/// Why no destination is known, by whom it is mended.
+/// Why no destination is known, classified by who can fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolverFault {
-    /// Whoever should know did not answer, or cannot be reached.
+    /// The resolver did not answer, or cannot be reached.
     NoAnswer,
-    /// It does not know the name, or cannot tell.
+    /// The resolver does not know the name, or failed.
     Failed,
-    /// It does not want to tell us.
+    /// The resolver refused the query.
     Refused,
-    /// It says that there is none.
+    /// The resolver returned no addresses.
     Empty,
 }
 
 impl ResolverFault {
-    /// As it is written.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoAnswer => "no_answer",
@@ -197,23 +193,20 @@ impl ResolverFault {
     }
 }
 
-/// Why there is no connection to a destination, by whom it is mended.
+/// Why there is no connection to a destination, classified by who can fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectFault {
-    /// Nobody listens there, or a firewall rejects it.
+    /// The port is closed, or a firewall rejects the connection.
     Refused,
     /// There is no such host name.
     NameNotFound,
     /// No name server answered for the host name.
     DnsFailed,
-    /// Nothing came back.
     Timeout,
-    /// No route leads there.
     Unreachable,
 }
 
 impl ConnectFault {
-    /// As it is written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -225,30 +218,29 @@ impl ConnectFault {
     }
 }
 
-/// What a destination answered with, as it stood on the wire, or why there is no connection or no TLS with it, or why none is known.
+/// The status of a destination as it stood on the wire, or the reason why there is no connection, no TLS, or no
+/// known address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// A gRPC status.
+pub enum BackendStatus {
     Grpc(Code),
-    /// An HTTP status.
     Http(StatusCode),
-    /// No answer, since there is no connection.
+    /// No response, because there is no connection.
     Connect(ConnectFault),
-    /// No answer, since there is no trust.
+    /// No response, because the TLS handshake failed.
     Tls(TlsFault),
-    /// No answer, since nobody knows whom to ask.
+    /// No response, because no address is known.
     Resolver(ResolverFault),
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for BackendStatus {
     /// `grpc:16`, `http:401`, `connect:refused`, `tls:expired`, `resolver:empty`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Said::Grpc(code) => write!(f, "grpc:{}", code.number()),
-            Said::Http(status) => write!(f, "http:{}", status.as_u16()),
-            Said::Connect(fault) => write!(f, "connect:{}", fault.name()),
-            Said::Tls(fault) => write!(f, "tls:{}", fault.name()),
-            Said::Resolver(fault) => write!(f, "resolver:{}", fault.name()),
+            BackendStatus::Grpc(code) => write!(f, "grpc:{}", code.number()),
+            BackendStatus::Http(status) => write!(f, "http:{}", status.as_u16()),
+            BackendStatus::Connect(fault) => write!(f, "connect:{}", fault.name()),
+            BackendStatus::Tls(fault) => write!(f, "tls:{}", fault.name()),
+            BackendStatus::Resolver(fault) => write!(f, "resolver:{}", fault.name()),
         }
     }
 }

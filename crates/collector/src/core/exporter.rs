@@ -1,15 +1,15 @@
-//! What an outlet asks of an exporter: one attempt, and a clear answer.
+//! The interface between an exporter queue and an exporter: one attempt, and a classified result.
 
 use std::{borrow::Cow, future::Future, pin::Pin, time::Duration};
 
-use super::{Batch, Code, ErrorClass, Refusal, RefusalKind, Said};
+use super::{BackendStatus, Batch, Code, ErrorClass, Refusal, RefusalKind};
 
-/// What the destination said to a request that it took.
+/// The response of a destination to a request that it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delivered {
-    /// Items that it rejected all the same.
+pub struct SendSuccess {
+    /// Items that it rejected nevertheless.
     pub rejected: u64,
-    /// Its words about that, or a warning.
+    /// Its message about the rejected items, or a warning.
     pub message: String,
 }
 
@@ -17,44 +17,41 @@ pub struct Delivered {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SendError {
-    /// The destination's code, or the one that fits.
+    /// The destination's code, or the closest equivalent.
     pub code: Code,
-    /// Where to look.
     pub class: ErrorClass,
-    /// The destination's own answer, if it gave one.
-    pub said: Option<Said>,
-    /// For people.
+    /// The destination's own status, if it responded.
+    pub backend_status: Option<BackendStatus>,
     pub message: Cow<'static, str>,
-    /// The destination's hint.
     pub retry_after: Option<Duration>,
     /// Whether the same batch may be sent again.
     pub retryable: bool,
 }
 
 impl SendError {
-    /// The destination cannot be reached, or hung up.
+    /// The destination cannot be reached, or closed the connection.
     pub fn connection(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code: Code::Unavailable,
             class: ErrorClass::Connection,
-            said: None,
+            backend_status: None,
             message: message.into(),
             retry_after: None,
             retryable: true,
         }
     }
 
-    /// Something on this machine failed: a file, a stream. Time may help.
+    /// A local failure (a file, a stream), which may be transient.
     pub fn local(message: impl Into<Cow<'static, str>>) -> Self {
         Self { class: ErrorClass::Local, ..Self::connection(message) }
     }
 
-    /// The data cannot be written in the form that the destination wants. Time does not help.
+    /// The data cannot be encoded in the format of the destination. Retrying does not help.
     pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
         Self { code: Code::InvalidArgument, class: ErrorClass::Refused, retryable: false, ..Self::connection(message) }
     }
 
-    /// The destination did not answer in time.
+    /// The destination did not respond in time.
     pub(super) fn timeout(limit: Duration) -> Self {
         Self {
             code: Code::DeadlineExceeded,
@@ -63,7 +60,7 @@ impl SendError {
         }
     }
 
-    /// The exporter panicked over this batch. It would again, so that only its requests by themselves are worth a try.
+    /// The exporter panicked on this batch. It would panic again, so the batch is only worth splitting.
     pub(super) fn panicked() -> Self {
         Self {
             code: Code::Internal,
@@ -73,43 +70,42 @@ impl SendError {
         }
     }
 
-    /// A task that an exporter left its work to did not end as it should: by a panic, or with the runtime itself.
-    pub fn of_task(error: &tokio::task::JoinError) -> Self {
+    /// A task of an exporter did not end normally: it panicked, or the runtime shut down.
+    pub fn from_join_error(error: &tokio::task::JoinError) -> Self {
         if error.is_panic() { Self::panicked() } else { Self::local(error.to_string()) }
     }
 
-    /// Nobody is there to be tried.
-    pub(super) fn unattended() -> Self {
+    /// No destination is available.
+    pub(super) fn destination_down() -> Self {
         Self::connection("the destination does not answer")
     }
 
-    /// Whether nothing came back: nobody knows whether the destination took it.
-    pub fn is_silence(&self) -> bool {
+    /// Whether there was no response, so that it is unknown if the destination took the batch.
+    pub fn is_unanswered(&self) -> bool {
         matches!(self.class, ErrorClass::Connection | ErrorClass::Timeout)
     }
 
-    /// The time for draining is over.
+    /// The drain deadline has passed.
     pub(super) fn halted() -> Self {
         Self { class: ErrorClass::Local, ..Self::connection("shutting down") }
     }
 
-    /// What a sender is told that waits for the delivery. It may try again if we might: then the answer says so in
-    /// words of its own, whatever those of the destination were.
-    pub(super) fn refusal(self) -> Refusal {
+    /// The refusal for a sender that waits for the delivery. If the error is retryable, so is the refusal, with
+    /// a code of its own if the destination's code would not say so.
+    pub(super) fn into_refusal(self) -> Refusal {
         let code = if self.retryable && !self.code.is_retryable(true) { Code::Unavailable } else { self.code };
         let hint = self.retry_after.filter(|after| !after.is_zero());
-        // Where only a hint makes the code retryable there must be one; elsewhere the destination's silence is passed on.
+        // Some codes are retryable only with a hint, so one is added for them. Otherwise a missing hint stays
+        // missing.
         let needed = self.retryable && !code.is_retryable(false);
-        let retry_after = hint.or(needed.then_some(Refusal::RETRY_AFTER));
+        let retry_after = hint.or(needed.then_some(Refusal::DEFAULT_RETRY_AFTER));
         Refusal { kind: RefusalKind::Backend, code, message: self.message, retry_after }
     }
 }
 
-/// The future of one attempt.
-pub type SendFuture<'a> = Pin<Box<dyn Future<Output = Result<Delivered, SendError>> + Send + 'a>>;
+pub type SendFuture<'a> = Pin<Box<dyn Future<Output = Result<SendSuccess, SendError>> + Send + 'a>>;
 
-/// Makes one attempt at sending.
 pub trait Exporter: Send + Sync {
-    /// Sends the batch once. The batch is the caller's; its bytes can be shared.
+    /// Sends the batch once. The batch stays with the caller; its bytes can be shared.
     fn send<'a>(&'a self, batch: &'a Batch) -> SendFuture<'a>;
 }

@@ -1,4 +1,4 @@
-//! A pipeline: an account of memory, a chain of processors, and outlets.
+//! A pipeline: a memory allowance, a chain of processors, and exporter queues.
 
 use std::{
     future::Future,
@@ -10,95 +10,103 @@ use arc_swap::ArcSwap;
 use kubewake_config::PipelineId;
 use tokio::sync::watch;
 
-use super::{Answer, Batch, Charge, Consumer, DropReason, Link, Member, PipelineStats, Pressure, ProcessorStats};
+use super::{
+    Batch, Charge, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, Member, OverflowPolicy, PipelineStats,
+    ProcessorStats,
+};
 
-/// A step between the receivers and the outlets that looks at the data.
+/// A processor between the receivers and the exporters.
 pub trait Processor: Consumer {
-    /// Where it hands data on.
-    fn next(&self) -> &Link;
+    /// The consumers that it passes data to.
+    fn output(&self) -> &ConsumerFanout;
 
-    /// It is no longer part of its pipeline. What still comes, from whoever had not heard of that, it does not hold back.
+    /// Removes it from its pipeline. Data that still arrives from callers with an old reference is passed on at
+    /// once.
     fn retire(&self);
 
-    /// Hands on everything that it holds.
+    /// Passes on everything that it holds.
     fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
 /// The memory that a pipeline may use.
 pub struct Allowance {
-    /// Its access to a budget.
+    /// The access to its budget.
     pub member: Arc<Member>,
-    /// The counters of the `memory_limiter` that the budget belongs to.
+    /// The counters of the `memory_limiter` that owns the budget.
     pub limiter: Option<Arc<ProcessorStats>>,
 }
 
-/// The entry of a pipeline. Everything behind it can be exchanged while data flows.
+/// The entry of a pipeline. Everything behind it can be replaced while data flows.
 pub struct Pipeline {
     id: PipelineId,
     allowance: ArcSwap<Allowance>,
-    head: Link,
+    head: ConsumerFanout,
     stats: Arc<PipelineStats>,
-    /// Never sent on: it is there to go with the pipeline.
+    /// Never written to: it is dropped with the pipeline, which wakes [`PipelineGone`].
     alive: watch::Sender<()>,
 }
 
-/// Tells when nobody holds a pipeline any more, so that nothing can come through it.
-pub struct Gone(watch::Receiver<()>);
+/// Resolves when no reference to a pipeline is left, so that no data can come through it any more.
+pub struct PipelineGone(watch::Receiver<()>);
 
-impl Gone {
-    /// Ends when it is gone.
+impl PipelineGone {
+    /// Ends when the pipeline is gone.
     pub async fn wait(&self) {
         let _ = self.0.clone().changed().await;
     }
 }
 
 impl Pipeline {
-    /// A pipeline that leads nowhere yet.
+    /// Creates a pipeline without consumers.
     pub fn new(id: PipelineId, allowance: Allowance, stats: Arc<PipelineStats>) -> Arc<Self> {
-        stats.draws_on(&allowance.member);
+        stats.set_memory(&allowance.member);
         let alive = watch::Sender::new(());
-        Arc::new(Self { id, allowance: ArcSwap::from_pointee(allowance), head: Link::default(), stats, alive })
+        Arc::new(Self {
+            id,
+            allowance: ArcSwap::from_pointee(allowance),
+            head: ConsumerFanout::default(),
+            stats,
+            alive,
+        })
     }
 
-    /// Tells when the last holder has let go. A request holds its pipelines from the moment it is let in.
-    pub fn gone(&self) -> Gone {
-        Gone(self.alive.subscribe())
+    /// Returns a future for the drop of the last reference. A request holds its pipelines from its reservation
+    /// on.
+    pub fn watch_gone(&self) -> PipelineGone {
+        PipelineGone(self.alive.subscribe())
     }
 
-    /// Its id.
     pub fn id(&self) -> &PipelineId {
         &self.id
     }
 
-    /// Its counters.
     pub fn stats(&self) -> &Arc<PipelineStats> {
         &self.stats
     }
 
-    /// Where data goes first.
-    pub fn head(&self) -> &Link {
+    pub fn head(&self) -> &ConsumerFanout {
         &self.head
     }
 
-    /// Draws on another budget from now on.
-    pub fn draw_on(&self, allowance: Allowance) {
-        self.stats.draws_on(&allowance.member);
+    /// Charges new requests to another budget from now on.
+    pub fn set_allowance(&self, allowance: Allowance) {
+        self.stats.set_memory(&allowance.member);
         self.allowance.store(Arc::new(allowance));
     }
 
     /// Reserves memory for a new request.
-    pub fn admit(&self, bytes: u64) -> Option<Charge> {
-        self.allowance.load().member.admit(bytes)
+    pub fn reserve(&self, bytes: u64) -> Option<Charge> {
+        self.allowance.load().member.reserve(bytes)
     }
 
-    /// The memory that it draws on.
+    /// The budget member that the pipeline is charged to.
     pub fn member(&self) -> Arc<Member> {
         self.allowance.load().member.clone()
     }
 
-    /// Counts what came in. What the sender was told to keep did not: it is neither lost nor held.
-    fn count(&self, items: u64) {
-        self.stats.receive(items);
+    /// Counts accepted items. Refused items stay with their sender: they are neither lost nor held.
+    fn count_received(&self, items: u64) {
+        self.stats.count_received(items);
         if let Some(limiter) = &self.allowance.load().limiter {
             limiter.incoming.fetch_add(items, Ordering::Relaxed);
             limiter.outgoing.fetch_add(items, Ordering::Relaxed);
@@ -107,19 +115,19 @@ impl Pipeline {
 }
 
 impl Consumer for Pipeline {
-    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+    fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
         let items = batch.items() as u64;
         let answer = self.head.offer(batch);
-        answer.when_taken(move || self.count(items))
+        answer.when_taken(move || self.count_received(items))
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, batch: &Batch, reason: DropReason) {
+    fn count_lost(&self, batch: &Batch, reason: DropReason) {
         let items = batch.items() as u64;
-        // It came in, since the sender considers it taken.
-        self.stats.receive(items);
-        self.stats.dropped(reason, items);
+        // Counted as received because the sender considers it taken.
+        self.stats.count_received(items);
+        self.stats.count_dropped(reason, items);
         if reason == DropReason::MemoryLimit
             && let Some(limiter) = &self.allowance.load().limiter
         {

@@ -1,73 +1,64 @@
-//! Why data was not taken.
+//! The reason why data was not taken, as its sender sees it.
 
 use std::{borrow::Cow, time::Duration};
 
 use super::{Code, DropReason};
 
-/// Who said no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// A buffer of ours has no room now. Nothing was lost: the sender is told, or the holder waits.
+    /// A queue of the collector has no room now. Nothing was lost: the sender is refused, or the caller waits.
     NoRoom,
-    /// Memory is used up.
     NoMemory,
-    /// Nobody is known to whom it could go. As with a full buffer nothing was lost.
+    /// No peer is known that could take it. As with a full queue, nothing was lost.
     NoPeer,
-    /// The request itself is not valid.
     BadRequest,
-    /// The destination said so, or could not be reached, and the sender was waiting for its answer.
+    /// The destination refused it or could not be reached, while the sender waited for the result.
     Backend,
 }
 
-/// The answer to a sender whose data was not taken. The message is safe to show: it holds no secret.
+/// The response to a sender whose data was not taken. The message is safe to show: it holds no secret.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Who said no.
     pub kind: RefusalKind,
-    /// What the sender is told on gRPC, and from which its HTTP status follows.
+    /// The gRPC code of the response. Its HTTP status follows from it.
     pub code: Code,
-    /// For people.
     pub message: Cow<'static, str>,
-    /// When to try again.
     pub retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    /// How long a refused sender is asked to wait. One second: long enough to stop a tight loop, and short enough
+    /// How long a refused sender should wait. One second is long enough to stop a tight loop, and short enough
     /// that a queue which drains in bursts does not run dry.
-    pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+    pub const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-    /// The buffer of an exporter is full.
     pub fn queue_full() -> Self {
         Self::busy(RefusalKind::NoRoom, "sending queue is full")
     }
 
-    /// It does not fit into the buffer of an exporter, however empty that is.
+    /// The batch does not fit into the queue of an exporter, even if that is empty.
     pub fn larger_than_queue() -> Self {
         let refusal = Self::busy(RefusalKind::NoRoom, "the request is larger than the whole sending queue");
-        // The Collector's code, and no promise that it gets better.
+        // The code is the Collector's. Without a hint it does not promise that a retry may succeed.
         Self { retry_after: None, ..refusal }
     }
 
-    /// The memory budget is used up.
-    pub fn memory() -> Self {
+    pub fn out_of_memory() -> Self {
         Self::busy(RefusalKind::NoMemory, "data refused: the memory budget is used up")
     }
 
-    /// It needs more memory than there is for data, however little is in use. The specification asks for no hint where the same
-    /// request never has a chance.
+    /// The request needs more memory than the whole budget. The OTLP specification asks for no hint if the same
+    /// request can never succeed.
     pub fn larger_than_memory() -> Self {
         let message = "the request is larger than the memory budget".into();
         Self { kind: RefusalKind::BadRequest, code: Code::ResourceExhausted, message, retry_after: None }
     }
 
-    /// None of the peers to which it could go is known.
+    /// None of the peers that could take it is known.
     pub fn no_peer(message: &'static str) -> Self {
         Self::busy(RefusalKind::NoPeer, message)
     }
 
-    /// The collector is going down.
     pub fn shutting_down() -> Self {
         Self::busy(RefusalKind::NoRoom, "shutting down")
     }
@@ -78,21 +69,20 @@ impl Refusal {
     }
 
     fn busy(kind: RefusalKind, message: &'static str) -> Self {
-        Self { kind, code: Code::Unavailable, message: message.into(), retry_after: Some(Self::RETRY_AFTER) }
+        Self { kind, code: Code::Unavailable, message: message.into(), retry_after: Some(Self::DEFAULT_RETRY_AFTER) }
     }
 
-    /// Whether the same request may be sent again.
     pub fn is_retryable(&self) -> bool {
         self.code.is_retryable(self.retry_after.is_some())
     }
 
-    /// Whether nothing failed, and it would be taken if there were room for it somewhere.
-    pub fn is_want_of_room(&self) -> bool {
+    /// Whether nothing failed, and the data would be taken if there were room.
+    pub fn is_lack_of_room(&self) -> bool {
         matches!(self.kind, RefusalKind::NoRoom | RefusalKind::NoMemory | RefusalKind::NoPeer)
     }
 
-    /// Why data is lost that goes on without whoever refused it.
-    pub fn as_loss(&self) -> DropReason {
+    /// The drop reason if the data continues without the consumer that refused it.
+    pub fn drop_reason(&self) -> DropReason {
         match self.kind {
             RefusalKind::NoRoom => DropReason::QueueFull,
             RefusalKind::NoMemory => DropReason::MemoryLimit,
@@ -102,9 +92,8 @@ impl Refusal {
         }
     }
 
-    /// Of two refusals of one request by two pipelines, the one that the sender should hear: one that lets it try
-    /// again, if there is one.
-    pub fn or(self, other: Refusal) -> Refusal {
+    /// Chooses between the refusals of one request by two pipelines: a retryable one, if there is one.
+    pub fn prefer_retryable(self, other: Refusal) -> Refusal {
         if self.is_retryable() || !other.is_retryable() { self } else { other }
     }
 }

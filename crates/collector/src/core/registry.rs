@@ -1,4 +1,4 @@
-//! All counters of a process, found by what they are labelled with.
+//! The counters of a process, by component or pipeline.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,62 +9,66 @@ use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
 
 use super::{
-    Budget, Destination, ExporterStats, PipelineStats, ProcessorStats, ReceiverStats, Shared as SharedThings,
-    TailStats, Transport, balancing::BalancerStats, cluster::ClusterStats,
+    Budget, DestinationLabels, ExporterStats, PipelineStats, ProcessorStats, ReceiverStats,
+    SharedInstances as SharedThings, TailSamplerStats, Transport, balancer_stats::BalancerStats,
+    cluster_stats::ClusterStats,
 };
 
-type Shared<K, V> = Mutex<BTreeMap<K, Arc<V>>>;
-type OfExporter = (ComponentId, PipelineId, Destination);
+type StatsMap<K, V> = Mutex<BTreeMap<K, Arc<V>>>;
+type ExporterKey = (ComponentId, PipelineId, DestinationLabels);
 /// Several for a key, of which some may still count.
-type Ended<K, V> = Mutex<BTreeMap<K, Vec<Arc<V>>>>;
+type EndedStatsMap<K, V> = Mutex<BTreeMap<K, Vec<Arc<V>>>>;
 
-/// So many pipelines that went are told of. What an earlier one lost is in the metrics alone.
-const MAX_LAST_ENDED: usize = 64;
+/// The number of ended pipelines that `/status` can report. Losses of earlier ones remain in the metrics.
+const MAX_ENDED_PIPELINES: usize = 64;
 
-/// A pipeline that is not in the document any more.
+/// A pipeline that is no longer in the document.
 #[derive(Clone, Debug)]
 pub struct EndedPipeline {
-    /// Its id.
     pub id: PipelineId,
-    /// Which one it was of all that have had its id, if the document said so.
+    /// Tells pipelines with the same id apart, if the document set it.
     pub uid: Option<String>,
-    /// The uids of the pipelines elsewhere for which it carried data.
+    /// The uids of the pipelines in other collectors for which it carried data.
     pub carries: Vec<String>,
-    /// What it counted, and may still count.
+    /// Its counters, which may still change while it drains.
     pub stats: Arc<PipelineStats>,
 }
 
-/// All counters of a process, by what they are labelled with.
+/// The counters of a process, by component or pipeline.
 #[derive(Debug, Default)]
-pub struct Registry {
-    receivers: Shared<(ComponentId, Transport), ReceiverStats>,
-    processors: Shared<(ComponentId, Signal), ProcessorStats>,
-    exporters: Shared<OfExporter, ExporterStats>,
-    pipelines: Shared<PipelineId, PipelineStats>,
-    /// Of pipelines that are gone. They may still deliver what they hold.
-    ended_exporters: Ended<OfExporter, ExporterStats>,
-    ended_pipelines: Ended<PipelineId, PipelineStats>,
-    /// The last pipelines that went, oldest first, with whose they were.
-    last_ended: Mutex<VecDeque<EndedPipeline>>,
-    samplers: Shared<ComponentId, TailStats>,
-    balancers: Shared<ComponentId, BalancerStats>,
-    clusters: Shared<ComponentId, ClusterStats>,
-    /// What components use together.
+pub struct StatsRegistry {
+    receivers: StatsMap<(ComponentId, Transport), ReceiverStats>,
+    processors: StatsMap<(ComponentId, Signal), ProcessorStats>,
+    exporters: StatsMap<ExporterKey, ExporterStats>,
+    pipelines: StatsMap<PipelineId, PipelineStats>,
+    /// Counters of pipelines that ended. They may still deliver what they hold.
+    ended_exporters: EndedStatsMap<ExporterKey, ExporterStats>,
+    ended_pipelines: EndedStatsMap<PipelineId, PipelineStats>,
+    /// The pipelines that ended last, oldest first.
+    last_ended_pipelines: Mutex<VecDeque<EndedPipeline>>,
+    samplers: StatsMap<ComponentId, TailSamplerStats>,
+    balancers: StatsMap<ComponentId, BalancerStats>,
+    clusters: StatsMap<ComponentId, ClusterStats>,
     pub shared: SharedThings,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
-    /// Documents that were refused since the start.
+    /// Documents refused since the start.
     pub reloads_refused: AtomicU64,
-    /// Documents that were put into effect since the start.
+    /// Documents put into effect since the start.
     pub reloads_applied: AtomicU64,
 }
 
-fn get_or_make<K: Ord, V: Default>(map: &Shared<K, V>, key: K) -> Arc<V> {
+fn get_or_create<K: Ord, V: Default>(map: &StatsMap<K, V>, key: K) -> Arc<V> {
     map.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
 }
 
-/// Puts counters aside. Those that nobody counts with any more are added up, so that they do not become ever more.
-fn end<K: Ord, V>(map: &Shared<K, V>, ended: &Ended<K, V>, is_gone: impl Fn(&K) -> bool, absorb: impl Fn(&V, &V)) {
-    // This lock first, here and where both are read, so that nobody finds counters in none of them or in both.
+/// Moves counters aside. Those that are no longer in use are merged, so that their number stays bounded.
+fn set_aside<K: Ord, V>(
+    map: &StatsMap<K, V>,
+    ended: &EndedStatsMap<K, V>,
+    is_gone: impl Fn(&K) -> bool,
+    absorb: impl Fn(&V, &V),
+) {
+    // Lock order, here and wherever both are read, so that no reader finds counters in neither or both.
     let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
     let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
     map.extract_if(.., |key, _| is_gone(key)).for_each(|(key, stats)| ended.entry(key).or_default().push(stats));
@@ -79,65 +83,64 @@ fn end<K: Ord, V>(map: &Shared<K, V>, ended: &Ended<K, V>, is_gone: impl Fn(&K) 
     }
 }
 
-/// Those that count, and those that are put aside.
-fn with_ended<K: Clone, V>(map: &Shared<K, V>, ended: &Ended<K, V>) -> Vec<(K, Arc<V>)> {
+/// The current counters, and those that were set aside.
+fn entries_with_ended<K: Clone, V>(map: &StatsMap<K, V>, ended: &EndedStatsMap<K, V>) -> Vec<(K, Arc<V>)> {
     let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut found = all(map);
+    let mut found = entries(map);
     found.extend(ended.iter().flat_map(|(key, all)| all.iter().map(|stats| (key.clone(), Arc::clone(stats)))));
     found
 }
 
-fn all<K: Clone, V>(map: &Shared<K, V>) -> Vec<(K, Arc<V>)> {
+fn entries<K: Clone, V>(map: &StatsMap<K, V>) -> Vec<(K, Arc<V>)> {
     let map = map.lock().unwrap_or_else(PoisonError::into_inner);
     map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-impl Registry {
-    /// The counters of a receiver.
+impl StatsRegistry {
     pub fn receiver(&self, id: &ComponentId, transport: Transport) -> Arc<ReceiverStats> {
-        get_or_make(&self.receivers, (id.clone(), transport))
+        get_or_create(&self.receivers, (id.clone(), transport))
     }
 
-    /// The counters of a processor.
     pub fn processor(&self, id: &ComponentId, signal: Signal) -> Arc<ProcessorStats> {
-        get_or_make(&self.processors, (id.clone(), signal))
+        get_or_create(&self.processors, (id.clone(), signal))
     }
 
-    /// The counters of an exporter in a pipeline.
-    pub fn exporter(&self, id: &ComponentId, pipeline: &PipelineId, to: Destination) -> Arc<ExporterStats> {
-        get_or_make(&self.exporters, (id.clone(), pipeline.clone(), to))
+    /// The counters of an exporter for one pipeline and destination.
+    pub fn exporter(&self, id: &ComponentId, pipeline: &PipelineId, to: DestinationLabels) -> Arc<ExporterStats> {
+        get_or_create(&self.exporters, (id.clone(), pipeline.clone(), to))
     }
 
-    /// The counters of what an exporter does that has many destinations, in all its pipelines together.
+    /// The counters of a load balancing exporter, over all its pipelines.
     pub fn balancer(&self, id: &ComponentId) -> Arc<BalancerStats> {
-        get_or_make(&self.balancers, id.clone())
+        get_or_create(&self.balancers, id.clone())
     }
 
-    /// The counters of a processor that looks at a cluster.
+    /// The counters of a processor that watches a cluster.
     pub fn cluster(&self, id: &ComponentId) -> Arc<ClusterStats> {
-        get_or_make(&self.clusters, id.clone())
+        get_or_create(&self.clusters, id.clone())
     }
 
-    /// All processors that look at a cluster.
+    /// All processors that watch a cluster.
     pub fn clusters(&self) -> Vec<(ComponentId, Arc<ClusterStats>)> {
-        all(&self.clusters)
+        entries(&self.clusters)
     }
 
-    /// All exporters that have many destinations.
+    /// All load balancing exporters.
     pub fn balancers(&self) -> Vec<(ComponentId, Arc<BalancerStats>)> {
-        all(&self.balancers)
+        entries(&self.balancers)
     }
 
-    /// One of many destinations of an exporter has gone. What was counted for it is added to what counts for none, the `rest`, so that
-    /// the sums stay and the number of labels does not grow forever. Of a pipeline that ended everything stays as it is.
+    /// Removes a destination of a load balancing exporter. Its counters are added to `rest`, the counters
+    /// without a destination, so that the sums stay and the number of labels stays bounded. The counters of a
+    /// pipeline that ended are left as they are.
     pub fn forget_destination(
         &self,
         id: &ComponentId,
         pipeline: &PipelineId,
-        to: Destination,
+        to: DestinationLabels,
         rest: &Arc<ExporterStats>,
     ) {
-        if !Arc::ptr_eq(rest, &self.exporter(id, pipeline, Destination::default())) {
+        if !Arc::ptr_eq(rest, &self.exporter(id, pipeline, DestinationLabels::default())) {
             return;
         }
         let gone = {
@@ -147,61 +150,62 @@ impl Registry {
         gone.iter().filter(|gone| !Arc::ptr_eq(gone, rest)).for_each(|gone| rest.absorb(gone));
     }
 
-    /// The counters of an exporter in a pipeline, for all that it sends to.
-    pub fn destinations(&self, id: &ComponentId, pipeline: &PipelineId) -> Vec<(Destination, Arc<ExporterStats>)> {
+    /// The counters of an exporter in a pipeline, by destination.
+    pub fn destinations(
+        &self,
+        id: &ComponentId,
+        pipeline: &PipelineId,
+    ) -> Vec<(DestinationLabels, Arc<ExporterStats>)> {
         let exporters = self.exporters.lock().unwrap_or_else(PoisonError::into_inner);
         let of = exporters.iter().filter(|((by, within, _), _)| by == id && within == pipeline);
         of.map(|((.., to), stats)| (to.clone(), stats.clone())).collect()
     }
 
-    /// The counters of a pipeline.
     pub fn pipeline(&self, id: &PipelineId) -> Arc<PipelineStats> {
-        get_or_make(&self.pipelines, id.clone())
+        get_or_create(&self.pipelines, id.clone())
     }
 
     /// The counters of a tail sampler.
-    pub fn sampler(&self, id: &ComponentId) -> Arc<TailStats> {
-        get_or_make(&self.samplers, id.clone())
+    pub fn sampler(&self, id: &ComponentId) -> Arc<TailSamplerStats> {
+        get_or_create(&self.samplers, id.clone())
     }
 
-    /// All tail samplers that there are or were.
-    pub fn samplers(&self) -> Vec<(ComponentId, Arc<TailStats>)> {
-        all(&self.samplers)
+    /// All tail samplers, current and former.
+    pub fn samplers(&self) -> Vec<(ComponentId, Arc<TailSamplerStats>)> {
+        entries(&self.samplers)
     }
 
-    /// Shows what is used of a memory budget, as long as it exists.
+    /// Reports the usage of a memory budget for as long as it exists.
     pub fn watch_budget(&self, limiter: &ComponentId, budget: &Arc<Budget>) {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         budgets.insert(limiter.clone(), Arc::downgrade(budget));
     }
 
-    /// The memory budgets that exist.
     pub fn budgets(&self) -> Vec<(ComponentId, Arc<Budget>)> {
         let budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         budgets.iter().filter_map(|(id, budget)| Some((id.clone(), budget.upgrade()?))).collect()
     }
 
-    /// All receivers.
     pub fn receivers(&self) -> Vec<((ComponentId, Transport), Arc<ReceiverStats>)> {
-        all(&self.receivers)
+        entries(&self.receivers)
     }
 
-    /// All processors.
     pub fn processors(&self) -> Vec<((ComponentId, Signal), Arc<ProcessorStats>)> {
-        all(&self.processors)
+        entries(&self.processors)
     }
 
-    /// All exporters that there are or were. One is there several times if its pipeline is not the first of its id.
-    pub fn exporters(&self) -> Vec<(OfExporter, Arc<ExporterStats>)> {
-        with_ended(&self.exporters, &self.ended_exporters)
+    /// All exporters, current and former. An exporter occurs several times if its pipeline id was used before.
+    pub fn exporters(&self) -> Vec<(ExporterKey, Arc<ExporterStats>)> {
+        entries_with_ended(&self.exporters, &self.ended_exporters)
     }
 
-    /// All pipelines that there are or were. An id is there several times if several have had it.
+    /// All pipelines, current and former. An id occurs several times if it was used before.
     pub fn pipelines(&self) -> Vec<(PipelineId, Arc<PipelineStats>)> {
-        with_ended(&self.pipelines, &self.ended_pipelines)
+        entries_with_ended(&self.pipelines, &self.ended_pipelines)
     }
 
-    /// A pipeline is gone. Its parts count on with what they have, and whoever has its id next begins with zero.
+    /// Ends a pipeline. Its components keep their counters, and the next pipeline of the same id starts at
+    /// zero.
     pub fn end_pipeline(&self, id: &PipelineId, uid: Option<&str>, carries: &[String]) {
         let ended = EndedPipeline {
             id: id.clone(),
@@ -209,20 +213,21 @@ impl Registry {
             carries: carries.to_vec(),
             stats: self.pipeline(id),
         };
-        let mut last = self.last_ended.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that nobody counts with any more, beside this list and the one below, and that lost nothing: there is nothing to tell of them.
+        let mut last = self.last_ended_pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        // Pipelines that no component counts for any more (the two references are this list and the one below)
+        // and that lost nothing need not be reported.
         last.retain(|ended| Arc::strong_count(&ended.stats) > 2 || ended.stats.last_dropped().is_some());
         last.push_back(ended);
-        while last.len() > MAX_LAST_ENDED {
+        while last.len() > MAX_ENDED_PIPELINES {
             last.pop_front();
         }
         drop(last);
-        end(&self.pipelines, &self.ended_pipelines, |ended| ended == id, PipelineStats::absorb);
-        end(&self.exporters, &self.ended_exporters, |(_, within, _)| within == id, ExporterStats::absorb);
+        set_aside(&self.pipelines, &self.ended_pipelines, |ended| ended == id, PipelineStats::absorb);
+        set_aside(&self.exporters, &self.ended_exporters, |(_, within, _)| within == id, ExporterStats::absorb);
     }
 
-    /// The last pipelines that went, oldest first. They may still count, and lose what they hold.
+    /// The pipelines that ended last, oldest first. Those still draining may still count losses.
     pub fn last_ended(&self) -> Vec<EndedPipeline> {
-        self.last_ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.last_ended_pipelines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }

@@ -1,6 +1,7 @@
-//! Counters. Names and labels are closed enums; text for Prometheus and for `/status` is made elsewhere from these.
+//! Counters. Names and labels are closed enums; `telemetry` turns them into text for Prometheus and `/status`.
 //!
-//! Counters outlive the components that count: a component that is rebuilt finds the ones it had. Those of a pipeline end with it: whoever has its id next begins with zero.
+//! Counters outlive the components that count: a component that is rebuilt finds its earlier ones. Those of a
+//! pipeline end with it: the next pipeline of the same id starts at zero.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -8,11 +9,11 @@ use kubewake_otlp::Signal;
 use tokio::time::Instant;
 
 pub use self::pipeline::PipelineStats;
-use super::{Calls, Code, Moment, Progress, SamplerStats};
+use super::{AtomicInstant, CallStats, Code, DeliveryProgress, SamplerStats};
 
 mod pipeline;
 
-/// A closed set of names.
+/// An enum with a fixed name for each variant.
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
         $(#[$meta])*
@@ -20,7 +21,6 @@ macro_rules! closed {
         pub enum $name { $($(#[$vmeta])* $variant),+ }
 
         impl $name {
-            /// All of them.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
             /// The name in labels and documents.
@@ -34,37 +34,33 @@ macro_rules! closed {
 pub(super) use closed;
 
 closed! {
-    /// How data came in.
     Transport {
-        /// OTLP/gRPC
         Grpc => "grpc",
-        /// OTLP/HTTP
         Http => "http",
     }
 }
 
 closed! {
-    /// Why a request was refused before its items could be counted, by what its sender would do about it.
-    TurnedAway {
-        /// There was no memory for it; it may come again.
+    /// Why a request was refused before its items could be counted, classified by what its sender can do.
+    EarlyRefusal {
+        /// There was no memory for it; the sender may retry.
         Memory => "memory",
         /// It is larger than allowed, as sent or once decompressed.
         TooLarge => "too_large",
-        /// It is not OTLP.
         Malformed => "malformed",
-        /// It is compressed in a way that is unknown or not allowed.
+        /// Its compression is unknown or not allowed.
         Encoding => "encoding",
-        /// Its sender did not say who it is, or may not come in.
+        /// Its sender is not authenticated, or not allowed.
         Unauthenticated => "unauthenticated",
-        /// It did not arrive whole, or not in time.
+        /// It did not arrive completely, or not in time.
         Incomplete => "incomplete",
     }
 }
 
 closed! {
-    /// Why data was lost, by what one would do about it.
+    /// Why data was lost, classified by what an operator can do.
     DropReason {
-        /// The exporter's buffer was full.
+        /// The exporter's queue was full.
         QueueFull => "queue_full",
         /// The memory budget was used up.
         MemoryLimit => "memory_limit",
@@ -74,54 +70,48 @@ closed! {
         Rejected => "rejected",
         /// No attempt succeeded in the time given.
         RetriesExhausted => "retries_exhausted",
-        /// It was still held when the time for shutting down was over.
+        /// It was still held at the drain deadline.
         Shutdown => "shutdown",
     }
 }
 
 closed! {
-    /// What kind of error came last, by where one would look.
+    /// The class of the last error, by where to look for the cause.
     ErrorClass {
-        /// None so far.
         None => "none",
-        /// The destination cannot be reached.
         Connection => "connection",
-        /// It did not answer in time.
+        /// It did not respond in time.
         Timeout => "timeout",
-        /// It asks to come back later.
+        /// It asks to slow down or to retry later.
         Throttled => "throttled",
-        /// It does not accept our credentials.
+        /// It does not accept the credentials.
         Authentication => "authentication",
-        /// It refuses the data.
         Refused => "refused",
-        /// It is not what we think it is: wrong path, wrong protocol, a bad answer.
+        /// It is not what is configured: wrong path, wrong protocol, or an invalid response.
         Protocol => "protocol",
         /// A local failure: a file, a credential that cannot be read.
         Local => "local",
     }
 }
 
-/// What a receiver counts for one transport.
+/// Counters of a receiver for one transport.
 #[derive(Debug, Default)]
 pub struct ReceiverStats {
     accepted: PerSignal,
     refused: PerSignal,
     failed: PerSignal,
-    turned_away: [AtomicU64; TurnedAway::ALL.len()],
-    calls: PerSignal<Calls>,
+    early_refusals: [AtomicU64; EarlyRefusal::ALL.len()],
+    calls: PerSignal<CallStats>,
 }
 
-/// A counter for each signal.
 #[derive(Debug, Default)]
 pub struct PerSignal<T = AtomicU64>([T; 3]);
 
 impl PerSignal {
-    /// Adds to the counter of `signal`.
     pub fn add(&self, signal: Signal, n: u64) {
         self.cell(signal).fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Reads it.
     pub fn get(&self, signal: Signal) -> u64 {
         self.cell(signal).load(Ordering::Relaxed)
     }
@@ -140,19 +130,19 @@ impl<T> PerSignal<T> {
 
 impl ReceiverStats {
     /// Counts a request that was refused before its items were known.
-    pub fn turn_away(&self, reason: TurnedAway) {
-        if let Some(cell) = self.turned_away.get(reason as usize) {
+    pub fn count_early_refusal(&self, reason: EarlyRefusal) {
+        if let Some(cell) = self.early_refusals.get(reason as usize) {
             cell.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Requests that were refused for this reason.
-    pub fn turned_away(&self, reason: TurnedAway) -> u64 {
-        self.turned_away.get(reason as usize).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    pub fn early_refusals(&self, reason: EarlyRefusal) -> u64 {
+        self.early_refusals.get(reason as usize).map_or(0, |cell| cell.load(Ordering::Relaxed))
     }
 
-    /// How long calls of a signal took.
-    pub fn calls(&self, signal: Signal) -> &Calls {
+    /// The durations of calls, by signal.
+    pub fn calls(&self, signal: Signal) -> &CallStats {
         self.calls.cell(signal)
     }
 
@@ -172,32 +162,29 @@ impl ReceiverStats {
     }
 }
 
-/// What a processor counts, in all pipelines of one signal together.
+/// Counters of a processor, over all pipelines of one signal.
 #[derive(Debug, Default)]
 pub struct ProcessorStats {
-    /// Items in.
     pub incoming: AtomicU64,
-    /// Items out.
     pub outgoing: AtomicU64,
-    /// Items that it refused.
     pub refused: AtomicU64,
-    /// Items that it was there to drop.
+    /// Items that it dropped on purpose.
     pub filtered: AtomicU64,
-    /// What it decided, if it is a sampler.
+    /// Its decisions, if it is a sampler.
     pub sampled: SamplerStats,
-    /// Batches that left because they were full.
+    /// Batches that were sent because they were full.
     pub size_triggers: AtomicU64,
-    /// Batches that left because their time was up.
+    /// Batches that were sent because of the timeout.
     pub timeout_triggers: AtomicU64,
-    /// Combinations of metadata that are told apart at the moment.
+    /// The current number of metadata combinations.
     pub metadata_cardinality: AtomicU64,
-    /// Sizes of the batches that left, in items.
-    pub batch_items: Histogram,
-    /// Sizes of the batches that left, in bytes.
-    pub batch_bytes: Histogram,
+    /// Sizes of the sent batches, in items.
+    pub batch_items: BatchSizeHistogram,
+    /// Sizes of the sent batches, in bytes.
+    pub batch_bytes: BatchSizeHistogram,
 }
 
-/// What an exporter counts, in one pipeline.
+/// Counters of an exporter in one pipeline.
 #[derive(Debug, Default)]
 pub struct ExporterStats {
     /// Items that the destination took.
@@ -208,57 +195,54 @@ pub struct ExporterStats {
     pub enqueue_failed: AtomicU64,
     /// Items that the destination rejected in partial successes.
     pub rejected: AtomicU64,
-    /// Requests under way.
     pub in_flight: AtomicI64,
-    /// What the queue holds.
     pub queue: QueueGauge,
-    /// What it may hold; zero without a queue.
+    /// The capacity of the queue; zero without a queue.
     pub queue_capacity: AtomicU64,
     /// Sizes of the batches sent, in items.
-    pub batch_items: Histogram,
+    pub batch_items: BatchSizeHistogram,
     /// Sizes of the batches sent, in bytes.
-    pub batch_bytes: Histogram,
-    /// How long its attempts took.
-    pub calls: Calls,
-    /// How its attempts have been going.
-    pub progress: Progress,
+    pub batch_bytes: BatchSizeHistogram,
+    /// Durations of its attempts.
+    pub calls: CallStats,
+    /// The outcome of recent attempts.
+    pub progress: DeliveryProgress,
 }
 
-/// What a queue holds, with what its workers are sending.
+/// The contents of a queue, including batches that its workers are sending.
 #[derive(Debug, Default)]
 pub struct QueueGauge {
     size: AtomicU64,
-    oldest: Moment,
+    oldest: AtomicInstant,
 }
 
 impl QueueGauge {
-    /// It holds so much, by its sizer, and the oldest of it came then.
-    pub fn show(&self, size: u64, oldest: Option<Instant>) {
+    /// Sets the size, in the unit of the sizer, and the time of the oldest entry.
+    pub fn set(&self, size: u64, oldest: Option<Instant>) {
         self.size.store(size, Ordering::Relaxed);
         self.oldest.set(oldest);
     }
 
-    /// How much it holds.
     pub fn size(&self) -> u64 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// When the oldest of it came.
+    /// When the oldest entry was enqueued.
     pub fn oldest(&self) -> Option<Instant> {
         self.oldest.get()
     }
 }
 
 impl ExporterStats {
-    /// It is no longer in use: the gauges go, the counters stay.
+    /// Resets the gauges of an exporter that is no longer in use; the counters stay.
     pub fn retire(&self) {
-        self.queue.show(0, None);
+        self.queue.set(0, None);
         self.queue_capacity.store(0, Ordering::Relaxed);
     }
 }
 
 impl ExporterStats {
-    /// Adds what another one counted and will not count on. Gauges and the course of its attempts stay its own.
+    /// Adds the counters of another exporter that is no longer in use. Gauges and progress are not merged.
     pub fn absorb(&self, other: &Self) {
         let counters = [
             (&self.sent, &other.sent),
@@ -275,35 +259,33 @@ impl ExporterStats {
     }
 }
 
-/// Counts by size; the bounds are those of the Collector's histograms of batch sizes in bytes. Those of sizes in items
-/// are the first of them, up to [`Histogram::LAST_BOUND_OF_ITEMS`].
+/// A histogram of batch sizes, with the bounds of the Collector's histograms of batch sizes in bytes.
+/// Histograms of items use the first of them, up to [`BatchSizeHistogram::MAX_ITEMS_BOUND`].
 #[derive(Debug)]
-pub struct Histogram {
-    buckets: [AtomicU64; Histogram::BOUNDS.len()],
+pub struct BatchSizeHistogram {
+    buckets: [AtomicU64; BatchSizeHistogram::BUCKET_BOUNDS.len()],
     sum: AtomicU64,
     count: AtomicU64,
 }
 
-impl Default for Histogram {
+impl Default for BatchSizeHistogram {
     fn default() -> Self {
         Self { buckets: [const { AtomicU64::new(0) }; _], sum: AtomicU64::new(0), count: AtomicU64::new(0) }
     }
 }
 
-impl Histogram {
-    /// Upper bounds of the buckets.
-    pub const BOUNDS: [u64; 39] = [
+impl BatchSizeHistogram {
+    pub const BUCKET_BOUNDS: [u64; 39] = [
         10, 25, 50, 75, 100, 250, 500, 750, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000, 20_000,
         30_000, 50_000, 100_000, 200_000, 300_000, 400_000, 500_000, 600_000, 700_000, 800_000, 900_000, 1_000_000,
         2_000_000, 3_000_000, 4_000_000, 5_000_000, 6_000_000, 7_000_000, 8_000_000, 9_000_000,
     ];
 
     /// The largest bound of a histogram of items.
-    pub const LAST_BOUND_OF_ITEMS: u64 = 100_000;
+    pub const MAX_ITEMS_BOUND: u64 = 100_000;
 
-    /// Counts one size.
     pub fn record(&self, size: u64) {
-        let at = Self::BOUNDS.partition_point(|bound| *bound < size);
+        let at = Self::BUCKET_BOUNDS.partition_point(|bound| *bound < size);
         if let Some(bucket) = self.buckets.get(at) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
@@ -311,7 +293,6 @@ impl Histogram {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds what another one counted.
     fn absorb(&self, other: &Self) {
         let cells = self.buckets.iter().chain([&self.sum, &self.count]);
         for (cell, more) in cells.zip(other.buckets.iter().chain([&other.sum, &other.count])) {
@@ -323,7 +304,7 @@ impl Histogram {
     pub fn snapshot(&self) -> (Vec<(u64, u64)>, u64, u64) {
         let mut total = 0;
         let counts = self.buckets.iter().map(|b| b.load(Ordering::Relaxed));
-        let rows = Self::BOUNDS.iter().zip(counts).map(|(bound, n)| {
+        let rows = Self::BUCKET_BOUNDS.iter().zip(counts).map(|(bound, n)| {
             total += n;
             (*bound, total)
         });
@@ -331,14 +312,11 @@ impl Histogram {
     }
 }
 
-/// Where an exporter sends to, as the Collector's labels say it.
+/// The address that an exporter sends to, in the form of the Collector's labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Destination {
-    /// `server_address`
+pub struct DestinationLabels {
     pub address: String,
-    /// `server_port`
     pub port: String,
-    /// `url_path`
     pub path: String,
 }
 

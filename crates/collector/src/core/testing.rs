@@ -1,4 +1,5 @@
-//! What tests of the core share: requests whose spans can be told apart, and a destination that answers by script.
+//! Helpers for tests of the core: requests with distinguishable spans, and a destination that answers by
+//! script.
 
 use std::{
     collections::VecDeque,
@@ -7,21 +8,23 @@ use std::{
 };
 
 use bytes::Bytes;
-use kubewake_otlp::{Signal, Visitor, wire::put_bytes};
+use kubewake_otlp::{ScanVisitor, Signal, wire::put_bytes};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{Batch, Charge, Code, Delivered, Exporter, Part, SendError, SendFuture};
+use super::{Batch, Charge, Code, Exporter, Part, SendError, SendFuture, SendSuccess};
 
 /// A request with a span for each number, which is its trace id.
 pub(crate) fn part(numbers: impl IntoIterator<Item = u64>, charge: Charge) -> Part {
-    let (mut spans, mut items) = (Vec::new(), 0);
+    let mut spans = Vec::new();
+    let mut items = 0;
     for number in numbers {
         let mut span = Vec::new();
         put_bytes(&mut span, 1, &u128::from(number + 1).to_be_bytes());
         put_bytes(&mut spans, 2, &span);
         items += 1;
     }
-    let (mut scope, mut request) = (Vec::new(), Vec::new());
+    let mut scope = Vec::new();
+    let mut request = Vec::new();
     put_bytes(&mut scope, 2, &spans);
     put_bytes(&mut request, 1, &scope);
     Part::new(Bytes::from(request), items, Arc::default(), Arc::new(charge))
@@ -29,7 +32,7 @@ pub(crate) fn part(numbers: impl IntoIterator<Item = u64>, charge: Charge) -> Pa
 
 /// A batch of one request.
 pub(crate) fn request(numbers: impl IntoIterator<Item = u64>) -> Batch {
-    Batch::single(Signal::Traces, part(numbers, Charge::free()))
+    Batch::single(Signal::Traces, part(numbers, Charge::exempt()))
 }
 
 /// A batch of one request with `n` spans.
@@ -53,7 +56,7 @@ pub(crate) fn numbers(batch: &Batch) -> Vec<u64> {
 /// The numbers of the spans in a request, which must be valid.
 pub(crate) fn numbers_in(request: &[u8]) -> Vec<u64> {
     struct Ids(Vec<u64>);
-    impl Visitor for Ids {
+    impl ScanVisitor for Ids {
         fn record(&mut self, _: std::ops::Range<usize>, trace_id: &[u8], _: usize) {
             self.0.push(u128::from_be_bytes(trace_id.try_into().unwrap()) as u64 - 1);
         }
@@ -70,7 +73,6 @@ pub(crate) async fn settle() {
     }
 }
 
-/// What the destination says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Take,
@@ -80,15 +82,14 @@ pub(crate) enum Reply {
     NotNow(Option<Duration>),
     /// It refuses the data for good.
     Never,
-    /// It does not know us.
+    /// It rejects the credentials.
     Unauthenticated,
-    /// It says nothing until it is told to.
+    /// It does not answer until the test says so.
     Hang,
-    /// The exporter itself breaks.
     Panic,
 }
 
-/// A destination that answers by script and remembers what it got.
+/// A destination that answers by script and records what it got.
 pub(crate) struct Destination {
     script: Mutex<VecDeque<Reply>>,
     otherwise: Mutex<Reply>,
@@ -104,7 +105,7 @@ impl Destination {
         Arc::new(Self::with_poison(script, otherwise, None))
     }
 
-    /// Takes everything but requests that hold this span.
+    /// Takes everything except requests with this span.
     pub(crate) fn refusing(poison: u64) -> Arc<Self> {
         Arc::new(Self::with_poison([], Reply::Take, Some(poison)))
     }
@@ -120,29 +121,26 @@ impl Destination {
         }
     }
 
-    /// What was sent, whatever the answer.
+    /// What was sent, regardless of the answer.
     pub(crate) fn attempts(&self) -> Vec<Vec<u64>> {
         self.attempts.lock().unwrap().iter().map(|(_, numbers)| numbers.clone()).collect()
     }
 
-    /// When attempts were made.
     pub(crate) fn times(&self) -> Vec<Instant> {
         self.attempts.lock().unwrap().iter().map(|(at, _)| *at).collect()
     }
 
-    /// What it took.
     pub(crate) fn delivered(&self) -> Vec<Vec<u64>> {
         self.delivered.lock().unwrap().clone()
     }
 
-    /// How many attempts hang.
     pub(crate) fn pending(&self) -> usize {
         let mut pending = self.pending.lock().unwrap();
         pending.retain(|reply| !reply.is_closed());
         pending.len()
     }
 
-    /// Answers one of those that hang.
+    /// Answers one of the pending attempts.
     pub(crate) fn answer(&self, at: usize, reply: Reply) {
         if self.pending() > 0 {
             let mut pending = self.pending.lock().unwrap();
@@ -151,12 +149,12 @@ impl Destination {
         }
     }
 
-    /// Answers so from now on, and to all that hang.
+    /// Gives this answer from now on, and to all pending attempts.
     pub(crate) fn always(&self, reply: Reply) {
         self.script.lock().unwrap().clear();
         *self.otherwise.lock().unwrap() = reply;
         for waiting in self.pending.lock().unwrap().drain(..) {
-            // Nobody listens where the attempt was given up.
+            // The attempt may have been given up.
             let _ = waiting.send(reply);
         }
     }
@@ -192,12 +190,12 @@ impl Exporter for Destination {
                 Reply::Panic => panic!("of the exporter"),
             }
             let rejected = if let Reply::TakeAllBut(n) = reply { n } else { 0 };
-            Ok(Delivered { rejected, message: String::new() })
+            Ok(SendSuccess { rejected, message: String::new() })
         })
     }
 }
 
-/// What is logged in this thread, from [`Log::begin`] until it is dropped.
+/// Captures the log of this thread, from [`Log::begin`] until it is dropped.
 pub(crate) struct Log {
     lines: Arc<Mutex<Vec<String>>>,
     _here: tracing::subscriber::DefaultGuard,
@@ -209,7 +207,7 @@ impl Log {
         Self { _here: tracing::subscriber::set_default(Recorder(lines.clone())), lines }
     }
 
-    /// The level, the words and the fields of each event.
+    /// The level, message and fields of each event.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }

@@ -1,7 +1,7 @@
 //! The second phase of a change: swaps, which cannot fail.
 //!
-//! New things are wired from the end of a pipeline to its beginning, and receivers are pointed at them last, so that
-//! data never meets a gap. What went is wired out before it is drained.
+//! New components are connected from the end of a pipeline to its beginning, and receivers are connected last,
+//! so that data never meets a gap. Removed components are disconnected before they are drained.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,29 +9,31 @@ use kubewake_config::{ComponentId, PipelineId, model};
 use kubewake_otlp::Signal;
 
 use super::{
-    plan::{OutletPlan, Plan, ReceiverPlan},
-    running::{Retired, Running, RunningOutlet, RunningPipeline, RunningReceiver, RunningStep},
+    plan::{ExporterPlan, GraphPlan, ReceiverPlan},
+    running_graph::{
+        RetiredComponents, RunningExporter, RunningGraph, RunningPipeline, RunningProcessor, RunningReceiver,
+    },
 };
 use crate::{
-    components::{self, Role, Sink, Step},
-    core::{Allowance, Budget, Consumer, Intake, Pipeline, Processor, Registry},
+    components::{self, ExporterNode, ProcessorNode, ProcessorRole},
+    core::{Allowance, Budget, Consumer, Pipeline, PipelineSet, Processor, StatsRegistry},
 };
 
-pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Arc<Registry>) -> Retired {
-    let Plan { auth, budgets, processors, pipelines, outlets, receivers } = plan;
-    let mut retired = Retired::default();
-    let gone = take_gone(running, &pipelines, registry);
+pub(super) fn commit(running: &mut RunningGraph, plan: GraphPlan, registry: &Arc<StatsRegistry>) -> RetiredComponents {
+    let GraphPlan { auth, budgets, processors, pipelines, exporters: outlets, receivers } = plan;
+    let mut retired = RetiredComponents::default();
+    let gone = take_removed(running, &pipelines, registry);
     running.auth = auth;
     resize_budgets(&mut running.budgets, &budgets, registry);
-    let mut change = Change { running, registry, processors, outlets, retired: &mut retired };
+    let mut change = GraphCommit { running, registry, processors, exporters: outlets, retired: &mut retired };
     for (id, wiring) in &pipelines {
-        change.pipeline(id, wiring);
+        change.commit_pipeline(id, wiring);
     }
-    set_receivers(running, receivers, &pipelines, registry, &mut retired);
-    // Now, and not when the draining begins: on an address that was handed over, who comes from here on must not meet
-    // the old settings.
-    retired.receivers.iter().for_each(|gone| gone.receiver().close());
-    gone.into_iter().for_each(|pipeline| retired.add(pipeline));
+    commit_receivers(running, receivers, &pipelines, registry, &mut retired);
+    // Shut down now rather than when draining begins: on an address that was handed over, new connections must
+    // not meet the old settings.
+    retired.receivers.iter().for_each(|gone| gone.receiver().shutdown());
+    gone.into_iter().for_each(|pipeline| retired.add_pipeline(pipeline));
     running.budgets.retain(|id, _| budgets.contains_key(id));
     retired
 }
@@ -39,7 +41,7 @@ pub(super) fn commit(running: &mut Running, plan: Plan, registry: &Arc<Registry>
 fn resize_budgets(
     running: &mut BTreeMap<ComponentId, Arc<Budget>>,
     wanted: &BTreeMap<ComponentId, (u64, u64)>,
-    registry: &Registry,
+    registry: &StatsRegistry,
 ) {
     for (id, (limit, spike)) in wanted {
         let budget = running.entry(id.clone()).or_insert_with(|| Budget::new(*limit, *spike));
@@ -48,39 +50,46 @@ fn resize_budgets(
     }
 }
 
-struct Change<'a> {
-    running: &'a mut Running,
-    registry: &'a Arc<Registry>,
-    processors: BTreeMap<ComponentId, model::Processor>,
-    outlets: BTreeMap<(PipelineId, ComponentId), OutletPlan>,
-    retired: &'a mut Retired,
+struct GraphCommit<'a> {
+    running: &'a mut RunningGraph,
+    registry: &'a Arc<StatsRegistry>,
+    processors: BTreeMap<ComponentId, model::ProcessorConfig>,
+    exporters: BTreeMap<(PipelineId, ComponentId), ExporterPlan>,
+    retired: &'a mut RetiredComponents,
 }
 
-impl Change<'_> {
-    fn pipeline(&mut self, id: &PipelineId, wiring: &model::Pipeline) {
+impl GraphCommit<'_> {
+    fn commit_pipeline(&mut self, id: &PipelineId, wiring: &model::PipelineConfig) {
         let mut old = self.running.pipelines.remove(id);
-        let (uid, carries) = (wiring.uid.clone(), wiring.carries.clone());
+        let uid = wiring.uid.clone();
+        let carries = wiring.carries.clone();
         let limiter = self.limiter(wiring);
-        let pipeline = self.entry(id, old.as_ref(), limiter.as_ref());
-        let outlets = self.set_outlets(id, wiring, old.as_mut());
-        let steps = self.set_steps(id, wiring, old.as_mut());
-        wire(&pipeline, &steps, &outlets);
+        let pipeline = self.pipeline_entry(id, old.as_ref(), limiter.as_ref());
+        let outlets = self.commit_exporters(id, wiring, old.as_mut());
+        let steps = self.commit_processors(id, wiring, old.as_mut());
+        connect_pipeline(&pipeline, &steps, &outlets);
         if let Some(old) = old {
-            self.retired.add_parts(old.steps, old.outlets);
+            self.retired.add_components(old.processors, old.exporters);
         }
-        let running = RunningPipeline { pipeline, uid, carries, limiter, steps, outlets };
+        let running = RunningPipeline { pipeline, uid, carries, limiter, processors: steps, exporters: outlets };
         self.running.pipelines.insert(id.clone(), running);
     }
 
-    /// The first limiter of the pipeline.
-    fn limiter(&self, wiring: &model::Pipeline) -> Option<ComponentId> {
+    fn limiter(&self, wiring: &model::PipelineConfig) -> Option<ComponentId> {
         let is_limiter = |id: &&ComponentId| {
-            self.processors.get(*id).is_some_and(|p| matches!(components::role(p), Role::Budget(..)))
+            self.processors
+                .get(*id)
+                .is_some_and(|p| matches!(components::processor_role(p), ProcessorRole::MemoryBudget(..)))
         };
         wiring.processors.iter().find(is_limiter).cloned()
     }
 
-    fn entry(&self, id: &PipelineId, old: Option<&RunningPipeline>, limiter: Option<&ComponentId>) -> Arc<Pipeline> {
+    fn pipeline_entry(
+        &self,
+        id: &PipelineId,
+        old: Option<&RunningPipeline>,
+        limiter: Option<&ComponentId>,
+    ) -> Arc<Pipeline> {
         let budget = limiter.and_then(|id| self.running.budgets.get(id)).unwrap_or(&self.running.default_budget);
         let allowance = || Allowance {
             member: budget.join(),
@@ -89,7 +98,7 @@ impl Change<'_> {
         match old {
             Some(old) => {
                 if old.limiter.as_ref() != limiter {
-                    old.pipeline.draw_on(allowance());
+                    old.pipeline.set_allowance(allowance());
                 }
                 old.pipeline.clone()
             }
@@ -97,28 +106,28 @@ impl Change<'_> {
         }
     }
 
-    fn set_outlets(
+    fn commit_exporters(
         &mut self,
         pipeline: &PipelineId,
-        wiring: &model::Pipeline,
+        wiring: &model::PipelineConfig,
         mut old: Option<&mut RunningPipeline>,
-    ) -> Vec<RunningOutlet> {
+    ) -> Vec<RunningExporter> {
         let mut out = Vec::new();
         for id in &wiring.exporters {
-            let existing = old.as_mut().and_then(|old| take(&mut old.outlets, |o| o.id == *id));
-            let plan = self.outlets.remove(&(pipeline.clone(), id.clone()));
+            let existing = old.as_mut().and_then(|old| remove_first(&mut old.exporters, |o| o.id == *id));
+            let plan = self.exporters.remove(&(pipeline.clone(), id.clone()));
             match (plan, existing) {
-                (Some(OutletPlan::Set(set)), Some(existing)) => {
+                (Some(ExporterPlan::Set(set)), Some(existing)) => {
                     let (built, identity) = *set;
                     let destination = built.destination();
-                    existing.outlet.reconfigure(id, pipeline, built, self.registry);
-                    out.push(RunningOutlet { identity, destination, ..existing });
+                    existing.node.reconfigure(id, pipeline, built, self.registry);
+                    out.push(RunningExporter { identity, destination, ..existing });
                 }
-                (Some(OutletPlan::Set(set)), None) => {
+                (Some(ExporterPlan::Set(set)), None) => {
                     let (built, identity) = *set;
                     let destination = built.destination();
-                    let outlet = Sink::new(id, pipeline, built, self.registry);
-                    out.push(RunningOutlet { id: id.clone(), identity, destination, outlet });
+                    let outlet = ExporterNode::new(id, pipeline, built, self.registry);
+                    out.push(RunningExporter { id: id.clone(), identity, destination, node: outlet });
                 }
                 (_, existing) => out.extend(existing),
             }
@@ -126,103 +135,103 @@ impl Change<'_> {
         out
     }
 
-    fn set_steps(
+    fn commit_processors(
         &mut self,
         pipeline: &PipelineId,
-        wiring: &model::Pipeline,
+        wiring: &model::PipelineConfig,
         mut old: Option<&mut RunningPipeline>,
-    ) -> Vec<RunningStep> {
+    ) -> Vec<RunningProcessor> {
         let mut out = Vec::new();
         for id in &wiring.processors {
             let Some(settings) = self.processors.get(id) else { continue };
-            if !matches!(components::role(settings), Role::Step) {
+            if !matches!(components::processor_role(settings), ProcessorRole::Node) {
                 continue;
             }
-            let existing = old.as_mut().and_then(|old| take(&mut old.steps, |s| s.id == *id));
+            let existing = old.as_mut().and_then(|old| remove_first(&mut old.processors, |s| s.id == *id));
             match existing {
                 Some(existing) => {
                     if existing.settings != *settings {
-                        existing.step.reconfigure(id, settings);
+                        existing.node.reconfigure(id, settings);
                     }
-                    out.push(RunningStep { settings: settings.clone(), ..existing });
+                    out.push(RunningProcessor { settings: settings.clone(), ..existing });
                 }
-                // The plan found every step in this build.
-                None => {
-                    out.extend(Step::build(id, settings, pipeline.signal, self.registry).ok().map(|step| RunningStep {
-                        id: id.clone(),
-                        settings: settings.clone(),
-                        step,
-                    }))
-                }
+                // The plan has checked that this build has every processor.
+                None => out.extend(
+                    ProcessorNode::build(id, settings, pipeline.signal, self.registry)
+                        .ok()
+                        .map(|step| RunningProcessor { id: id.clone(), settings: settings.clone(), node: step }),
+                ),
             }
         }
         out
     }
 }
 
-fn take<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool) -> Option<T> {
+fn remove_first<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool) -> Option<T> {
     let at = list.iter().position(is)?;
     Some(list.remove(at))
 }
 
-/// Connects the steps, the last one first.
-fn wire(pipeline: &Arc<Pipeline>, steps: &[RunningStep], outlets: &[RunningOutlet]) {
-    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.outlet.consumer()).collect();
+/// Connects the processors, the last one first.
+fn connect_pipeline(pipeline: &Arc<Pipeline>, steps: &[RunningProcessor], outlets: &[RunningExporter]) {
+    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.node.consumer()).collect();
     for step in steps.iter().rev() {
-        let processor: Arc<dyn Processor> = step.step.processor();
-        processor.next().point_at(targets);
+        let processor: Arc<dyn Processor> = step.node.processor();
+        processor.output().set_targets(targets);
         targets = vec![processor];
     }
-    pipeline.head().point_at(targets);
+    pipeline.head().set_targets(targets);
 }
 
-fn set_receivers(
-    running: &mut Running,
+fn commit_receivers(
+    running: &mut RunningGraph,
     plans: BTreeMap<ComponentId, ReceiverPlan>,
-    pipelines: &BTreeMap<PipelineId, model::Pipeline>,
-    registry: &Registry,
-    retired: &mut Retired,
+    pipelines: &BTreeMap<PipelineId, model::PipelineConfig>,
+    registry: &StatsRegistry,
+    retired: &mut RetiredComponents,
 ) {
     let gone: Vec<_> = running.receivers.keys().filter(|id| !plans.contains_key(id)).cloned().collect();
-    retired.receivers.extend(gone.iter().filter_map(|id| running.receivers.remove(id)).map(|r| r.receiver));
+    retired.receivers.extend(gone.iter().filter_map(|id| running.receivers.remove(id)).map(|r| r.node));
     for (id, plan) in plans {
         let ReceiverPlan::Set(set) = plan else {
-            running.receivers.get(&id).inspect(|kept| point(&kept.intake, &id, running, pipelines));
+            running.receivers.get(&id).inspect(|kept| set_receiver_pipelines(&kept.pipelines, &id, running, pipelines));
             continue;
         };
         let (prepared, identity) = *set;
         let (old, intake) = match running.receivers.remove(&id) {
-            Some(old) => (Some(old.receiver), old.intake),
-            None => (None, Arc::new(Intake::default())),
+            Some(old) => (Some(old.node), old.pipelines),
+            None => (None, Arc::new(PipelineSet::default())),
         };
-        // Before it accepts: a request must not find that nobody wants it.
-        point(&intake, &id, running, pipelines);
+        // Connected before it accepts, so that no request finds a receiver without pipelines.
+        set_receiver_pipelines(&intake, &id, running, pipelines);
         let (receiver, rest) = prepared.start(&id, old, &intake, registry);
         retired.receivers.extend(Some(rest).filter(|rest| !rest.addresses().is_empty()));
-        running.receivers.insert(id, RunningReceiver { identity, intake, receiver });
+        running.receivers.insert(id, RunningReceiver { identity, pipelines: intake, node: receiver });
     }
 }
 
-fn point(
-    intake: &Intake,
+fn set_receiver_pipelines(
+    intake: &PipelineSet,
     receiver: &ComponentId,
-    running: &Running,
-    pipelines: &BTreeMap<PipelineId, model::Pipeline>,
+    running: &RunningGraph,
+    pipelines: &BTreeMap<PipelineId, model::PipelineConfig>,
 ) {
     for signal in Signal::ALL {
         let fed = pipelines.iter().filter(|(p, wiring)| p.signal == signal && wiring.receivers.contains(receiver));
         let fed = fed.filter_map(|(p, _)| running.pipelines.get(p)).map(|p| p.pipeline.clone());
-        intake.point_at(signal, fed.collect());
+        intake.set_pipelines(signal, fed.collect());
     }
 }
 
-/// Takes out the pipelines that go, and those whose id is another one's from now on. Whoever has such an id next counts anew.
-fn take_gone(
-    running: &mut Running,
-    wanted: &BTreeMap<PipelineId, model::Pipeline>,
-    registry: &Registry,
+/// Takes out removed pipelines, and pipelines whose id now belongs to another one. The next pipeline of the
+/// same id starts its counters at zero.
+fn take_removed(
+    running: &mut RunningGraph,
+    wanted: &BTreeMap<PipelineId, model::PipelineConfig>,
+    registry: &StatsRegistry,
 ) -> Vec<RunningPipeline> {
-    let stays = |id: &PipelineId, old: &RunningPipeline| wanted.get(id).is_some_and(|wiring| old.is(wiring));
+    let stays =
+        |id: &PipelineId, old: &RunningPipeline| wanted.get(id).is_some_and(|wiring| old.is_same_pipeline(wiring));
     let gone = running.pipelines.iter().filter(|(id, old)| !stays(id, old));
     let gone: Vec<PipelineId> = gone.map(|(id, _)| id.clone()).collect();
     let gone: Vec<(PipelineId, RunningPipeline)> =

@@ -1,4 +1,4 @@
-//! Real documents, sockets and requests: what a change leaves alone, and what it loses (nothing).
+//! Real documents, sockets and requests: what a change leaves alone, and that it loses nothing.
 
 use std::{
     collections::BTreeSet,
@@ -16,13 +16,13 @@ use tokio::{
 use super::*;
 use crate::{
     core::{
-        DropReason, PART_BYTES, PipelineStats,
+        DropReason, PART_OVERHEAD_BYTES, PipelineStats,
         testing::{numbers_in, request},
     },
     net::testing::{Backend, Reply, Speaks},
 };
 
-/// Waits for something that happens in another task.
+/// Waits for an event in another task.
 async fn eventually(what: &str, happened: impl Fn() -> bool) {
     let happens = async {
         while !happened() {
@@ -32,18 +32,18 @@ async fn eventually(what: &str, happened: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(10), happens).await.unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
-/// Items that the batch processors have let go.
+/// Items that the batch processors have passed on.
 fn handed_on(engine: &Engine) -> u64 {
     engine.registry().processors().iter().map(|(_, stats)| stats.outgoing.load(Ordering::Relaxed)).sum()
 }
 
-/// Waits until this much memory of the default budget is in use.
+/// Waits until this much of the default budget is in use.
 async fn in_use(engine: &Engine, bytes: u64) {
     let budget = engine.running.lock().await.default_budget.clone();
     eventually("the memory is in use", || budget.used() == bytes).await;
 }
 
-/// A backend that has no time until it is opened.
+/// A backend that is unavailable until it is opened.
 struct Sink {
     backend: Backend,
     open: Arc<AtomicBool>,
@@ -52,9 +52,8 @@ struct Sink {
 async fn sink(open: bool) -> Sink {
     let open = Arc::new(AtomicBool::new(open));
     let is_open = open.clone();
-    let backend = Backend::start(Speaks::Http1, None, move |_, _| match is_open.load(Ordering::Relaxed) {
-        true => Reply::http(200, &[], ""),
-        false => Reply::http(503, &[], ""),
+    let backend = Backend::start(Speaks::Http1, None, move |_, _| {
+        if is_open.load(Ordering::Relaxed) { Reply::http(200, &[], "") } else { Reply::http(503, &[], "") }
     });
     Sink { backend: backend.await, open }
 }
@@ -64,18 +63,18 @@ impl Sink {
         self.open.store(true, Ordering::Relaxed);
     }
 
-    /// The spans that came, refused or not, in their order and as often as they came.
+    /// All received spans, refused or not, in order and with repetitions.
     fn seen(&self) -> Vec<u64> {
         self.backend.seen().iter().flat_map(|seen| numbers_in(&seen.body)).collect()
     }
 
-    /// Waits until these came.
+    /// Waits until these spans were received.
     async fn gets(&self, numbers: impl IntoIterator<Item = u64>) {
         let wanted: BTreeSet<u64> = numbers.into_iter().collect();
         eventually("everything arrives", || wanted.iter().all(|number| self.seen().contains(number))).await;
     }
 
-    /// An exporter that sends here, and comes back soon when it is refused.
+    /// An exporter to this backend that retries soon when it is refused.
     fn exporter(&self, id: &str) -> String {
         format!(
             "  otlphttp/{id}: {{ endpoint: 'http://{}', compression: none, \
@@ -87,7 +86,6 @@ impl Sink {
 
 const RECEIVERS: &str = "receivers:\n  otlp: { protocols: { http: { endpoint: '127.0.0.1:0' } } }\n";
 
-/// A document with these exporters and pipelines.
 fn document(exporters: &[String], pipelines: &[&str]) -> String {
     let processors = "processors:\n  batch: { timeout: 60s }\n  batch/quick: { timeout: 1ms }\n";
     let pipelines: String = pipelines.iter().map(|pipeline| format!("    {pipeline}\n")).collect();
@@ -95,7 +93,7 @@ fn document(exporters: &[String], pipelines: &[&str]) -> String {
 }
 
 fn engine(drain_limit: Duration) -> Arc<Engine> {
-    Engine::new(Options { drain_limit, default_budget: 64 << 20 })
+    Engine::new(EngineOptions { drain_limit, default_budget: 64 << 20 })
 }
 
 async fn apply(engine: &Engine, text: &str) -> Result<(), Vec<ApplyError>> {
@@ -109,7 +107,6 @@ async fn running(sink: &Sink, pipeline: &str) -> Arc<Engine> {
     engine
 }
 
-/// A client with one connection.
 struct Sender(TcpStream);
 
 impl Sender {
@@ -117,14 +114,13 @@ impl Sender {
         Self(TcpStream::connect(engine.overview().listeners[0].2).await.unwrap())
     }
 
-    /// Sends a request of spans with these numbers, and says whether it was taken.
+    /// Sends a request of spans with these numbers, and returns whether it was taken.
     async fn send(&mut self, numbers: impl IntoIterator<Item = u64>) -> bool {
         let body = body(numbers);
         self.0.write_all(&[&head(body.len()), &body[..]].concat()).await.unwrap();
         self.status().await == 200
     }
 
-    /// Reads an answer.
     async fn status(&mut self) -> u16 {
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
@@ -196,7 +192,8 @@ async fn two_protocols_with_the_same_words_for_any_port_have_a_port_each() {
 
 #[tokio::test]
 async fn a_changed_exporter_keeps_its_queue() {
-    let (old, new) = (sink(false).await, sink(true).await);
+    let old = sink(false).await;
+    let new = sink(true).await;
     let engine = running(&old, ONE).await;
     let mut sender = Sender::connect(&engine).await;
     for n in 0..20 {
@@ -208,7 +205,8 @@ async fn a_changed_exporter_keeps_its_queue() {
 
 #[tokio::test]
 async fn a_pipeline_that_went_is_drained() {
-    let (old, new) = (sink(false).await, sink(true).await);
+    let old = sink(false).await;
+    let new = sink(true).await;
     let engine = running(&old, "traces: { receivers: [otlp], processors: [batch], exporters: [otlphttp/a] }").await;
     let mut sender = Sender::connect(&engine).await;
     assert!(sender.send([1]).await);
@@ -223,12 +221,13 @@ async fn a_pipeline_that_went_is_drained() {
 
 #[tokio::test]
 async fn a_request_that_was_let_in_before_its_pipeline_went_is_delivered_also_when_the_end_follows() {
-    let (old, new) = (sink(true).await, sink(true).await);
+    let old = sink(true).await;
+    let new = sink(true).await;
     let engine = running(&old, "traces: { receivers: [otlp], processors: [batch], exporters: [otlphttp/a] }").await;
     let mut sender = Sender::connect(&engine).await;
     let whole = body([1]);
     sender.0.write_all(&[&head(whole.len()), &whole[..10]].concat()).await.unwrap();
-    in_use(&engine, PART_BYTES as u64).await;
+    in_use(&engine, PART_OVERHEAD_BYTES as u64).await;
     let other = "traces/b: { receivers: [otlp], exporters: [otlphttp/b] }";
     apply(&engine, &document(&[new.exporter("b")], &[other])).await.unwrap();
     sender.0.write_all(&whole[10..]).await.unwrap();
@@ -286,10 +285,13 @@ async fn a_limiter_takes_a_new_limit_in_place() {
 async fn processors_that_come_and_go_under_load_lose_and_repeat_nothing() {
     let sink = sink(true).await;
     let engine = running(&sink, ONE).await;
-    let (next, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let next = Arc::new(AtomicU64::new(0));
+    let done = Arc::new(AtomicBool::new(false));
     let senders: Vec<_> = (0..3)
         .map(|_| {
-            let (engine, next, done) = (engine.clone(), next.clone(), done.clone());
+            let engine = engine.clone();
+            let next = next.clone();
+            let done = done.clone();
             tokio::spawn(async move {
                 let mut sender = Sender::connect(&engine).await;
                 let mut taken = Vec::new();
@@ -381,7 +383,7 @@ async fn what_was_drained_is_forgotten() {
         apply(&engine, &document(&[sink.exporter("a")], &[pipeline])).await.unwrap();
         sink.gets([n as u64]).await;
     }
-    assert!(engine.retiring.lock().unwrap().len() < 5);
+    assert!(engine.drain_tasks.lock().unwrap().len() < 5);
 }
 
 #[tokio::test]
@@ -398,7 +400,7 @@ async fn a_client_that_goes_away_in_the_middle_of_a_request_leaves_no_memory_beh
 #[tokio::test]
 async fn a_request_that_there_is_no_memory_for_is_refused_before_it_is_sent() {
     let sink = sink(true).await;
-    let engine = Engine::new(Options { drain_limit: Duration::from_secs(1), default_budget: 10_000 });
+    let engine = Engine::new(EngineOptions { drain_limit: Duration::from_secs(1), default_budget: 10_000 });
     apply(&engine, &document(&[sink.exporter("a")], &[ONE])).await.unwrap();
     let mut sender = Sender::connect(&engine).await;
     let mut other = Sender::connect(&engine).await;
@@ -415,7 +417,8 @@ async fn a_request_that_there_is_no_memory_for_is_refused_before_it_is_sent() {
 
 #[tokio::test]
 async fn what_a_step_could_not_hand_on_goes_to_the_exporter_that_replaces_a_dead_one() {
-    let (dead, alive) = (sink(false).await, sink(true).await);
+    let dead = sink(false).await;
+    let alive = sink(true).await;
     let engine = engine(Duration::from_millis(200));
     let to = |id: &str| format!("traces: {{ receivers: [otlp], processors: [batch], exporters: [otlphttp/{id}] }}");
     let small = dead.exporter("a").replace("retry_on_failure", "sending_queue: { queue_size: 1 }, retry_on_failure");
@@ -434,13 +437,13 @@ fn x() -> PipelineId {
     PipelineId { signal: Signal::Traces, name: Some("x".into()) }
 }
 
-/// What was counted of the pipeline that has the id now: what came, what was delivered, and what was lost.
+/// The counters of the current pipeline with this id: received, delivered and lost items.
 fn counted(engine: &Engine) -> (u64, u64, u64) {
     let now = engine.registry().pipeline(&x());
     (now.received(), now.delivered.load(Ordering::Relaxed), now.dropped_for(DropReason::Shutdown))
 }
 
-/// What came to all pipelines that ever were, and what they lost.
+/// Received and lost items of all pipelines, current and former.
 fn ever_counted(engine: &Engine) -> (u64, u64) {
     let all = engine.registry().pipelines();
     let sum = |of: fn(&PipelineStats) -> u64| all.iter().map(|(_, stats)| of(stats)).sum();
@@ -466,7 +469,7 @@ async fn another_pipeline_of_the_same_id_has_nothing_to_do_with_the_one_before()
     assert_eq!(counted(&engine), (0, 0, 0));
     let exporter = |engine: &Engine| {
         let (_, of_it) = engine.registry().destinations(&ComponentId::new("otlphttp/a"), &x()).remove(0);
-        of_it.progress.course().failures
+        of_it.progress.snapshot().failures
     };
     assert_eq!(exporter(&engine), 0, "it has not even tried");
     sink.open();
@@ -474,7 +477,7 @@ async fn another_pipeline_of_the_same_id_has_nothing_to_do_with_the_one_before()
     sink.gets([4]).await;
     eventually("it is counted", || counted(&engine) == (1, 1, 0)).await;
 
-    // One that was not there in between is another one, too.
+    // After a gap, a pipeline with the same id is a different one.
     let other = "traces/y: { receivers: [otlp], exporters: [otlphttp/a] }";
     apply(&engine, &document(&[sink.exporter("a")], &[other])).await.unwrap();
     apply(&engine, &text("")).await.unwrap();
@@ -491,7 +494,7 @@ async fn whoever_had_an_id_is_counted_as_one() {
         apply(&engine, &document(&[sink.exporter("a")], &[&pipeline])).await.unwrap();
         assert!(Sender::connect(&engine).await.send([uid]).await);
         sink.gets([uid]).await;
-        let is_drained = || engine.retiring.lock().unwrap().iter().all(|earlier| earlier.task.is_finished());
+        let is_drained = || engine.drain_tasks.lock().unwrap().iter().all(|earlier| earlier.task.is_finished());
         eventually("the one before is drained", is_drained).await;
     }
     assert!(engine.registry().pipelines().len() < 5, "they do not become ever more");
@@ -508,5 +511,5 @@ async fn what_went_is_let_go_of_without_another_change() {
         .await
         .unwrap();
     sink.gets([1]).await;
-    eventually("nothing is left of it", || lock(&engine.retiring).is_empty()).await;
+    eventually("nothing is left of it", || lock(&engine.drain_tasks).is_empty()).await;
 }

@@ -1,18 +1,18 @@
-//! `debug`: shows what comes, for people.
+//! `debug`: prints received data, for people.
 //!
-//! `basic` says a line for each batch, `normal` a line for each record, `detailed` every field, in the Collector's
-//! layout; all three go where the log goes. `json` is ours: one object for each record, on standard output, to be read by
-//! programs.
+//! `basic` prints a line for each batch, `normal` a line for each record, `detailed` every field, in the
+//! Collector's layout; all three go where the log goes. `json` is an addition of ours: one object for each
+//! record, on standard output, for programs.
 //!
-//! *Guarantees.* What belongs together is written together: lines of two batches never mix. The text of a batch is shown while it is made and is
-//! never there as a whole. A terminal or pipe that
-//! does not take data holds up its own pipeline, and nothing else: writing happens off the runtime's threads.
+//! *Guaranteed*: the text of a batch is written without interruption: lines of two batches never mix. It is
+//! written while it is generated and never held as a whole. A terminal or pipe that blocks holds up its own
+//! pipeline, and nothing else: writing happens off the runtime's threads.
 
 mod detailed;
 mod json;
-mod lines;
+mod message_sampler;
 mod normal;
-mod sampler;
+mod text_output;
 mod value;
 
 #[cfg(test)]
@@ -23,135 +23,140 @@ use std::{
     sync::Arc,
 };
 
-use kubewake_config::model::{DebugExporter, Verbosity};
+use kubewake_config::model::{DebugExporter, DebugVerbosity};
 use kubewake_otlp::{
     Signal,
     view::{self, ResourceEntry},
 };
 
-use self::{lines::Lines, sampler::Sampler};
+use self::{message_sampler::MessageSampler, text_output::TextLines};
 use crate::{
-    components::{BuildError, BuiltExporter},
-    core::{Batch, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture, WorkMemory},
+    components::{BuildError, ExporterParts},
+    core::{Batch, DestinationLabels, ErrorClass, Exporter, SendError, SendFuture, SendSuccess, WorkMemory},
 };
 
-/// Where it shows things.
-pub(crate) trait Output: Send + Sync {
-    /// Does `write`, and lets nobody else show anything meanwhile.
-    fn exclusively(&self, write: &mut dyn FnMut()) {
+pub(crate) trait DebugOutput: Send + Sync {
+    /// Calls `write` with the output locked for everybody else.
+    fn with_lock(&self, write: &mut dyn FnMut()) {
         write();
     }
 
-    /// Says one line in the log.
-    fn line(&self, text: &str);
+    /// Logs one line.
+    fn log_line(&self, text: &str);
 
-    /// Writes a text of several lines where the log goes.
+    /// Writes a text of several lines to the destination of the log.
     ///
     /// # Errors
     ///
-    /// If the stream does not take it.
-    fn block(&self, text: &str) -> io::Result<()>;
+    /// If the stream cannot be written.
+    fn write_text(&self, text: &str) -> io::Result<()>;
 
-    /// Writes whole lines for programs.
+    /// Writes whole lines of JSON.
     ///
     /// # Errors
     ///
-    /// If the stream does not take it.
-    fn records(&self, lines: &[u8]) -> io::Result<()>;
+    /// If the stream cannot be written.
+    fn write_records(&self, lines: &[u8]) -> io::Result<()>;
 }
 
 /// The log, standard error and standard output.
-struct Console;
+struct StandardStreams;
 
-impl Output for Console {
-    fn exclusively(&self, write: &mut dyn FnMut()) {
-        // This thread may lock them once more; the log goes to standard error, too.
+impl DebugOutput for StandardStreams {
+    fn with_lock(&self, write: &mut dyn FnMut()) {
+        // This thread may lock the streams again; the log goes to standard error, too.
         let _locks = (io::stderr().lock(), io::stdout().lock());
         write();
     }
 
-    fn line(&self, text: &str) {
+    fn log_line(&self, text: &str) {
         tracing::info!("{text}");
     }
 
-    fn block(&self, text: &str) -> io::Result<()> {
+    fn write_text(&self, text: &str) -> io::Result<()> {
         io::stderr().lock().write_all(text.as_bytes())
     }
 
-    fn records(&self, lines: &[u8]) -> io::Result<()> {
+    fn write_records(&self, lines: &[u8]) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(lines)?;
         stdout.flush()
     }
 }
 
-struct Debug {
-    verbosity: Verbosity,
-    sampler: Sampler,
-    output: Arc<dyn Output>,
+struct DebugWriter {
+    verbosity: DebugVerbosity,
+    sampler: MessageSampler,
+    output: Arc<dyn DebugOutput>,
 }
 
-/// Builds it. As in the Collector, it has no queue: a sender is answered when its data was shown.
+/// Builds the exporter. As in the Collector it has no queue: a sender is answered when its data was printed.
 ///
 /// # Errors
 ///
-/// None; the type is that of every exporter.
-pub(crate) fn build(settings: &DebugExporter) -> Result<BuiltExporter, BuildError> {
-    build_with(settings, Arc::new(Console))
+/// None; the signature is that of every exporter.
+pub(crate) fn build(settings: &DebugExporter) -> Result<ExporterParts, BuildError> {
+    build_with_output(settings, Arc::new(StandardStreams))
 }
 
-/// Builds one that shows things elsewhere.
+/// Builds an exporter with another output.
 ///
 /// # Errors
 ///
-/// None; the type is that of every exporter.
-pub(crate) fn build_with(settings: &DebugExporter, output: Arc<dyn Output>) -> Result<BuiltExporter, BuildError> {
-    let sampler = Sampler::new(settings.sampling_initial, settings.sampling_thereafter);
-    let exporter = Arc::new(Debug { verbosity: settings.verbosity, sampler, output });
-    Ok(BuiltExporter { exporter, timeout: None, retry: None, queue: None, destination: Destination::default() })
+/// None; the signature is that of every exporter.
+pub(crate) fn build_with_output(
+    settings: &DebugExporter,
+    output: Arc<dyn DebugOutput>,
+) -> Result<ExporterParts, BuildError> {
+    let sampler = MessageSampler::new(settings.sampling_initial, settings.sampling_thereafter);
+    let exporter = Arc::new(DebugWriter { verbosity: settings.verbosity, sampler, output });
+    Ok(ExporterParts { exporter, timeout: None, retry: None, queue: None, destination: DestinationLabels::default() })
 }
 
-impl Exporter for Debug {
+impl Exporter for DebugWriter {
     fn send<'a>(&'a self, batch: &'a Batch) -> SendFuture<'a> {
-        if !self.sampler.takes(tokio::time::Instant::now()) {
-            return Box::pin(std::future::ready(Ok(Delivered::default())));
+        if !self.sampler.should_show(tokio::time::Instant::now()) {
+            return Box::pin(std::future::ready(Ok(SendSuccess::default())));
         }
-        let (verbosity, output, batch) = (self.verbosity, self.output.clone(), batch.clone());
+        let verbosity = self.verbosity;
+        let output = self.output.clone();
+        let batch = batch.clone();
         Box::pin(async move {
-            let shown = tokio::task::spawn_blocking(move || show(verbosity, &batch, &*output)).await;
-            shown.unwrap_or_else(|error| Err(SendError::of_task(&error)))?;
-            Ok(Delivered::default())
+            let shown = tokio::task::spawn_blocking(move || write_batch(verbosity, &batch, &*output)).await;
+            shown.unwrap_or_else(|error| Err(SendError::from_join_error(&error)))?;
+            Ok(SendSuccess::default())
         })
     }
 }
 
-fn show(verbosity: Verbosity, batch: &Batch, output: &dyn Output) -> Result<(), SendError> {
+fn write_batch(verbosity: DebugVerbosity, batch: &Batch, output: &dyn DebugOutput) -> Result<(), SendError> {
     let Some(memory) = WorkMemory::for_batch(batch) else { return Ok(()) };
     let mut result = Ok(());
     let mut memory = Some(memory);
-    output.exclusively(&mut || {
-        if verbosity != Verbosity::Json {
-            output.line(&summary(batch));
+    output.with_lock(&mut || {
+        if verbosity != DebugVerbosity::Json {
+            output.log_line(&summary(batch));
         }
         let Some(memory) = memory.take() else { return };
         result = match verbosity {
-            Verbosity::Basic => Ok(()),
-            Verbosity::Normal => normal::show(batch, Lines::new(output, memory)),
-            Verbosity::Detailed => detailed::show(batch, Lines::new(output, memory)),
-            Verbosity::Json => json::show(batch, output, memory),
+            DebugVerbosity::Basic => Ok(()),
+            DebugVerbosity::Normal => normal::write_batch(batch, TextLines::new(output, memory)),
+            DebugVerbosity::Detailed => detailed::write_batch(batch, TextLines::new(output, memory)),
+            DebugVerbosity::Json => json::write_batch(batch, output, memory),
         };
     });
     result
 }
 
-/// A stream of this machine does not take data. Time may help.
-fn local(message: String) -> SendError {
+/// A local stream cannot be written, which may pass.
+fn local_error(message: String) -> SendError {
     SendError { class: ErrorClass::Local, ..SendError::connection(message) }
 }
 
-/// The one line of a batch, in the Collector's words.
+/// The summary line of a batch, in the Collector's words.
 fn summary(batch: &Batch) -> String {
-    let (entries, items) = (resources(batch).count(), batch.items());
+    let entries = resources(batch).count();
+    let items = batch.items();
     match batch.signal() {
         Signal::Traces => format!(r#"Traces {{"resource spans": {entries}, "spans": {items}}}"#),
         Signal::Logs => format!(r#"Logs {{"resource logs": {entries}, "log records": {items}}}"#),

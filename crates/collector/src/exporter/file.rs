@@ -1,23 +1,24 @@
-//! `file`: writes what comes to a file, as lines of OTLP JSON or as protobuf with a length before each request.
+//! `file`: writes data to a file, as lines of OTLP JSON or as length-prefixed protobuf.
 //!
-//! *Guarantees.* A batch is delivered when the operating system has all of it, so that there is nothing to flush:
-//! `flush_interval` is read, and has no effect. Each request is one line (or one length with its bytes), and lines are whole: what could
-//! not be written to its end is taken back. A full disk, a missing directory and the like are temporary: the batch is
-//! tried again. Files are written off the runtime's threads.
+//! *Guaranteed*: a batch is delivered when the operating system has all of it, so that there is nothing to
+//! flush: `flush_interval` is accepted, and has no effect. Each request is one line (or one length with its
+//! bytes), and lines are whole: an incomplete write is truncated. A full disk, a missing directory and the like
+//! are temporary: the batch is retried. Files are written off the runtime's threads.
 //!
-//! The path must be one that can be written when the exporter is built. The file is opened for good with the first data. Without `append` and without rotation it is emptied then, but only if this
-//! process has not had it open before: a new configuration never costs what was already written. All exporters of a
-//! process with the same path share one open file.
+//! The path must be writable when the exporter is built. The file is opened for good with the first data.
+//! Without `append` and without rotation it is emptied then, but only if this process has not had it open
+//! before: a new configuration never costs data that was written. All exporters of a process with the same path
+//! share one open file.
 //!
-//! `compression: zstd` compresses each request by itself, with a length before it in either format. With `group_by` each
-//! value of an attribute has a file of its own: see [`group`].
+//! `compression: zstd` compresses each request by itself, with a length before it in either format. With
+//! `group_by` each value of an attribute has a file of its own: see [`file_groups`].
 //!
-//! *Does not* wait for the disk (fsync), and does not lock the file against other processes.
+//! *Not done*: it does not wait for the disk (fsync), and does not lock the file against other processes.
 
-mod encode;
-mod group;
+mod file_encoding;
+mod file_groups;
 mod rotation;
-mod sink;
+mod shared_file;
 
 #[cfg(test)]
 mod tests;
@@ -33,129 +34,134 @@ use std::{
 };
 
 use kubewake_config::{
-    model::{FileExporter, Retry, Rotation},
-    mounted,
+    model::{FileExporter, RetryConfig, RotationConfig},
+    mounted_path,
 };
 use kubewake_otlp::NoMemory;
 
 use self::{
-    encode::Form,
-    group::{Groups, Sorted},
-    sink::{Keeping, Sink, Start},
+    file_encoding::FileEncoding,
+    file_groups::{FileGroups, GroupedRequests},
+    shared_file::{ExistingContent, PathRetention, SharedFile},
 };
 use crate::{
-    components::{BuildError, BuiltExporter},
-    core::{Batch, Delivered, Destination, Exporter, SendError, SendFuture, WorkMemory},
+    components::{BuildError, ExporterParts},
+    core::{Batch, DestinationLabels, Exporter, SendError, SendFuture, SendSuccess, WorkMemory},
 };
 
-/// The first pause after a failure. Shorter than over a network: looking again costs nothing.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The first pause after a failure. Shorter than for a network: an attempt costs nothing.
+const INITIAL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
-struct File {
-    target: Arc<Target>,
-    form: Form,
-    start: Start,
-    rotation: Option<Rotation>,
+struct FileWriter {
+    target: Arc<FileTarget>,
+    encoding: FileEncoding,
+    existing_content: ExistingContent,
+    rotation: Option<RotationConfig>,
     now: fn() -> SystemTime,
 }
 
-/// Where it is written to.
-enum Target {
-    /// Everything to one file.
-    One(Arc<Sink>),
-    /// To a file for each value of an attribute.
-    Each(Groups),
+enum FileTarget {
+    Single(Arc<SharedFile>),
+    /// One file for each value of an attribute.
+    Grouped(FileGroups),
 }
 
-/// Builds it. As in the Collector it has no queue: a sender is answered when its data is written, or could not be. What a
-/// processor has acknowledged already is tried again for five minutes.
+/// Builds the exporter. As in the Collector it has no queue: a sender is answered when its data is written, or
+/// the write has failed. Data that a processor has acknowledged already is retried for five minutes.
 ///
 /// # Errors
 ///
 /// If the file cannot be opened.
-pub(crate) fn build(settings: &FileExporter) -> Result<BuiltExporter, BuildError> {
+pub(crate) fn build(settings: &FileExporter) -> Result<ExporterParts, BuildError> {
     build_with(settings, SystemTime::now)
 }
 
-fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<BuiltExporter, BuildError> {
-    let target = target(settings)
+fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<ExporterParts, BuildError> {
+    let target = open_target(settings)
         .map_err(|error| BuildError(format!("cannot write to {}: {error}", settings.path.display())))?;
-    // What was written to a group's file before is not known any more when the file is opened again.
+    // When a group's file is opened again, it is no longer known that this process has written to it.
     let keep = settings.append || settings.rotation.is_some() || settings.group_by.is_some();
-    let exporter = File {
+    let exporter = FileWriter {
         target: Arc::new(target),
-        form: Form { format: settings.format, zstd: settings.zstd },
-        start: if keep { Start::Keep } else { Start::Empty },
+        encoding: FileEncoding { format: settings.format, zstd: settings.zstd },
+        existing_content: if keep { ExistingContent::Keep } else { ExistingContent::Truncate },
         rotation: settings.rotation.clone(),
         now,
     };
-    let retry = Retry { initial_interval: FIRST_PAUSE, ..Retry::default() };
-    let destination = Destination::default();
-    Ok(BuiltExporter { exporter: Arc::new(exporter), timeout: None, retry: Some(retry), queue: None, destination })
+    let retry = RetryConfig { initial_interval: INITIAL_RETRY_INTERVAL, ..RetryConfig::default() };
+    let destination = DestinationLabels::default();
+    Ok(ExporterParts { exporter: Arc::new(exporter), timeout: None, retry: Some(retry), queue: None, destination })
 }
 
-/// A path that does not work must show before data comes.
-fn target(settings: &FileExporter) -> io::Result<Target> {
-    let path = mounted(&settings.path);
+/// Opens the target, so that an unusable path is reported before data arrives.
+fn open_target(settings: &FileExporter) -> io::Result<FileTarget> {
+    let path = mounted_path(&settings.path);
     if let Some(group) = &settings.group_by {
-        return Groups::new(&path, group, settings.create_directory).map(Target::Each);
+        return FileGroups::new(&path, group, settings.create_directory).map(FileTarget::Grouped);
     }
     if let Some(mode) = settings.create_directory {
         create_directory(&path, mode)?;
     }
-    let sink = Sink::at(&path, Keeping::Always)?;
+    let sink = SharedFile::for_path(&path, PathRetention::Always)?;
     sink.create()?;
-    Ok(Target::One(sink))
+    Ok(FileTarget::Single(sink))
 }
 
-/// Creates the directory that a file is to be in.
+/// Creates the parent directory of a file.
 fn create_directory(file: &Path, mode: u32) -> io::Result<()> {
     let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
     directory.map_or(Ok(()), |directory| DirBuilder::new().recursive(true).mode(mode).create(directory))
 }
 
-impl Exporter for File {
+impl Exporter for FileWriter {
     fn send<'a>(&'a self, batch: &'a Batch) -> SendFuture<'a> {
-        let (file, batch) = (self.clone(), batch.clone());
+        let file = self.clone();
+        let batch = batch.clone();
         Box::pin(async move {
             let written = tokio::task::spawn_blocking(move || file.write(&batch)).await;
-            written.unwrap_or_else(|error| Err(SendError::of_task(&error)))
+            written.unwrap_or_else(|error| Err(SendError::from_join_error(&error)))
         })
     }
 }
 
-impl File {
-    fn write(&self, batch: &Batch) -> Result<Delivered, SendError> {
-        let Some(mut memory) = WorkMemory::for_batch(batch) else { return Ok(Delivered::default()) };
+impl FileWriter {
+    fn write(&self, batch: &Batch) -> Result<SendSuccess, SendError> {
+        let Some(mut memory) = WorkMemory::for_batch(batch) else { return Ok(SendSuccess::default()) };
         match &*self.target {
-            Target::One(sink) => {
+            FileTarget::Single(sink) => {
                 let mut data = Vec::new();
                 for part in batch.parts() {
-                    self.form.encode(batch.signal(), &part.bytes, &mut data, &mut memory)?;
+                    self.encoding.encode(batch.signal(), &part.bytes, &mut data, &mut memory)?;
                 }
-                self.append(sink, &data).map_err(|error| failed(sink.path(), &error))?;
-                Ok(Delivered::default())
+                self.append(sink, &data).map_err(|error| write_error(sink.path(), &error))?;
+                Ok(SendSuccess::default())
             }
-            Target::Each(groups) => self.write_each(groups, batch, &mut memory),
+            FileTarget::Grouped(groups) => self.write_groups(groups, batch, &mut memory),
         }
     }
 
-    fn append(&self, sink: &Sink, data: &[u8]) -> io::Result<()> {
-        sink.write(data, self.start, self.form.is_lines(), self.rotation.as_ref(), self.now)
+    fn append(&self, sink: &SharedFile, data: &[u8]) -> io::Result<()> {
+        sink.write(data, self.existing_content, self.encoding.is_lines(), self.rotation.as_ref(), self.now)
     }
 
-    /// Writes what belongs to each file. What belongs to none is rejected, and told.
-    fn write_each(&self, groups: &Groups, batch: &Batch, memory: &mut WorkMemory<'_>) -> Result<Delivered, SendError> {
+    /// Writes each group to its file. Items without a group are rejected and reported.
+    fn write_groups(
+        &self,
+        groups: &FileGroups,
+        batch: &Batch,
+        memory: &mut WorkMemory<'_>,
+    ) -> Result<SendSuccess, SendError> {
         let mut files: BTreeMap<_, (Vec<u8>, usize)> = BTreeMap::new();
-        let (mut rejected, mut message) = (0, String::new());
+        let mut rejected = 0;
+        let mut message = String::new();
         for part in batch.parts() {
-            let sorted = groups.sort(batch.signal(), part, memory);
-            let Sorted { requests, left } = sorted.map_err(|NoMemory| memory.send_error())?;
+            let sorted = groups.group_request(batch.signal(), part, memory);
+            let GroupedRequests { requests, ungrouped_items: left } = sorted.map_err(|NoMemory| memory.send_error())?;
             rejected += left;
             for (path, (request, items)) in requests {
                 let (data, count) = files.entry(path).or_default();
-                self.form.encode(batch.signal(), &request, data, memory)?;
+                self.encoding.encode(batch.signal(), &request, data, memory)?;
                 *count += items;
             }
         }
@@ -164,18 +170,18 @@ impl File {
         }
         for (path, (data, items)) in files {
             match groups.open(&path).and_then(|sink| self.append(&sink, &data)) {
-                Err(error) if group::is_hopeless(&error) => {
+                Err(error) if file_groups::is_permanent(&error) => {
                     rejected += items;
                     message = format!("cannot write to a file of a group: {error}");
                 }
-                written => written.map_err(|error| failed(&path, &error))?,
+                written => written.map_err(|error| write_error(&path, &error))?,
             }
         }
-        Ok(Delivered { rejected: rejected as u64, message })
+        Ok(SendSuccess { rejected: rejected as u64, message })
     }
 }
 
-/// The file does not take data. Time may help.
-fn failed(path: &Path, error: &io::Error) -> SendError {
+/// The file cannot be written, which may pass.
+fn write_error(path: &Path, error: &io::Error) -> SendError {
     SendError::local(format!("cannot write to {}: {error}", path.display()))
 }

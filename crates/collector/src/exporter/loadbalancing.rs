@@ -1,25 +1,27 @@
-//! `load_balancing`, `loadbalancing`: spreads data over peers so that what belongs together meets at one of them.
+//! `load_balancing`, `loadbalancing`: distributes data over peers so that related records meet at one of them.
 //!
-//! Every peer has a queue, retries and a connection of its own: an [`Outlet`] with the exporter of `otlp`. A request is
-//! taken apart by peer and put into their queues.
+//! Each peer has a queue, retries and a connection of its own: an [`ExporterQueue`] with the exporter of
+//! `otlp`. A request is partitioned by peer and put into their queues.
 //!
-//! *Guarantees.* All who see the same peers send a trace to the same one. A peer that comes takes over one key in `n + 1`,
-//! and one that goes leaves its own alone. A request is taken as a whole, when all its shares have room, or refused as a
-//! whole: a sender never has to repeat what a peer already took. A peer that does not answer holds up nobody: what was for
-//! it goes to the next in the order of each key, and only that. One that leaves the list gets what it was to get, and what it does
-//! not take goes to the others. All that went elsewhere is counted, with the reason.
+//! *Guaranteed*: all balancers with the same peers send a trace to the same one. A new peer takes over one key
+//! in `n + 1`, and a removed one leaves its own keys alone. A request is accepted as a whole, when all its
+//! shares have room, or refused as a whole: a sender never has to repeat a share that a peer already took. A
+//! peer that does not answer holds up no other: its data fails over to the next peer in the order of each key,
+//! and only its data. A removed peer still gets its queued data; data that it does not take goes to the others.
+//! All rerouted items are counted, with the reason.
 //!
-//! *Does not* tell the peers about each other: a trace that is open when the list changes may end at another peer. Nor does
-//! it know whether a peer that died took its last request: that is sent again, to the next (at least once).
+//! *Not done*: peers are not told of each other: a trace that is open when the list changes may end at another
+//! peer. It is unknown whether a peer that died took its last request: that is sent again, to the next peer (at
+//! least once).
 
-mod dial;
-mod missing;
+mod dialer;
+mod missing_peers;
 mod peer;
-mod place;
+mod peer_wait;
+mod placement;
 mod ranking;
-mod resolve;
-mod route;
-mod wait;
+mod record_router;
+mod resolver;
 
 #[cfg(test)]
 mod tests;
@@ -36,114 +38,114 @@ use arc_swap::ArcSwap;
 use kubewake_config::{ComponentId, PipelineId};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
-pub(crate) use self::dial::{Prepared, prepare};
+pub(crate) use self::dialer::{PreparedBalancer, prepare};
 use self::{
-    missing::Missing,
-    peer::{Guard, Health, Peer, State},
-    place::{Giver, NoPlace, Ring},
-    wait::settle,
+    missing_peers::MissingPeers,
+    peer::{BackendPeer, PeerFailover, PeerHealth, PeerState},
+    peer_wait::merge_outcomes,
+    placement::{BatchSource, PeerRing, PlacementError},
 };
 use crate::{
-    components::{BuildError, BuiltExporter},
+    components::{BuildError, ExporterParts},
     core::{
-        Answer, BalancerStats, Batch, Consumer, Destination, DropReason, ExporterStats, HALT_LIMIT, Outlet,
-        OutletSettings, PipelineStats, Pressure, Registry, ResolverFault, ResolverKind,
+        BalancerStats, Batch, ConsumeOutcome, Consumer, DestinationLabels, DropReason, ExporterQueue,
+        ExporterQueueSettings, ExporterStats, HALT_TIMEOUT, OverflowPolicy, PipelineStats, ResolverFault, ResolverKind,
+        StatsRegistry,
     },
 };
 
-/// Whoever names more peers than this means something else; each costs a connection and a queue.
+/// Limit of peers; a longer list is a mistake. Each peer costs a connection and a queue.
 const MAX_PEERS: usize = 1024;
 
-/// The exporter in one pipeline.
-pub struct Balancer {
+/// The load balancer in one pipeline.
+pub struct LoadBalancer {
     id: ComponentId,
     pipeline: PipelineId,
-    registry: Arc<Registry>,
+    registry: Arc<StatsRegistry>,
     progress: Arc<PipelineStats>,
     stats: Arc<BalancerStats>,
-    /// For what belongs to no peer.
-    rest: Arc<ExporterStats>,
-    settings: ArcSwap<Prepared>,
-    ring: ArcSwap<Ring>,
-    missing: Missing,
-    /// Peers that are no longer in the ring and still hold something.
-    leaving: Mutex<Vec<Arc<Peer>>>,
-    /// Held while queues are looked at and filled.
+    /// Statistics of data without a peer.
+    unassigned_stats: Arc<ExporterStats>,
+    settings: ArcSwap<PreparedBalancer>,
+    ring: ArcSwap<PeerRing>,
+    missing: MissingPeers,
+    /// Peers that are no longer in the ring and still hold data.
+    leaving: Mutex<Vec<Arc<BackendPeer>>>,
+    /// Held while queues are checked and filled.
     placing: Mutex<()>,
-    /// A queue has room again, or the peers are others, or one of them answers again.
+    /// Notified when a queue has room again, the peers change, or one of them answers again.
     changed: Notify,
-    /// Whose turn it is of those who wait for a peer.
+    /// Lets requests that wait for a peer try one after another.
     turn: tokio::sync::Mutex<()>,
-    /// What waits for a peer, by the sizer of the queue.
+    /// The size of the data that waits for a peer, by the sizer of the queue.
     waiting: Mutex<u64>,
-    /// How many batches were handed from one peer to others.
-    handed: AtomicU64,
+    /// Number of batches that failed over from one peer to others.
+    handed_over: AtomicU64,
     halted: AtomicBool,
-    /// It is no longer part of its pipeline.
+    /// The exporter is no longer part of its pipeline.
     retired: AtomicBool,
     resolving: Mutex<Option<AbortHandle>>,
-    me: Weak<Balancer>,
+    me: Weak<LoadBalancer>,
 }
 
-impl Balancer {
-    /// An exporter that looks for its peers from now on.
+impl LoadBalancer {
+    /// Starts an exporter, which begins to resolve its peers.
     pub(crate) fn start(
         id: ComponentId,
         pipeline: PipelineId,
-        registry: &Arc<Registry>,
-        prepared: Prepared,
+        registry: &Arc<StatsRegistry>,
+        prepared: PreparedBalancer,
     ) -> Arc<Self> {
         let balancer = Arc::new_cyclic(|me| Self {
             progress: registry.pipeline(&pipeline),
             stats: registry.balancer(&id),
-            rest: registry.exporter(&id, &pipeline, Destination::default()),
+            unassigned_stats: registry.exporter(&id, &pipeline, DestinationLabels::default()),
             registry: registry.clone(),
             id,
             pipeline,
             settings: ArcSwap::from_pointee(prepared),
             ring: ArcSwap::default(),
-            missing: Missing::default(),
+            missing: MissingPeers::default(),
             leaving: Mutex::default(),
             placing: Mutex::default(),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
             waiting: Mutex::default(),
-            handed: AtomicU64::new(0),
+            handed_over: AtomicU64::new(0),
             halted: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             resolving: Mutex::default(),
             me: me.clone(),
         });
-        balancer.show_room();
-        balancer.resolve();
+        balancer.publish_wait_capacity();
+        balancer.restart_resolver();
         balancer
     }
 
-    /// Puts new settings in force. Peers that stay keep their queues and what is in them.
-    pub(crate) fn reconfigure(&self, prepared: Prepared) {
+    /// Applies new settings. Peers that stay keep their queues with the data in them.
+    pub(crate) fn reconfigure(&self, prepared: PreparedBalancer) {
         let old = self.settings.swap(Arc::new(prepared));
-        self.show_room();
+        self.publish_wait_capacity();
         for peer in &self.ring.load().peers {
-            match self.outlet_settings(&peer.endpoint) {
-                Ok((settings, _)) => peer.outlet.reconfigure(settings),
-                Err(error) => self.cannot_send_to(&peer.endpoint, &error),
+            match self.exporter_queue_settings(&peer.endpoint) {
+                Ok((settings, _)) => peer.exporter_queue.reconfigure(settings),
+                Err(error) => self.log_unusable_peer(&peer.endpoint, &error),
             }
         }
         if old.resolver != self.settings.load().resolver {
-            self.resolve();
+            self.restart_resolver();
         }
         self.changed.notify_waiters();
     }
 
-    /// Begins to look for peers, as the settings say now.
-    fn resolve(&self) {
+    /// Starts the resolver of the current settings.
+    fn restart_resolver(&self) {
         let resolver = self.settings.load().resolver.clone();
-        let task = resolve::start(resolver, self.me.clone());
+        let task = resolver::start_resolver(resolver, self.me.clone());
         let old = std::mem::replace(&mut *lock(&self.resolving), task);
         old.inspect(AbortHandle::abort);
     }
 
-    /// The peers are these.
     fn set_peers(&self, kind: ResolverKind, endpoints: impl IntoIterator<Item = String>) {
         let wanted: BTreeSet<String> = endpoints.into_iter().take(MAX_PEERS).collect();
         let counters = self.stats.resolver(kind);
@@ -151,106 +153,134 @@ impl Balancer {
         counters.backends.store(wanted.len() as u64, Ordering::Relaxed);
         let old = self.ring.load_full();
         if old.peers.iter().map(|peer| &peer.endpoint).eq(&wanted) {
-            return self.no_peer_found(ResolverFault::Empty);
+            return self.report_no_peer_found(ResolverFault::Empty);
         }
         counters.updates.fetch_add(1, Ordering::Relaxed);
         tracing::info!(exporter = %self.id, pipeline = %self.pipeline, peers = wanted.len(), "the peers have changed");
         let find = |endpoint: &String| old.peers.iter().find(|peer| peer.endpoint == *endpoint).cloned();
-        let peers = wanted.iter().filter_map(|endpoint| find(endpoint).or_else(|| self.make(endpoint)));
-        self.replace_ring(Ring { peers: peers.collect() });
+        let peers = wanted.iter().filter_map(|endpoint| find(endpoint).or_else(|| self.make_peer(endpoint)));
+        self.replace_ring(PeerRing { peers: peers.collect() });
         if self.retired.load(Ordering::Acquire) && !wanted.is_empty() {
-            // It looked on only for somebody who gets what it still holds.
+            // It resolved only to find a peer for the data that it still holds.
             self.stop_resolving();
         }
         let gone = old.peers.iter().filter(|peer| !wanted.contains(&peer.endpoint));
-        gone.for_each(|peer| self.let_leave(peer.clone()));
+        gone.for_each(|peer| self.start_leaving(peer.clone()));
         self.changed.notify_waiters();
     }
 
-    /// The resolver could not find out.
-    fn cannot_resolve(&self, kind: ResolverKind, fault: ResolverFault, error: &str) {
+    /// No peer is ready: terminating peers that still serve stay. If there are none, all peers stay until
+    /// others are listed. A peer that is really gone does not answer, and its data fails over to the others.
+    fn keep_peers(&self, kind: ResolverKind, terminating: &BTreeSet<&str>) {
+        let known = self.ring.load_full();
+        let endpoints = known.peers.iter().map(|peer| &peer.endpoint);
+        let serving: Vec<String> =
+            endpoints.filter(|endpoint| terminating.contains(endpoint.as_str())).cloned().collect();
+        if !serving.is_empty() {
+            return self.set_peers(kind, serving);
+        }
+        self.stats.resolver(kind).succeeded.fetch_add(1, Ordering::Relaxed);
+        if !known.peers.is_empty() {
+            tracing::info!(exporter = %self.id, pipeline = %self.pipeline, resolver = kind.name(),
+                "no peer is listed; those known so far stay");
+        }
+        self.report_no_peer_found(ResolverFault::Empty);
+    }
+
+    /// The resolver failed.
+    fn report_resolver_failure(&self, kind: ResolverKind, fault: ResolverFault, error: &str) {
         self.stats.resolver(kind).failed.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, resolver = kind.name(), error,
             "the peers cannot be found out; those known so far stay");
-        self.no_peer_found(fault);
+        self.report_no_peer_found(fault);
     }
 
-    fn cannot_send_to(&self, endpoint: &str, error: &BuildError) {
+    fn log_unusable_peer(&self, endpoint: &str, error: &BuildError) {
         tracing::error!(exporter = %self.id, pipeline = %self.pipeline, peer = endpoint, %error, "a peer cannot be used");
     }
 
-    fn outlet_settings(&self, endpoint: &str) -> Result<(OutletSettings, Destination), BuildError> {
-        let built = self.settings.load().dial.exporter(endpoint)?;
-        let BuiltExporter { exporter, timeout, retry, queue, destination } = built;
+    fn exporter_queue_settings(
+        &self,
+        endpoint: &str,
+    ) -> Result<(ExporterQueueSettings, DestinationLabels), BuildError> {
+        let built = self.settings.load().dialer.build_exporter(endpoint)?;
+        let ExporterParts { exporter, timeout, retry, queue, destination } = built;
         let stats = self.registry.exporter(&self.id, &self.pipeline, destination.clone());
-        Ok((OutletSettings { exporter, timeout, retry, queue, stats }, destination))
+        Ok((ExporterQueueSettings { exporter, timeout, retry, queue, stats }, destination))
     }
 
-    fn make(&self, endpoint: &str) -> Option<Arc<Peer>> {
-        let (settings, destination) = match self.outlet_settings(endpoint) {
+    fn make_peer(&self, endpoint: &str) -> Option<Arc<BackendPeer>> {
+        let (settings, destination) = match self.exporter_queue_settings(endpoint) {
             Ok(made) => made,
             Err(error) => {
-                self.cannot_send_to(endpoint, &error);
+                self.log_unusable_peer(endpoint, &error);
                 return None;
             }
         };
-        let health = Health::new();
-        let guard = Guard {
+        let health = PeerHealth::new();
+        let guard = PeerFailover {
             endpoint: endpoint.to_owned(),
             health: health.clone(),
             latency: self.stats.latency(endpoint),
             stats: self.stats.clone(),
             balancer: self.me.clone(),
         };
-        let (id, pipeline) = (self.id.clone(), self.pipeline.clone());
-        let outlet = Outlet::with_rescue(id, pipeline, self.progress.clone(), settings, Some(Arc::new(guard)));
-        Some(Arc::new(Peer {
+        let id = self.id.clone();
+        let pipeline = self.pipeline.clone();
+        let outlet = ExporterQueue::with_failover(id, pipeline, self.progress.clone(), settings, Some(Arc::new(guard)));
+        Some(Arc::new(BackendPeer {
             endpoint: endpoint.to_owned(),
             seed: ranking::seed(endpoint),
             destination,
-            outlet,
+            exporter_queue: outlet,
             health,
         }))
     }
 
-    /// A peer is no longer in the ring: it gets what it was to get, and is forgotten.
-    fn let_leave(&self, peer: Arc<Peer>) {
-        peer.health.leave();
-        peer.outlet.stir();
+    /// A peer is no longer in the ring: its queue is emptied, and then it is forgotten.
+    fn start_leaving(&self, peer: Arc<BackendPeer>) {
+        peer.health.mark_leaving();
+        peer.exporter_queue.retry_now();
         lock(&self.leaving).push(peer.clone());
         let me = self.me.clone();
         tokio::spawn(async move {
-            peer.outlet.empty().await;
+            peer.exporter_queue.wait_until_empty().await;
             if let Some(balancer) = me.upgrade() {
-                balancer.forget(&peer);
+                balancer.forget_peer(&peer);
             }
         });
     }
 
-    fn forget(&self, gone: &Arc<Peer>) {
+    fn forget_peer(&self, gone: &Arc<BackendPeer>) {
         lock(&self.leaving).retain(|peer| !Arc::ptr_eq(peer, gone));
-        // It may have come back while it left.
+        // The peer may have come back meanwhile.
         if !self.ring.load().peers.iter().any(|peer| peer.endpoint == gone.endpoint) {
-            gone.outlet.retire();
-            self.stats.forget(&gone.endpoint);
-            self.registry.forget_destination(&self.id, &self.pipeline, gone.destination.clone(), &self.rest);
+            gone.exporter_queue.retire();
+            self.stats.remove_peer(&gone.endpoint);
+            self.registry.forget_destination(
+                &self.id,
+                &self.pipeline,
+                gone.destination.clone(),
+                &self.unassigned_stats,
+            );
         }
     }
 
-    /// Knocks at a peer that is down until it answers.
-    fn knock(&self, endpoint: &str, health: Arc<Health>) {
+    /// Probes a peer that is down until it answers.
+    fn start_probing(&self, endpoint: &str, health: Arc<PeerHealth>) {
         if let Some(peer) = self.ring.load().peers.iter().find(|peer| Arc::ptr_eq(&peer.health, &health)) {
-            peer.outlet.stir();
+            peer.exporter_queue.retry_now();
         }
-        let (me, endpoint) = (self.me.clone(), endpoint.to_owned());
+        let me = self.me.clone();
+        let endpoint = endpoint.to_owned();
         tokio::spawn(async move {
-            while health.state() == State::Down {
-                tokio::time::sleep(health.next_pause()).await;
-                let Some(dial) = me.upgrade().map(|balancer| balancer.settings.load().dial.clone()) else { return };
-                if dial.reaches(&endpoint).await
+            while health.state() == PeerState::Down {
+                tokio::time::sleep(health.next_probe_delay()).await;
+                let Some(dial) = me.upgrade().map(|balancer| balancer.settings.load().dialer.clone()) else { return };
+                if dial.probe(&endpoint).await
                     && let Some(balancer) = me.upgrade()
                 {
-                    health.open();
+                    health.mark_open();
                     tracing::info!(exporter = %balancer.id, pipeline = %balancer.pipeline, peer = endpoint,
                         "a peer answers again");
                     balancer.changed.notify_waiters();
@@ -259,24 +289,24 @@ impl Balancer {
         });
     }
 
-    fn all_outlets(&self) -> Vec<Arc<Outlet>> {
+    fn all_exporter_queues(&self) -> Vec<Arc<ExporterQueue>> {
         let ring = self.ring.load();
-        ring.peers.iter().chain(lock(&self.leaving).iter()).map(|peer| peer.outlet.clone()).collect()
+        ring.peers.iter().chain(lock(&self.leaving).iter()).map(|peer| peer.exporter_queue.clone()).collect()
     }
 
-    /// Ends when nothing is held by anybody. What one peer does not take moves to others meanwhile.
-    async fn empty(&self) {
+    /// Resolves when no data is held. Data that one peer does not take moves to others meanwhile.
+    async fn wait_empty(&self) {
         loop {
-            let before = self.handed.load(Ordering::Acquire);
-            let outlets = self.all_outlets();
+            let before = self.handed_over.load(Ordering::Acquire);
+            let outlets = self.all_exporter_queues();
             for outlet in &outlets {
-                outlet.empty().await;
+                outlet.wait_until_empty().await;
             }
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let none_waits = self.none_waits();
-            if none_waits && outlets.iter().all(|o| o.is_idle()) && self.handed.load(Ordering::Acquire) == before {
+            let none_waits = self.is_wait_empty();
+            if none_waits && outlets.iter().all(|o| o.is_idle()) && self.handed_over.load(Ordering::Acquire) == before {
                 return;
             }
             if !none_waits {
@@ -285,21 +315,21 @@ impl Balancer {
         }
     }
 
-    /// It is no longer part of its pipeline: its gauges go, and it looks for peers no more, unless it holds something and knows
-    /// nobody who could get it.
+    /// Removes the exporter's gauges when it leaves its pipeline. It stops resolving, unless data waits and no
+    /// peer is known.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
-        if self.none_waits() || !self.ring.load().peers.is_empty() {
+        if self.is_wait_empty() || !self.ring.load().peers.is_empty() {
             self.stop_resolving();
         }
-        self.all_outlets().iter().for_each(|outlet| outlet.retire());
-        self.rest.retire();
+        self.all_exporter_queues().iter().for_each(|outlet| outlet.retire());
+        self.unassigned_stats.retire();
         ResolverKind::ALL.iter().for_each(|kind| self.stats.resolver(*kind).backends.store(0, Ordering::Relaxed));
     }
 
     /// Waits until everything is delivered, at most until `deadline`; then counts the rest as dropped.
     pub(crate) async fn drain(&self, deadline: Instant) {
-        if tokio::time::timeout_at(deadline, self.empty()).await.is_err() {
+        if tokio::time::timeout_at(deadline, self.wait_empty()).await.is_err() {
             self.halt().await;
         }
         self.stop_resolving();
@@ -309,48 +339,48 @@ impl Balancer {
         lock(&self.resolving).take().inspect(AbortHandle::abort);
     }
 
-    /// Gives up: whatever is held, or still comes, is counted as dropped.
+    /// Gives up: data that is held, or still arrives, is counted as dropped.
     pub(crate) async fn halt(&self) {
-        let outlets = self.all_outlets();
-        // All of them before anybody hears of it: whoever finds no place now has to know why.
-        outlets.iter().for_each(|outlet| outlet.stop());
+        let outlets = self.all_exporter_queues();
+        // All queues before the notification: a batch without a place then knows the reason.
+        outlets.iter().for_each(|outlet| outlet.cancel_attempts());
         self.halted.store(true, Ordering::Release);
         self.changed.notify_waiters();
         let halts = outlets.iter().map(|outlet| outlet.halt());
-        let waiting = tokio::time::timeout(HALT_LIMIT, self.waited());
+        let waiting = tokio::time::timeout(HALT_TIMEOUT, self.wait_until_none_waits());
         let _ = tokio::join!(futures_util::future::join_all(halts), waiting);
     }
 }
 
-impl Drop for Balancer {
+impl Drop for LoadBalancer {
     fn drop(&mut self) {
         self.stop_resolving();
     }
 }
 
-impl Consumer for Balancer {
-    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
-        match self.try_place(&batch, Giver::Sender(pressure)) {
-            Ok(placed) if pressure == Pressure::Wait => settle(placed.answers, |_, _| {}),
-            Ok(placed) => self.settle_some(placed.answers),
+impl Consumer for LoadBalancer {
+    fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
+        match self.try_place(&batch, BatchSource::Sender(pressure)) {
+            Ok(placed) if pressure == OverflowPolicy::Wait => merge_outcomes(placed.outcomes, |_, _| {}),
+            Ok(placed) => self.merge_outcomes_or_drop(placed.outcomes),
             Err(no) => {
-                if matches!(no, NoPlace::NoPeers { .. }) {
-                    self.peer_was_missed();
+                if matches!(no, PlacementError::NoPeers { .. }) {
+                    self.report_missed_peer();
                 }
                 match pressure {
-                    Pressure::Wait => Answer::later(async move { self.place_or_drop(batch, None).await }),
-                    Pressure::Refuse => self.wait_or_refuse(batch, &no),
+                    OverflowPolicy::Wait => ConsumeOutcome::later(async move { self.place_or_drop(batch, None).await }),
+                    OverflowPolicy::Refuse => self.wait_or_refuse(batch, &no),
                 }
             }
         }
     }
 
-    fn refused(&self, batch: &Batch) {
-        self.rest.enqueue_failed.fetch_add(batch.items() as u64, Ordering::Relaxed);
+    fn count_refused(&self, batch: &Batch) {
+        self.unassigned_stats.enqueue_failed.fetch_add(batch.items() as u64, Ordering::Relaxed);
     }
 
-    fn lost(&self, batch: &Batch, reason: DropReason) {
-        self.progress.dropped(reason, batch.items() as u64);
+    fn count_lost(&self, batch: &Batch, reason: DropReason) {
+        self.progress.count_dropped(reason, batch.items() as u64);
     }
 }
 

@@ -1,28 +1,28 @@
-//! `nop`: takes everything and does nothing, for tests of what is before it.
+//! `nop`: accepts and discards everything, for tests of the components before it.
 
 use std::sync::Arc;
 
 use crate::{
-    components::{BuildError, BuiltExporter},
-    core::{Batch, Delivered, Destination, Exporter, SendFuture},
+    components::{BuildError, ExporterParts},
+    core::{Batch, DestinationLabels, Exporter, SendFuture, SendSuccess},
 };
 
-struct Nop;
+struct NopExporter;
 
-impl Exporter for Nop {
+impl Exporter for NopExporter {
     fn send<'a>(&'a self, _: &'a Batch) -> SendFuture<'a> {
-        Box::pin(std::future::ready(Ok(Delivered::default())))
+        Box::pin(std::future::ready(Ok(SendSuccess::default())))
     }
 }
 
-/// Builds it. There is nothing to wait for, so there is no queue.
+/// Builds the exporter. Nothing takes time, so that there is no queue.
 ///
 /// # Errors
 ///
-/// None; the type is that of every exporter.
-pub(crate) fn build() -> Result<BuiltExporter, BuildError> {
-    let destination = Destination::default();
-    Ok(BuiltExporter { exporter: Arc::new(Nop), timeout: None, retry: None, queue: None, destination })
+/// None; the signature is that of every exporter.
+pub(crate) fn build() -> Result<ExporterParts, BuildError> {
+    let destination = DestinationLabels::default();
+    Ok(ExporterParts { exporter: Arc::new(NopExporter), timeout: None, retry: None, queue: None, destination })
 }
 
 #[cfg(test)]
@@ -34,7 +34,7 @@ mod tests {
     #[tokio::test]
     async fn everything_is_delivered() {
         let built = build().expect("builds");
-        assert_eq!(built.exporter.send(&Batch::empty(Signal::Logs)).await.expect("delivered"), Delivered::default());
+        assert_eq!(built.exporter.send(&Batch::empty(Signal::Logs)).await.expect("delivered"), SendSuccess::default());
         assert!(built.queue.is_none() && built.retry.is_none());
     }
 }

@@ -1,12 +1,12 @@
 //! `otlp`, `otlp_grpc`: OTLP over gRPC, framed on HTTP/2 directly.
 //!
-//! A unary call is a prefix of five bytes and a message, and the message is the requests of the batch one after another:
-//! without compression they leave as the bytes that they are, and nothing is copied.
+//! A unary call is a prefix of five bytes and a message, and the message is the concatenation of the batch's
+//! requests: without compression they leave as the bytes that they are, and nothing is copied.
 //!
-//! *Guarantees.* One call for each attempt; a second one only when the destination refuses credentials and the
+//! *Guaranteed*: one call for each attempt; a second one only when the destination rejects credentials and the
 //! authenticator has newer ones. An error names the endpoint and never a header.
 
-mod answer;
+mod response;
 
 #[cfg(test)]
 mod tests;
@@ -24,48 +24,49 @@ use kubewake_config::model::OtlpGrpcExporter;
 use kubewake_otlp::Signal;
 
 use crate::{
-    components::{BuildError, BuiltExporter},
-    core::{Batch, Code, Delivered, Destination, ErrorClass, Exporter, SendError, SendFuture, TlsFault},
+    components::{BuildError, ExporterParts},
+    core::{Batch, Code, DestinationLabels, ErrorClass, Exporter, SendError, SendFuture, SendSuccess, TlsFault},
     extension::ClientAuth,
     net::{
-        connect::{self, Client, Connector, Endpoint, FirstWord},
-        encode::{Encoder, Payload},
-        request::{self, Answer, Credentials, Proof},
+        compress::{BodyEncoder, RequestBody},
+        connect::{self, DestinationClient, DestinationConnector, HandshakeHint, HostPort},
+        request::{self, AuthHeaders, BoundedResponse, CredentialProvider},
         tls,
     },
 };
 
-/// Flag and length in front of a message.
-const PREFIX: usize = 5;
-/// gRPC's default where an endpoint names no port.
+/// Flag and length before a message.
+const PREFIX_BYTES: usize = 5;
+/// gRPC's default for an endpoint without a port.
 const DEFAULT_PORT: u16 = 443;
 
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// An exporter for one signal, as its settings say.
+/// Builds the exporter for one signal.
 pub(crate) fn build(
     settings: &OtlpGrpcExporter,
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
-) -> Result<BuiltExporter, BuildError> {
-    let (proves, built) = (auth.is_some(), build_again(settings, signal, auth)?);
-    if proves && tls::client_config(&settings.tls, &[connect::H2])?.is_none() {
-        let Destination { address, port, .. } = &built.destination;
+) -> Result<ExporterParts, BuildError> {
+    let proves = auth.is_some();
+    let built = build_without_warning(settings, signal, auth)?;
+    if proves && tls::client_config(&settings.tls, &[connect::ALPN_H2])?.is_none() {
+        let DestinationLabels { address, port, .. } = &built.destination;
         tracing::warn!(endpoint = %format_args!("{address}:{port}"), "credentials are sent without TLS");
     }
     Ok(built)
 }
 
-/// The same for settings of which everything was said before.
-pub(crate) fn build_again(
+/// As [`build`], without the warning about credentials that are sent without TLS.
+pub(crate) fn build_without_warning(
     settings: &OtlpGrpcExporter,
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
-) -> Result<BuiltExporter, BuildError> {
-    let endpoint = Endpoint::parse(&settings.endpoint, DEFAULT_PORT)?;
-    let tls = tls::client_config(&settings.tls, &[connect::H2])?;
+) -> Result<ExporterParts, BuildError> {
+    let endpoint = HostPort::parse(&settings.endpoint, DEFAULT_PORT)?;
+    let tls = tls::client_config(&settings.tls, &[connect::ALPN_H2])?;
     let (authority, tls) = match tls {
         None => (authority(settings, None, &endpoint)?, None),
         Some(config) => {
@@ -76,20 +77,23 @@ pub(crate) fn build_again(
         }
     };
     let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-    let encoder = Encoder::grpc(settings.compression)?;
-    let connector = Connector::new(&endpoint, tls);
+    let encoder = BodyEncoder::grpc(settings.compression)?;
+    let connector = DestinationConnector::new(&endpoint, tls);
     let exporter = OtlpGrpc {
         headers: headers(settings, encoder.as_ref())?,
-        first_word: connector.first_word(),
+        handshake_hint: connector.handshake_hint(),
         client: connect::http2_client(connector, settings.keepalive.as_ref()),
         uri: uri(scheme, authority, signal)?,
         encoder,
-        credentials: Credentials::new(auth),
+        credentials: CredentialProvider::new(auth),
         endpoint: endpoint.authority().to_string(),
     };
-    let destination =
-        Destination { address: endpoint.host().into(), port: endpoint.port().to_string(), ..Destination::default() };
-    Ok(BuiltExporter {
+    let destination = DestinationLabels {
+        address: endpoint.host().into(),
+        port: endpoint.port().to_string(),
+        ..DestinationLabels::default()
+    };
+    Ok(ExporterParts {
         exporter: Arc::new(exporter),
         timeout: settings.timeout,
         retry: settings.retry.clone(),
@@ -99,45 +103,47 @@ pub(crate) fn build_again(
 }
 
 struct OtlpGrpc {
-    client: Client,
-    first_word: FirstWord,
+    client: DestinationClient,
+    handshake_hint: HandshakeHint,
     uri: Uri,
-    /// What every call carries; credentials come on top.
+    /// The headers of every call; credentials are added.
     headers: HeaderMap,
-    encoder: Option<Encoder>,
-    credentials: Credentials,
+    encoder: Option<BodyEncoder>,
+    credentials: CredentialProvider,
     endpoint: String,
 }
 
 impl OtlpGrpc {
-    async fn export(&self, batch: &Batch) -> Result<Delivered, SendError> {
+    async fn export(&self, batch: &Batch) -> Result<SendSuccess, SendError> {
         let packed = match &self.encoder {
-            Some(encoder) => Some(self.pack(encoder, batch).await?),
+            Some(encoder) => Some(self.compress_message(encoder, batch).await?),
             None => None,
         };
         let proof = self.credentials.current().await?;
         let result = self.call(self.message(batch, packed.as_ref())?, &proof).await;
         let Err(SendError { code: Code::Unauthenticated, .. }) = result else { return result };
-        match self.credentials.renewed(&proof).await {
+        match self.credentials.refresh_rejected(&proof).await {
             Some(fresh) => self.call(self.message(batch, packed.as_ref())?, &fresh).await,
             None => result,
         }
     }
 
-    async fn call(&self, message: Payload, proof: &Proof) -> Result<Delivered, SendError> {
+    async fn call(&self, message: RequestBody, proof: &AuthHeaders) -> Result<SendSuccess, SendError> {
         let mut request = Request::new(message);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = self.headers.clone();
-        request::prove(request.headers_mut(), proof);
+        request::apply_auth_headers(request.headers_mut(), proof);
         let sent = self.client.request(request).await;
-        let response = sent.map_err(|error| self.unreachable(&error, self.first_word.fault(&error)))?;
-        // It has answered, so that nothing that breaks from here on is for want of TLS or of a certificate.
-        self.first_word.forget();
+        let response = sent.map_err(|error| self.connection_error(&error, self.handshake_hint.tls_fault(&error)))?;
+        // The destination has answered, so that later failures are not for want of TLS or of a certificate.
+        self.handshake_hint.reset();
         let (head, body) = response.into_parts();
-        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error, connect::fault(&error)))?;
-        answer::settle(&head, &answer).map_err(|mut error| {
+        let answer = BoundedResponse::read(body)
+            .await
+            .map_err(|error| self.connection_error(&error, connect::tls_fault(&error)))?;
+        response::send_result(&head, &answer).map_err(|mut error| {
             let sent = self.headers.values().chain(proof.iter().map(|(_, value)| value));
             error.message = request::redact(format!("{}: {}", self.endpoint, error.message), sent).into();
             error
@@ -145,30 +151,33 @@ impl OtlpGrpc {
     }
 
     /// The compressed message with its prefix.
-    async fn pack(&self, encoder: &Encoder, batch: &Batch) -> Result<Bytes, SendError> {
+    async fn compress_message(&self, encoder: &BodyEncoder, batch: &Batch) -> Result<Bytes, SendError> {
         let parts = batch.parts().iter().map(|part| &part.bytes);
-        let packed = encoder.encode(parts, PREFIX).await;
-        let mut packed = packed.map_err(|error| local(format!("{} failed: {error}", encoder.name())))?;
-        let prefix = prefix(true, packed.len() - PREFIX)?;
+        let packed = encoder.encode(parts, PREFIX_BYTES).await;
+        let mut packed = packed.map_err(|error| local_error(format!("{} failed: {error}", encoder.name())))?;
+        let prefix = prefix(true, packed.len() - PREFIX_BYTES)?;
         if let Some(room) = packed.first_chunk_mut() {
             *room = prefix;
         }
         Ok(packed.into())
     }
 
-    fn message(&self, batch: &Batch, packed: Option<&Bytes>) -> Result<Payload, SendError> {
+    fn message(&self, batch: &Batch, packed: Option<&Bytes>) -> Result<RequestBody, SendError> {
         if let Some(packed) = packed {
             return Ok(packed.clone().into());
         }
         let mut pieces = Vec::with_capacity(batch.parts().len() + 1);
         pieces.push(Bytes::copy_from_slice(&prefix(false, batch.bytes())?));
         pieces.extend(batch.parts().iter().map(|part| part.bytes.clone()));
-        Ok(Payload::new(pieces))
+        Ok(RequestBody::new(pieces))
     }
 
-    fn unreachable(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
-        let said = connect::said(error, fault);
-        SendError { said, ..SendError::connection(format!("{}: {}", self.endpoint, connect::explain(error))) }
+    fn connection_error(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
+        let said = connect::backend_status(error, fault);
+        SendError {
+            backend_status: said,
+            ..SendError::connection(format!("{}: {}", self.endpoint, connect::error_chain(error)))
+        }
     }
 }
 
@@ -178,21 +187,22 @@ impl Exporter for OtlpGrpc {
     }
 }
 
-fn prefix(compressed: bool, length: usize) -> Result<[u8; PREFIX], SendError> {
-    let length = u32::try_from(length).map_err(|_| local("a batch of more than 4 GiB is no gRPC message".into()))?;
+fn prefix(compressed: bool, length: usize) -> Result<[u8; PREFIX_BYTES], SendError> {
+    let length =
+        u32::try_from(length).map_err(|_| local_error("a batch of more than 4 GiB is no gRPC message".into()))?;
     let [a, b, c, d] = length.to_be_bytes();
     Ok([u8::from(compressed), a, b, c, d])
 }
 
-fn local(message: String) -> SendError {
+fn local_error(message: String) -> SendError {
     SendError { code: Code::Internal, class: ErrorClass::Local, retryable: false, ..SendError::connection(message) }
 }
 
-/// What the calls name as their destination, as gRPC chooses it.
+/// The `:authority` of the calls, chosen as in gRPC.
 fn authority(
     settings: &OtlpGrpcExporter,
     server_name: Option<&str>,
-    endpoint: &Endpoint,
+    endpoint: &HostPort,
 ) -> Result<Authority, BuildError> {
     match settings.authority.as_deref().or(server_name).filter(|name| !name.is_empty()) {
         None => Ok(endpoint.authority().clone()),
@@ -210,11 +220,11 @@ fn uri(scheme: Scheme, authority: Authority, signal: Signal) -> Result<Uri, Buil
     uri.map_err(|error| BuildError(format!("the endpoint cannot be used: {error}")))
 }
 
-/// The headers of every call. What gRPC reserves is ours, whatever is configured, as in the Collector.
-fn headers(settings: &OtlpGrpcExporter, encoder: Option<&Encoder>) -> Result<HeaderMap, BuildError> {
-    let mut headers = request::configured(&settings.headers)?;
+/// The headers of every call. Configured values of gRPC's reserved headers are replaced, as in the Collector.
+fn headers(settings: &OtlpGrpcExporter, encoder: Option<&BodyEncoder>) -> Result<HeaderMap, BuildError> {
+    let mut headers = request::configured_headers(&settings.headers)?;
     for (name, value) in headers.iter_mut().filter(|(name, _)| name.as_str().ends_with("-bin")) {
-        *value = request::sensitive(&STANDARD_NO_PAD.encode(value.as_bytes()))
+        *value = request::sensitive_value(&STANDARD_NO_PAD.encode(value.as_bytes()))
             .ok_or_else(|| BuildError(format!("the value of header \"{name}\" cannot be sent")))?;
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -232,10 +242,10 @@ fn headers(settings: &OtlpGrpcExporter, encoder: Option<&Encoder>) -> Result<Hea
     Ok(headers)
 }
 
-/// A duration in at most eight digits and a unit, as gRPC writes it.
+/// A `grpc-timeout`: a duration of at most eight digits and a unit.
 fn grpc_timeout(timeout: Duration) -> Option<HeaderValue> {
-    const LIMIT: u128 = 100_000_000;
+    const MAX_GRPC_TIMEOUT_VALUE: u128 = 100_000_000;
     let units = [("u", timeout.as_micros()), ("m", timeout.as_millis()), ("S", u128::from(timeout.as_secs()))];
-    let (unit, number) = units.into_iter().find(|(_, number)| *number < LIMIT)?;
+    let (unit, number) = units.into_iter().find(|(_, number)| *number < MAX_GRPC_TIMEOUT_VALUE)?;
     HeaderValue::try_from(format!("{number}{unit}")).ok()
 }

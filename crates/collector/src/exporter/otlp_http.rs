@@ -1,12 +1,12 @@
 //! `otlphttp`, `otlp_http`: OTLP over HTTP, in protobuf or JSON.
 //!
-//! *Guarantees.* Any 2xx is success; a body that says otherwise (`partial_success`) is read and never leads to a retry.
-//! Only 429, 502, 503 and 504 are retryable, as the specification says. Redirects are not followed: what was sent with
-//! credentials goes where the configuration says and nowhere else. An error names the URL without its query, and never a
-//! header.
+//! *Guaranteed*: any 2xx is success; a `partial_success` in the body is reported and never leads to a retry.
+//! Only 429, 502, 503 and 504 are retryable, by the specification. Redirects are not followed: a request with
+//! credentials goes where the configuration says and nowhere else. An error names the URL without its query,
+//! and never a header.
 
-mod answer;
-mod url;
+mod destination_url;
+mod response;
 
 #[cfg(test)]
 mod tests;
@@ -18,36 +18,36 @@ use http::{
     HeaderMap, HeaderValue, Method, Request,
     header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT},
 };
-use kubewake_config::model::{Encoding, OtlpHttpExporter};
+use kubewake_config::model::{BodyEncoding, OtlpHttpExporter};
 use kubewake_otlp::{
     Signal,
     json::{self, EncodeError},
 };
 
 use crate::{
-    components::{BuildError, BuiltExporter},
+    components::{BuildError, ExporterParts},
     core::{
-        Batch, Charge, Code, Delivered, Destination, ErrorClass, Exporter, Said, SendError, SendFuture, TlsFault,
-        WorkMemory, heavy,
+        BackendStatus, Batch, Charge, Code, DestinationLabels, ErrorClass, Exporter, SendError, SendFuture,
+        SendSuccess, TlsFault, WorkMemory, heavy_work,
     },
     extension::ClientAuth,
     net::{
-        connect::{self, Client, Connector, FirstWord},
-        encode::{Encoder, Payload},
-        request::{self, Answer, Credentials, Proof},
+        compress::{BodyEncoder, RequestBody},
+        connect::{self, DestinationClient, DestinationConnector, HandshakeHint},
+        request::{self, AuthHeaders, BoundedResponse, CredentialProvider},
     },
 };
-use url::Url;
+use destination_url::DestinationUrl;
 
-const PROTOBUF: &str = "application/x-protobuf";
-const JSON: &str = "application/json";
+const PROTOBUF_CONTENT_TYPE: &str = "application/x-protobuf";
+const JSON_CONTENT_TYPE: &str = "application/json";
 
-/// An exporter for one signal, as its settings say.
+/// Builds the exporter for one signal.
 pub(crate) fn build(
     settings: &OtlpHttpExporter,
     signal: Signal,
     auth: Option<Arc<dyn ClientAuth>>,
-) -> Result<BuiltExporter, BuildError> {
+) -> Result<ExporterParts, BuildError> {
     let text = match signal {
         Signal::Traces => &settings.traces_url,
         Signal::Metrics => &settings.metrics_url,
@@ -56,25 +56,25 @@ pub(crate) fn build(
     let text = text
         .as_ref()
         .ok_or_else(|| BuildError(format!("no URL for {signal}: set endpoint or {}_endpoint", signal.name())))?;
-    let mut url = Url::parse(text)?;
-    let encoder = Encoder::http(settings.compression);
+    let mut url = DestinationUrl::parse(text)?;
+    let encoder = BodyEncoder::http(settings.compression);
     let headers = headers(settings, encoder.as_ref(), &mut url)?;
-    let destination = Destination {
+    let destination = DestinationLabels {
         address: url.endpoint.host().into(),
         port: url.endpoint.port().to_string(),
         path: url.uri.path().into(),
     };
-    let connector = Connector::for_url(&url.endpoint, url.secure(), &settings.tls)?;
+    let connector = DestinationConnector::for_url(&url.endpoint, url.is_secure(), &settings.tls)?;
     let exporter = OtlpHttp {
-        first_word: connector.first_word(),
+        handshake_hint: connector.handshake_hint(),
         client: connect::http_client(connector),
         url,
         headers,
         encoding: settings.encoding,
         encoder,
-        credentials: Credentials::new(auth),
+        credentials: CredentialProvider::new(auth),
     };
-    Ok(BuiltExporter {
+    Ok(ExporterParts {
         exporter: Arc::new(exporter),
         timeout: settings.timeout,
         retry: settings.retry.clone(),
@@ -83,18 +83,22 @@ pub(crate) fn build(
     })
 }
 
-fn headers(settings: &OtlpHttpExporter, encoder: Option<&Encoder>, url: &mut Url) -> Result<HeaderMap, BuildError> {
-    let mut headers = request::configured(&settings.headers)?;
+fn headers(
+    settings: &OtlpHttpExporter,
+    encoder: Option<&BodyEncoder>,
+    url: &mut DestinationUrl,
+) -> Result<HeaderMap, BuildError> {
+    let mut headers = request::configured_headers(&settings.headers)?;
     if let Some(host) = headers.remove(HOST) {
-        url.name_host(&host)?;
+        url.set_host(&host)?;
     }
     if let Some(login) = url.login.take() {
         headers.entry(AUTHORIZATION).or_insert(login);
     }
     headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(request::USER_AGENT));
     let content_type = match settings.encoding {
-        Encoding::Proto => PROTOBUF,
-        Encoding::Json => JSON,
+        BodyEncoding::Proto => PROTOBUF_CONTENT_TYPE,
+        BodyEncoding::Json => JSON_CONTENT_TYPE,
     };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     if let Some(encoder) = encoder {
@@ -104,36 +108,36 @@ fn headers(settings: &OtlpHttpExporter, encoder: Option<&Encoder>, url: &mut Url
 }
 
 struct OtlpHttp {
-    client: Client,
-    first_word: FirstWord,
-    url: Url,
-    /// What every request carries; credentials come on top.
+    client: DestinationClient,
+    handshake_hint: HandshakeHint,
+    url: DestinationUrl,
+    /// The headers of every request; credentials are added.
     headers: HeaderMap,
-    encoding: Encoding,
-    encoder: Option<Encoder>,
-    credentials: Credentials,
+    encoding: BodyEncoding,
+    encoder: Option<BodyEncoder>,
+    credentials: CredentialProvider,
 }
 
 impl OtlpHttp {
-    async fn export(&self, batch: &Batch) -> Result<Delivered, SendError> {
-        // The charge is held as long as what it is for.
-        let (made, _charge) = self.make(batch).await?;
+    async fn export(&self, batch: &Batch) -> Result<SendSuccess, SendError> {
+        // The charge is held as long as the body.
+        let (made, _charge) = self.encode_body(batch).await?;
         let proof = self.credentials.current().await?;
-        let result = self.post(body(batch, made.as_ref()), &proof).await;
+        let result = self.post(request_body(batch, made.as_ref()), &proof).await;
         let Err(SendError { code: Code::Unauthenticated, .. }) = result else { return result };
-        match self.credentials.renewed(&proof).await {
-            Some(fresh) => self.post(body(batch, made.as_ref()), &fresh).await,
+        match self.credentials.refresh_rejected(&proof).await {
+            Some(fresh) => self.post(request_body(batch, made.as_ref()), &fresh).await,
             None => result,
         }
     }
 
-    /// The body, where it is not the requests as they are, and what was charged for it.
-    async fn make(&self, batch: &Batch) -> Result<(Option<Bytes>, Option<Charge>), SendError> {
+    /// The encoded body with its charge; `None` if the requests are sent as they are.
+    async fn encode_body(&self, batch: &Batch) -> Result<(Option<Bytes>, Option<Charge>), SendError> {
         let (json, charge) = match self.encoding {
-            Encoding::Proto => (None, None),
-            Encoding::Json => {
+            BodyEncoding::Proto => (None, None),
+            BodyEncoding::Json => {
                 let owned = batch.clone();
-                let (json, charge) = heavy::run(batch.bytes(), move || in_json(&owned)).await?;
+                let (json, charge) = heavy_work::run(batch.bytes(), move || encode_json(&owned)).await?;
                 (Some(json), charge)
             }
         };
@@ -144,27 +148,29 @@ impl OtlpHttp {
         };
         match packed {
             Ok(packed) => Ok((Some(packed.into()), charge)),
-            Err(error) => Err(local(Code::Internal, format!("{} failed: {error}", encoder.name()))),
+            Err(error) => Err(local_error(Code::Internal, format!("{} failed: {error}", encoder.name()))),
         }
     }
 
-    async fn post(&self, body: Payload, proof: &Proof) -> Result<Delivered, SendError> {
+    async fn post(&self, body: RequestBody, proof: &AuthHeaders) -> Result<SendSuccess, SendError> {
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.url.uri.clone();
         *request.headers_mut() = self.headers.clone();
-        request::prove(request.headers_mut(), proof);
+        request::apply_auth_headers(request.headers_mut(), proof);
         let sent = self.client.request(request).await;
-        let response = sent.map_err(|error| self.unreachable(&error, self.first_word.fault(&error)))?;
-        // It has answered, so that nothing that breaks from here on is for want of TLS or of a certificate.
-        self.first_word.forget();
+        let response = sent.map_err(|error| self.connection_error(&error, self.handshake_hint.tls_fault(&error)))?;
+        // The destination has answered, so that later failures are not for want of TLS or of a certificate.
+        self.handshake_hint.reset();
         let (head, body) = response.into_parts();
-        let answer = Answer::read(body).await.map_err(|error| self.unreachable(&error, connect::fault(&error)))?;
-        answer::settle(&head, &answer).map_err(|mut error| {
-            error.said = match self.url.secure() {
-                true if answer.wants_certificate() => Some(Said::Tls(TlsFault::CertificateWanted)),
-                false if answer::wants_tls(&head, &answer) => Some(Said::Tls(TlsFault::Wanted)),
-                _ => error.said,
+        let answer = BoundedResponse::read(body)
+            .await
+            .map_err(|error| self.connection_error(&error, connect::tls_fault(&error)))?;
+        response::send_result(&head, &answer).map_err(|mut error| {
+            error.backend_status = match self.url.is_secure() {
+                true if answer.wants_certificate() => Some(BackendStatus::Tls(TlsFault::CertificateWanted)),
+                false if response::wants_tls(&head, &answer) => Some(BackendStatus::Tls(TlsFault::Wanted)),
+                _ => error.backend_status,
             };
             let sent = self.headers.values().chain(proof.iter().map(|(_, value)| value));
             error.message = request::redact(format!("{}: {}", self.url, error.message), sent).into();
@@ -172,9 +178,12 @@ impl OtlpHttp {
         })
     }
 
-    fn unreachable(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
-        let said = connect::said(error, fault);
-        SendError { said, ..SendError::connection(format!("{}: {}", self.url, connect::explain(error))) }
+    fn connection_error(&self, error: &(dyn std::error::Error + 'static), fault: Option<TlsFault>) -> SendError {
+        let said = connect::backend_status(error, fault);
+        SendError {
+            backend_status: said,
+            ..SendError::connection(format!("{}: {}", self.url, connect::error_chain(error)))
+        }
     }
 }
 
@@ -184,15 +193,16 @@ impl Exporter for OtlpHttp {
     }
 }
 
-fn body(batch: &Batch, made: Option<&Bytes>) -> Payload {
+fn request_body(batch: &Batch, made: Option<&Bytes>) -> RequestBody {
     match made {
         Some(made) => made.clone().into(),
-        None => Payload::new(batch.parts().iter().map(|part| part.bytes.clone()).collect()),
+        None => RequestBody::new(batch.parts().iter().map(|part| part.bytes.clone()).collect()),
     }
 }
 
-/// One document for the whole batch: JSON cannot be joined by concatenation. It may be many times as long as the batch, so that it is charged for.
-fn in_json(batch: &Batch) -> Result<(Bytes, Option<Charge>), SendError> {
+/// One document for the whole batch: JSON cannot be joined by concatenation. It may be many times as long as
+/// the batch, so that it is charged.
+fn encode_json(batch: &Batch) -> Result<(Bytes, Option<Charge>), SendError> {
     let mut out = Vec::new();
     let Some(mut memory) = WorkMemory::for_batch(batch) else { return Ok((Bytes::new(), None)) };
     let encoded = match batch.parts() {
@@ -205,11 +215,11 @@ fn in_json(batch: &Batch) -> Result<(Bytes, Option<Charge>), SendError> {
     };
     encoded.map_err(|error| match error {
         EncodeError::NoMemory => memory.send_error(),
-        error => local(Code::InvalidArgument, format!("the batch has no JSON form: {error}")),
+        error => local_error(Code::InvalidArgument, format!("the batch has no JSON form: {error}")),
     })?;
     Ok((out.into(), memory.into_charge()))
 }
 
-fn local(code: Code, message: String) -> SendError {
+fn local_error(code: Code, message: String) -> SendError {
     SendError { code, class: ErrorClass::Local, retryable: false, ..SendError::connection(message) }
 }

@@ -1,9 +1,9 @@
-//! `basicauth`: a name and a password.
+//! `basicauth`: HTTP basic authentication, for clients and for servers.
 //!
-//! Files are read when the extension is built; whoever sees one change builds it again.
+//! Files are read when the extension is built; a change of a file builds the extension again.
 
+mod hash_slots;
 mod htpasswd;
-mod places;
 
 #[cfg(test)]
 mod tests;
@@ -12,68 +12,68 @@ use std::{net::IpAddr, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
-use kubewake_config::model::{BasicAuth, ClientCredentials, Htpasswd};
+use kubewake_config::model::{BasicAuth, BasicClientCredentials, Htpasswd};
 
-use super::{AuthError, AuthRefusal, ClientAuth, Identified, ServerAuth, Verdict};
+use super::{AuthDecision, AuthError, AuthRefusal, AuthResult, ClientAuth, ServerAuth};
 use crate::{
-    components::{Auth, BuildError},
-    net::request::credential::{self, Fixed},
+    components::{AuthProviders, BuildError},
+    net::request::credential::{self, StaticCredentials},
 };
-use htpasswd::{Checked, Users};
+use htpasswd::{HtpasswdUsers, PasswordCheck};
 
-/// Builds the one side that the settings are for.
-pub(crate) fn build(settings: &BasicAuth) -> Result<Auth, BuildError> {
+/// Builds the client or the server, whichever the settings configure.
+pub(crate) fn build(settings: &BasicAuth) -> Result<AuthProviders, BuildError> {
     match settings {
-        BasicAuth::Client(settings) => Ok(Auth { client: Some(client(settings)?), server: None }),
-        BasicAuth::Server(settings) => Ok(Auth { client: None, server: Some(server(settings)?) }),
+        BasicAuth::Client(settings) => Ok(AuthProviders { client: Some(client(settings)?), server: None }),
+        BasicAuth::Server(settings) => Ok(AuthProviders { client: None, server: Some(server(settings)?) }),
     }
 }
 
-/// Says who we are, always in the same words.
-fn client(settings: &ClientCredentials) -> Result<Arc<dyn ClientAuth>, BuildError> {
-    let username = credential::value(&settings.username, settings.username_file.as_deref())?;
-    let password = credential::value(settings.password.reveal(), settings.password_file.as_deref())?;
+/// A client that sends the same header with every request.
+fn client(settings: &BasicClientCredentials) -> Result<Arc<dyn ClientAuth>, BuildError> {
+    let username = credential::file_or_inline(&settings.username, settings.username_file.as_deref())?;
+    let password = credential::file_or_inline(settings.password.reveal(), settings.password_file.as_deref())?;
     let login = STANDARD.encode(format!("{username}:{password}"));
-    Ok(Arc::new(Fixed::new(AUTHORIZATION, &format!("Basic {login}"))?))
+    Ok(Arc::new(StaticCredentials::new(AUTHORIZATION, &format!("Basic {login}"))?))
 }
 
-/// Lets in who is listed.
+/// A server that accepts the listed users.
 fn server(settings: &Htpasswd) -> Result<Arc<dyn ServerAuth>, BuildError> {
-    let file = settings.file.as_deref().map(credential::read).transpose()?;
+    let file = settings.file.as_deref().map(credential::read_credential_file).transpose()?;
     let inline = settings.inline.as_ref().map(|text| text.reveal());
-    let mut users = Users::default();
+    let mut users = HtpasswdUsers::default();
     if let (Some(text), Some(path)) = (&file, &settings.file) {
         users.add(text, &path.display().to_string())?;
     }
-    // Later entries win over earlier ones of the same name, so the document has the last word.
+    // Later entries win over earlier ones of the same name, so that entries in the document take precedence.
     if let Some(text) = inline {
         users.add(text, "htpasswd::inline")?;
     }
     if users.is_empty() {
         return Err(BuildError("basicauth has no users: htpasswd names none".into()));
     }
-    Ok(Arc::new(Server { users: Arc::new(users) }))
+    Ok(Arc::new(BasicServerAuth { users: Arc::new(users) }))
 }
 
-struct Server {
-    users: Arc<Users>,
+struct BasicServerAuth {
+    users: Arc<HtpasswdUsers>,
 }
 
-impl ServerAuth for Server {
-    fn authenticate(&self, headers: &HeaderMap, peer: IpAddr) -> Verdict {
+impl ServerAuth for BasicServerAuth {
+    fn authenticate(&self, headers: &HeaderMap, peer: IpAddr) -> AuthDecision {
         let (name, password) = match credentials(headers) {
             Ok(login) => login,
-            Err(error) => return Verdict::Now(Err(error.into())),
+            Err(error) => return AuthDecision::Now(Err(error.into())),
         };
         match self.users.check(&name, &password, peer) {
-            Checked::Now(right) => Verdict::Now(admit(name, right)),
-            Checked::Later(right) => Verdict::Later(Box::pin(async move { admit(name, right.await) })),
-            Checked::Crowded => Verdict::Now(Err(AuthRefusal::Busy)),
+            PasswordCheck::Now(right) => AuthDecision::Now(identify(name, right)),
+            PasswordCheck::Later(right) => AuthDecision::Later(Box::pin(async move { identify(name, right.await) })),
+            PasswordCheck::Busy => AuthDecision::Now(Err(AuthRefusal::Busy)),
         }
     }
 }
 
-fn admit(name: String, right: bool) -> Identified {
+fn identify(name: String, right: bool) -> AuthResult {
     if right { Ok(Some(name)) } else { Err(AuthError("wrong name or password".into()).into()) }
 }
 

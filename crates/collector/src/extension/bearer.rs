@@ -1,6 +1,6 @@
-//! `bearertokenauth`: whoever holds a token.
+//! `bearertokenauth`: authentication by a bearer token.
 //!
-//! Files are read when the extension is built; whoever sees one change builds it again.
+//! Files are read when the extension is built; a change of a file builds the extension again.
 
 #[cfg(test)]
 mod tests;
@@ -8,51 +8,51 @@ mod tests;
 use std::{net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderName};
-use kubewake_config::{Secret, model::BearerTokenAuth};
+use kubewake_config::{SecretString, model::BearerTokenAuth};
 
-use super::{AuthError, ClientAuth, Identified, ServerAuth, Verdict};
+use super::{AuthDecision, AuthError, AuthResult, ClientAuth, ServerAuth};
 use crate::{
-    components::{Auth, BuildError},
-    net::request::credential::{self, Fixed, same},
+    components::{AuthProviders, BuildError},
+    net::request::credential::{self, StaticCredentials, constant_time_eq},
 };
 
-/// Builds both sides: a client sends the first token, a server takes any of them.
-pub(crate) fn build(settings: &BearerTokenAuth) -> Result<Auth, BuildError> {
-    Ok(Auth { client: Some(client(settings)?), server: Some(server(settings)?) })
+/// Builds both sides: a client sends the first token, a server accepts any of them.
+pub(crate) fn build(settings: &BearerTokenAuth) -> Result<AuthProviders, BuildError> {
+    Ok(AuthProviders { client: Some(client(settings)?), server: Some(server(settings)?) })
 }
 
 fn client(settings: &BearerTokenAuth) -> Result<Arc<dyn ClientAuth>, BuildError> {
     let values = values(settings)?;
     let first = values.first().ok_or_else(no_token)?;
-    Ok(Arc::new(Fixed::new(header(settings)?, first.reveal())?))
+    Ok(Arc::new(StaticCredentials::new(header(settings)?, first.reveal())?))
 }
 
 fn server(settings: &BearerTokenAuth) -> Result<Arc<dyn ServerAuth>, BuildError> {
-    Ok(Arc::new(Server { header: header(settings)?, values: values(settings)? }))
+    Ok(Arc::new(BearerServerAuth { header: header(settings)?, values: values(settings)? }))
 }
 
-struct Server {
+struct BearerServerAuth {
     header: HeaderName,
-    /// The whole values that the header may have.
-    values: Vec<Secret>,
+    /// The accepted values of the header.
+    values: Vec<SecretString>,
 }
 
-impl ServerAuth for Server {
-    fn authenticate(&self, headers: &HeaderMap, _: IpAddr) -> Verdict {
-        Verdict::Now(self.identify(headers))
+impl ServerAuth for BearerServerAuth {
+    fn authenticate(&self, headers: &HeaderMap, _: IpAddr) -> AuthDecision {
+        AuthDecision::Now(self.identify(headers))
     }
 }
 
-impl Server {
-    fn identify(&self, headers: &HeaderMap) -> Identified {
+impl BearerServerAuth {
+    fn identify(&self, headers: &HeaderMap) -> AuthResult {
         let value = headers.get(&self.header).ok_or_else(|| AuthError(format!("no header \"{}\"", self.header)))?;
-        // All are compared, so that the time does not tell which one came close.
+        // All tokens are compared, so that the time does not reveal a close guess.
         let known = self
             .values
             .iter()
-            .fold(false, |known, expected| same(expected.reveal().as_bytes(), value.as_bytes()) | known);
+            .fold(false, |known, expected| constant_time_eq(expected.reveal().as_bytes(), value.as_bytes()) | known);
         match known {
-            // A token says that its holder may come in, not who it is.
+            // A token proves that its holder is allowed, not who the holder is.
             true => Ok(None),
             false => Err(AuthError(format!("header \"{}\" holds no token that is known", self.header)).into()),
         }
@@ -64,12 +64,14 @@ fn header(settings: &BearerTokenAuth) -> Result<HeaderName, BuildError> {
     HeaderName::try_from(name).map_err(|_| BuildError(format!("\"{name}\" is not a header name")))
 }
 
-fn values(settings: &BearerTokenAuth) -> Result<Vec<Secret>, BuildError> {
-    let tokens: Vec<Secret> = match &settings.file {
-        // What follows a token on its line is a comment, as in the Collector.
-        Some(path) => {
-            credential::read(path)?.lines().filter_map(|line| line.split_whitespace().next()).map(Secret::new).collect()
-        }
+fn values(settings: &BearerTokenAuth) -> Result<Vec<SecretString>, BuildError> {
+    let tokens: Vec<SecretString> = match &settings.file {
+        // Text behind a token on its line is a comment, as in the Collector.
+        Some(path) => credential::read_credential_file(path)?
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .map(SecretString::new)
+            .collect(),
         None => settings.tokens.iter().filter(|token| !token.is_empty()).cloned().collect(),
     };
     if tokens.is_empty() {
@@ -78,10 +80,10 @@ fn values(settings: &BearerTokenAuth) -> Result<Vec<Secret>, BuildError> {
     Ok(tokens.iter().map(|token| with_scheme(&settings.scheme, token)).collect())
 }
 
-fn with_scheme(scheme: &str, token: &Secret) -> Secret {
+fn with_scheme(scheme: &str, token: &SecretString) -> SecretString {
     match scheme {
         "" => token.clone(),
-        scheme => Secret::new(format!("{scheme} {}", token.reveal())),
+        scheme => SecretString::new(format!("{scheme} {}", token.reveal())),
     }
 }
 

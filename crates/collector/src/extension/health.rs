@@ -1,15 +1,15 @@
-//! `health_check`: whether the collector does its work, over HTTP.
+//! `health_check`: HTTP endpoints that report whether the collector is healthy.
 //!
-//! * the configured path (`/`): 200 while the collector is ready and every pipeline gets on, else 503 with the pipelines that
-//!   do not; in the words of `response_body` if there are any;
-//! * `/livez`: 200 as long as the process serves at all, for a liveness probe: a backend that is down is no reason to
-//!   restart a collector that holds data for it;
-//! * `/readyz`: 200 when it takes data: after its start, until it drains;
+//! * the configured path (`/`): 200 while the collector is ready and every pipeline makes progress, else 503
+//!   with the pipelines that do not; `response_body` replaces the body if it is set;
+//! * `/livez`: 200 as long as the process serves at all, for a liveness probe: a backend that is down is no
+//!   reason to restart a collector that holds data for it;
+//! * `/readyz`: 200 while the collector accepts data: from its start until it drains;
 //! * `/status`: the document of [`crate::telemetry::status`].
 //!
-//! Every answer is made by a pure function from [`Status`].
+//! Every response is computed from [`CollectorStatus`] by a pure function.
 
-mod duration;
+mod go_duration;
 
 #[cfg(test)]
 mod tests;
@@ -20,75 +20,73 @@ use http::StatusCode;
 use kubewake_config::model::{HealthBodies, HealthCheck, PipelineCheck};
 use serde::Serialize;
 
-use self::duration::go_duration;
-use crate::telemetry::{Phase, Reply, Routes, State, Status, Telemetry};
+use self::go_duration::go_duration;
+use crate::telemetry::{CollectorPhase, CollectorStatus, RouteHandler, SendState, TelemetryResponse, TelemetryState};
 
-const JSON: &str = "application/json";
-const TEXT: &str = "text/plain; charset=utf-8";
+const JSON_CONTENT_TYPE: &str = "application/json";
+const TEXT_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 
-/// What the health endpoint answers.
+/// The health endpoints and their configured bodies.
 pub(crate) struct HealthRoutes {
-    telemetry: Arc<Telemetry>,
+    telemetry: Arc<TelemetryState>,
     path: String,
     check: PipelineCheck,
     bodies: Option<HealthBodies>,
 }
 
-/// The health answer, as the Collector's extension has it, with the state of each pipeline.
+/// The health response of the Collector's extension, extended with the state of each pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Health {
+pub(crate) struct HealthReport {
     /// `Server available` or `Server not available`.
     pub(crate) status: &'static str,
-    /// When the process started.
     pub(crate) up_since: String,
-    /// Since then, as Go writes durations.
+    /// Time since the start, in Go's notation.
     pub(crate) uptime: String,
-    /// Whether it takes data.
-    pub(crate) phase: Phase,
+    pub(crate) phase: CollectorPhase,
     /// The pipelines that keep failing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) stalled: Vec<String>,
     /// The state of every pipeline.
-    pub(crate) pipelines: BTreeMap<String, State>,
+    pub(crate) pipelines: BTreeMap<String, SendState>,
 }
 
 impl HealthRoutes {
-    /// Routes as `settings` say.
-    pub(crate) fn new(settings: &HealthCheck, telemetry: Arc<Telemetry>) -> Self {
-        // The Collector takes a path with or without its slash.
+    pub(crate) fn new(settings: &HealthCheck, telemetry: Arc<TelemetryState>) -> Self {
+        // The Collector accepts a path with or without its leading slash.
         let path = format!("/{}", settings.path.trim_start_matches('/'));
-        let (check, bodies) = (settings.pipeline_check.clone(), settings.response_body.clone());
+        let check = settings.pipeline_check.clone();
+        let bodies = settings.response_body.clone();
         Self { telemetry, path, check, bodies }
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> CollectorStatus {
         self.telemetry.status(&self.check)
     }
 }
 
-impl Routes for HealthRoutes {
-    fn get(&self, path: &str) -> Option<Reply> {
+impl RouteHandler for HealthRoutes {
+    fn get(&self, path: &str) -> Option<TelemetryResponse> {
         match path {
-            _ if path == self.path => Some(in_words(health(&self.status()), self.bodies.as_ref())),
-            "/livez" => Some(Reply::ok(TEXT, "ok\n".into())),
-            "/readyz" => Some(ready(self.telemetry.running().phase)),
+            _ if path == self.path => Some(with_configured_body(health(&self.status()), self.bodies.as_ref())),
+            "/livez" => Some(TelemetryResponse::ok(TEXT_CONTENT_TYPE, "ok\n".into())),
+            "/readyz" => Some(readiness(self.telemetry.running().phase)),
             "/status" => Some(json(StatusCode::OK, &self.status())),
             _ => None,
         }
     }
 }
 
-/// The health answer.
-pub(crate) fn health(status: &Status) -> Reply {
-    let stalled = status.pipelines.iter().filter(|(_, p)| p.state == State::Stalled);
+pub(crate) fn health(status: &CollectorStatus) -> TelemetryResponse {
+    let stalled = status.pipelines.iter().filter(|(_, p)| p.state == SendState::Stalled);
     let stalled: Vec<String> = stalled.map(|(id, _)| id.clone()).collect();
-    let good = status.phase == Phase::Ready && stalled.is_empty();
-    let (code, text) = match good {
-        true => (StatusCode::OK, "Server available"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "Server not available"),
+    let good = status.phase == CollectorPhase::Ready && stalled.is_empty();
+    let (code, text) = if good {
+        (StatusCode::OK, "Server available")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "Server not available")
     };
-    let health = Health {
+    let health = HealthReport {
         status: text,
         up_since: status.started.clone(),
         uptime: go_duration(Duration::try_from_secs_f64(status.uptime_seconds).unwrap_or_default()),
@@ -99,28 +97,30 @@ pub(crate) fn health(status: &Status) -> Reply {
     json(code, &health)
 }
 
-/// The same answer in the words that the settings give for it.
-fn in_words(reply: Reply, bodies: Option<&HealthBodies>) -> Reply {
+/// Replaces the body of a response with the configured one.
+fn with_configured_body(reply: TelemetryResponse, bodies: Option<&HealthBodies>) -> TelemetryResponse {
     let Some(bodies) = bodies else { return reply };
     let body = if reply.status == StatusCode::OK { &bodies.healthy } else { &bodies.unhealthy };
-    Reply { content_type: TEXT, body: body.clone(), ..reply }
+    TelemetryResponse { content_type: TEXT_CONTENT_TYPE, body: body.clone(), ..reply }
 }
 
-fn ready(phase: Phase) -> Reply {
+fn readiness(phase: CollectorPhase) -> TelemetryResponse {
     let (status, body) = match phase {
-        Phase::Ready => (StatusCode::OK, "ok\n"),
-        Phase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
-        Phase::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+        CollectorPhase::Ready => (StatusCode::OK, "ok\n"),
+        CollectorPhase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
+        CollectorPhase::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
     };
-    Reply { status, content_type: TEXT, body: body.into() }
+    TelemetryResponse { status, content_type: TEXT_CONTENT_TYPE, body: body.into() }
 }
 
-fn json(status: StatusCode, document: &impl Serialize) -> Reply {
+fn json(status: StatusCode, document: &impl Serialize) -> TelemetryResponse {
     match serde_json::to_string(document) {
-        Ok(body) => Reply { status, content_type: JSON, body },
+        Ok(body) => TelemetryResponse { status, content_type: JSON_CONTENT_TYPE, body },
         // Plain data with text keys always has a JSON form.
-        Err(error) => {
-            Reply { status: StatusCode::INTERNAL_SERVER_ERROR, content_type: "text/plain", body: error.to_string() }
-        }
+        Err(error) => TelemetryResponse {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            content_type: "text/plain",
+            body: error.to_string(),
+        },
     }
 }

@@ -1,17 +1,17 @@
-//! `oauth2client`: a token by the client credentials grant.
+//! `oauth2client`: access tokens by the OAuth 2.0 client credentials grant.
 //!
-//! *Guarantees.* One request for a token at a time, whoever asks. A token is used until `expiry_buffer` before its end,
-//! and beyond that while no newer one can be had. A request that was begun goes on when the one who asked for it has
-//! given up, so that an endpoint that is slower than an exporter's timeout still serves the next attempt. Errors hold
+//! *Guaranteed*: one token request at a time, for all callers. A token is used until `expiry_buffer` before its
+//! expiry, and beyond that while no newer one is available. A request goes on when its caller has given up, so
+//! that an endpoint that is slower than an exporter's timeout still serves the next attempt. Errors contain
 //! neither the secret nor a token.
 
-mod fetch;
+mod token_fetcher;
 
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "fuzzing")]
-pub(crate) use fetch::read_token;
+pub(crate) use token_fetcher::read_token;
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,44 +21,44 @@ use kubewake_config::model::OAuth2Client;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{AuthError, ClientAuth, HeadersFuture};
-use crate::components::{Auth, BuildError};
-use fetch::Fetch;
+use crate::components::{AuthProviders, BuildError};
+use token_fetcher::TokenFetcher;
 
-/// An endpoint that fails is left alone this long, and all who wait hear the same error.
-const PAUSE: Duration = Duration::from_secs(1);
-/// A destination that refuses a token of this age refuses the next one too: asking again for every batch would only
-/// burden the token endpoint.
-const MIN_AGE: Duration = Duration::from_secs(10);
+/// After a failure the endpoint is not asked for this long; all waiting callers get the same error.
+const FETCH_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// A destination that rejects a token of this age rejects the next one too: a token request for every batch
+/// would only burden the token endpoint.
+const MIN_REJECTED_TOKEN_AGE: Duration = Duration::from_secs(10);
 
-/// Gets tokens from the endpoint of the settings; there is nothing in it for a server.
-pub(crate) fn build(settings: &OAuth2Client) -> Result<Auth, BuildError> {
-    let client = OAuth2(Tokens::new(settings, MIN_AGE)?);
-    Ok(Auth { client: Some(Arc::new(client)), server: None })
+/// Builds a client that gets tokens from the configured endpoint. There is no server side.
+pub(crate) fn build(settings: &OAuth2Client) -> Result<AuthProviders, BuildError> {
+    let client = OAuth2Auth(TokenProvider::new(settings, MIN_REJECTED_TOKEN_AGE)?);
+    Ok(AuthProviders { client: Some(Arc::new(client)), server: None })
 }
 
-struct OAuth2(Arc<Tokens>);
+struct OAuth2Auth(Arc<TokenProvider>);
 
-struct Tokens {
-    fetch: Fetch,
+struct TokenProvider {
+    fetch: TokenFetcher,
     expiry_buffer: Duration,
     min_age: Duration,
-    current: ArcSwapOption<Token>,
-    /// Held while a request is under way; what it holds is the last failure.
+    current: ArcSwapOption<AccessToken>,
+    /// Held while a token request is under way; contains the last failure.
     turn: Mutex<Option<(Instant, AuthError)>>,
 }
 
-/// A token, as the header that carries it.
-struct Token {
+/// A token, as the value of the `authorization` header.
+struct AccessToken {
     value: HeaderValue,
     since: Instant,
-    /// `None`: it does not expire.
+    /// `None`: the token does not expire.
     expires: Option<Instant>,
 }
 
-impl Tokens {
+impl TokenProvider {
     fn new(settings: &OAuth2Client, min_age: Duration) -> Result<Arc<Self>, BuildError> {
         Ok(Arc::new(Self {
-            fetch: Fetch::new(settings)?,
+            fetch: TokenFetcher::new(settings)?,
             expiry_buffer: settings.expiry_buffer,
             min_age,
             current: ArcSwapOption::empty(),
@@ -66,12 +66,12 @@ impl Tokens {
         }))
     }
 
-    fn fresh(&self) -> Option<HeaderValue> {
-        self.usable(self.expiry_buffer)
+    fn fresh_token(&self) -> Option<HeaderValue> {
+        self.usable_token(self.expiry_buffer)
     }
 
-    /// The token in hand, if it lives longer than `left`.
-    fn usable(&self, left: Duration) -> Option<HeaderValue> {
+    /// The current token, if it is valid for longer than `left`.
+    fn usable_token(&self, left: Duration) -> Option<HeaderValue> {
         let current = self.current.load();
         let token = current.as_ref()?;
         let lives = token.expires.is_none_or(|end| Instant::now() + left < end);
@@ -80,13 +80,13 @@ impl Tokens {
 
     async fn renew(self: Arc<Self>) -> Result<HeaderValue, AuthError> {
         let mut failure = self.turn.lock().await;
-        // Whoever had the turn before may have done the work.
-        if let Some(value) = self.fresh() {
+        // A previous holder of the lock may have fetched a token.
+        if let Some(value) = self.fresh_token() {
             return Ok(value);
         }
         let error = match failure.as_ref() {
-            Some((when, error)) if when.elapsed() < PAUSE => error.clone(),
-            _ => match self.fetch.token().await {
+            Some((when, error)) if when.elapsed() < FETCH_RETRY_INTERVAL => error.clone(),
+            _ => match self.fetch.fetch_token().await {
                 Ok(token) => {
                     let value = token.value.clone();
                     self.current.store(Some(Arc::new(token)));
@@ -99,10 +99,10 @@ impl Tokens {
                 }
             },
         };
-        self.usable(Duration::ZERO).ok_or(error)
+        self.usable_token(Duration::ZERO).ok_or(error)
     }
 
-    fn forget(&self) {
+    fn invalidate(&self) {
         let current = self.current.load();
         if current.as_ref().is_some_and(|token| token.since.elapsed() >= self.min_age) {
             self.current.store(None);
@@ -110,10 +110,10 @@ impl Tokens {
     }
 }
 
-impl ClientAuth for OAuth2 {
+impl ClientAuth for OAuth2Auth {
     fn headers(&self) -> HeadersFuture<'_> {
         Box::pin(async {
-            let value = match self.0.fresh() {
+            let value = match self.0.fresh_token() {
                 Some(value) => value,
                 None => tokio::spawn(self.0.clone().renew())
                     .await
@@ -123,7 +123,7 @@ impl ClientAuth for OAuth2 {
         })
     }
 
-    fn rejected(&self) {
-        self.0.forget();
+    fn invalidate(&self) {
+        self.0.invalidate();
     }
 }

@@ -12,60 +12,51 @@ use http::{
 };
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use kubewake_config::mounted;
+use kubewake_config::mounted_path;
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
-use super::access::{Access, Token};
+use super::access::{BearerToken, ClusterAccess};
 use crate::{
     components::BuildError,
-    core::{ErrorClass, Said},
+    core::{BackendStatus, ErrorClass},
     net::{
-        connect::{self, Connector, Endpoint},
-        encode::Payload,
+        compress::RequestBody,
+        connect::{self, DestinationConnector, HostPort},
         request,
     },
 };
 
-/// The API server has this long to begin its answer.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// A page of a list, or the words of a refusal. A page has few objects, and an object at most 1.5 MiB.
-const MAX_ANSWER: usize = 64 << 20;
-/// How long a token that was read is used: the kubelet renews it long before it expires.
-const TOKEN_AGE: Duration = Duration::from_secs(60);
+/// Timeout for the beginning of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Limit of a list page or an error message. A page has few objects, and an object at most 1.5 MiB.
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
+/// How long a token is used after it was read: the kubelet renews it long before it expires.
+const MAX_TOKEN_AGE: Duration = Duration::from_secs(60);
 
-/// Why a request failed. It holds no secret.
+/// Why a request failed. The message holds no secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
-    /// The server said no.
     #[error("{server}: HTTP {status}: {message}")]
-    Refused {
-        /// Who.
-        server: String,
-        /// How.
-        status: StatusCode,
-        /// Why.
-        message: String,
-    },
-    /// What we asked for is too long ago.
+    Refused { server: String, status: StatusCode, message: String },
+    /// The requested resource version is too old (410 Gone).
     #[error("the server no longer knows that version")]
     Expired,
-    /// The server cannot be reached, or broke off.
+    /// The server is unreachable, or closed the connection.
     #[error("{0}")]
     Connection(String),
-    /// It answered something else than was asked for.
+    /// The response is not what was requested.
     #[error("an answer that cannot be read: {0}")]
     Answer(String),
     /// The token cannot be read.
     #[error("the token cannot be read: {0}")]
     Token(String),
-    /// It is not known where the server is, or who we are there.
+    /// The server address or the credentials are unknown.
     #[error(transparent)]
     Access(#[from] BuildError),
 }
 
 impl ApiError {
-    /// Where to look.
     pub(crate) fn class(&self) -> ErrorClass {
         match self {
             Self::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, .. } => {
@@ -80,34 +71,33 @@ impl ApiError {
         }
     }
 
-    /// What the server answered with, if it did.
-    pub(crate) fn said(&self) -> Option<Said> {
+    /// The HTTP status of the response, if there was one.
+    pub(crate) fn backend_status(&self) -> Option<BackendStatus> {
         match self {
-            Self::Refused { status, .. } => Some(Said::Http(*status)),
+            Self::Refused { status, .. } => Some(BackendStatus::Http(*status)),
             _ => None,
         }
     }
 }
 
 /// A client of one API server.
-pub(crate) struct Client {
-    client: connect::Client,
-    /// `https://host:port`
+pub(crate) struct ApiClient {
+    client: connect::DestinationClient,
     server: String,
-    token: Token,
-    read: Mutex<Option<(Instant, HeaderValue)>>,
+    token: BearerToken,
+    cached_token: Mutex<Option<(Instant, HeaderValue)>>,
 }
 
-/// What a refusal looks like.
+/// The body of an error response.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Status {
+struct ApiStatus {
     message: String,
 }
 
-impl Client {
-    /// A client with this access.
-    pub(crate) fn new(access: &Access) -> Result<Self, BuildError> {
+impl ApiClient {
+    /// Creates a client for this access.
+    pub(crate) fn new(access: &ClusterAccess) -> Result<Self, BuildError> {
         let bad = || BuildError(format!("the URL of the API server cannot be read: {}", access.server));
         let uri: Uri = access.server.parse().map_err(|_| bad())?;
         let secure = match uri.scheme_str() {
@@ -115,13 +105,13 @@ impl Client {
             Some("http") => false,
             _ => return Err(bad()),
         };
-        let endpoint = Endpoint::parse(uri.authority().ok_or_else(bad)?.as_str(), if secure { 443 } else { 80 })?;
-        let connector = Connector::for_url(&endpoint, secure, &access.tls)?;
+        let endpoint = HostPort::parse(uri.authority().ok_or_else(bad)?.as_str(), if secure { 443 } else { 80 })?;
+        let connector = DestinationConnector::for_url(&endpoint, secure, &access.tls)?;
         Ok(Self {
             client: connect::http_client(connector),
             server: access.server.trim_end_matches('/').to_owned(),
             token: access.token.clone(),
-            read: Mutex::default(),
+            cached_token: Mutex::default(),
         })
     }
 
@@ -131,9 +121,9 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| ApiError::Answer(error.to_string()))
     }
 
-    /// Opens an answer that may go on for long.
+    /// Opens a response that may be long-lived.
     pub(crate) async fn open(&self, path: &str, accept: &'static str) -> Result<Incoming, ApiError> {
-        let answer = self.ask(path, accept).await?;
+        let answer = self.send(path, accept).await?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer.into_body());
@@ -145,13 +135,13 @@ impl Client {
             return Err(ApiError::Expired);
         }
         let body = collect(answer.into_body()).await.unwrap_or_default();
-        let said: Status = serde_json::from_slice(&body).unwrap_or_default();
+        let said: ApiStatus = serde_json::from_slice(&body).unwrap_or_default();
         let message = said.message.chars().take(300).collect();
         Err(ApiError::Refused { server: self.server.clone(), status, message })
     }
 
-    async fn ask(&self, path: &str, accept: &'static str) -> Result<Response<Incoming>, ApiError> {
-        let mut request = Request::new(Payload::default());
+    async fn send(&self, path: &str, accept: &'static str) -> Result<Response<Incoming>, ApiError> {
+        let mut request = Request::new(RequestBody::default());
         *request.method_mut() = Method::GET;
         let uri = format!("{}{path}", self.server).parse();
         *request.uri_mut() = uri.map_err(|_| ApiError::Connection(format!("{path} is no path")))?;
@@ -162,30 +152,30 @@ impl Client {
             headers.insert(AUTHORIZATION, token);
         }
         let failed = |what: String| ApiError::Connection(format!("{}: {what}", self.server));
-        match tokio::time::timeout(ANSWER_LIMIT, self.client.request(request)).await {
-            Err(_) => Err(failed(format!("no answer within {ANSWER_LIMIT:?}"))),
-            Ok(Err(error)) => Err(failed(connect::explain(&error))),
+        match tokio::time::timeout(RESPONSE_TIMEOUT, self.client.request(request)).await {
+            Err(_) => Err(failed(format!("no answer within {RESPONSE_TIMEOUT:?}"))),
+            Ok(Err(error)) => Err(failed(connect::error_chain(&error))),
             Ok(Ok(answer)) => Ok(answer),
         }
     }
 
     fn authorization(&self) -> Result<Option<HeaderValue>, ApiError> {
         let bearer = |token: &str| {
-            let value = request::sensitive(&format!("Bearer {}", token.trim()));
+            let value = request::sensitive_value(&format!("Bearer {}", token.trim()));
             value.ok_or_else(|| ApiError::Token("it cannot be sent in a header".into()))
         };
         match &self.token {
-            Token::None => Ok(None),
-            Token::Fixed(token) => bearer(token.reveal()).map(Some),
-            Token::File(path) => {
-                let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            BearerToken::None => Ok(None),
+            BearerToken::Fixed(token) => bearer(token.reveal()).map(Some),
+            BearerToken::File(path) => {
+                let mut read = self.cached_token.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some((at, value)) = &*read
-                    && at.elapsed() < TOKEN_AGE
+                    && at.elapsed() < MAX_TOKEN_AGE
                 {
                     return Ok(Some(value.clone()));
                 }
                 let unread = |error| ApiError::Token(format!("{}: {error}", path.display()));
-                let value = bearer(&fs::read_to_string(mounted(path)).map_err(unread)?)?;
+                let value = bearer(&fs::read_to_string(mounted_path(path)).map_err(unread)?)?;
                 *read = Some((Instant::now(), value.clone()));
                 Ok(Some(value))
             }
@@ -193,7 +183,7 @@ impl Client {
     }
 
     fn forget_token(&self) {
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.cached_token.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -202,8 +192,8 @@ async fn collect(mut body: Incoming) -> Result<Vec<u8>, ApiError> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ApiError::Connection(error.to_string()))?;
         if let Ok(data) = frame.into_data() {
-            if bytes.len() + data.len() > MAX_ANSWER {
-                return Err(ApiError::Answer(format!("more than {MAX_ANSWER} bytes")));
+            if bytes.len() + data.len() > MAX_RESPONSE_BYTES {
+                return Err(ApiError::Answer(format!("more than {MAX_RESPONSE_BYTES} bytes")));
             }
             bytes.extend_from_slice(&data);
         }

@@ -1,4 +1,4 @@
-//! A server that answers by script, over a real socket.
+//! A server with scripted responses, over a real socket.
 
 use std::{
     sync::{
@@ -8,20 +8,20 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::{Secret, model::ClientTls};
+use kubewake_config::{SecretString, model::ClientTls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{access::Token, *};
+use super::{access::BearerToken, *};
 use crate::net::testing::{Backend, Reply, Speaks};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Thing {
-    metadata: Metadata,
+    metadata: ObjectMetadata,
 }
 
-impl Object for Thing {
-    fn metadata(&self) -> &Metadata {
+impl WatchedObject for Thing {
+    fn metadata(&self) -> &ObjectMetadata {
         &self.metadata
     }
 }
@@ -30,22 +30,22 @@ fn thing(name: &str, version: u32) -> String {
     format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}},"status":{{"much":[1,2,3]}}}}"#)
 }
 
-fn access(server: &Backend, token: Token) -> Access {
+fn access(server: &Backend, token: BearerToken) -> ClusterAccess {
     let server = format!("http://{}", server.address);
-    Access { server, tls: ClientTls::default(), token, namespace: None }
+    ClusterAccess { server, tls: ClientTls::default(), token, namespace: None }
 }
 
-/// What happened, in words, until there were so many.
-async fn heard(client: &Client, query: &Query, count: usize) -> Vec<String> {
+/// Descriptions of the first events, this many.
+async fn heard(client: &ApiClient, query: &WatchQuery, count: usize) -> Vec<String> {
     let mut words = Vec::new();
-    let listening = watch(client, query, |event: Event<Thing>| {
+    let listening = watch(client, query, |event: ObjectEvent<Thing>| {
         words.push(match event {
-            Event::Begin => "begin".to_owned(),
-            Event::Complete => "complete".to_owned(),
-            Event::Applied(thing) => format!("+{}", thing.metadata.name),
-            Event::Deleted(thing) => format!("-{}", thing.metadata.name),
-            Event::Resumed => "resumed".to_owned(),
-            Event::Failed(error) => format!("failed: {error}"),
+            ObjectEvent::ListStarted => "begin".to_owned(),
+            ObjectEvent::ListCompleted => "complete".to_owned(),
+            ObjectEvent::Applied(thing) => format!("+{}", thing.metadata.name),
+            ObjectEvent::Deleted(thing) => format!("-{}", thing.metadata.name),
+            ObjectEvent::Resumed => "resumed".to_owned(),
+            ObjectEvent::Failed(error) => format!("failed: {error}"),
         });
         words.len() < count
     });
@@ -75,8 +75,8 @@ async fn it_lists_by_pages_watches_on_from_bookmarks_and_begins_anew_when_that_i
         Reply::http(200, &[("content-type", "application/json")], body)
     })
     .await;
-    let client = Client::new(&access(&server, Token::None)).unwrap();
-    let query = Query { labels: "app in (x,y)".into(), ..Query::all("/api/v1/things") };
+    let client = ApiClient::new(&access(&server, BearerToken::None)).unwrap();
+    let query = WatchQuery { labels: "app in (x,y)".into(), ..WatchQuery::all("/api/v1/things") };
     let words = heard(&client, &query, 9).await;
     assert_eq!(words, ["begin", "+a", "+b", "complete", "+c", "-a", "begin", "+b", "complete"]);
     let asked = asked.lock().unwrap();
@@ -96,8 +96,8 @@ async fn a_refusal_is_told_in_the_servers_words_and_it_is_asked_again() {
         _ => Reply::http(200, &[], r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#),
     })
     .await;
-    let client = Client::new(&access(&server, Token::None)).unwrap();
-    let words = heard(&client, &Query::all("/api/v1/things"), 6).await;
+    let client = ApiClient::new(&access(&server, BearerToken::None)).unwrap();
+    let words = heard(&client, &WatchQuery::all("/api/v1/things"), 6).await;
     assert!(words[1].starts_with("failed: http://") && words[1].ends_with("things is forbidden"), "{}", words[1]);
     assert!(words[3].contains("cannot be read"), "{}", words[3]);
     assert_eq!(words[4..], ["begin", "complete"]);
@@ -109,7 +109,8 @@ async fn the_token_is_read_again_when_it_is_refused() {
     let file = directory.path().join("token");
     std::fs::write(&file, "old\n").unwrap();
     let calls = Arc::new(AtomicUsize::new(0));
-    let (counted, renewed) = (calls.clone(), file.clone());
+    let counted = calls.clone();
+    let renewed = file.clone();
     let server = Backend::start(Speaks::Http1, None, move |request, _| {
         counted.fetch_add(1, Ordering::Relaxed);
         match request.header("authorization") {
@@ -121,12 +122,12 @@ async fn the_token_is_read_again_when_it_is_refused() {
         }
     })
     .await;
-    let client = Client::new(&access(&server, Token::File(file))).unwrap();
-    let words = heard(&client, &Query::all("/api/v1/things"), 4).await;
+    let client = ApiClient::new(&access(&server, BearerToken::File(file))).unwrap();
+    let words = heard(&client, &WatchQuery::all("/api/v1/things"), 4).await;
     assert!(words[1].contains("401") && !words[1].contains("old"), "{}", words[1]);
     assert_eq!(words[3], "complete");
-    let fixed = Client::new(&access(&server, Token::Fixed(Secret::new("new")))).unwrap();
-    assert_eq!(heard(&fixed, &Query::all("/api/v1/things"), 2).await, ["begin", "complete"]);
+    let fixed = ApiClient::new(&access(&server, BearerToken::Fixed(SecretString::new("new")))).unwrap();
+    assert_eq!(heard(&fixed, &WatchQuery::all("/api/v1/things"), 2).await, ["begin", "complete"]);
 }
 
 #[test]
@@ -137,9 +138,9 @@ fn a_kubeconfig_says_where_and_who() {
                 contexts: [{name: c, context: {cluster: k, user: u, namespace: n}}]\nusers: [{name: u, user: {token: s3cret}}]\n";
     std::fs::write(&path, text).unwrap();
     let source = AccessSource::Kubeconfig { path: Some(path), context: None };
-    let access = Access::find(&source).unwrap();
+    let access = ClusterAccess::discover(&source).unwrap();
     assert_eq!((&*access.server, access.namespace.as_deref()), ("https://k:6443", Some("n")));
-    assert_eq!(access.token, Token::Fixed(Secret::new("s3cret")));
+    assert_eq!(access.token, BearerToken::Fixed(SecretString::new("s3cret")));
     assert!(access.tls.ca.is_some());
     assert!(!format!("{access:?}").contains("s3cret"));
 }
@@ -150,12 +151,12 @@ fn outside_of_a_pod_the_hint_is_one_that_helps() {
         return;
     }
     for source in [AccessSource::ServiceAccount, AccessSource::Anonymous] {
-        let error = Access::find(&source).unwrap_err().to_string();
+        let error = ClusterAccess::discover(&source).unwrap_err().to_string();
         assert!(error.contains("auth_type: kubeConfig") && !error.contains("KUBECONFIG"), "{error}");
     }
 }
 
-/// A server that gives each connection one of these answers, and closes it.
+/// A server that gives each connection one of these responses, and closes it.
 async fn raw(answers: Vec<String>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
@@ -180,8 +181,8 @@ async fn a_watch_that_broke_off_is_resumed_and_says_so() {
     let list = r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#;
     let event = format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", thing("a", 2));
     let server = raw(vec![answer(list.len(), list), answer(100, "\n"), answer(event.len(), &event)]).await;
-    let access = Access { server, tls: ClientTls::default(), token: Token::None, namespace: None };
-    let words = heard(&Client::new(&access).unwrap(), &Query::all("/api/v1/things"), 5).await;
+    let access = ClusterAccess { server, tls: ClientTls::default(), token: BearerToken::None, namespace: None };
+    let words = heard(&ApiClient::new(&access).unwrap(), &WatchQuery::all("/api/v1/things"), 5).await;
     assert!(words[2].starts_with("failed: "), "{words:?}");
     assert_eq!(words[3..], ["resumed", "+a"]);
 }

@@ -1,4 +1,4 @@
-//! List, then watch, forever.
+//! Lists objects, then watches them, for ever.
 
 use std::{fmt::Write, time::Duration};
 
@@ -6,53 +6,49 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{ApiError, Client, Metadata, Object, or_default};
+use super::{ApiClient, ApiError, ObjectMetadata, WatchedObject, or_default};
 
-/// Objects of a page: few enough that a page of large ones is no burden, and many enough that there are few pages.
-const PAGE: u32 = 250;
-/// One event. An object has at most 1.5 MiB, and escapes may make it longer.
-const MAX_EVENT: usize = 8 << 20;
-/// A watch that says nothing for so much longer than it was to last is dead.
-const GRACE: Duration = Duration::from_secs(30);
+/// Objects of a list page: few enough for large objects, and enough that there are few pages.
+const PAGE_LIMIT: u32 = 250;
+/// Limit of one watch event. An object has at most 1.5 MiB, and escapes may lengthen it.
+const MAX_EVENT_BYTES: usize = 8 << 20;
+/// A watch that is silent for this much longer than its announced duration is dead.
+const WATCH_SILENCE_GRACE: Duration = Duration::from_secs(30);
 /// The first pause after a failure, and the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LAST_PAUSE: Duration = Duration::from_secs(30);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// What to watch.
 #[derive(Clone, Debug)]
-pub(crate) struct Query {
+pub(crate) struct WatchQuery {
     /// `/api/v1/pods`
     pub(crate) path: String,
     /// `labelSelector`; empty for all.
     pub(crate) labels: String,
     /// `fieldSelector`; empty for all.
     pub(crate) fields: String,
-    /// How long one watch lasts, before it goes on in another.
+    /// Duration of one watch, before it continues in another.
     pub(crate) duration: Duration,
-    /// Whether only `metadata` is wanted. A server that can leaves all else out.
+    /// Whether only `metadata` is requested. A server that supports it omits everything else.
     pub(crate) metadata_only: bool,
 }
 
-/// What happened.
 #[derive(Debug)]
-pub(crate) enum Event<T> {
-    /// A list begins.
-    Begin,
-    /// An object is there, or is another than before.
+pub(crate) enum ObjectEvent<T> {
+    ListStarted,
+    /// An object exists or has changed.
     Applied(T),
-    /// An object is gone.
     Deleted(T),
-    /// The list that began is complete: what it did not name is gone.
-    Complete,
-    /// The server can be asked again, and tells of changes from where it broke off.
+    /// The list is complete: objects that were not in it are deleted.
+    ListCompleted,
+    /// The connection works again, and changes continue from where it broke off.
     Resumed,
-    /// The server could not be asked, or broke off. It will be asked again.
+    /// A request failed or the connection broke off. It will be retried.
     Failed(ApiError),
 }
 
 #[derive(Deserialize)]
-#[serde(bound = "T: Object")]
-struct List<T: Object> {
+#[serde(bound = "T: WatchedObject")]
+struct ObjectList<T: WatchedObject> {
     #[serde(default)]
     metadata: ListMetadata,
     #[serde(default = "Vec::new", deserialize_with = "or_default")]
@@ -67,108 +63,112 @@ struct ListMetadata {
     next: String,
 }
 
-/// What kind of event it is, which says how to read the rest.
+/// The type of an event, which determines how to read the rest.
 #[derive(Deserialize)]
-struct Kind {
+struct EventType {
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Deserialize)]
-struct Of<T> {
+struct EventObject<T> {
     object: T,
 }
 
-/// What a bookmark and an error have in common with other objects.
+/// The part of a bookmark or an error that other objects have, too.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Marker {
-    metadata: Metadata,
+struct BookmarkOrError {
+    metadata: ObjectMetadata,
     code: u16,
     message: String,
 }
 
-/// Tells `listener` what is there and what happens, for as long as it says that it wants to hear more.
-pub(crate) async fn watch<T: Object>(client: &Client, query: &Query, mut listener: impl FnMut(Event<T>) -> bool) {
-    let mut pause = FIRST_PAUSE;
+/// Reports existing objects and changes to `listener`, as long as it returns that it wants more.
+pub(crate) async fn watch<T: WatchedObject>(
+    client: &ApiClient,
+    query: &WatchQuery,
+    mut listener: impl FnMut(ObjectEvent<T>) -> bool,
+) {
+    let mut pause = INITIAL_BACKOFF;
     let mut version: Option<String> = None;
     let mut failed = false;
     loop {
         let began = Instant::now();
         let was_watch = version.is_some();
         let result = match &version {
-            None => list(client, query, &mut listener).await,
-            Some(since) => follow(client, query, (since.clone(), failed), &mut listener).await,
+            None => list_objects(client, query, &mut listener).await,
+            Some(since) => watch_from(client, query, (since.clone(), failed), &mut listener).await,
         };
         failed = result.is_err();
         match result {
             Ok(Some(next)) => {
                 version = Some(next);
-                pause = FIRST_PAUSE;
-                // A server that ends every watch at once is not to be asked without a pause.
-                if was_watch && began.elapsed() < FIRST_PAUSE {
-                    tokio::time::sleep(FIRST_PAUSE).await;
+                pause = INITIAL_BACKOFF;
+                // A server that ends every watch at once must not be asked without a pause.
+                if was_watch && began.elapsed() < INITIAL_BACKOFF {
+                    tokio::time::sleep(INITIAL_BACKOFF).await;
                 }
             }
             Ok(None) => return,
-            Err(Ended { error, version: reached }) => {
-                // A watch that broke off goes on from where it was. One that is too old begins anew, as does one that is refused:
-                // what may be seen may have changed.
+            Err(WatchFailure { error, version: reached }) => {
+                // A watch that broke off resumes from where it was. One whose version is too old lists again,
+                // as does one that was refused: the permissions may have changed.
                 version = reached.filter(|_| matches!(error, ApiError::Connection(_)));
-                if !matches!(error, ApiError::Expired) && !listener(Event::Failed(error)) {
+                if !matches!(error, ApiError::Expired) && !listener(ObjectEvent::Failed(error)) {
                     return;
                 }
                 let jitter = 0.5 + fastrand::f64() / 2.0;
                 tokio::time::sleep(pause.mul_f64(jitter)).await;
-                pause = (pause * 2).min(LAST_PAUSE);
+                pause = (pause * 2).min(MAX_BACKOFF);
             }
         }
     }
 }
 
-/// Why a list or a watch ended, and how far it came.
-struct Ended {
+/// Why a list or a watch ended, and the version it reached.
+struct WatchFailure {
     error: ApiError,
     version: Option<String>,
 }
 
-impl From<ApiError> for Ended {
+impl From<ApiError> for WatchFailure {
     fn from(error: ApiError) -> Self {
         Self { error, version: None }
     }
 }
 
-/// Lists all pages; the version to watch from, or `None` if nobody listens any more.
-async fn list<T: Object>(
-    client: &Client,
-    query: &Query,
-    listener: &mut impl FnMut(Event<T>) -> bool,
-) -> Result<Option<String>, Ended> {
+/// Lists all pages; returns the version to watch from, or `None` if the listener wants no more.
+async fn list_objects<T: WatchedObject>(
+    client: &ApiClient,
+    query: &WatchQuery,
+    listener: &mut impl FnMut(ObjectEvent<T>) -> bool,
+) -> Result<Option<String>, WatchFailure> {
     let mut next = String::new();
-    listener(Event::Begin);
+    listener(ObjectEvent::ListStarted);
     loop {
-        let mut path = query.path(&[("limit", &PAGE.to_string())]);
+        let mut path = query.path(&[("limit", &PAGE_LIMIT.to_string())]);
         if !next.is_empty() {
             let _ = write!(path, "&continue={}", escaped(&next));
         }
-        let page: List<T> = client.get(&path, query.accept(true)).await?;
-        if !page.items.into_iter().all(|item| listener(Event::Applied(item))) {
+        let page: ObjectList<T> = client.get(&path, query.accept(true)).await?;
+        if !page.items.into_iter().all(|item| listener(ObjectEvent::Applied(item))) {
             return Ok(None);
         }
         if page.metadata.next.is_empty() {
-            return Ok(listener(Event::Complete).then_some(page.metadata.resource_version));
+            return Ok(listener(ObjectEvent::ListCompleted).then_some(page.metadata.resource_version));
         }
         next = page.metadata.next;
     }
 }
 
-/// Watches until the server ends it; the version that was reached, or `None` if nobody listens any more.
-async fn follow<T: Object>(
-    client: &Client,
-    query: &Query,
+/// Watches until the server ends the watch; returns the version, or `None` if the listener wants no more.
+async fn watch_from<T: WatchedObject>(
+    client: &ApiClient,
+    query: &WatchQuery,
     (mut version, resumed): (String, bool),
-    listener: &mut impl FnMut(Event<T>) -> bool,
-) -> Result<Option<String>, Ended> {
+    listener: &mut impl FnMut(ObjectEvent<T>) -> bool,
+) -> Result<Option<String>, WatchFailure> {
     let seconds = query.duration.as_secs().max(1).to_string();
     let asked = [
         ("watch", "true"),
@@ -177,15 +177,15 @@ async fn follow<T: Object>(
         ("resourceVersion", &version),
     ];
     let mut body = client.open(&query.path(&asked), query.accept(false)).await?;
-    if resumed && !listener(Event::Resumed) {
+    if resumed && !listener(ObjectEvent::Resumed) {
         return Ok(None);
     }
     let mut buffer: Vec<u8> = Vec::new();
     loop {
         let ended = |what: String, version: &String| {
-            Err(Ended { error: ApiError::Connection(what), version: Some(version.clone()) })
+            Err(WatchFailure { error: ApiError::Connection(what), version: Some(version.clone()) })
         };
-        let data = match tokio::time::timeout(query.duration + GRACE, body.frame()).await {
+        let data = match tokio::time::timeout(query.duration + WATCH_SILENCE_GRACE, body.frame()).await {
             Err(_) => return ended("the watch fell silent".into(), &version),
             Ok(None) => return Ok(Some(version)),
             Ok(Some(Err(error))) => return ended(format!("the watch broke off: {error}"), &version),
@@ -196,33 +196,33 @@ async fn follow<T: Object>(
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, behind) = rest.split_at_checked(end).unwrap_or_default();
             rest = behind.get(1..).unwrap_or_default();
-            if !line.trim_ascii().is_empty() && !event(line, &mut version, listener)? {
+            if !line.trim_ascii().is_empty() && !handle_event(line, &mut version, listener)? {
                 return Ok(None);
             }
         }
         buffer = rest.to_vec();
-        if buffer.len() > MAX_EVENT {
-            return Err(ApiError::Answer(format!("an event of more than {MAX_EVENT} bytes")).into());
+        if buffer.len() > MAX_EVENT_BYTES {
+            return Err(ApiError::Answer(format!("an event of more than {MAX_EVENT_BYTES} bytes")).into());
         }
     }
 }
 
-/// Whether one event can be read.
+/// Whether an event can be read.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn reads_event<T: Object>(line: &[u8]) -> bool {
-    event::<T>(line, &mut String::new(), &mut |_| true).is_ok()
+pub(crate) fn reads_event<T: WatchedObject>(line: &[u8]) -> bool {
+    handle_event::<T>(line, &mut String::new(), &mut |_| true).is_ok()
 }
 
-/// Reads one event; false if nobody listens any more.
-fn event<T: Object>(
+/// Reads one event; false if the listener wants no more.
+fn handle_event<T: WatchedObject>(
     line: &[u8],
     version: &mut String,
-    listener: &mut impl FnMut(Event<T>) -> bool,
-) -> Result<bool, Ended> {
+    listener: &mut impl FnMut(ObjectEvent<T>) -> bool,
+) -> Result<bool, WatchFailure> {
     let unreadable = |error: serde_json::Error| ApiError::Answer(error.to_string());
-    let Kind { kind } = serde_json::from_slice(line).map_err(unreadable)?;
+    let EventType { kind } = serde_json::from_slice(line).map_err(unreadable)?;
     if matches!(kind.as_str(), "BOOKMARK" | "ERROR") {
-        let Of::<Marker> { object: marker } = serde_json::from_slice(line).map_err(unreadable)?;
+        let EventObject::<BookmarkOrError> { object: marker } = serde_json::from_slice(line).map_err(unreadable)?;
         if kind == "ERROR" {
             return Err(match marker.code {
                 410 => ApiError::Expired.into(),
@@ -232,18 +232,18 @@ fn event<T: Object>(
         *version = marker.metadata.resource_version;
         return Ok(true);
     }
-    let Of::<T> { object } = serde_json::from_slice(line).map_err(unreadable)?;
+    let EventObject::<T> { object } = serde_json::from_slice(line).map_err(unreadable)?;
     version.clone_from(&object.metadata().resource_version);
     Ok(match kind.as_str() {
-        "DELETED" => listener(Event::Deleted(object)),
-        _ => listener(Event::Applied(object)),
+        "DELETED" => listener(ObjectEvent::Deleted(object)),
+        _ => listener(ObjectEvent::Applied(object)),
     })
 }
 
-impl Query {
-    /// What is usual: all objects at a path.
+impl WatchQuery {
+    /// The usual case: all objects at a path.
     pub(crate) fn all(path: impl Into<String>) -> Self {
-        // Five to ten minutes are what other clients ask for.
+        // Five to ten minutes, as other clients use.
         let duration = Duration::from_secs(300 + fastrand::u64(..240));
         Self { path: path.into(), labels: String::new(), fields: String::new(), duration, metadata_only: false }
     }
@@ -264,7 +264,7 @@ impl Query {
     }
 }
 
-/// A value as it stands in a query.
+/// Percent-encodes a value for a query.
 fn escaped(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {

@@ -1,12 +1,12 @@
 //! Connections to a destination: TCP, then TLS where it is configured, then HTTP.
 //!
-//! A client made here dials the one address that it was made for, whatever authority a request names, so that
-//! `authority`, `Host` and `server_name_override` can differ from where the connection goes.
+//! A client dials only the address that it was made for, whatever authority a request names, so that
+//! `authority`, `Host` and `server_name_override` can differ from the address of the connection.
 
-mod endpoint;
-mod fault;
-mod first;
-mod stream;
+mod connect_fault;
+mod handshake_hint;
+mod host_port;
+mod maybe_tls_stream;
 
 #[cfg(test)]
 mod tests;
@@ -31,109 +31,107 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
-pub(crate) use endpoint::{Endpoint, server_name};
-pub(crate) use fault::{fault, said};
-pub(crate) use first::FirstWord;
-use stream::Stream;
+pub(crate) use connect_fault::{backend_status, tls_fault};
+pub(crate) use handshake_hint::HandshakeHint;
+pub(crate) use host_port::{HostPort, server_name};
+use maybe_tls_stream::MaybeTlsStream;
 
-use super::{encode::Payload, tls};
+use super::{compress::RequestBody, tls};
 use crate::components::BuildError;
 
-/// HTTP/2 as TLS names it.
-pub(crate) const H2: &[u8] = b"h2";
-/// HTTP/1.1 as TLS names it.
-const HTTP_1_1: &[u8] = b"http/1.1";
+/// The ALPN name of HTTP/2.
+pub(crate) const ALPN_H2: &[u8] = b"h2";
+/// The ALPN name of HTTP/1.1.
+const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 
 /// An HTTP client for one destination; clones share its connections.
-pub(crate) type Client = legacy::Client<Connector, Payload>;
+pub(crate) type DestinationClient = legacy::Client<DestinationConnector, RequestBody>;
 
-/// As long as gRPC gives a connection to come about.
+/// The same as gRPC's limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// A peer that went without a word is noticed after this long without an acknowledgement; the kernel's own limit of
-/// some fifteen minutes would hold up a pipeline for as long.
+/// The time without an acknowledgement after which a peer counts as gone. The kernel's own limit of some
+/// fifteen minutes would hold up a pipeline for as long.
 #[cfg(target_os = "linux")]
-const USER_TIMEOUT: Duration = Duration::from_secs(30);
-/// As often as Go's dialer, which the Collector uses.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
-/// As long as Go's HTTP client keeps a connection that nobody uses.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same as Go's dialer, which the Collector uses.
+const TCP_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// The same as Go's HTTP client.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// Answers are small and bounded, so a small window costs no time and keeps what a destination can make us hold small.
-const STREAM_WINDOW: u32 = 64 << 10;
-/// Room for the answers of all requests that are under way at once.
-const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Responses are small and bounded, so a small window costs no time and bounds the memory that a destination
+/// can use.
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+/// Room for the responses of all requests in flight.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// gRPC does not ping more often, and servers close connections that do.
 const MIN_PING_INTERVAL: Duration = Duration::from_secs(10);
-/// gRPC's default for an answer to a ping.
+/// gRPC's default timeout of a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    /// No address answered.
     #[error(transparent)]
     Tcp(Box<dyn StdError + Send + Sync>),
-    /// The two ends do not agree on TLS, or one does not trust the other.
+    /// The TLS handshake failed, or one end does not trust the other.
     #[error("TLS handshake failed")]
     Tls(#[source] std::io::Error),
-    /// The other end hung up on the first word of TLS, without one of its own.
+    /// The server closed the connection after the ClientHello, without sending anything.
     #[error("TLS handshake failed")]
-    Wordless(#[source] std::io::Error),
+    HungUp(#[source] std::io::Error),
 }
 
-/// Dials one destination.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub(crate) struct DestinationConnector {
     tcp: HttpConnector,
-    dial: Uri,
+    dial_uri: Uri,
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    first: FirstWord,
+    hint: HandshakeHint,
 }
 
-impl Connector {
-    /// A connector to `endpoint`; with `tls` the server must be who `name` says.
-    pub(crate) fn new(endpoint: &Endpoint, tls: Option<(Arc<ClientConfig>, ServerName<'static>)>) -> Self {
+impl DestinationConnector {
+    /// A connector to `endpoint`; with `tls` the server must prove the given name.
+    pub(crate) fn new(endpoint: &HostPort, tls: Option<(Arc<ClientConfig>, ServerName<'static>)>) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(TCP_KEEPALIVE));
+        tcp.set_keepalive(Some(TCP_KEEPALIVE_INTERVAL));
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         #[cfg(target_os = "linux")]
-        tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
-        let first = FirstWord::default();
-        let tls = tls.map(|(config, name)| (TlsConnector::from(first.witness(config)), name));
-        Self { tcp, dial: endpoint.dial(), tls, first }
+        tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
+        let hint = HandshakeHint::default();
+        let tls = tls.map(|(config, name)| (TlsConnector::from(hint.with_cert_request_recorder(config)), name));
+        Self { tcp, dial_uri: endpoint.dial_uri(), tls, hint }
     }
 
-    /// A connector for a URL: its scheme decides whether there is TLS, and the settings how.
-    pub(crate) fn for_url(endpoint: &Endpoint, secure: bool, settings: &ClientTls) -> Result<Self, BuildError> {
+    /// A connector for a URL: the scheme decides whether to use TLS, and the settings how.
+    pub(crate) fn for_url(endpoint: &HostPort, secure: bool, settings: &ClientTls) -> Result<Self, BuildError> {
         if !secure {
             return Ok(Self::new(endpoint, None));
         }
         let settings = ClientTls { insecure: false, ..settings.clone() };
         let name = settings.server_name_override.as_deref().filter(|name| !name.is_empty());
         let proves = server_name(name.unwrap_or(endpoint.host()))?;
-        let config = tls::client_config(&settings, &[H2, HTTP_1_1])?;
+        let config = tls::client_config(&settings, &[ALPN_H2, ALPN_HTTP_1_1])?;
         Ok(Self::new(endpoint, config.map(|config| (config, proves))))
     }
 
-    /// What the destination lets us know about TLS.
-    pub(crate) fn first_word(&self) -> FirstWord {
-        self.first.clone()
+    /// Hints of the destination about TLS.
+    pub(crate) fn handshake_hint(&self) -> HandshakeHint {
+        self.hint.clone()
     }
 
-    async fn connect(mut self) -> Result<Stream, ConnectError> {
-        self.first.forget();
-        let tcp = self.tcp.call(self.dial).await.map_err(|error| ConnectError::Tcp(Box::new(error)))?;
-        let Some((connector, name)) = self.tls else { return Ok(Stream::plain(tcp, self.first)) };
-        let tls = first::handshake(connector.connect(name, tcp.into_inner())).await?;
-        Ok(Stream::tls(tls, self.first))
+    async fn connect(mut self) -> Result<MaybeTlsStream, ConnectError> {
+        self.hint.reset();
+        let tcp = self.tcp.call(self.dial_uri).await.map_err(|error| ConnectError::Tcp(Box::new(error)))?;
+        let Some((connector, name)) = self.tls else { return Ok(MaybeTlsStream::plain(tcp, self.hint)) };
+        let tls = handshake_hint::handshake(connector.connect(name, tcp.into_inner())).await?;
+        Ok(MaybeTlsStream::tls(tls, self.hint))
     }
 }
 
-impl Service<Uri> for Connector {
-    type Response = Stream;
+impl Service<Uri> for DestinationConnector {
+    type Response = MaybeTlsStream;
     type Error = ConnectError;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, ConnectError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<MaybeTlsStream, ConnectError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         Poll::Ready(Ok(()))
@@ -144,9 +142,9 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A client that speaks HTTP/2 and nothing else, as gRPC does. All requests share one connection.
-pub(crate) fn http2_client(connector: Connector, keepalive: Option<&ClientKeepalive>) -> Client {
-    let mut builder = builder();
+/// A client that only speaks HTTP/2, as gRPC does. All requests share one connection.
+pub(crate) fn http2_client(connector: DestinationConnector, keepalive: Option<&ClientKeepalive>) -> DestinationClient {
+    let mut builder = client_builder();
     // A gRPC connection stays until one end closes it.
     builder.http2_only(true).pool_idle_timeout(None);
     if let Some(keepalive) = keepalive.filter(|keepalive| !keepalive.time.is_zero()) {
@@ -160,25 +158,25 @@ pub(crate) fn http2_client(connector: Connector, keepalive: Option<&ClientKeepal
 }
 
 /// A client that speaks HTTP/1.1, or HTTP/2 where TLS agrees on it.
-pub(crate) fn http_client(connector: Connector) -> Client {
-    builder().pool_idle_timeout(IDLE_TIMEOUT).build(connector)
+pub(crate) fn http_client(connector: DestinationConnector) -> DestinationClient {
+    client_builder().pool_idle_timeout(IDLE_TIMEOUT).build(connector)
 }
 
-fn builder() -> legacy::Builder {
+fn client_builder() -> legacy::Builder {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .http2_initial_stream_window_size(STREAM_WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW);
+        .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     builder
 }
 
-/// What went wrong, from the outermost cause that says something to the innermost.
-pub(crate) fn explain(error: &(dyn StdError + 'static)) -> String {
+/// The messages of an error and its causes, the outermost first.
+pub(crate) fn error_chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = String::new();
     let mut last = String::new();
-    // hyper-util's own words ("client error (Connect)") say less than their cause.
+    // hyper-util's own message ("client error (Connect)") says less than its cause.
     let mut next = Some(error.source().unwrap_or(error));
     while let Some(cause) = next {
         let words = cause.to_string();

@@ -1,4 +1,4 @@
-//! What every outgoing request carries, configured headers and credentials, and how its answer is read.
+//! Headers and credentials of outgoing requests, and reading of their responses.
 
 #[cfg(feature = "extension-auth")]
 pub(crate) mod credential;
@@ -11,7 +11,7 @@ use std::{fmt, sync::Arc};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use kubewake_config::Secret;
+use kubewake_config::SecretString;
 
 use crate::{
     components::BuildError,
@@ -19,23 +19,22 @@ use crate::{
     extension::ClientAuth,
 };
 
-/// How we introduce ourselves.
 pub(crate) const USER_AGENT: &str = concat!("kubewake/", env!("CARGO_PKG_VERSION"));
 
 /// Shorter values are as likely to be words of the message itself as secrets.
-const SHORTEST_SECRET: usize = 4;
+const MIN_REDACTED_BYTES: usize = 4;
 
-/// Answers are read this far, as the Collector does; a `Status` or a partial success is far smaller.
-const MAX_KEPT: usize = 64 << 10;
-/// What is more is passed over so that the connection can be used again, up to gRPC's limit of a message.
-const MAX_READ: usize = 4 << 20;
+/// Responses are kept up to this size, as in the Collector; a `Status` or a partial success is far smaller.
+const MAX_RESPONSE_BYTES_KEPT: usize = 64 << 10;
+/// The rest is read and discarded, so that the connection can be reused, up to gRPC's message limit.
+const MAX_RESPONSE_BYTES_READ: usize = 4 << 20;
 
-/// The configured headers, each marked as sensitive: their values are secrets to us.
-pub(crate) fn configured(headers: &[(String, Secret)]) -> Result<HeaderMap, BuildError> {
+/// The configured headers, all marked as sensitive.
+pub(crate) fn configured_headers(headers: &[(String, SecretString)]) -> Result<HeaderMap, BuildError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let key = HeaderName::try_from(name).map_err(|_| BuildError(format!("\"{name}\" is not a header name")))?;
-        let value = sensitive(value.reveal())
+        let value = sensitive_value(value.reveal())
             .ok_or_else(|| BuildError(format!("the value of header \"{name}\" cannot be sent")))?;
         map.append(key, value);
     }
@@ -43,59 +42,59 @@ pub(crate) fn configured(headers: &[(String, Secret)]) -> Result<HeaderMap, Buil
 }
 
 /// A header value that HTTP/2 does not index and `Debug` does not show.
-pub(crate) fn sensitive(value: &str) -> Option<HeaderValue> {
+pub(crate) fn sensitive_value(value: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// The headers of a request that say who we are.
-pub(crate) type Proof = Vec<(HeaderName, HeaderValue)>;
+/// The authentication headers of a request.
+pub(crate) type AuthHeaders = Vec<(HeaderName, HeaderValue)>;
 
-/// Puts credentials in place of whatever the configuration says in the same headers.
-pub(crate) fn prove(headers: &mut HeaderMap, proof: &Proof) {
+/// Sets credentials, in place of configured values of the same headers.
+pub(crate) fn apply_auth_headers(headers: &mut HeaderMap, proof: &AuthHeaders) {
     for (name, value) in proof {
         headers.insert(name, value.clone());
     }
 }
 
-/// Where [`Proof`] comes from.
-pub(crate) struct Credentials(Option<Arc<dyn ClientAuth>>);
+pub(crate) struct CredentialProvider(Option<Arc<dyn ClientAuth>>);
 
-impl Credentials {
-    /// From an extension, if one is configured.
+impl CredentialProvider {
+    /// Credentials from an extension, if one is configured.
     pub(crate) fn new(auth: Option<Arc<dyn ClientAuth>>) -> Self {
         Self(auth)
     }
 
-    /// What to send now. An error is retryable: a token endpoint that is down comes back.
-    pub(crate) async fn current(&self) -> Result<Proof, SendError> {
+    /// The current credentials. Errors are retryable, since a token endpoint may recover.
+    pub(crate) async fn current(&self) -> Result<AuthHeaders, SendError> {
         let Some(auth) = &self.0 else { return Ok(Vec::new()) };
         auth.headers().await.map_err(|error| SendError {
             code: Code::Unavailable,
             class: ErrorClass::Authentication,
-            said: None,
+            backend_status: None,
             message: format!("no credentials: {error}").into(),
             retry_after: None,
             retryable: true,
         })
     }
 
-    /// The destination refused `sent`: other credentials to try at once, if there are any by now.
-    pub(crate) async fn renewed(&self, sent: &Proof) -> Option<Proof> {
+    /// Called when the destination has rejected `sent`: returns other credentials to try at once, if there are
+    /// any.
+    pub(crate) async fn refresh_rejected(&self, sent: &AuthHeaders) -> Option<AuthHeaders> {
         let auth = self.0.as_ref()?;
-        auth.rejected();
+        auth.invalidate();
         auth.headers().await.ok().filter(|fresh| fresh != sent)
     }
 }
 
-/// Takes what we sent in confidence out of a text that came back: some servers repeat it in their errors.
+/// Removes sent secrets from a text that came back: some servers repeat them in their errors.
 pub(crate) fn redact<'a>(mut text: String, sent: impl Iterator<Item = &'a HeaderValue>) -> String {
     for value in sent.filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok()) {
         // `Bearer <token>`: the token alone is as secret as the whole.
         let token = value.rsplit(' ').next().unwrap_or(value);
         for secret in [value, token] {
-            if secret.len() >= SHORTEST_SECRET && text.contains(secret) {
+            if secret.len() >= MIN_REDACTED_BYTES && text.contains(secret) {
                 text = text.replace(secret, "***");
             }
         }
@@ -103,19 +102,18 @@ pub(crate) fn redact<'a>(mut text: String, sent: impl Iterator<Item = &'a Header
     text
 }
 
-/// The body of an answer, within limits.
+/// The body of a response, within limits.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
-    /// The first bytes of it.
+pub(crate) struct BoundedResponse {
+    /// The first bytes of the body.
     pub(crate) bytes: Vec<u8>,
-    /// Whether they are all of it.
+    /// Whether `bytes` is the whole body.
     pub(crate) complete: bool,
-    /// What came behind it.
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-impl Answer {
-    /// Reads a body to its end, or until it is longer than any sensible answer.
+impl BoundedResponse {
+    /// Reads a body to its end, or until the size limit.
     pub(crate) async fn read(mut body: Incoming) -> Result<Self, hyper::Error> {
         let mut answer = Self { complete: true, ..Self::default() };
         let mut read = 0;
@@ -123,11 +121,11 @@ impl Answer {
             match frame?.into_data() {
                 Ok(data) => {
                     read += data.len();
-                    answer.complete &= read <= MAX_KEPT;
+                    answer.complete &= read <= MAX_RESPONSE_BYTES_KEPT;
                     if answer.complete {
                         answer.bytes.extend_from_slice(&data);
                     }
-                    if read > MAX_READ {
+                    if read > MAX_RESPONSE_BYTES_READ {
                         break;
                     }
                 }
@@ -137,18 +135,19 @@ impl Answer {
         Ok(answer)
     }
 
-    /// Whether these words are in it.
-    pub(crate) fn says(&self, words: &[u8]) -> bool {
+    /// Whether the body contains these bytes.
+    pub(crate) fn contains(&self, words: &[u8]) -> bool {
         self.bytes.windows(words.len()).any(|said| said == words)
     }
 
-    /// Whether it is what nginx has to say to somebody without a certificate, when the handshake is over.
+    /// Whether the body is nginx's response to a client without a certificate, which it sends after the
+    /// handshake.
     pub(crate) fn wants_certificate(&self) -> bool {
-        self.says(b"No required SSL certificate was sent")
+        self.contains(b"No required SSL certificate was sent")
     }
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for CredentialProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Credentials(***)" } else { "Credentials(none)" })
     }

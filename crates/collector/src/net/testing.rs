@@ -1,4 +1,4 @@
-//! Destinations for tests: real sockets on the loopback address that answer by script, and certificates for them.
+//! Destinations for tests: real sockets on the loopback address that answer by script, and their certificates.
 
 mod certificates;
 
@@ -31,7 +31,7 @@ use crate::core::{Batch, Charge, Part};
 pub(crate) fn batch(signal: Signal, requests: &[&[u8]]) -> Batch {
     let mut batch = Batch::empty(signal);
     for bytes in requests {
-        let charge = Arc::new(Charge::free());
+        let charge = Arc::new(Charge::exempt());
         batch.push(Part::new(Bytes::copy_from_slice(bytes), 1, Arc::default(), charge));
     }
     batch
@@ -47,13 +47,12 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// A header as text; empty if it is not there.
+    /// A header as text; empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 }
 
-/// What to answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
     status: u16,
@@ -68,7 +67,6 @@ fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 impl Reply {
-    /// An HTTP answer.
     pub(crate) fn http(status: u16, headers: &[(&'static str, &str)], body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: map(headers), body: body.into(), ..Self::default() }
     }
@@ -89,9 +87,10 @@ impl Reply {
 
     fn response(self) -> Response<BoxBody<Bytes, Infallible>> {
         let body = Full::new(Bytes::from(self.body));
-        let body = match self.trailers.is_empty() {
-            true => body.boxed(),
-            false => body.with_trailers(std::future::ready(Some(Ok(self.trailers)))).boxed(),
+        let body = if self.trailers.is_empty() {
+            body.boxed()
+        } else {
+            body.with_trailers(std::future::ready(Some(Ok(self.trailers)))).boxed()
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status.try_into().unwrap();
@@ -100,7 +99,7 @@ impl Reply {
     }
 }
 
-/// What the server speaks where TLS does not decide it.
+/// The protocol of the server if TLS does not negotiate it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Http1,
@@ -109,7 +108,6 @@ pub(crate) enum Speaks {
 
 type Script = dyn Fn(&Seen, usize) -> Reply + Send + Sync;
 
-/// A destination.
 #[derive(Clone)]
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
@@ -119,7 +117,7 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    /// Starts a server that answers each request by `script`, which is told how many came before.
+    /// Starts a server that answers each request by `script`, which gets the number of earlier requests.
     pub(crate) async fn start(
         speaks: Speaks,
         tls: Option<Arc<ServerConfig>>,
@@ -132,24 +130,24 @@ impl Backend {
         backend
     }
 
-    /// Everything that arrived so far.
+    /// All requests so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The only request that arrived.
+    /// The only request.
     pub(crate) fn only(&self) -> Seen {
         let seen = self.seen();
         assert_eq!(seen.len(), 1);
         seen[0].clone()
     }
 
-    /// How many connections were made so far.
+    /// The number of connections so far.
     pub(crate) fn connections(&self) -> usize {
         self.connections.lock().unwrap().len()
     }
 
-    /// Closes all connections without a word.
+    /// Closes all connections without a response.
     pub(crate) fn hang_up(&self) {
         self.connections.lock().unwrap().iter().for_each(AbortHandle::abort);
     }
@@ -158,10 +156,11 @@ impl Backend {
         loop {
             let (tcp, _) = listener.accept().await.unwrap();
             tcp.set_nodelay(true).unwrap();
-            let (backend, tls) = (self.clone(), tls.clone());
+            let backend = self.clone();
+            let tls = tls.clone();
             let connection = tokio::spawn(async move {
                 let Some(config) = tls else { return backend.serve(tcp, speaks).await };
-                // A client that does not trust us, or that we do not trust, goes away here.
+                // A client that does not trust the server, or is not trusted by it, ends here.
                 let Ok(stream) = TlsAcceptor::from(config).accept(tcp).await else { return };
                 let speaks = match stream.get_ref().1.alpn_protocol() {
                     Some(b"h2") => Speaks::Http2,

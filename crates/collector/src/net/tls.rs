@@ -1,7 +1,7 @@
 //! TLS settings as rustls configurations.
 //!
-//! Files are read on every call, so whoever sees a file change calls again and has the new certificate. An error names
-//! the file and what is wrong with it, and never repeats what is in it.
+//! Files are read on every call, so a caller that sees a file change calls again and gets the new certificate.
+//! An error names the file and the problem, and never repeats the contents.
 
 mod pem;
 mod unverified;
@@ -22,9 +22,10 @@ use rustls::{
 
 use crate::components::BuildError;
 
-/// What a server shows, and whom it lets in: with `client_ca`, only clients whose certificate that signed.
+/// The TLS settings of a server; with `client_ca`, only clients with a certificate of that authority are
+/// admitted.
 pub(crate) fn server_config(tls: &ServerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, BuildError> {
-    let (chain, key) = pem::identity(&tls.identity)?;
+    let (chain, key) = pem::read_key_pair(&tls.identity)?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(versions(tls.min_version))
         .map_err(unusable_versions)?;
@@ -32,14 +33,14 @@ pub(crate) fn server_config(tls: &ServerTls, alpn: &[&[u8]]) -> Result<Arc<Serve
         None => builder.with_no_client_auth(),
         Some(ca) => builder.with_client_cert_verifier(client_verifier(ca)?),
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(|error| mismatch(&tls.identity, &error))?;
-    config.alpn_protocols = owned(alpn);
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| key_pair_error(&tls.identity, &error))?;
+    config.alpn_protocols = alpn_protocols(alpn);
     Ok(Arc::new(config))
 }
 
-/// How a client connects; `None` when the settings ask for no TLS.
+/// The TLS settings of a client; `None` without TLS.
 ///
-/// As in the Collector, `insecure` beside a `ca` still means TLS: whoever names a root wants it checked.
+/// As in the Collector, `insecure` together with a `ca` still means TLS: a configured root is meant to be used.
 pub(crate) fn client_config(tls: &ClientTls, alpn: &[&[u8]]) -> Result<Option<Arc<ClientConfig>>, BuildError> {
     if tls.insecure && tls.ca.is_none() {
         return Ok(None);
@@ -54,7 +55,7 @@ pub(crate) fn client_config(tls: &ClientTls, alpn: &[&[u8]]) -> Result<Option<Ar
         builder.with_root_certificates(roots(tls)?)
     };
     let mut config = with_identity(builder, tls.identity.as_ref())?;
-    config.alpn_protocols = owned(alpn);
+    config.alpn_protocols = alpn_protocols(alpn);
     Ok(Some(Arc::new(config)))
 }
 
@@ -65,16 +66,16 @@ fn with_identity(
     match identity {
         None => Ok(builder.with_no_client_auth()),
         Some(identity) => {
-            let (chain, key) = pem::identity(identity)?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| mismatch(identity, &error))
+            let (chain, key) = pem::read_key_pair(identity)?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| key_pair_error(identity, &error))
         }
     }
 }
 
-/// Whom a client trusts: `ca`, the system's roots, or both.
+/// The trusted roots of a client: `ca`, the system's roots, or both.
 fn roots(tls: &ClientTls) -> Result<RootCertStore, BuildError> {
     let mut store = match &tls.ca {
-        Some(ca) => pem::roots(ca)?,
+        Some(ca) => pem::read_roots(ca)?,
         None => RootCertStore::empty(),
     };
     if tls.ca.is_none() || tls.include_system_roots {
@@ -88,14 +89,15 @@ fn roots(tls: &ClientTls) -> Result<RootCertStore, BuildError> {
 }
 
 fn client_verifier(ca: &PemSource) -> Result<Arc<dyn ClientCertVerifier>, BuildError> {
-    let roots = Arc::new(pem::roots(ca)?);
+    let roots = Arc::new(pem::read_roots(ca)?);
     WebPkiClientVerifier::builder_with_provider(roots, provider())
         .build()
-        .map_err(|error| BuildError(format!("{} cannot be used to check clients: {error}", pem::place(ca))))
+        .map_err(|error| BuildError(format!("{} cannot be used to check clients: {error}", pem::source_name(ca))))
 }
 
-fn mismatch(identity: &KeyPair, error: &rustls::Error) -> BuildError {
-    let (cert, key) = (pem::place(&identity.cert), pem::place(&identity.key));
+fn key_pair_error(identity: &KeyPair, error: &rustls::Error) -> BuildError {
+    let cert = pem::source_name(&identity.cert);
+    let key = pem::source_name(&identity.key);
     BuildError(format!("the certificate in {cert} and the key in {key} cannot be used together: {error}"))
 }
 
@@ -103,21 +105,21 @@ fn unusable_versions(error: rustls::Error) -> BuildError {
     BuildError(format!("tls::min_version cannot be used: {error}"))
 }
 
-/// The provider is named here and not installed for the process, so that a program that embeds the collector keeps
-/// its own choice.
+/// The provider is passed here and not installed for the process, so that a program that embeds the collector
+/// keeps its own choice.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
 fn versions(min: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
-    static SINCE_1_2: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
-    static SINCE_1_3: [&SupportedProtocolVersion; 1] = [&TLS13];
+    static TLS_1_2_AND_LATER: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+    static TLS_1_3_AND_LATER: [&SupportedProtocolVersion; 1] = [&TLS13];
     match min {
-        TlsVersion::V1_2 => &SINCE_1_2,
-        TlsVersion::V1_3 => &SINCE_1_3,
+        TlsVersion::V1_2 => &TLS_1_2_AND_LATER,
+        TlsVersion::V1_3 => &TLS_1_3_AND_LATER,
     }
 }
 
-fn owned(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
+fn alpn_protocols(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
     alpn.iter().map(|protocol| protocol.to_vec()).collect()
 }

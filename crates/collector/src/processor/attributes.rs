@@ -1,101 +1,107 @@
 //! `attributes` and `resource`: change the attributes of records and of resources.
 //!
-//! *Guarantees.* Actions are done in their order, each on what the one before left. What they do not touch stays as it was sent,
-//! and a request in which they touch nothing is not copied.
+//! *Guaranteed*: actions are applied in their order, each to the result of the one before. Everything else
+//! stays as it was sent, and a request that no action changes is not copied.
 
 mod actions;
 
 use kubewake_config::model;
 use kubewake_otlp::{
-    Allowance, Edit, Editor, Edits, NoMemory, Signal, rewrite_within,
-    view::{Point, RecordRef, Resource},
+    Allowance, EditList, MessageEdit, NoMemory, RecordEditor, Signal, rewrite_within,
+    view::{DataPoint, RecordRef, Resource},
 };
 
-use self::actions::Actions;
+use self::actions::AttributeActions;
 use super::{
-    map::{Mapped, Mapper},
-    matching::Matcher,
+    matching::RecordMatcher,
+    transform::{RequestTransform, TransformedRequest},
 };
 use crate::core::Part;
 
-/// `attributes`
-pub struct Attributes {
-    include: Option<model::Match>,
-    exclude: Option<model::Match>,
-    actions: Actions,
+pub struct AttributesTransform {
+    include: Option<model::MatchProperties>,
+    exclude: Option<model::MatchProperties>,
+    actions: AttributeActions,
 }
 
-impl Attributes {
-    /// The processor that these settings describe.
-    pub fn new(settings: model::Attributes) -> Self {
-        let model::Attributes { include, exclude, actions } = settings;
-        Self { include, exclude, actions: Actions::new(actions) }
+impl AttributesTransform {
+    pub fn new(settings: model::AttributesProcessor) -> Self {
+        let model::AttributesProcessor { include, exclude, actions } = settings;
+        Self { include, exclude, actions: AttributeActions::new(actions) }
     }
 }
 
-impl Mapper for Attributes {
-    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
-        let mut editor = Records {
-            include: self.include.as_ref().map(Matcher::new),
-            exclude: self.exclude.as_ref().map(Matcher::new),
+impl RequestTransform for AttributesTransform {
+    fn transform(
+        &self,
+        signal: Signal,
+        part: &Part,
+        memory: &mut dyn Allowance,
+    ) -> Result<TransformedRequest, NoMemory> {
+        let mut editor = RecordAttributesEditor {
+            include: self.include.as_ref().map(RecordMatcher::new),
+            exclude: self.exclude.as_ref().map(RecordMatcher::new),
             edit: self.actions.edit(&part.origin),
         };
         let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
-        Ok(Mapped { bytes, items: part.items })
+        Ok(TransformedRequest { bytes, items: part.items })
     }
 }
 
-/// `resource`
-pub struct Resources {
-    actions: Actions,
+pub struct ResourceTransform {
+    actions: AttributeActions,
 }
 
-impl Resources {
-    /// The processor that these settings describe.
-    pub fn new(settings: model::Resource) -> Self {
-        Self { actions: Actions::new(settings.actions) }
+impl ResourceTransform {
+    pub fn new(settings: model::ResourceProcessor) -> Self {
+        Self { actions: AttributeActions::new(settings.actions) }
     }
 }
 
-impl Mapper for Resources {
-    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
-        let mut editor = OfResources { edit: self.actions.edit(&part.origin) };
+impl RequestTransform for ResourceTransform {
+    fn transform(
+        &self,
+        signal: Signal,
+        part: &Part,
+        memory: &mut dyn Allowance,
+    ) -> Result<TransformedRequest, NoMemory> {
+        let mut editor = ResourceAttributesEditor { edit: self.actions.edit(&part.origin) };
         let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
-        Ok(Mapped { bytes, items: part.items })
+        Ok(TransformedRequest { bytes, items: part.items })
     }
 }
 
-struct Records<'m> {
-    include: Option<Matcher<'m>>,
-    exclude: Option<Matcher<'m>>,
-    edit: Edit,
+struct RecordAttributesEditor<'m> {
+    include: Option<RecordMatcher<'m>>,
+    exclude: Option<RecordMatcher<'m>>,
+    edit: MessageEdit,
 }
 
-impl Records<'_> {
-    fn is_meant(&mut self, record: &RecordRef<'_>) -> bool {
+impl RecordAttributesEditor<'_> {
+    fn is_selected(&mut self, record: &RecordRef<'_>) -> bool {
         self.include.as_mut().is_none_or(|include| include.matches(record))
             && !self.exclude.as_mut().is_some_and(|exclude| exclude.matches(record))
     }
 }
 
-impl Editor for Records<'_> {
-    fn record(&mut self, record: &RecordRef<'_>, edits: &mut Edits) {
-        if self.is_meant(record) {
+impl RecordEditor for RecordAttributesEditor<'_> {
+    fn record(&mut self, record: &RecordRef<'_>, edits: &mut EditList) {
+        if self.is_selected(record) {
             edits.push(self.edit.clone());
         }
     }
 
-    fn point(&mut self, metric: &RecordRef<'_>, _: &Point<'_>, edits: &mut Edits) {
+    fn point(&mut self, metric: &RecordRef<'_>, _: &DataPoint<'_>, edits: &mut EditList) {
         self.record(metric, edits);
     }
 }
 
-struct OfResources {
-    edit: Edit,
+struct ResourceAttributesEditor {
+    edit: MessageEdit,
 }
 
-impl Editor for OfResources {
-    fn resource(&mut self, _: Resource<'_>, edits: &mut Edits) {
+impl RecordEditor for ResourceAttributesEditor {
+    fn resource(&mut self, _: Resource<'_>, edits: &mut EditList) {
         edits.push(self.edit.clone());
     }
 }

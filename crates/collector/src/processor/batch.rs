@@ -1,11 +1,12 @@
 //! `batch`: joins small requests into larger ones.
 //!
-//! Joining costs nothing (the bytes stay where they are), so that all this does is to hold requests until there are
-//! enough of them or the oldest has waited long enough.
+//! Joining costs nothing (the bytes stay where they are), so that the processor only holds requests until there
+//! are enough of them or the oldest has waited long enough.
 //!
-//! *Guarantees.* What it took is handed on; it never drops. While the next step has no room it holds one batch that
-//! waits and one that fills, and refuses senders beyond that: they are told to come back, and nothing is lost.
-//! *Does not* keep the order of requests of different senders.
+//! *Guaranteed*: accepted data is handed on and never dropped. While the next component has no room, the
+//! processor holds one batch that waits and one that fills, and refuses senders beyond that: they retry later,
+//! and nothing is lost. The state of a combination of metadata values is charged to the pipeline of the request
+//! that brought it. *Not done*: the order of requests of different senders is not kept.
 
 use std::{
     collections::HashMap,
@@ -17,72 +18,77 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use kubewake_config::model::Batch as Settings;
-use kubewake_otlp::{Limit, Signal};
+use kubewake_config::model::BatchProcessor as Settings;
+use kubewake_otlp::{Signal, SplitLimit};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::core::{
-    Answer, Batch, Consumer, DropReason, Link, Origin, Pressure, Processor, ProcessorStats, Refusal, RefusalKind,
-    one_by_one,
+    Batch, Charge, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, Origin, OverflowPolicy, Processor,
+    ProcessorStats, Refusal, RefusalKind, one_by_one,
 };
 
-/// The processor, in one pipeline.
-pub struct Batcher {
+/// The batch processor in one pipeline.
+pub struct BatchingProcessor {
     signal: Signal,
     settings: ArcSwap<Settings>,
     stats: Arc<ProcessorStats>,
-    next: Link,
-    shards: Mutex<HashMap<Vec<String>, Arc<Shard>>>,
-    /// The one shard of a batcher without metadata keys, which is nearly every batcher.
-    only: Arc<Shard>,
+    next: ConsumerFanout,
+    shards: Mutex<HashMap<Vec<String>, Arc<BatchShard>>>,
+    /// The one shard of a processor without metadata keys, which is the usual case.
+    default_shard: Arc<BatchShard>,
 }
 
-/// What is held for one combination of metadata values.
-struct Shard {
-    state: Mutex<State>,
-    /// The open batch is full, or is wanted at once.
+/// The open batch of one combination of metadata values.
+struct BatchShard {
+    state: Mutex<BatchShardState>,
+    /// Notified when the open batch is full or a flush is requested.
     full: Notify,
     emitted: Notify,
+    /// Charge for the shard itself, as long as it exists: senders choose the length of its values.
+    _charge: Charge,
 }
 
-struct State {
+/// Memory of a shard beside its metadata values: the shard itself, and entries in a table that doubles.
+const SHARD_BYTES: usize = 1 << 10;
+
+struct BatchShardState {
     open: Batch,
-    since: Instant,
+    opened_at: Instant,
     flush: bool,
-    /// What was taken out is being handed on, and may wait for room.
+    /// A batch was taken out and is being handed on; it may wait for room.
     emitting: bool,
-    /// A task looks after this shard.
-    attended: bool,
+    /// A task serves this shard.
+    has_task: bool,
 }
 
-impl Batcher {
-    /// A batcher that leads nowhere yet.
+impl BatchingProcessor {
+    /// Creates a processor that is not connected to consumers yet.
     pub fn new(signal: Signal, settings: Settings, stats: Arc<ProcessorStats>) -> Arc<Self> {
         Arc::new(Self {
             signal,
             settings: ArcSwap::from_pointee(settings),
             stats,
-            next: Link::default(),
+            next: ConsumerFanout::default(),
             shards: Mutex::default(),
-            only: Arc::new(Shard::new(signal)),
+            default_shard: Arc::new(BatchShard::new(signal, Charge::exempt())),
         })
     }
 
-    /// Puts new settings in force; what is held stays held.
+    /// Applies new settings; held requests stay held.
     pub fn reconfigure(&self, settings: Settings) {
         let settings = Arc::new(settings);
         let old = self.settings.swap(settings.clone());
         self.all_shards().iter().for_each(|shard| shard.full.notify_one());
         if old.metadata_keys != settings.metadata_keys {
-            // Combinations of other keys must not count against the limit. Those that hold something stay for `flush`.
+            // Shards of other keys must not count against the limit. Nonempty ones stay for `flush`.
             let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
-            shards.retain(|_, shard| Arc::strong_count(shard) > 1 || shard.state().attended);
+            shards.retain(|_, shard| Arc::strong_count(shard) > 1 || shard.state().has_task);
             self.stats.metadata_cardinality.store(shards.len() as u64, Ordering::Relaxed);
         }
     }
 
     /// The shard of the batch's metadata.
-    fn shard(&self, settings: &Settings, batch: &Batch) -> Result<Arc<Shard>, Refusal> {
+    fn shard_for(&self, settings: &Settings, batch: &Batch) -> Result<Arc<BatchShard>, Refusal> {
         let origin = batch.parts().first().map(|part| part.origin.clone()).unwrap_or_default();
         let values = metadata_values(&settings.metadata_keys, &origin);
         let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,28 +96,32 @@ impl Batcher {
             return Ok(shard.clone());
         }
         if shards.len() >= settings.metadata_cardinality_limit as usize && settings.metadata_cardinality_limit > 0 {
-            return Err(too_many_combinations());
+            return Err(too_many_metadata_combinations());
         }
-        let shard = Arc::new(Shard::new(self.signal));
+        let bytes = values.iter().map(|value| value.capacity() + size_of::<String>()).sum::<usize>() + SHARD_BYTES;
+        let charge =
+            batch.parts().first().map_or_else(|| Some(Charge::exempt()), |part| part.charge.reserve_held(bytes as u64));
+        let shard = Arc::new(BatchShard::new(self.signal, charge.ok_or_else(Refusal::out_of_memory)?));
         shards.insert(values, shard.clone());
         self.stats.metadata_cardinality.store(shards.len() as u64, Ordering::Relaxed);
         Ok(shard)
     }
 
-    fn all_shards(&self) -> Vec<Arc<Shard>> {
+    fn all_shards(&self) -> Vec<Arc<BatchShard>> {
         let shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
-        shards.values().chain([&self.only]).cloned().collect()
+        shards.values().chain([&self.default_shard]).cloned().collect()
     }
 
-    /// Emits what a shard holds when it is time, until it holds nothing.
-    async fn attend(self: Arc<Self>, shard: Arc<Shard>) {
+    /// Emits the shard's batches when they are due, until the shard is empty.
+    async fn run_shard(self: Arc<Self>, shard: Arc<BatchShard>) {
         loop {
             let settings = self.settings.load_full();
             let Some(deadline) = shard.deadline(&settings) else { return };
             let full = shard.full.notified();
-            let by_time = match shard.is_due(&settings) {
-                true => Instant::now() >= deadline,
-                false => tokio::time::timeout_at(deadline, full).await.is_err(),
+            let by_time = if shard.is_due(&settings) {
+                Instant::now() >= deadline
+            } else {
+                tokio::time::timeout_at(deadline, full).await.is_err()
             };
             if !by_time && !shard.is_due(&settings) {
                 continue;
@@ -120,8 +130,8 @@ impl Batcher {
         }
     }
 
-    async fn emit(&self, shard: &Shard, settings: &Settings, by_time: bool) {
-        for batch in one_by_one(shard.take(settings, by_time)) {
+    async fn emit(&self, shard: &BatchShard, settings: &Settings, by_time: bool) {
+        for batch in one_by_one(shard.take_due(settings, by_time)) {
             let trigger = if by_time { &self.stats.timeout_triggers } else { &self.stats.size_triggers };
             trigger.fetch_add(1, Ordering::Relaxed);
             self.count_out(&batch);
@@ -138,44 +148,52 @@ impl Batcher {
     }
 }
 
-impl Consumer for Batcher {
-    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
+impl Consumer for BatchingProcessor {
+    fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
         let settings = self.settings.load();
         let items = batch.items() as u64;
         let one_of_many;
-        let shard = match settings.metadata_keys.is_empty() {
-            true => &self.only,
-            false => match self.shard(&settings, &batch) {
+        let shard = if settings.metadata_keys.is_empty() {
+            &self.default_shard
+        } else {
+            match self.shard_for(&settings, &batch) {
                 Ok(shard) => {
                     one_of_many = shard;
                     &one_of_many
                 }
-                Err(refusal) => return Answer::Now(Err(refusal)),
-            },
+                Err(refusal) => {
+                    self.stats.refused.fetch_add(items, Ordering::Relaxed);
+                    if pressure == OverflowPolicy::Wait {
+                        // The data was acknowledged, so that no sender retries it: count the loss here.
+                        self.next.count_loss(&batch, refusal.drop_reason());
+                    }
+                    return ConsumeOutcome::Now(Err(refusal));
+                }
+            }
         };
-        let Added { taken, attend, full } = shard.add(batch, &settings, pressure);
+        let AddOutcome { taken, needs_task: attend, full } = shard.add(batch, &settings, pressure);
         if !taken {
             self.stats.refused.fetch_add(items, Ordering::Relaxed);
-            return Answer::Now(Err(Refusal::queue_full()));
+            return ConsumeOutcome::Now(Err(Refusal::queue_full()));
         }
         self.stats.incoming.fetch_add(items, Ordering::Relaxed);
         if attend {
-            tokio::spawn(self.clone().attend(shard.clone()));
+            tokio::spawn(self.clone().run_shard(shard.clone()));
         } else if full {
             shard.full.notify_one();
         }
-        Answer::Now(Ok(()))
+        ConsumeOutcome::Now(Ok(()))
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, batch: &Batch, reason: DropReason) {
+    fn count_lost(&self, batch: &Batch, reason: DropReason) {
         self.next.count_loss(batch, reason);
     }
 }
 
-impl Processor for Batcher {
-    fn next(&self) -> &Link {
+impl Processor for BatchingProcessor {
+    fn output(&self) -> &ConsumerFanout {
         &self.next
     }
 
@@ -192,64 +210,65 @@ impl Processor for Batcher {
     }
 }
 
-/// What became of an addition.
-struct Added {
+/// The result of adding a request to a shard.
+struct AddOutcome {
     taken: bool,
-    /// Nobody looks after the shard yet.
-    attend: bool,
+    /// No task serves the shard yet.
+    needs_task: bool,
     full: bool,
 }
 
-impl Shard {
-    fn new(signal: Signal) -> Self {
+impl BatchShard {
+    fn new(signal: Signal, charge: Charge) -> Self {
         let open = Batch::empty(signal);
-        let state = State { open, since: Instant::now(), flush: false, emitting: false, attended: false };
-        Self { state: Mutex::new(state), full: Notify::new(), emitted: Notify::new() }
+        let state = BatchShardState { open, opened_at: Instant::now(), flush: false, emitting: false, has_task: false };
+        Self { state: Mutex::new(state), full: Notify::new(), emitted: Notify::new(), _charge: charge }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BatchShardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, batch: Batch, settings: &Settings, pressure: Pressure) -> Added {
+    fn add(&self, batch: Batch, settings: &Settings, pressure: OverflowPolicy) -> AddOutcome {
         let mut state = self.state();
-        if state.emitting && pressure == Pressure::Refuse && state.open.items() >= capacity(settings) {
-            return Added { taken: false, attend: false, full: false };
+        if state.emitting && pressure == OverflowPolicy::Refuse && state.open.items() >= max_open_items(settings) {
+            return AddOutcome { taken: false, needs_task: false, full: false };
         }
         if state.open.is_empty() {
-            state.since = Instant::now();
+            state.opened_at = Instant::now();
         }
         state.open.append(batch);
-        let attend = !std::mem::replace(&mut state.attended, true);
-        Added { taken: true, attend, full: state.is_due(settings) }
+        let attend = !std::mem::replace(&mut state.has_task, true);
+        AddOutcome { taken: true, needs_task: attend, full: state.is_due(settings) }
     }
 
-    /// Until when the open batch may wait; `None` ends the task that looks after the shard.
+    /// Deadline of the open batch; `None` ends the task that serves the shard.
     fn deadline(&self, settings: &Settings) -> Option<Instant> {
         let mut state = self.state();
         if state.open.is_empty() {
-            state.attended = false;
+            state.has_task = false;
             return None;
         }
-        Some(state.since + settings.timeout)
+        Some(state.opened_at + settings.timeout)
     }
 
     fn is_due(&self, settings: &Settings) -> bool {
         self.state().is_due(settings)
     }
 
-    /// What is to leave now. Unless the time is up, a remainder that is too small for a batch of its own stays.
-    fn take(&self, settings: &Settings, by_time: bool) -> Vec<Batch> {
+    /// Takes the batches that are due. Unless the deadline has passed, a remainder too small for a batch of its
+    /// own stays.
+    fn take_due(&self, settings: &Settings, by_time: bool) -> Vec<Batch> {
         let mut state = self.state();
         let signal = state.open.signal();
         let by_time = std::mem::take(&mut state.flush) || by_time;
         let all = std::mem::replace(&mut state.open, Batch::empty(signal));
-        // From here on it is held by whoever emits, and `flush` waits for that.
+        // From here on the task holds the batch, and `flush` waits for it.
         state.emitting = true;
         drop(state);
         let Some(max) = NonZeroUsize::new(settings.send_batch_max_size as usize) else { return vec![all] };
-        // It copies what it cuts, so that nobody should wait for it.
-        let mut batches = all.split(Limit::Items(max));
+        // Splitting copies the parts, so that it happens outside of the lock.
+        let mut batches = all.split(SplitLimit::Items(max));
         if !by_time
             && batches.len() > 1
             && batches.last().is_some_and(|last| last.items() < settings.send_batch_size as usize)
@@ -264,10 +283,10 @@ impl Shard {
         let mut state = self.state();
         rest.append(std::mem::replace(&mut state.open, Batch::empty(rest.signal())));
         state.open = rest;
-        state.since = Instant::now();
+        state.opened_at = Instant::now();
     }
 
-    /// Ends when everything that is held now was handed on.
+    /// Resolves when everything that is held now was handed on.
     async fn flush(&self) {
         loop {
             let emitted = self.emitted.notified();
@@ -286,16 +305,16 @@ impl Shard {
     }
 }
 
-impl State {
+impl BatchShardState {
     fn is_due(&self, settings: &Settings) -> bool {
         let size = settings.send_batch_size as usize;
         self.flush || settings.timeout.is_zero() || (size > 0 && self.open.items() >= size)
     }
 }
 
-/// How many items may gather while a batch waits for room. A batcher that goes only by time has no size of its own:
-/// there the memory budget is the limit.
-fn capacity(settings: &Settings) -> usize {
+/// Number of items that may gather while a batch waits for room. A processor that batches only by time has no
+/// size limit: there the memory budget is the limit.
+fn max_open_items(settings: &Settings) -> usize {
     match settings.send_batch_size.max(settings.send_batch_max_size) as usize {
         0 => usize::MAX,
         size => size,
@@ -310,7 +329,7 @@ fn metadata_values(keys: &[String], origin: &Origin) -> Vec<String> {
     keys.iter().map(value).collect()
 }
 
-fn too_many_combinations() -> Refusal {
+fn too_many_metadata_combinations() -> Refusal {
     Refusal { kind: RefusalKind::NoRoom, ..Refusal::invalid("too many combinations of metadata values") }
 }
 

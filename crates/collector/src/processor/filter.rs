@@ -1,35 +1,38 @@
 //! `filter`: drops records.
 //!
-//! *Guarantees.* What is kept is as it was sent. An entry of which nothing is left goes with its records.
+//! *Guaranteed*: records that are kept are unchanged. An entry without remaining records is removed with them.
 
-use kubewake_config::model::{self, Match, Selection};
+use kubewake_config::model::{self, MatchProperties, RecordSelection};
 use kubewake_otlp::{Allowance, NoMemory, Signal, retain_within, view::RecordRef};
 
 use super::{
-    map::{Mapped, Mapper},
-    matching::Matcher,
+    matching::RecordMatcher,
+    transform::{RequestTransform, TransformedRequest},
 };
 use crate::core::Part;
 
-/// The processor.
-pub struct Filter(model::Filter);
+pub struct FilterTransform(model::FilterProcessor);
 
-impl Filter {
-    /// The processor that these settings describe.
-    pub fn new(settings: model::Filter) -> Self {
+impl FilterTransform {
+    pub fn new(settings: model::FilterProcessor) -> Self {
         Self(settings)
     }
 }
 
-impl Mapper for Filter {
-    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
-        let Selection { include, exclude } = match signal {
+impl RequestTransform for FilterTransform {
+    fn transform(
+        &self,
+        signal: Signal,
+        part: &Part,
+        memory: &mut dyn Allowance,
+    ) -> Result<TransformedRequest, NoMemory> {
+        let RecordSelection { include, exclude } = match signal {
             Signal::Traces => &self.0.spans,
             Signal::Metrics => &self.0.metrics,
             Signal::Logs => &self.0.logs,
         };
         if include.is_empty() && exclude.is_empty() {
-            return Ok(Mapped::unchanged(part));
+            return Ok(TransformedRequest::unchanged(part));
         }
         let mut include = matchers(include);
         let mut exclude = matchers(exclude);
@@ -37,12 +40,12 @@ impl Mapper for Filter {
             (include.is_empty() || include.iter_mut().any(|rule| rule.matches(record)))
                 && !exclude.iter_mut().any(|rule| rule.matches(record))
         };
-        retain_within(signal, &part.bytes, is_kept, memory).map(Mapped::from)
+        retain_within(signal, &part.bytes, is_kept, memory).map(TransformedRequest::from)
     }
 }
 
-fn matchers(rules: &[Match]) -> Vec<Matcher<'_>> {
-    rules.iter().map(Matcher::new).collect()
+fn matchers(rules: &[MatchProperties]) -> Vec<RecordMatcher<'_>> {
+    rules.iter().map(RecordMatcher::new).collect()
 }
 
 #[cfg(test)]

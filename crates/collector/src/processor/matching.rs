@@ -1,29 +1,29 @@
-//! Whether a record is one of those that `include` or `exclude` mean.
+//! Record matching for `include` and `exclude` rules.
 //!
-//! Everything is read where it stands. What is said about a resource is found out once for all records of its entry that come one after another,
-//! and what is said about a metric once for all its points.
+//! Fields are read in place. The match of a resource is computed once for consecutive records of its entry, and
+//! the match of a metric once for all its points.
 
 use std::io::Write;
 
-use kubewake_config::model::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
+use kubewake_config::model::{AttributeMatch, LibraryMatch, MatchProperties, SeverityNumber, TextMatcher, ValueMatch};
 use kubewake_otlp::{
     Value,
-    view::{AnyValue, Attributes, LogRecord, Metric, RecordRef, RecordView, Resource, Scope, Span},
+    view::{AnyValue, AttributesView, LogRecord, Metric, RecordRef, RecordView, Resource, Scope, Span},
 };
 
 /// Matches the records of one request, in order.
-pub(crate) struct Matcher<'m> {
-    rule: &'m Match,
-    resource: Remembered,
-    record: Remembered,
+pub(crate) struct RecordMatcher<'m> {
+    rule: &'m MatchProperties,
+    resource: MatchCache,
+    record: MatchCache,
 }
 
-/// The last answer, and which bytes of the request it is about.
+/// The last result, and the bytes of the request that it belongs to.
 #[derive(Default)]
-struct Remembered(Option<(usize, bool)>);
+struct MatchCache(Option<(usize, bool)>);
 
-impl Remembered {
-    fn get(&mut self, about: &[u8], find: impl FnOnce() -> bool) -> bool {
+impl MatchCache {
+    fn get_or_find(&mut self, about: &[u8], find: impl FnOnce() -> bool) -> bool {
         let place = about.as_ptr().addr();
         match self.0 {
             Some((last, answer)) if last == place && !about.is_empty() => answer,
@@ -32,33 +32,33 @@ impl Remembered {
     }
 }
 
-impl<'m> Matcher<'m> {
-    pub(crate) fn new(rule: &'m Match) -> Self {
-        Self { rule, resource: Remembered::default(), record: Remembered::default() }
+impl<'m> RecordMatcher<'m> {
+    pub(crate) fn new(rule: &'m MatchProperties) -> Self {
+        Self { rule, resource: MatchCache::default(), record: MatchCache::default() }
     }
 
-    /// Whether the record has all that the rule asks for.
+    /// Whether the record meets all conditions of the rule.
     pub(crate) fn matches(&mut self, record: &RecordRef<'_>) -> bool {
         let rule = self.rule;
-        self.resource.get(record.resource_entry(), || resource_matches(rule, record.resource()))
-            && self.record.get(record.as_bytes(), || record_matches(rule, record))
+        self.resource.get_or_find(record.resource_entry(), || resource_matches(rule, record.resource()))
+            && self.record.get_or_find(record.as_bytes(), || record_matches(rule, record))
     }
 }
 
-fn resource_matches(rule: &Match, resource: Resource<'_>) -> bool {
+fn resource_matches(rule: &MatchProperties, resource: Resource<'_>) -> bool {
     rule.services.as_ref().is_none_or(|services| service_matches(services, resource))
         && attributes_match(&rule.resources, resource.attributes())
 }
 
-/// A resource without a service has a name, too, in the Collector.
-fn service_matches(services: &Texts, resource: Resource<'_>) -> bool {
+/// Matches the service name. As in the Collector, a resource without a service has a name, too.
+fn service_matches(services: &TextMatcher, resource: Resource<'_>) -> bool {
     match resource.attributes().get("service.name") {
         Some(name) => services.matches(&name.to_text()),
         None => services.matches(b"<nil-service-name>"),
     }
 }
 
-fn record_matches(rule: &Match, record: &RecordRef<'_>) -> bool {
+fn record_matches(rule: &MatchProperties, record: &RecordRef<'_>) -> bool {
     let libraries = &rule.libraries;
     (libraries.is_empty() || libraries.iter().any(|library| library_matches(library, record.scope())))
         && match record.view() {
@@ -68,12 +68,12 @@ fn record_matches(rule: &Match, record: &RecordRef<'_>) -> bool {
         }
 }
 
-fn library_matches(library: &Library, scope: Scope<'_>) -> bool {
+fn library_matches(library: &LibraryMatch, scope: Scope<'_>) -> bool {
     library.name.matches(scope.name())
         && library.version.as_ref().is_none_or(|version| version.matches(scope.version()))
 }
 
-fn span_matches(rule: &Match, span: Span<'_>) -> bool {
+fn span_matches(rule: &MatchProperties, span: Span<'_>) -> bool {
     let kind = || match span.kind() {
         0 => "SPAN_KIND_UNSPECIFIED",
         1 => "SPAN_KIND_INTERNAL",
@@ -95,7 +95,7 @@ fn span_matches(rule: &Match, span: Span<'_>) -> bool {
         && attributes_match(&rule.attributes, span.attributes())
 }
 
-fn log_matches(rule: &Match, record: LogRecord<'_>) -> bool {
+fn log_matches(rule: &MatchProperties, record: LogRecord<'_>) -> bool {
     rule.severity_number.as_ref().is_none_or(|wanted| severity_matches(wanted, record.severity_number()))
         && rule.severity_texts.as_ref().is_none_or(|texts| texts.matches(record.severity_text()))
         && rule.bodies.as_ref().is_none_or(|bodies| bodies.matches(&record.body().to_text()))
@@ -106,11 +106,11 @@ fn severity_matches(wanted: &SeverityNumber, severity: i32) -> bool {
     if severity == 0 { wanted.match_undefined } else { severity >= wanted.min }
 }
 
-fn metric_matches(rule: &Match, metric: Metric<'_>) -> bool {
+fn metric_matches(rule: &MatchProperties, metric: Metric<'_>) -> bool {
     rule.metric_names.as_ref().is_none_or(|names| names.matches(metric.name()))
 }
 
-fn attributes_match(wanted: &[AttributeMatch], attributes: Attributes<'_>) -> bool {
+fn attributes_match(wanted: &[AttributeMatch], attributes: AttributesView<'_>) -> bool {
     wanted.iter().all(|one| attributes.get(&one.key).is_some_and(|value| value_matches(&one.value, value)))
 }
 
@@ -120,23 +120,24 @@ fn value_matches(wanted: &ValueMatch, value: AnyValue<'_>) -> bool {
         (ValueMatch::Equal(wanted), value) => is_equal(wanted, value),
         (ValueMatch::Regexp(pattern), AnyValue::String(text)) => pattern.is_match(text),
         (ValueMatch::Regexp(pattern), AnyValue::Bool(value)) => {
-            written(format_args!("{value}"), |t| pattern.is_match(t))
+            match_formatted(format_args!("{value}"), |t| pattern.is_match(t))
         }
         (ValueMatch::Regexp(pattern), AnyValue::Int(value)) => {
-            written(format_args!("{value}"), |t| pattern.is_match(t))
+            match_formatted(format_args!("{value}"), |t| pattern.is_match(t))
         }
         (ValueMatch::Regexp(pattern), AnyValue::Double(value)) => match value {
             f64::INFINITY => pattern.is_match(b"+Inf"),
             f64::NEG_INFINITY => pattern.is_match(b"-Inf"),
-            value => written(format_args!("{value}"), |text| pattern.is_match(text)),
+            value => match_formatted(format_args!("{value}"), |text| pattern.is_match(text)),
         },
         (ValueMatch::Regexp(_), _) => false,
     }
 }
 
-/// Shows a number as text without an allocation.
-fn written(text: std::fmt::Arguments<'_>, look: impl FnOnce(&[u8]) -> bool) -> bool {
-    // The longest number is the smallest double, with 1074 digits behind the point, of which the first 323 are zeroes.
+/// Formats a number without an allocation, and matches the text.
+fn match_formatted(text: std::fmt::Arguments<'_>, look: impl FnOnce(&[u8]) -> bool) -> bool {
+    // The longest number is the smallest double, with 1074 digits behind the point, of which the first 323 are
+    // zeroes.
     let mut buffer = [0; 352];
     let mut rest = buffer.as_mut_slice();
     let whole = rest.write_fmt(text).is_ok();
@@ -144,7 +145,7 @@ fn written(text: std::fmt::Arguments<'_>, look: impl FnOnce(&[u8]) -> bool) -> b
     whole && look(buffer.get(..buffer.len() - left).unwrap_or_default())
 }
 
-/// Whether a value is of the same type and the same. Maps are, whatever the order of their keys.
+/// Whether a value has the same type and content. Maps are equal whatever the order of their keys.
 fn is_equal(wanted: &Value, value: AnyValue<'_>) -> bool {
     match (wanted, value) {
         (Value::String(wanted), AnyValue::String(text)) => wanted.as_bytes() == text,

@@ -1,12 +1,12 @@
-//! `redaction`: removes attributes that are not allowed, and masks values that must not leave.
+//! `redaction`: removes attributes that are not allowed, and masks sensitive values.
 //!
-//! *Guarantees.* Looks at the attributes of resources, scopes, spans, their events, log records and data points, and at the bodies of
-//! log records, as deep as they go; what lies deeper than anything that is read here is masked as a whole. *Does not* look at the names of spans and metrics, at messages of a status, at links or at
-//! exemplars, as in the Collector; nor into attributes whose value is a list or a map, unless `redact_all_types` says to take
-//! these as text.
+//! *Guaranteed*: covers the attributes of resources, scopes, spans, their events, log records and data points,
+//! and the bodies of log records at any depth; values nested deeper than the reader's limit are masked as a
+//! whole. *Not done*, as in the Collector: names of spans and metrics, status messages, links and exemplars;
+//! and attributes whose value is a list or a map, unless `redact_all_types` is set, which masks these as text.
 
 mod body;
-mod keys;
+mod key_decisions;
 mod mask;
 mod summary;
 
@@ -14,55 +14,62 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kubewake_config::model;
 use kubewake_otlp::{
-    Allowance, AttributeList, Change, Edit, Editor, Edits, NoMemory, Signal, Value, Verdict, rewrite_within,
-    view::{KeyValue, Point, RecordRef, Resource, Scope},
+    Allowance, AttributeChange, AttributeDisposition, AttributeList, EditList, MessageEdit, NoMemory, RecordEditor,
+    Signal, Value, rewrite_within,
+    view::{DataPoint, KeyValue, RecordRef, Resource, Scope},
 };
 
 use self::{
-    keys::{Judged, Keys},
-    mask::Mask,
-    summary::{Found, Summary},
+    key_decisions::{KeyDecision, KeyDecisionCache},
+    mask::ValueMask,
+    summary::{RedactionReport, ReportAttributes},
 };
-use super::map::{Mapped, Mapper};
+use super::transform::{RequestTransform, TransformedRequest};
 use crate::core::Part;
 
-/// The processor.
-pub struct Redaction(Arc<Rules>);
+pub struct RedactionTransform(Arc<RedactionRules>);
 
-impl Redaction {
-    /// The processor that these settings describe.
-    pub fn new(settings: model::Redaction) -> Self {
-        let mask = Mask::new(settings.hash_function.as_ref());
-        Self(Arc::new(Rules { settings, mask }))
+impl RedactionTransform {
+    pub fn new(settings: model::RedactionProcessor) -> Self {
+        let mask = ValueMask::new(settings.hash_function.as_ref());
+        Self(Arc::new(RedactionRules { settings, mask }))
     }
 }
 
-impl Mapper for Redaction {
-    fn map(&self, signal: Signal, part: &Part, memory: &mut dyn Allowance) -> Result<Mapped, NoMemory> {
-        let pass: Arc<dyn Change> = Arc::new(Pass { rules: self.0.clone(), keys: Mutex::default() });
-        let mut editor =
-            Everything { rules: &self.0, attributes: Edit::with(pass.clone()), events: Edit::events(pass) };
+impl RequestTransform for RedactionTransform {
+    fn transform(
+        &self,
+        signal: Signal,
+        part: &Part,
+        memory: &mut dyn Allowance,
+    ) -> Result<TransformedRequest, NoMemory> {
+        let pass: Arc<dyn AttributeChange> = Arc::new(RedactionPass { rules: self.0.clone(), keys: Mutex::default() });
+        let mut editor = RedactionEditor {
+            rules: &self.0,
+            attributes: MessageEdit::apply_change(pass.clone()),
+            events: MessageEdit::events(pass),
+        };
         let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
-        Ok(Mapped { bytes, items: part.items })
+        Ok(TransformedRequest { bytes, items: part.items })
     }
 }
 
-/// What is allowed, and what is done about the rest.
+/// The allowed keys and values, and the masking of everything else.
 #[derive(Debug)]
-struct Rules {
-    settings: model::Redaction,
-    mask: Mask,
+struct RedactionRules {
+    settings: model::RedactionProcessor,
+    mask: ValueMask,
 }
 
-impl Rules {
+impl RedactionRules {
     fn ignores(&self, key: &[u8]) -> bool {
         self.settings.ignored_keys.matches(key)
             || self.settings.ignored_key_patterns.iter().any(|pattern| pattern.is_match(key))
     }
 
-    /// What it adds itself it does not remove.
+    /// Whether a key is removed. The processor's own report attributes stay.
     fn removes(&self, key: &[u8]) -> bool {
-        !self.settings.allow_all_keys && !self.settings.allowed_keys.matches(key) && !summary::is_own(key)
+        !self.settings.allow_all_keys && !self.settings.allowed_keys.matches(key) && !summary::is_report_attribute(key)
     }
 
     fn masks_key(&self, key: &[u8]) -> bool {
@@ -73,100 +80,105 @@ impl Rules {
         self.settings.allowed_values.iter().any(|pattern| pattern.is_match(text))
     }
 
-    /// The text with all masked that must be; `None` if that is nothing.
-    fn masked(&self, text: &[u8]) -> Option<Value> {
-        self.mask.matches(&self.settings.blocked_values, text)
+    /// The text with all blocked matches masked; `None` if there are none.
+    fn mask_blocked(&self, text: &[u8]) -> Option<Value> {
+        self.mask.mask_matches(&self.settings.blocked_values, text)
     }
 
-    fn found(&self) -> Found {
-        Found::new(self.settings.summary)
+    fn new_report(&self) -> RedactionReport {
+        RedactionReport::new(self.settings.summary)
     }
 
-    /// What a key decides, whatever its value is.
-    fn judge(&self, key: &[u8]) -> Judged {
+    /// The decision that follows from a key alone.
+    fn decide_key(&self, key: &[u8]) -> KeyDecision {
         match key {
-            key if self.ignores(key) => Judged::Ignored,
-            key if self.removes(key) => Judged::Removed,
-            key if self.masks_key(key) => Judged::Masked,
-            _ => Judged::ByValue,
+            key if self.ignores(key) => KeyDecision::Ignored,
+            key if self.removes(key) => KeyDecision::Removed,
+            key if self.masks_key(key) => KeyDecision::Masked,
+            _ => KeyDecision::ByValue,
         }
     }
 
-    fn attribute(&self, attribute: KeyValue<'_>, keys: &mut Keys, found: &mut Found) -> Verdict {
-        let (key, value) = (attribute.key(), attribute.value());
-        let judged = keys.judge(key, |key| self.judge(key));
+    fn redact_attribute(
+        &self,
+        attribute: KeyValue<'_>,
+        keys: &mut KeyDecisionCache,
+        found: &mut RedactionReport,
+    ) -> AttributeDisposition {
+        let key = attribute.key();
+        let value = attribute.value();
+        let judged = keys.get_or_decide(key, |key| self.decide_key(key));
         match judged {
-            Judged::Ignored => {
+            KeyDecision::Ignored => {
                 found.ignored();
-                return Verdict::Keep;
+                return AttributeDisposition::Keep;
             }
-            Judged::Removed => {
+            KeyDecision::Removed => {
                 found.redacted(key);
-                return Verdict::Remove;
+                return AttributeDisposition::Remove;
             }
-            Judged::Masked | Judged::ByValue => {}
+            KeyDecision::Masked | KeyDecision::ByValue => {}
         }
-        let text = match self.settings.redact_all_types {
-            true => value.to_text(),
-            false => value.as_text().unwrap_or_default().into(),
-        };
+        let text =
+            if self.settings.redact_all_types { value.to_text() } else { value.as_text().unwrap_or_default().into() };
         if self.allows_value(&text) {
             found.allowed(key);
-            return Verdict::Keep;
+            return AttributeDisposition::Keep;
         }
-        let masked = if judged == Judged::Masked { Some(self.mask.whole(&text)) } else { self.masked(&text) };
+        let masked =
+            if judged == KeyDecision::Masked { Some(self.mask.mask_whole(&text)) } else { self.mask_blocked(&text) };
         match masked {
             Some(value) => {
                 found.masked(key);
-                Verdict::Set(value)
+                AttributeDisposition::Set(value)
             }
-            None => Verdict::Keep,
+            None => AttributeDisposition::Keep,
         }
     }
 }
 
-/// The rules, at work on one request.
+/// Applies the rules to one request.
 #[derive(Debug)]
-struct Pass {
-    rules: Arc<Rules>,
-    /// Locked for each list of attributes, by the one thread that is at work.
-    keys: Mutex<Keys>,
+struct RedactionPass {
+    rules: Arc<RedactionRules>,
+    /// Locked for each list of attributes, by the only thread that works on the request.
+    keys: Mutex<KeyDecisionCache>,
 }
 
-impl Change for Pass {
+impl AttributeChange for RedactionPass {
     fn change(&self, attributes: &mut AttributeList<'_>) {
-        let mut found = self.rules.found();
+        let mut found = self.rules.new_report();
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        attributes.visit(|attribute| self.rules.attribute(attribute, &mut keys, &mut found));
-        found.write(attributes, &Summary::ATTRIBUTES);
+        attributes.visit(|attribute| self.rules.redact_attribute(attribute, &mut keys, &mut found));
+        found.write(attributes, &ReportAttributes::ATTRIBUTES);
     }
 }
 
-struct Everything<'r> {
-    rules: &'r Rules,
-    attributes: Edit,
-    events: Edit,
+struct RedactionEditor<'r> {
+    rules: &'r RedactionRules,
+    attributes: MessageEdit,
+    events: MessageEdit,
 }
 
-impl Editor for Everything<'_> {
-    fn resource(&mut self, _: Resource<'_>, edits: &mut Edits) {
+impl RecordEditor for RedactionEditor<'_> {
+    fn resource(&mut self, _: Resource<'_>, edits: &mut EditList) {
         edits.push(self.attributes.clone());
     }
 
-    fn scope(&mut self, _: Scope<'_>, edits: &mut Edits) {
+    fn scope(&mut self, _: Scope<'_>, edits: &mut EditList) {
         edits.push(self.attributes.clone());
     }
 
-    fn record(&mut self, record: &RecordRef<'_>, edits: &mut Edits) {
+    fn record(&mut self, record: &RecordRef<'_>, edits: &mut EditList) {
         edits.push(self.attributes.clone());
         if let Some(record) = record.log() {
-            body::redact(self.rules, record.body(), edits);
+            body::redact_body(self.rules, record.body(), edits);
         } else {
             edits.push(self.events.clone());
         }
     }
 
-    fn point(&mut self, _: &RecordRef<'_>, _: &Point<'_>, edits: &mut Edits) {
+    fn point(&mut self, _: &RecordRef<'_>, _: &DataPoint<'_>, edits: &mut EditList) {
         edits.push(self.attributes.clone());
     }
 }

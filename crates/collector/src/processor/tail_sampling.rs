@@ -1,42 +1,50 @@
-//! `tail_sampling`: keeps whole traces, decided on when their spans are there.
+//! `tail_sampling`: keeps or drops whole traces, decided when their spans have arrived.
 //!
-//! A request is read once, without a lock: each span's trace, what it says to the policies, and which shard it goes to. A shard copies its
-//! spans into segments and adds what they say to their traces. When it is time, a trace is judged by what was noted of it, so that
-//! only the spans of kept traces are ever touched again.
+//! A request is read once, without a lock: the trace of each span, the policy conditions that the span meets,
+//! and its shard. A shard copies its spans into segments and adds their conditions to their traces. When a
+//! trace is due, it is decided by those recorded facts, so that only spans of kept traces are touched again.
 //!
-//! *Guarantees.*
-//! - What was acknowledged is held: its bytes, and the places of its traces in the table, are charged to the pipeline's memory until it is handed on or
-//!   dropped by a decision. Decisions that are remembered are beside that, and bounded by `num_traces` and the sizes of the caches. A request for which there is no memory is refused as a whole. The next step's refusal is waited out, as for anything
-//!   that was acknowledged.
-//! - A sender waits for no decision and for no exporter, except where `block_on_overflow` asks for it: decisions take the shard's lock for a few
-//!   hundred traces at a time, and what is kept is written and handed on without it. Shards share counters and limits, and no lock.
-//! - Spans that come late follow the decision on their trace as long as it is remembered: in the table, up to `num_traces` traces, or in
-//!   the decision caches. While the bytes of a dropped one linger, those of its late spans do, too, so that what a late error brings back is whole.
-//! - A trace for which there is no room is decided on early, never dropped for that reason alone; only `maximum_trace_size_bytes` does so.
-//! - When memory runs short, new traces do not wait: they are kept or dropped by their randomness alone, and kept spans say at which
-//!   threshold (`ot=th`), so that counts stay true. That ends by itself when there is memory again. What lingers for late errors is given up before that.
-//! - Spans of different requests leave as different requests of one batch, so that what a backend refuses can be taken apart.
-//! - New policies and a shorter wait are in force for what waits already; limits of policies that did not change keep what they have used.
+//! *Guaranteed:*
+//! - Acknowledged data is held: its bytes, and the table entries of its traces, are charged to the pipeline's
+//!   memory until it is handed on or dropped by a decision. Remembered decisions are not charged; they are
+//!   bounded by `num_traces` and the sizes of the caches. A request for which there is no memory is refused as
+//!   a whole. A refusal of the next component is waited out, as for any acknowledged data.
+//! - A sender waits for no decision and for no exporter, except where `block_on_overflow` asks for it:
+//!   decisions take the shard's lock for a few hundred traces at a time, and kept spans are written and handed
+//!   on without it. Shards share counters and limits, and no lock.
+//! - Late spans follow the decision on their trace as long as it is remembered: in the table, up to
+//!   `num_traces` traces, or in the decision caches. While the bytes of a dropped trace linger, those of its
+//!   late spans do, too, so that a trace that a late error brings back is whole.
+//! - A trace for which there is no room is decided early, never dropped for that reason alone; only
+//!   `maximum_trace_size_bytes` does so.
+//! - When memory runs short, new traces do not wait: they are kept or dropped by their randomness alone, and
+//!   kept spans record the threshold (`ot=th`), so that counts stay true. That ends by itself when there is
+//!   memory again. Lingering bytes for late errors are given up before that.
+//! - Spans of different requests leave as different requests of one batch, so that a batch that a backend
+//!   refuses can be split and retried.
+//! - New policies and a shorter wait apply to waiting traces, too; limits of unchanged policies keep the part
+//!   that is used up.
 //!
-//! *Assumes* that all spans of a trace come to this process; see the `loadbalancing` exporter.
+//! *Assumed*: all spans of a trace come to this process; see the `loadbalancing` exporter.
 //!
-//! *Does not* keep the order of spans, nor know who sent them. Does not survive the process. Does not
-//! change the number of shards while it runs. Decisions that are pushed out of a cache are forgotten, and late spans are a new trace then.
+//! *Not done*: the order of spans and their senders are not kept. Nothing survives the process. The number of
+//! shards is fixed while it runs. Decisions that are evicted from a cache are forgotten, and late spans are a
+//! new trace then.
 
 mod acknowledged;
 mod arrival;
-mod cache;
-mod id;
+mod decision_cache;
+mod memory_pressure;
 mod outbox;
 mod output;
+mod output_writer;
 mod policy;
-mod pressure;
 mod shard;
-mod store;
+mod span_store;
 #[cfg(test)]
 mod tests;
+mod trace_id;
 mod wire;
-mod write;
 
 use std::{
     future::Future,
@@ -50,73 +58,75 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use futures_util::FutureExt;
-use kubewake_config::{ComponentId, model::TailSampling as Settings};
+use kubewake_config::{ComponentId, model::TailSamplingProcessor as Settings};
 use tokio::time::Instant;
 
 use self::{
-    arrival::{Arrival, NotRead},
-    id::IdHash,
+    arrival::{ArrivalError, ParsedArrival},
     outbox::Outbox,
-    output::{Kept, Marks},
-    policy::Policies,
-    shard::{Moment, Rules, Shard, Step, TICK},
+    output::{KeepRecord, OutputOptions},
+    policy::PolicySet,
+    shard::{SamplingMoment, ShardStep, TICK_INTERVAL, TailSamplingRules, TraceShard},
+    trace_id::TraceIdHashBuilder,
 };
 use crate::core::{
-    Answer, Batch, Charge, Consumer, DropReason, Link, Part, Pressure, Processor, ProcessorStats, Refusal, TailStats,
+    Batch, Charge, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, OverflowPolicy, Part, Processor,
+    ProcessorStats, Refusal, TailSamplerStats,
 };
 
-/// With fewer traces in a shard than that its share of a limit would be far from the limit.
-const TRACES_PER_SHARD: usize = 1024;
+/// With fewer traces in a shard its actual share of a limit would be far from the limit.
+const MIN_TRACES_PER_SHARD: usize = 1024;
 
-/// The processor, in one pipeline.
+/// The tail sampler in one pipeline.
 pub struct TailSampler {
     id: ComponentId,
-    rules: ArcSwap<Rules>,
-    hash: IdHash,
-    lanes: Vec<Lane>,
-    next: Link,
+    rules: ArcSwap<TailSamplingRules>,
+    hash: TraceIdHashBuilder,
+    lanes: Vec<ShardLane>,
+    next: ConsumerFanout,
     start: Instant,
     stats: Arc<ProcessorStats>,
-    sampling: Arc<TailStats>,
-    /// A charge for nothing, to reserve memory for what is written.
+    sampling: Arc<TailSamplerStats>,
+    /// An empty charge, from which memory for output is reserved.
     account: ArcSwapOption<Charge>,
     overloaded: AtomicBool,
-    /// Bytes of dropped traces linger in a shard.
+    /// Whether bytes of dropped traces linger in any shard.
     lingers: Arc<AtomicBool>,
     retired: AtomicBool,
 }
 
-/// A shard with what leaves it.
-struct Lane {
-    shard: Shard,
+/// A shard and its outbox.
+struct ShardLane {
+    shard: TraceShard,
     outbox: Arc<Outbox>,
 }
 
-/// A request that was read.
-struct Request {
+/// A request, with the facts that were read from it.
+struct ArrivedRequest {
     part: Part,
-    arrival: Arrival,
+    arrival: ParsedArrival,
 }
 
 impl TailSampler {
-    /// A sampler that leads nowhere yet.
+    /// Creates a sampler that is not connected to consumers yet.
     pub fn new(
         id: &ComponentId,
         settings: Settings,
         stats: Arc<ProcessorStats>,
-        sampling: Arc<TailStats>,
+        sampling: Arc<TailSamplerStats>,
     ) -> Arc<Self> {
         let shards = number_of_shards(&settings);
-        let rules = Rules::new(settings, shards, &sampling, None);
-        let (hash, lingers) = (IdHash::new(), Arc::default());
-        let shard = || Shard::new(hash, &rules, shards, &sampling, &lingers);
-        let lane = |_| Lane { shard: shard(), outbox: Arc::default() };
+        let rules = TailSamplingRules::new(settings, shards, &sampling, None);
+        let hash = TraceIdHashBuilder::new();
+        let lingers = Arc::default();
+        let shard = || TraceShard::new(hash, &rules, shards, &sampling, &lingers);
+        let lane = |_| ShardLane { shard: shard(), outbox: Arc::default() };
         Arc::new(Self {
             id: id.clone(),
             lanes: (0..shards).map(lane).collect(),
             rules: ArcSwap::from_pointee(rules),
             hash,
-            next: Link::default(),
+            next: ConsumerFanout::default(),
             start: Instant::now(),
             stats,
             sampling,
@@ -127,133 +137,139 @@ impl TailSampler {
         })
     }
 
-    /// Puts new settings in force; what waits still waits, no longer than it is to now, and is decided on by the new policies.
+    /// Applies new settings. Waiting traces still wait, no longer than the new wait, and are decided by the new
+    /// policies.
     pub fn reconfigure(&self, settings: Settings) {
         let old = self.rules.load_full();
-        let new = Arc::new(Rules::new(settings, self.lanes.len(), &self.sampling, Some(&old.policies)));
+        let new = Arc::new(TailSamplingRules::new(settings, self.lanes.len(), &self.sampling, Some(&old.policies)));
         self.rules.store(new.clone());
         for lane in &self.lanes {
             lane.shard.state().resize_caches(&old.settings, &new.settings, self.lanes.len());
         }
         for lane in self.lanes.iter().filter(|_| new.settings.decision_wait < old.settings.decision_wait) {
-            lane.shard.state().shorten(new.settings.decision_wait);
-            lane.shard.news.notify_one();
+            lane.shard.state().shorten_wait(new.settings.decision_wait);
+            lane.shard.wakeup.notify_one();
         }
     }
 
-    /// Reads all requests of a batch, if there is memory for what is noted of them.
-    fn read(&self, batch: Batch, rules: &Rules) -> Result<Vec<Request>, Refusal> {
+    /// Reads all requests of a batch, if there is memory for the facts.
+    fn read_requests(&self, batch: Batch, rules: &TailSamplingRules) -> Result<Vec<ArrivedRequest>, Refusal> {
         let read = |part: Part| {
-            let (bytes, shards) = (part.bytes.clone(), self.lanes.len());
-            let arrival = Arrival::read(bytes, part.items, &rules.policies, &self.hash, shards, &part.charge);
+            let bytes = part.bytes.clone();
+            let shards = self.lanes.len();
+            let arrival = ParsedArrival::read(bytes, part.items, &rules.policies, &self.hash, shards, &part.charge);
             let arrival = arrival.map_err(|error| match error {
-                NotRead::TooLong => Refusal::invalid("the request is too long to be sampled"),
-                NotRead::NoMemory(needed) => self.unread(&part.charge, needed),
+                ArrivalError::TooLong => Refusal::invalid("the request is too long to be sampled"),
+                ArrivalError::NoMemory(needed) => self.read_refusal(&part.charge, needed),
             })?;
-            Ok(Request { part, arrival })
+            Ok(ArrivedRequest { part, arrival })
         };
         batch.into_parts().into_iter().map(read).collect()
     }
 
-    /// Whether a shard that gets some of it has as many traces as may wait.
-    fn is_full(&self, requests: &[Request], rules: &Rules) -> bool {
+    /// Whether one of the request's shards has reached its limit of waiting traces.
+    fn is_full(&self, requests: &[ArrivedRequest], rules: &TailSamplingRules) -> bool {
         let gets_some = |lane: usize| requests.iter().any(|request| request.arrival.share(lane).is_some());
         let mut full = self.lanes.iter().enumerate().filter(|(at, _)| gets_some(*at));
-        // One that went decides at once, so that nobody need wait.
-        !self.retired() && full.any(|(_, lane)| lane.shard.state().is_full(rules))
+        // A retired sampler decides at once, so that nobody has to wait.
+        !self.is_retired() && full.any(|(_, lane)| lane.shard.state().is_full(rules))
     }
 
-    /// Takes requests for which memory was reserved.
-    fn accept(self: &Arc<Self>, requests: Vec<Request>, charges: Vec<Charge>) {
+    /// Accepts requests for which memory was reserved.
+    fn accept(self: &Arc<Self>, requests: Vec<ArrivedRequest>, charges: Vec<Charge>) {
         let rules = self.rules.load_full();
         let mut charges = charges.into_iter();
-        for Request { part, arrival } in requests {
+        for ArrivedRequest { part, arrival } in requests {
             self.open_account(&part.charge);
             self.stats.incoming.fetch_add(arrival.records.len() as u64, Ordering::Relaxed);
-            let moment = self.moment();
+            let moment = self.observe_moment();
             for (at, lane) in self.lanes.iter().enumerate() {
                 if arrival.share(at).is_none() {
                     continue;
                 }
-                let charge = charges.next().unwrap_or_else(Charge::free);
-                let (at_once, attend) = lane.add(&arrival, at, charge, &rules, moment, self.retired());
+                let charge = charges.next().unwrap_or_else(Charge::exempt);
+                let (at_once, attend) = lane.add(&arrival, at, charge, &rules, moment, self.is_retired());
                 if attend {
-                    tokio::spawn(self.clone().look_after(at));
+                    tokio::spawn(self.clone().supervise_shard(at));
                 }
                 self.forward(lane, &part, &arrival, &at_once, &rules);
             }
         }
     }
 
-    /// Looks after a shard until it holds nothing. A panic there would be a mistake of ours, and costs what was being written, not the shard.
-    async fn look_after(self: Arc<Self>, at: usize) {
-        while AssertUnwindSafe(self.clone().attend(at)).catch_unwind().await.is_err() {
+    /// Serves a shard until it is empty. A panic in there would be a defect of ours, and costs the spans that
+    /// were being written, not the shard.
+    async fn supervise_shard(self: Arc<Self>, at: usize) {
+        while AssertUnwindSafe(self.clone().run_shard(at)).catch_unwind().await.is_err() {
             tracing::error!(processor = %self.id, shard = at, "a decision broke; the shard goes on");
         }
     }
 
-    /// Decides on what a shard holds when it is time, until it holds nothing.
-    async fn attend(self: Arc<Self>, at: usize) {
+    /// Decides on a shard's traces when they are due, until the shard is empty.
+    async fn run_shard(self: Arc<Self>, at: usize) {
         let Some(lane) = self.lanes.get(at) else { return };
         loop {
             let rules = self.rules.load_full();
-            let (moment, began) = (self.moment(), Instant::now());
+            let moment = self.observe_moment();
+            let began = Instant::now();
             let step = lane.shard.state().step(&rules, moment);
-            if !matches!(step, Step::Until(_)) {
+            if !matches!(step, ShardStep::SleepUntil(_)) {
                 self.sampling.decision_time.record(began.elapsed().as_millis() as u64);
             }
             lane.shard.room.notify_waiters();
             match step {
-                Step::Write(work, pages) => {
+                ShardStep::Write(work, pages) => {
                     let segments = self.write(lane, work, pages, &rules).await;
-                    lane.shard.state().written(&segments);
+                    lane.shard.state().finish_write(&segments);
                     tokio::task::yield_now().await;
                 }
-                Step::Again => tokio::task::yield_now().await,
-                Step::Until(tick) => {
-                    let time = TICK.saturating_mul(u32::try_from(tick).unwrap_or(u32::MAX));
-                    // Whichever is first; then it is looked at again.
-                    let _ = tokio::time::timeout_at(self.start + time, lane.shard.news.notified()).await;
+                ShardStep::Continue => tokio::task::yield_now().await,
+                ShardStep::SleepUntil(tick) => {
+                    let time = TICK_INTERVAL.saturating_mul(u32::try_from(tick).unwrap_or(u32::MAX));
+                    // Whichever comes first; then the shard is checked again.
+                    let _ = tokio::time::timeout_at(self.start + time, lane.shard.wakeup.notified()).await;
                 }
-                Step::Nothing => return,
+                ShardStep::Idle => return,
             }
         }
     }
 
-    fn retired(&self) -> bool {
+    fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }
 }
 
-impl Lane {
-    /// Hands a shard its part. Says which spans need not wait, and whether somebody must look after the shard.
+impl ShardLane {
+    /// Gives a shard its part of a request. Returns spans that need not wait, and whether the shard needs a
+    /// task.
     fn add(
         &self,
-        arrival: &Arrival,
+        arrival: &ParsedArrival,
         at: usize,
         charge: Charge,
-        rules: &Rules,
-        moment: Moment,
+        rules: &TailSamplingRules,
+        moment: SamplingMoment,
         retired: bool,
-    ) -> (Vec<(usize, Kept)>, bool) {
+    ) -> (Vec<(usize, KeepRecord)>, bool) {
         let mut state = self.shard.state();
         let at_once = state.add(arrival, at, charge, rules, moment);
         state.flushing |= retired;
-        let attend = state.wants_attention(moment);
-        let news = state.has_news() || retired;
+        let attend = state.claim_attention(moment);
+        let news = state.has_earlier_work() || retired;
         drop(state);
         if news {
-            self.shard.news.notify_one();
+            self.shard.wakeup.notify_one();
         }
         (at_once, attend)
     }
 
-    /// Ends when nothing waits, and everything was handed on.
-    async fn flushed(&self) {
+    /// Resolves when no trace waits, and everything was handed on.
+    async fn wait_flushed(&self) {
         loop {
-            let (room, sent) = (self.shard.room.notified(), self.outbox.sent.notified());
+            let room = self.shard.room.notified();
+            let sent = self.outbox.sent.notified();
             tokio::pin!(room, sent);
-            // Registered before the look, so that nothing that happens in between is missed.
+            // Registered before the check, so that no notification in between is missed.
             room.as_mut().enable();
             sent.as_mut().enable();
             if self.shard.state().is_idle() && self.outbox.is_empty() {
@@ -267,90 +283,90 @@ impl Lane {
     }
 }
 
-impl Rules {
-    fn new(settings: Settings, shards: usize, stats: &TailStats, old: Option<&Policies>) -> Self {
-        let policies = Policies::new(&settings, stats, old);
+impl TailSamplingRules {
+    fn new(settings: Settings, shards: usize, stats: &TailSamplerStats, old: Option<&PolicySet>) -> Self {
+        let policies = PolicySet::new(&settings, stats, old);
         Self { traces: settings.num_traces.div_ceil(shards).max(1), policies, settings }
     }
 
-    fn marks(&self, late: bool) -> Marks<'_> {
-        Marks { stamps: &self.policies.stamps, record: self.settings.record_policy, late }
+    fn output_options(&self, late: bool) -> OutputOptions<'_> {
+        OutputOptions { stamps: &self.policies.stamps, record: self.settings.record_policy, late }
     }
 }
 
-impl AsRef<Link> for TailSampler {
-    fn as_ref(&self) -> &Link {
+impl AsRef<ConsumerFanout> for TailSampler {
+    fn as_ref(&self) -> &ConsumerFanout {
         &self.next
     }
 }
 
 impl Consumer for TailSampler {
-    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
+    fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
         let items = batch.items() as u64;
-        if pressure == Pressure::Wait {
-            return Answer::later(async move { self.accept_acknowledged(batch).await });
+        if pressure == OverflowPolicy::Wait {
+            return ConsumeOutcome::later(async move { self.accept_acknowledged(batch).await });
         }
         let rules = self.rules.load_full();
-        let requests = match self.read(batch, &rules) {
+        let requests = match self.read_requests(batch, &rules) {
             Ok(requests) => requests,
             Err(refusal) => return self.refuse(items, refusal),
         };
         if rules.settings.block_on_overflow && self.is_full(&requests, &rules) {
-            return Answer::later(async move { self.accept_when_there_is_room(requests).await });
+            return ConsumeOutcome::later(async move { self.accept_when_there_is_room(requests).await });
         }
         match self.reserve(&requests) {
             Some(charges) => {
                 self.accept(requests, charges);
-                Answer::Now(Ok(()))
+                ConsumeOutcome::Now(Ok(()))
             }
             None => {
-                let refusal = self.unheld(&requests);
+                let refusal = self.hold_refusal(&requests);
                 self.refuse(items, refusal)
             }
         }
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, batch: &Batch, reason: DropReason) {
+    fn count_lost(&self, batch: &Batch, reason: DropReason) {
         self.next.count_loss(batch, reason);
     }
 }
 
 impl TailSampler {
-    /// It is time for everything that waits.
-    fn hurry(&self) {
+    /// Makes all waiting traces due.
+    fn expire_all(&self) {
         for lane in &self.lanes {
             let mut state = lane.shard.state();
             state.flushing |= !state.is_idle();
             drop(state);
-            lane.shard.news.notify_one();
+            lane.shard.wakeup.notify_one();
         }
     }
 
-    fn refuse(&self, items: u64, refusal: Refusal) -> Answer {
+    fn refuse(&self, items: u64, refusal: Refusal) -> ConsumeOutcome {
         self.stats.refused.fetch_add(items, Ordering::Relaxed);
-        Answer::Now(Err(refusal))
+        ConsumeOutcome::Now(Err(refusal))
     }
 }
 
 impl Processor for TailSampler {
-    fn next(&self) -> &Link {
+    fn output(&self) -> &ConsumerFanout {
         &self.next
     }
 
     fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
-        self.hurry();
-        // No late error comes here any more.
+        self.expire_all();
+        // No late error can arrive here any more.
         self.give_up_lingering(0);
     }
 
     fn flush<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
-            self.hurry();
+            self.expire_all();
             for lane in &self.lanes {
-                lane.flushed().await;
+                lane.wait_flushed().await;
             }
         })
     }
@@ -358,14 +374,14 @@ impl Processor for TailSampler {
 
 impl Drop for TailSampler {
     fn drop(&mut self) {
-        // Counters outlive whoever counts, and this is a state.
+        // Counters outlive the sampler, and this one is a state.
         if self.overloaded.swap(false, Ordering::Relaxed) {
             self.sampling.overloaded.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-/// One for each core, but no more than leave each of them enough of what is limited.
+/// One shard for each core, but so few that each gets a sufficient share of every limit.
 fn number_of_shards(settings: &Settings) -> usize {
     if settings.num_shards > 0 {
         return settings.num_shards;
@@ -373,5 +389,5 @@ fn number_of_shards(settings: &Settings) -> usize {
     let limits = [settings.num_traces, settings.sampled_cache_size, settings.non_sampled_cache_size];
     let least = limits.into_iter().filter(|limit| *limit > 0).min().unwrap_or(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores.min(least / TRACES_PER_SHARD).clamp(1, 256)
+    cores.min(least / MIN_TRACES_PER_SHARD).clamp(1, 256)
 }

@@ -1,17 +1,16 @@
-//! Cross-origin requests, so that a web page can send its own spans.
+//! CORS: cross-origin requests, so that a web page can send its own spans.
 
 use http::{HeaderMap, HeaderValue, Method, header};
-use kubewake_config::model::Cors;
+use kubewake_config::model::CorsConfig;
 
-/// Whether this is the question that a browser asks before the request proper.
 pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS
         && headers.contains_key(header::ORIGIN)
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The headers of the answer to a request from another origin; none if the origin may not come in.
-pub(super) fn answer(cors: &Cors, request: &HeaderMap) -> Vec<(header::HeaderName, HeaderValue)> {
+/// Headers of the response to a cross-origin request; none if the origin is not allowed.
+pub(super) fn response_headers(cors: &CorsConfig, request: &HeaderMap) -> Vec<(header::HeaderName, HeaderValue)> {
     let Some(origin) = allowed_origin(cors, request) else { return Vec::new() };
     let mut out =
         vec![(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin), (header::VARY, HeaderValue::from_static("Origin"))];
@@ -23,9 +22,9 @@ pub(super) fn answer(cors: &Cors, request: &HeaderMap) -> Vec<(header::HeaderNam
     out
 }
 
-/// The headers of the answer to a preflight.
-pub(super) fn preflight(cors: &Cors, request: &HeaderMap) -> Vec<(header::HeaderName, HeaderValue)> {
-    let mut out = answer(cors, request);
+/// Headers of the response to a preflight request.
+pub(super) fn preflight_headers(cors: &CorsConfig, request: &HeaderMap) -> Vec<(header::HeaderName, HeaderValue)> {
+    let mut out = response_headers(cors, request);
     if out.is_empty() {
         return out;
     }
@@ -41,7 +40,7 @@ pub(super) fn preflight(cors: &Cors, request: &HeaderMap) -> Vec<(header::Header
     out
 }
 
-fn allowed_origin(cors: &Cors, request: &HeaderMap) -> Option<HeaderValue> {
+fn allowed_origin(cors: &CorsConfig, request: &HeaderMap) -> Option<HeaderValue> {
     let origin = request.get(header::ORIGIN)?;
     let text = origin.to_str().ok()?.to_ascii_lowercase();
     cors.allowed_origins.iter().any(|pattern| matches(&pattern.to_ascii_lowercase(), &text)).then(|| origin.clone())
@@ -55,11 +54,12 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// What browsers always may send, what OTLP needs, and what the settings name.
-fn allowed_header(cors: &Cors, name: &str) -> bool {
-    const SAFE: [&str; 5] = ["accept", "accept-language", "content-language", "content-type", "x-requested-with"];
+/// Headers that browsers may always send, those that OTLP needs, and those that the settings name.
+fn allowed_header(cors: &CorsConfig, name: &str) -> bool {
+    const SAFELISTED_HEADERS: [&str; 5] =
+        ["accept", "accept-language", "content-language", "content-type", "x-requested-with"];
     let named = |h: &String| h == "*" || h.eq_ignore_ascii_case(name);
-    SAFE.iter().any(|safe| safe.eq_ignore_ascii_case(name)) || cors.allowed_headers.iter().any(named)
+    SAFELISTED_HEADERS.iter().any(|safe| safe.eq_ignore_ascii_case(name)) || cors.allowed_headers.iter().any(named)
 }
 
 #[cfg(test)]
@@ -70,8 +70,8 @@ mod tests {
         pairs.iter().map(|(k, v)| (http::HeaderName::from_static(k), HeaderValue::from_static(v))).collect()
     }
 
-    fn cors() -> Cors {
-        Cors { allowed_origins: vec!["https://*.example.com".into()], max_age: 600, ..Cors::default() }
+    fn cors() -> CorsConfig {
+        CorsConfig { allowed_origins: vec!["https://*.example.com".into()], max_age: 600, ..CorsConfig::default() }
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
             ("access-control-request-headers", "content-type"),
         ]);
         assert!(is_preflight(&Method::OPTIONS, &request));
-        let answer: HeaderMap = preflight(&cors(), &request).into_iter().collect();
+        let answer: HeaderMap = preflight_headers(&cors(), &request).into_iter().collect();
         assert_eq!(answer["access-control-allow-origin"], "https://app.example.com");
         assert_eq!(answer["access-control-allow-headers"], "content-type");
         assert_eq!(answer["access-control-max-age"], "600");
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn another_origin_gets_no_permission() {
         let request = headers(&[("origin", "https://evil.test"), ("access-control-request-method", "POST")]);
-        assert!(preflight(&cors(), &request).is_empty());
+        assert!(preflight_headers(&cors(), &request).is_empty());
         assert!(!matches("https://*.example.com", "https://.example.co"));
         assert!(matches("*", "https://anything.test"));
     }
@@ -103,7 +103,7 @@ mod tests {
             ("access-control-request-method", "POST"),
             ("access-control-request-headers", "x-secret"),
         ]);
-        let answer: HeaderMap = preflight(&cors(), &request).into_iter().collect();
+        let answer: HeaderMap = preflight_headers(&cors(), &request).into_iter().collect();
         assert!(!answer.contains_key("access-control-allow-headers"));
     }
 }

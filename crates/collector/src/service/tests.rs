@@ -16,20 +16,20 @@ fn document(settings: &str) -> String {
     )
 }
 
-async fn start(path: &Path) -> Arc<Service> {
-    let options = Options { drain_limit: Duration::from_secs(1), default_budget: 1 << 20 };
-    Service::start(path, options).await.unwrap().0
+async fn start(path: &Path) -> Arc<CollectorService> {
+    let options = EngineOptions { drain_limit: Duration::from_secs(1), default_budget: 1 << 20 };
+    CollectorService::start(path, options).await.unwrap().0
 }
 
-/// How many documents came into force, and how many were refused.
-fn revisions(service: &Service) -> (u64, u64) {
+/// The number of documents that were applied, and that were refused.
+fn revisions(service: &CollectorService) -> (u64, u64) {
     let registry = service.engine.registry();
     let read = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     (read(&registry.reloads_applied), read(&registry.reloads_refused))
 }
 
-/// Watches in the background until so many documents came into force and were refused.
-async fn watch_until(service: &Arc<Service>, wanted: (u64, u64)) {
+/// Watches in the background until this many documents were applied and refused.
+async fn watch_until(service: &Arc<CollectorService>, wanted: (u64, u64)) {
     let reached = async {
         while revisions(service) != wanted {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -56,7 +56,8 @@ async fn a_bad_document_is_refused_as_a_whole_shown_and_forgotten_when_it_is_men
     let error = service.reload().await.unwrap_err();
     assert!(error.to_string().contains("no_such_field"), "{error}");
     let shown = service.telemetry().running();
-    let (revision, refused) = (shown.revision.as_ref().unwrap(), shown.refused.as_ref().unwrap());
+    let revision = shown.revision.as_ref().unwrap();
+    let refused = shown.refused.as_ref().unwrap();
     assert_eq!(revision.number, 1);
     assert!(refused.hash != revision.hash && refused.reasons[0].contains("no_such_field"));
     assert_eq!((service.engine().overview().listeners.clone(), revisions(&service)), (listeners.clone(), (1, 1)));
@@ -86,7 +87,8 @@ async fn a_symbolic_link_that_leads_elsewhere_is_a_change() {
 #[tokio::test]
 async fn a_file_that_a_refused_document_misses_is_waited_for() {
     let folder = folder();
-    let (path, token) = (folder.path().join("config.yaml"), folder.path().join("secrets"));
+    let path = folder.path().join("config.yaml");
+    let token = folder.path().join("secrets");
     fs::create_dir(&token).unwrap();
     let token = token.join("token");
     fs::write(&path, document("")).unwrap();
@@ -118,23 +120,23 @@ async fn a_change_that_was_loaded_on_request_is_not_loaded_again() {
     let service = start(&path).await;
     fs::write(&path, document(", max_request_body_size: 10")).unwrap();
     service.reload().await.unwrap();
-    service.take_up_change().await.unwrap();
+    service.reload_if_changed().await.unwrap();
     assert_eq!(revisions(&service), (2, 0));
     service.reload().await.unwrap();
     assert_eq!(revisions(&service), (3, 0), "who asks for it gets it");
     fs::write(&path, document(", max_request_body_size: 20")).unwrap();
-    service.take_up_change().await.unwrap();
+    service.reload_if_changed().await.unwrap();
     assert_eq!(revisions(&service), (4, 0));
     fs::write(&path, document(", no_such_field: 1")).unwrap();
     service.reload().await.unwrap_err();
-    service.take_up_change().await.unwrap();
+    service.reload_if_changed().await.unwrap();
     assert_eq!(revisions(&service), (4, 1), "and is not refused again");
     fs::write(&path, document(", max_request_body_size: 20")).unwrap();
-    service.take_up_change().await.unwrap();
+    service.reload_if_changed().await.unwrap();
     assert!(service.telemetry().running().refused.is_none(), "a refusal is not in force any more");
 }
 
-/// Sends a request with one span, and says whether it was taken.
+/// Sends a request with one span, and returns whether it was taken.
 async fn send(to: std::net::SocketAddr) -> bool {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let body = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"buy"}]}]}]}"#;
@@ -159,7 +161,7 @@ fn sending(to: std::net::SocketAddr, pipeline: &str) -> String {
 
 #[tokio::test]
 async fn end_of_a_service_tells_what_was_acknowledged_and_not_delivered() {
-    // Somebody who takes connections and never answers.
+    // A server that accepts connections and never answers.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let folder = folder();
     let path = folder.path().join("config.yaml");
@@ -168,7 +170,7 @@ async fn end_of_a_service_tells_what_was_acknowledged_and_not_delivered() {
     let at = service.engine().overview().listeners[0].2;
     assert!(send(at).await && send(at).await);
     let report = service.stop().await;
-    let lost = |items| Lost {
+    let lost = |items| DroppedItems {
         items,
         reason: "shutdown",
         id: "traces/a".to_owned(),

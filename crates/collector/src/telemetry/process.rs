@@ -1,4 +1,4 @@
-//! The process: who it is, since when, and what it uses.
+//! The process: its identity, start time, and resource usage.
 
 use std::{
     collections::BTreeMap,
@@ -8,35 +8,34 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Ticks of `/proc/self/stat` in a second: Linux shows 100 to programs on every platform that we build for, whatever
-/// the kernel's own clock.
+/// Clock ticks per second in `/proc/self/stat`: Linux shows 100 to programs on every supported platform,
+/// whatever the kernel's own clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A process as it started.
+/// The identity and start time of a process.
 #[derive(Clone, Debug)]
-pub struct Process {
+pub struct ProcessIdentity {
     version: String,
     attributes: BTreeMap<String, String>,
     started: Instant,
     started_at: SystemTime,
 }
 
-/// A process as it is at one moment.
+/// The state of a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessInfo {
-    /// What describes it, by OpenTelemetry's names: `service.name`, `service.version`, `service.instance.id`, and what
-    /// `telemetry: resource` adds.
+    /// The resource attributes, with OpenTelemetry's names: `service.name`, `service.version`,
+    /// `service.instance.id`, and those of `telemetry: resource`.
     pub attributes: BTreeMap<String, String>,
-    /// Since its start.
     pub uptime: Duration,
-    /// What it used of the processors, if the system says so.
+    /// The CPU time used, if the system reports it.
     pub cpu_seconds: Option<f64>,
-    /// What it holds of memory, if the system says so.
+    /// The resident memory, if the system reports it.
     pub memory_rss: Option<u64>,
 }
 
-impl Process {
-    /// A process that starts now. `resource` adds attributes, or replaces those that it names.
+impl ProcessIdentity {
+    /// A process that starts now. `resource` adds attributes, or replaces those of the same names.
     pub fn start(version: impl Into<String>, resource: &BTreeMap<String, String>) -> Self {
         let version = version.into();
         let mut attributes = BTreeMap::from([
@@ -48,28 +47,25 @@ impl Process {
         Self { version, attributes, started: Instant::now(), started_at: SystemTime::now() }
     }
 
-    /// The program's version.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// When it started.
     pub fn started_at(&self) -> SystemTime {
         self.started_at
     }
 
-    /// How long it has been running.
     pub fn uptime(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.started)
     }
 
-    /// How it is now; reads two small files of `/proc`.
+    /// The current state; reads two small files of `/proc`.
     pub fn info(&self) -> ProcessInfo {
         ProcessInfo {
             attributes: self.attributes.clone(),
             uptime: self.uptime(Instant::now()),
-            cpu_seconds: fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu_seconds(&stat)),
-            memory_rss: fs::read_to_string("/proc/self/status").ok().and_then(|status| memory_rss(&status)),
+            cpu_seconds: fs::read_to_string("/proc/self/stat").ok().and_then(|stat| parse_cpu_seconds(&stat)),
+            memory_rss: fs::read_to_string("/proc/self/status").ok().and_then(|status| parse_memory_rss(&status)),
         }
     }
 }
@@ -84,17 +80,18 @@ fn instance_id() -> String {
 }
 
 /// User and system time of a `/proc/PID/stat`.
-fn cpu_seconds(stat: &str) -> Option<f64> {
-    // The name of the program, in parentheses, may hold anything; what follows the last one is fields.
+fn parse_cpu_seconds(stat: &str) -> Option<f64> {
+    // The program name, in parentheses, may contain anything; the fields follow the last parenthesis.
     let (_, fields) = stat.rsplit_once(')')?;
     // `utime` and `stime` are the 14th and 15th field; two are before the parenthesis.
     let mut times = fields.split_ascii_whitespace().skip(11).take(2).map(str::parse::<u64>);
-    let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);
+    let user = times.next()?.ok()?;
+    let system = times.next()?.ok()?;
     Some((user + system) as f64 / TICKS_PER_SECOND)
 }
 
 /// `VmRSS` of a `/proc/PID/status`, in bytes.
-fn memory_rss(status: &str) -> Option<u64> {
+fn parse_memory_rss(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
@@ -107,20 +104,20 @@ mod tests {
     #[test]
     fn times_are_found_behind_any_program_name() {
         let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 0 0 0 150 50 7 7 20 0 1 0 100 1 1";
-        assert_eq!(cpu_seconds(stat), Some(2.0));
-        assert_eq!(cpu_seconds("42 (x) S 1"), None);
+        assert_eq!(parse_cpu_seconds(stat), Some(2.0));
+        assert_eq!(parse_cpu_seconds("42 (x) S 1"), None);
     }
 
     #[test]
     fn memory_is_in_bytes() {
-        assert_eq!(memory_rss("Name:\tx\nVmRSS:\t    2048 kB\nThreads:\t1\n"), Some(2_097_152));
-        assert_eq!(memory_rss("Name:\tx\n"), None);
+        assert_eq!(parse_memory_rss("Name:\tx\nVmRSS:\t    2048 kB\nThreads:\t1\n"), Some(2_097_152));
+        assert_eq!(parse_memory_rss("Name:\tx\n"), None);
     }
 
     #[test]
     fn this_process_uses_something() {
         let resource = BTreeMap::from([("service.name".to_owned(), "edge".to_owned())]);
-        let info = Process::start("1.2.3", &resource).info();
+        let info = ProcessIdentity::start("1.2.3", &resource).info();
         assert!(info.memory_rss.is_some_and(|bytes| bytes > 0));
         assert!(info.cpu_seconds.is_some());
         assert_eq!(info.attributes["service.name"], "edge");

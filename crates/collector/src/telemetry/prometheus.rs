@@ -1,42 +1,43 @@
-//! Counters as a page for Prometheus, under the OpenTelemetry Collector's names and labels, so that dashboards and
-//! alerts made for it work. What the Collector has no name for is under `kubewake_`.
+//! Counters as a page for Prometheus, with the OpenTelemetry Collector's names and labels, so that dashboards
+//! and alerts made for it work. Metrics that the Collector does not have begin with `kubewake_`.
 //!
-//! *Guarantees.* Each name and set of labels is there at most once: internal rows that share them are added up (an
-//! exporter that several pipelines use counts as one, as in the Collector). Counters are there with zero before the
-//! first event, so that no increase is missed. *Does not* write `_total` behind counters: the Collector does not either.
+//! *Guarantees.* Each name and set of labels occurs at most once: internal rows that share them are added up
+//! (an exporter that several pipelines use counts as one, as in the Collector). Counters start at zero before
+//! the first event, so that no increase is missed. *Does not* append `_total` to the names of counters, and
+//! neither does the Collector.
 
 mod balancers;
 mod calls;
 mod clusters;
-mod page;
-mod rows;
-mod sampling;
+mod component_metrics;
+mod metrics_page;
+mod tail_samplers;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::Ordering;
 
-use kubewake_config::model::Level;
-use page::{Page, Sizes};
+use kubewake_config::model::MetricsLevel;
+use metrics_page::{HistogramSnapshot, MetricsPage};
 
 use super::ProcessInfo;
-use crate::core::{DropReason, Histogram, Registry};
+use crate::core::{BatchSizeHistogram, DropReason, StatsRegistry};
 
-/// The page. An empty one at [`Level::None`]; sizes of batches from [`Level::Normal`] on, those in bytes at
-/// [`Level::Detailed`], with the durations of calls.
-pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> String {
-    let mut page = Page::default();
-    if level > Level::None {
-        rows::receivers(&mut page, registry);
-        if level >= Level::Detailed {
-            calls::all(&mut page, registry);
+/// The page: empty at [`MetricsLevel::None`]; with sizes of batches in items from [`MetricsLevel::Normal`] on;
+/// with sizes in bytes and durations of calls at [`MetricsLevel::Detailed`].
+pub fn render(registry: &StatsRegistry, process: &ProcessInfo, level: MetricsLevel) -> String {
+    let mut page = MetricsPage::default();
+    if level > MetricsLevel::None {
+        component_metrics::write_receivers(&mut page, registry);
+        if level >= MetricsLevel::Detailed {
+            calls::write_metrics(&mut page, registry);
         }
-        rows::processors(&mut page, registry, level);
-        sampling::all(&mut page, registry);
-        rows::exporters(&mut page, registry, level);
-        balancers::all(&mut page, registry);
-        clusters::all(&mut page, registry);
+        component_metrics::write_processors(&mut page, registry, level);
+        tail_samplers::write_metrics(&mut page, registry);
+        component_metrics::write_exporters(&mut page, registry, level);
+        balancers::write_metrics(&mut page, registry);
+        clusters::write_metrics(&mut page, registry);
         pipelines(&mut page, registry);
         memory(&mut page, registry);
         reloads(&mut page, registry);
@@ -45,7 +46,7 @@ pub fn render(registry: &Registry, process: &ProcessInfo, level: Level) -> Strin
     page.into_text()
 }
 
-fn pipelines(page: &mut Page, registry: &Registry) {
+fn pipelines(page: &mut MetricsPage, registry: &StatsRegistry) {
     for (id, stats) in registry.pipelines() {
         let id = id.to_string();
         let labels = [("pipeline", &*id)];
@@ -69,7 +70,7 @@ fn pipelines(page: &mut Page, registry: &Registry) {
     }
 }
 
-fn memory(page: &mut Page, registry: &Registry) {
+fn memory(page: &mut MetricsPage, registry: &StatsRegistry) {
     for (id, budget) in registry.budgets() {
         let labels = [("limiter", id.as_str())];
         page.gauge("kubewake_memory_used_bytes", "Bytes of telemetry that are held.", &labels, budget.used());
@@ -77,14 +78,14 @@ fn memory(page: &mut Page, registry: &Registry) {
     }
 }
 
-fn reloads(page: &mut Page, registry: &Registry) {
+fn reloads(page: &mut MetricsPage, registry: &StatsRegistry) {
     let help = "Number of configuration documents that were put into effect or refused.";
     for (result, count) in [("applied", &registry.reloads_applied), ("refused", &registry.reloads_refused)] {
         page.counter("kubewake_config_reloads", help, &[("result", result)], count.load(Ordering::Relaxed));
     }
 }
 
-fn process(page: &mut Page, process: &ProcessInfo) {
+fn process(page: &mut MetricsPage, process: &ProcessInfo) {
     page.counter_of_seconds("otelcol_process_uptime", "Uptime of the process [Alpha]", process.uptime.as_secs_f64());
     if let Some(seconds) = process.cpu_seconds {
         let help = "Total CPU user and system time in seconds [Alpha]";
@@ -99,21 +100,21 @@ fn process(page: &mut Page, process: &ProcessInfo) {
     page.gauge("target_info", "Target metadata", &labels, 1);
 }
 
-/// An attribute's key as a label: what a label's name cannot hold becomes `_`.
+/// An attribute key as a label name: invalid characters become `_`.
 fn label_name(key: &str) -> String {
     let digit_first = key.starts_with(|c: char| c.is_ascii_digit());
     let name = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     digit_first.then_some('_').into_iter().chain(name).collect()
 }
 
-/// Sizes in items: only the bounds that the Collector has for items.
-fn items(histogram: &Histogram) -> Sizes {
-    let mut sizes = bytes(histogram);
-    sizes.rows.retain(|(bound, _)| *bound <= Histogram::LAST_BOUND_OF_ITEMS);
+/// Sizes in items, with only the bounds that the Collector has for items.
+fn items_snapshot(histogram: &BatchSizeHistogram) -> HistogramSnapshot {
+    let mut sizes = bytes_snapshot(histogram);
+    sizes.rows.retain(|(bound, _)| *bound <= BatchSizeHistogram::MAX_ITEMS_BOUND);
     sizes
 }
 
-fn bytes(histogram: &Histogram) -> Sizes {
+fn bytes_snapshot(histogram: &BatchSizeHistogram) -> HistogramSnapshot {
     let (rows, sum, count) = histogram.snapshot();
-    Sizes { rows, sum, count, unit: 1 }
+    HistogramSnapshot { rows, sum, count, unit: 1 }
 }

@@ -1,9 +1,9 @@
-//! A small HTTP/1.1 server for what the collector says of itself.
+//! A small HTTP/1.1 server for metrics and status.
 //!
-//! *Guarantees.* Only `GET` and `HEAD` are answered, and no body is read. A client that is slow to send its head is cut
-//! off. Memory is bounded for each connection, and the number of connections is too. New routes and certificates
-//! come into force without closing the socket. *Does not* know who asks: bind it to an address that only those can reach
-//! who may see metrics.
+//! *Guarantees.* Only `GET` and `HEAD` are answered, and no body is read. A client that is slow to send its
+//! head is cut off. Memory is bounded for each connection, and the number of connections is too. New routes and
+//! certificates apply without closing the socket. *Does not* authenticate clients: bind it to an address that
+//! only those can reach who may see metrics.
 
 #[cfg(test)]
 mod tests;
@@ -27,37 +27,33 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::net::listen::{Closing, Door};
+use crate::net::listener::{ConnectionListener, ShutdownSignal};
 
-/// How long a client may take to send the head of a request, and between requests. Longer than a usual scrape
-/// interval, so that Prometheus keeps its connection.
-const HEAD_LIMIT: Duration = Duration::from_secs(75);
+/// How long a client may take to send the head of a request, and may idle between requests. Longer than a usual
+/// scrape interval, so that Prometheus keeps its connection.
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// How long a TLS handshake may take.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a connection may use as buffers. The head of a scrape is a few hundred bytes.
-const BUFFER: usize = 16 * 1024;
+/// The buffer of a connection. The head of a scrape is a few hundred bytes.
+const CONNECTION_BUFFER_BYTES: usize = 16 * 1024;
 
-/// Connections at once: far more than scrapers and probes need, and 4 MiB of buffers at worst. Further ones wait.
+/// Concurrent connections: far more than scrapers and probes need, with at most 4 MiB of buffers. Further ones
+/// wait.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How long connections get to end after [`Server::stop`].
-const STOP_LIMIT: Duration = Duration::from_secs(2);
+/// How long connections get to end after [`TelemetryServer::stop`].
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// The status.
+pub struct TelemetryResponse {
     pub status: StatusCode,
-    /// The type of the body.
     pub content_type: &'static str,
     /// The body; left out for `HEAD`.
     pub body: String,
 }
 
-impl Reply {
-    /// A good answer.
+impl TelemetryResponse {
     pub fn ok(content_type: &'static str, body: String) -> Self {
         Self { status: StatusCode::OK, content_type, body }
     }
@@ -68,26 +64,24 @@ impl Reply {
     }
 }
 
-/// What a server answers.
-pub trait Routes: Send + Sync {
-    /// The answer to a `GET` of `path` (without its query); `None` if there is nothing.
-    fn get(&self, path: &str) -> Option<Reply>;
+pub trait RouteHandler: Send + Sync {
+    /// The response to a `GET` of `path` (without its query); `None` if the path does not exist.
+    fn get(&self, path: &str) -> Option<TelemetryResponse>;
 }
 
-/// What is in force.
-struct Live {
-    routes: Arc<dyn Routes>,
+struct ActiveRoutes {
+    routes: Arc<dyn RouteHandler>,
     tls: Option<Arc<ServerConfig>>,
 }
 
 /// A running server. It stops when it is dropped.
-pub struct Server {
-    door: Door,
-    live: Arc<ArcSwap<Live>>,
+pub struct TelemetryServer {
+    listener: ConnectionListener,
+    active_routes: Arc<ArcSwap<ActiveRoutes>>,
 }
 
-impl Server {
-    /// Starts to serve.
+impl TelemetryServer {
+    /// Accepts connections until the server is stopped or dropped.
     ///
     /// # Errors
     ///
@@ -95,68 +89,69 @@ impl Server {
     pub fn start(
         listener: Arc<TcpListener>,
         tls: Option<Arc<ServerConfig>>,
-        routes: Arc<dyn Routes>,
+        routes: Arc<dyn RouteHandler>,
     ) -> std::io::Result<Self> {
-        let live = Arc::new(ArcSwap::from_pointee(Live { routes, tls }));
-        let (current, slots) = (live.clone(), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
-        let door = Door::open(listener, move |stream, _, closing| {
-            let (current, slots) = (current.clone(), slots.clone());
+        let live = Arc::new(ArcSwap::from_pointee(ActiveRoutes { routes, tls }));
+        let current = live.clone();
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let door = ConnectionListener::start(listener, move |stream, _, closing| {
+            let current = current.clone();
+            let slots = slots.clone();
             async move {
-                // An error means that the server is gone.
+                // An error means that the semaphore is closed, and the server gone.
                 let Ok(_slot) = slots.acquire().await else { return };
-                connection(stream, closing, current).await;
+                serve_connection(stream, closing, current).await;
             }
         })?;
-        Ok(Self { door, live })
+        Ok(Self { listener: door, active_routes: live })
     }
 
-    /// Other routes from the next request on, another certificate from the next connection on.
-    pub fn reconfigure(&self, tls: Option<Arc<ServerConfig>>, routes: Arc<dyn Routes>) {
-        self.live.store(Arc::new(Live { routes, tls }));
+    /// Applies new routes from the next request on, and a new certificate from the next connection on.
+    pub fn reconfigure(&self, tls: Option<Arc<ServerConfig>>, routes: Arc<dyn RouteHandler>) {
+        self.active_routes.store(Arc::new(ActiveRoutes { routes, tls }));
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.listener.address()
     }
 
-    /// Stops accepting, and waits for the answers under way, for a short time.
+    /// Stops accepting, and waits for responses in progress, up to `SHUTDOWN_TIMEOUT`.
     pub async fn stop(self) {
-        self.door.close();
-        let _ = tokio::time::timeout(STOP_LIMIT, self.door.closed()).await;
+        self.listener.shutdown();
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.listener.wait_closed()).await;
     }
 }
 
-async fn connection(stream: TcpStream, closing: Closing, live: Arc<ArcSwap<Live>>) {
-    let Some(config) = live.load().tls.clone() else { return serve(stream, closing, live).await };
-    let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, TlsAcceptor::from(config).accept(stream));
+async fn serve_connection(stream: TcpStream, closing: ShutdownSignal, live: Arc<ArcSwap<ActiveRoutes>>) {
+    let Some(config) = live.load().tls.clone() else { return serve_http(stream, closing, live).await };
+    let handshake = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream));
     match handshake.await {
-        Ok(Ok(stream)) => serve(stream, closing, live).await,
+        Ok(Ok(stream)) => serve_http(stream, closing, live).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-async fn serve(
+async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    mut closing: Closing,
-    live: Arc<ArcSwap<Live>>,
+    mut closing: ShutdownSignal,
+    live: Arc<ArcSwap<ActiveRoutes>>,
 ) {
     let service = service_fn(move |request: Request<_>| {
         let routes = live.load().routes.clone();
-        std::future::ready(Ok::<_, Infallible>(answer(&*routes, &request)))
+        std::future::ready(Ok::<_, Infallible>(handle_request(&*routes, &request)))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_LIMIT)
-        .max_buf_size(BUFFER)
+        .header_read_timeout(REQUEST_HEAD_TIMEOUT)
+        .max_buf_size(CONNECTION_BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         result = connection.as_mut() => result,
         () = closing.wait() => {
             connection.as_mut().graceful_shutdown();
-            end(connection).await
+            finish_requests(connection).await
         }
     };
     if let Err(error) = ended {
@@ -164,23 +159,23 @@ async fn serve(
     }
 }
 
-/// What is under way may end, within a limit.
-async fn end<E>(connection: impl Future<Output = Result<(), E>>) -> Result<(), E> {
-    tokio::time::timeout(STOP_LIMIT, connection).await.unwrap_or(Ok(()))
+/// Lets the requests in progress end, within a limit.
+async fn finish_requests<E>(connection: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+    tokio::time::timeout(SHUTDOWN_TIMEOUT, connection).await.unwrap_or(Ok(()))
 }
 
-fn answer<B>(routes: &dyn Routes, request: &Request<B>) -> Response<Full<Bytes>> {
+fn handle_request<B>(routes: &dyn RouteHandler, request: &Request<B>) -> Response<Full<Bytes>> {
     let method = request.method();
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = respond(Reply::text(StatusCode::METHOD_NOT_ALLOWED));
+        let mut response = into_response(TelemetryResponse::text(StatusCode::METHOD_NOT_ALLOWED));
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     // The server leaves the body out of an answer to `HEAD`, and keeps its length.
-    respond(routes.get(request.uri().path()).unwrap_or_else(|| Reply::text(StatusCode::NOT_FOUND)))
+    into_response(routes.get(request.uri().path()).unwrap_or_else(|| TelemetryResponse::text(StatusCode::NOT_FOUND)))
 }
 
-fn respond(reply: Reply) -> Response<Full<Bytes>> {
+fn into_response(reply: TelemetryResponse) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(reply.body)));
     *response.status_mut() = reply.status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));

@@ -1,6 +1,6 @@
 //! The `/status` document: what is loaded, what was refused, and how each pipeline is doing.
 //!
-//! Plain data, made by a pure function from counters, from what the engine says is running, and from a clock.
+//! Plain data, made by a pure function from counters, the engine's running state, and a clock.
 
 mod delivery;
 mod diagnosis;
@@ -18,109 +18,95 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 pub use self::{
-    delivery::{DropStatus, EndedStatus, ExporterStatus, MemoryStatus, PipelineStatus, State, state},
-    diagnosis::Diagnosis,
+    delivery::{DropStatus, EndedPipelineStatus, ExporterStatus, MemoryStatus, PipelineStatus, SendState, send_state},
+    diagnosis::PipelineDiagnosis,
 };
-use super::{Process, rfc3339};
-use crate::core::{Destination, Look, Registry, TailStats};
+use super::{ProcessIdentity, format_rfc3339};
+use crate::core::{ClusterSnapshot, DestinationLabels, StatsRegistry, TailSamplerStats};
 
-/// What the engine says of itself.
+/// The running state of the collector.
 #[derive(Clone, Debug, Default)]
 pub struct RunningInfo {
-    /// Whether it takes data.
-    pub phase: Phase,
-    /// The document that is in force.
-    pub revision: Option<Revision>,
-    /// The document that was given last, if it was refused. A later one that is accepted clears it.
+    pub phase: CollectorPhase,
+    /// The document in force.
+    pub revision: Option<LoadedRevision>,
+    /// The last document, if it was refused. A later one that is applied clears it.
     pub refused: Option<RefusedRevision>,
     /// The pipelines of the document in force.
-    pub pipelines: Vec<RunningPipeline>,
+    pub pipelines: Vec<PipelineInfo>,
 }
 
-/// Where the collector is in its life.
+/// The phase in the life of the collector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Not everything serves yet.
+pub enum CollectorPhase {
     #[default]
     Starting,
-    /// It takes data.
     Ready,
-    /// It takes no more data, and delivers what it holds.
+    /// The collector takes no more data, and delivers its queues.
     Draining,
 }
 
 /// A document that was put into effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Revision {
-    /// Tells documents apart: a hash of the document as it was given.
+pub struct LoadedRevision {
+    /// A hash of the document text, which tells documents apart.
     pub hash: String,
-    /// How many documents were put into effect, this one included.
+    /// The number of documents that were put into effect, including this one.
     pub number: u64,
-    /// When.
     pub loaded_at: SystemTime,
 }
 
 /// A document that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRevision {
-    /// A hash of the document as it was given.
+    /// A hash of the document text.
     pub hash: String,
-    /// When.
     pub refused_at: SystemTime,
     /// Every reason; none of them holds a secret.
     pub reasons: Vec<String>,
 }
 
-/// A pipeline that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunningPipeline {
-    /// Its id.
+pub struct PipelineInfo {
     pub id: PipelineId,
-    /// Which one it is of all that have had its id, if the document says.
+    /// Tells pipelines with the same id apart, if the document sets it.
     pub uid: Option<String>,
-    /// The uids of the pipelines elsewhere for which it carries data.
+    /// The uids of the pipelines in other collectors for which it carries data.
     pub carries: Vec<String>,
-    /// Its processors.
     pub processors: Vec<ComponentId>,
-    /// Its exporters, each with the destination under which it counts.
-    pub exporters: Vec<(ComponentId, Destination)>,
+    /// The exporters, each with the destination of its counters.
+    pub exporters: Vec<(ComponentId, DestinationLabels)>,
 }
 
-/// The document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Status {
-    /// The program's version.
+pub struct CollectorStatus {
     pub version: String,
-    /// When the process started.
     pub started: String,
     /// Seconds since then.
     pub uptime_seconds: f64,
-    /// Whether it takes data.
-    pub phase: Phase,
-    /// The document in force.
+    pub phase: CollectorPhase,
     pub revision: Option<RevisionStatus>,
     /// The last document, if it was refused.
     pub refused: Option<RefusedStatus>,
-    /// By pipeline id.
     pub pipelines: BTreeMap<String, PipelineStatus>,
-    /// Pipelines that are not in the document any more and have lost something, oldest first.
+    /// Pipelines that are no longer in the document and have lost data, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ended: Vec<EndedStatus>,
-    /// By processor id, where there is a tail sampler.
+    pub ended: Vec<EndedPipelineStatus>,
+    /// Tail samplers, by processor id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub samplers: BTreeMap<String, SamplerStatus>,
-    /// By processor id, where there is one that looks at a cluster.
+    /// Processors that watch a cluster, by processor id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clusters: BTreeMap<String, ClusterStatus>,
 }
 
-/// How a tail sampler is doing.
+/// The state of a tail sampler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SamplerStatus {
-    /// Whether it has the memory to let traces wait.
+    /// Whether there is memory for traces to wait.
     pub state: SamplerState,
-    /// Traces that it knows, decided or not.
+    /// Known traces, decided or not.
     pub traces: u64,
     /// Bytes of spans that wait for a decision.
     pub waiting_bytes: u64,
@@ -128,123 +114,109 @@ pub struct SamplerStatus {
     pub overloads: u64,
 }
 
-/// Whether a tail sampler does what its policies say.
+/// Whether a tail sampler follows its policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SamplerState {
-    /// It does.
     Ok,
     /// Memory is short: new traces are kept or dropped at random, at once.
     Overloaded,
 }
 
-/// How a processor gets on with the cluster that it looks at.
+/// The state of the cluster watches of a processor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClusterStatus {
-    /// `connecting`, `synced` or `failing`.
     pub state: &'static str,
-    /// Since when.
-    pub since: Option<Past>,
-    /// Pods that are known.
+    pub since: Option<EventTime>,
     pub pods: u64,
-    /// The class of the last error; `none` so far.
+    /// The class of the last error; `none` before the first.
     pub last_error: &'static str,
-    /// What the API server said in it, as `http:403`, if it answered.
+    /// The status of the API server's response, as `http:403`, if it responded.
     pub last_error_code: Option<String>,
-    /// When that was.
-    pub last_failure: Option<Past>,
+    pub last_failure: Option<EventTime>,
 }
 
-/// The document in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RevisionStatus {
-    /// [`Revision::hash`]
     pub hash: String,
-    /// [`Revision::number`]
     pub number: u64,
     /// When it was put into effect.
     pub time: String,
 }
 
-/// A refused document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedStatus {
-    /// [`RefusedRevision::hash`]
     pub hash: String,
-    /// When it was refused.
     pub time: String,
-    /// Every reason.
     pub reasons: Vec<String>,
 }
 
-/// When something happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Past {
-    /// In RFC 3339.
+pub struct EventTime {
+    /// The time in RFC 3339.
     pub time: String,
     /// Seconds since then.
     pub age_seconds: f64,
 }
 
-/// One moment, on both clocks: durations come from the one that never jumps.
+/// One moment on both clocks: durations come from the monotonic one.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    /// For durations.
+pub struct StatusClock {
     pub instant: Instant,
-    /// For people.
     pub wall: SystemTime,
 }
 
-impl Clock {
-    /// This moment.
+impl StatusClock {
     pub fn now() -> Self {
         Self { instant: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// An earlier moment, as it is shown.
-    fn past(&self, at: Option<Instant>) -> Option<Past> {
+    /// The displayed form of an earlier moment.
+    fn event_time(&self, at: Option<Instant>) -> Option<EventTime> {
         let age = self.instant.saturating_duration_since(at?);
         let time = self.wall.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
-        Some(Past { time: rfc3339(time), age_seconds: seconds(age) })
+        Some(EventTime { time: format_rfc3339(time), age_seconds: rounded_seconds(age) })
     }
 }
 
-/// Makes the document.
-pub fn build(
-    registry: &Registry,
-    process: &Process,
+pub fn build_status(
+    registry: &StatsRegistry,
+    process: &ProcessIdentity,
     running: &RunningInfo,
     check: &PipelineCheck,
-    clock: Clock,
-) -> Status {
+    clock: StatusClock,
+) -> CollectorStatus {
     let pipelines = running.pipelines.iter();
-    Status {
+    CollectorStatus {
         version: process.version().to_owned(),
-        started: rfc3339(process.started_at()),
-        uptime_seconds: seconds(process.uptime(clock.instant)),
+        started: format_rfc3339(process.started_at()),
+        uptime_seconds: rounded_seconds(process.uptime(clock.instant)),
         phase: running.phase,
-        revision: running.revision.as_ref().map(RevisionStatus::of),
-        refused: running.refused.as_ref().map(RefusedStatus::of),
-        pipelines: pipelines.map(|p| (p.id.to_string(), PipelineStatus::of(registry, p, check, clock))).collect(),
-        ended: registry.last_ended().iter().filter_map(|ended| EndedStatus::of(ended, clock)).collect(),
+        revision: running.revision.as_ref().map(RevisionStatus::from_revision),
+        refused: running.refused.as_ref().map(RefusedStatus::from_revision),
+        pipelines: pipelines
+            .map(|p| (p.id.to_string(), PipelineStatus::for_pipeline(registry, p, check, clock)))
+            .collect(),
+        ended: registry.last_ended().iter().filter_map(|ended| EndedPipelineStatus::from_ended(ended, clock)).collect(),
         samplers: samplers(registry, running),
         clusters: registry
             .clusters()
             .iter()
-            .filter_map(|(id, stats)| Some((id.to_string(), ClusterStatus::of(&stats.look()?, clock))))
+            .filter_map(|(id, stats)| Some((id.to_string(), ClusterStatus::from_snapshot(&stats.snapshot()?, clock))))
             .collect(),
     }
 }
 
-/// The tail samplers of the document in force; the counters of others stay, and are nobody's state.
-fn samplers(registry: &Registry, running: &RunningInfo) -> BTreeMap<String, SamplerStatus> {
+/// The tail samplers of the document in force. Counters of former ones remain in the registry and are not
+/// shown.
+fn samplers(registry: &StatsRegistry, running: &RunningInfo) -> BTreeMap<String, SamplerStatus> {
     let runs = |id: &ComponentId| running.pipelines.iter().any(|pipeline| pipeline.processors.contains(id));
     let known = registry.samplers().into_iter().filter(|(id, _)| runs(id));
-    known.map(|(id, stats)| (id.to_string(), SamplerStatus::of(&stats))).collect()
+    known.map(|(id, stats)| (id.to_string(), SamplerStatus::from_stats(&stats))).collect()
 }
 
 impl SamplerStatus {
-    fn of(stats: &TailStats) -> Self {
+    fn from_stats(stats: &TailSamplerStats) -> Self {
         let overloaded = stats.overloaded.load(Ordering::Relaxed) > 0;
         Self {
             state: if overloaded { SamplerState::Overloaded } else { SamplerState::Ok },
@@ -256,32 +228,33 @@ impl SamplerStatus {
 }
 
 impl ClusterStatus {
-    fn of(look: &Look, clock: Clock) -> Self {
+    fn from_snapshot(look: &ClusterSnapshot, clock: StatusClock) -> Self {
         Self {
             state: look.state.name(),
-            since: clock.past(Some(look.since)),
+            since: clock.event_time(Some(look.since)),
             pods: look.pods,
             last_error: look.last_error.name(),
-            last_error_code: look.last_said.map(|said| said.to_string()),
-            last_failure: clock.past(look.last_failure),
+            last_error_code: look.last_status.map(|said| said.to_string()),
+            last_failure: clock.event_time(look.last_failure),
         }
     }
 }
 
 impl RevisionStatus {
-    fn of(revision: &Revision) -> Self {
-        Self { hash: revision.hash.clone(), number: revision.number, time: rfc3339(revision.loaded_at) }
+    fn from_revision(revision: &LoadedRevision) -> Self {
+        Self { hash: revision.hash.clone(), number: revision.number, time: format_rfc3339(revision.loaded_at) }
     }
 }
 
 impl RefusedStatus {
-    fn of(refused: &RefusedRevision) -> Self {
-        let (hash, reasons) = (refused.hash.clone(), refused.reasons.clone());
-        Self { hash, time: rfc3339(refused.refused_at), reasons }
+    fn from_revision(refused: &RefusedRevision) -> Self {
+        let hash = refused.hash.clone();
+        let reasons = refused.reasons.clone();
+        Self { hash, time: format_rfc3339(refused.refused_at), reasons }
     }
 }
 
-fn seconds(duration: Duration) -> f64 {
-    // Milliseconds are enough for people, and keep the document short.
+fn rounded_seconds(duration: Duration) -> f64 {
+    // Milliseconds are precise enough, and keep the document short.
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }

@@ -2,28 +2,40 @@
 
 use kubewake_otlp::{Signal, wire::put_bytes};
 
-/// About so long are the bodies: a list of 24 bytes for every second byte of one is more than a component may allocate without a charge.
-const BODY_BYTES: usize = 48 << 10;
-
 /// Requests of one sender, one after another.
 pub struct Load {
     pub name: &'static str,
     pub requests: Vec<Vec<u8>>,
 }
 
-fn field(number: u32, content: &[u8]) -> Vec<u8> {
+impl Load {
+    /// Whether it is one of the few that represent the others if there is no time for all: each of them makes
+    /// another kind of list long.
+    pub fn stands_for_others(&self) -> bool {
+        const NAMES: [&str; 5] = [
+            "empty records",
+            "every other record has a name",
+            "resources with an empty record each",
+            "records of many traces in a resource with a long key",
+            "tiny requests",
+        ];
+        NAMES.contains(&self.name)
+    }
+}
+
+pub fn field(number: u32, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     put_bytes(&mut out, number, content);
     out
 }
 
-/// As many of these as make up a body.
-fn many(piece: &[u8]) -> Vec<u8> {
-    piece.repeat(BODY_BYTES / piece.len())
+/// Repetitions of `piece` up to about this many bytes.
+pub fn many(piece: &[u8], bytes: usize) -> Vec<u8> {
+    piece.repeat(bytes / piece.len())
 }
 
 /// A resource entry of one scope with these record fields.
-fn entry(resource: &[u8], records: &[u8]) -> Vec<u8> {
+pub fn entry(resource: &[u8], records: &[u8]) -> Vec<u8> {
     let content = match resource {
         [] => field(2, records),
         resource => [field(1, resource), field(2, records)].concat(),
@@ -31,16 +43,16 @@ fn entry(resource: &[u8], records: &[u8]) -> Vec<u8> {
     field(1, &content)
 }
 
-fn attribute(key: &[u8], value: &[u8]) -> Vec<u8> {
+pub fn attribute(key: &[u8], value: &[u8]) -> Vec<u8> {
     [field(1, key), field(2, value)].concat()
 }
 
-fn text(bytes: &[u8]) -> Vec<u8> {
+pub fn text(bytes: &[u8]) -> Vec<u8> {
     field(1, bytes)
 }
 
 /// A record with these attributes, as a field of its scope.
-fn record(signal: Signal, attributes: &[Vec<u8>]) -> Vec<u8> {
+pub fn record(signal: Signal, attributes: &[Vec<u8>]) -> Vec<u8> {
     let all = |number: u32| attributes.iter().flat_map(|attribute| field(number, attribute)).collect::<Vec<u8>>();
     match signal {
         Signal::Traces => field(2, &all(9)),
@@ -61,10 +73,10 @@ fn record_of_trace(signal: Signal, number: u32) -> Vec<u8> {
 }
 
 /// Lists in lists, as deep as they fit.
-fn deep_value() -> Vec<u8> {
-    // From the inside, backwards: what is appended stands in front in the end.
+fn deep_value(bytes: usize) -> Vec<u8> {
+    // From the inside, backwards: what is appended comes first in the end.
     let mut reversed = Vec::new();
-    while reversed.len() < BODY_BYTES / 2 {
+    while reversed.len() < bytes / 2 {
         for number in [1, 5] {
             let mut header = Vec::new();
             kubewake_otlp::wire::put_header(&mut header, number, reversed.len());
@@ -76,15 +88,17 @@ fn deep_value() -> Vec<u8> {
     reversed
 }
 
-/// All that is worst of a signal.
-pub fn worst(signal: Signal) -> Vec<Load> {
+/// The worst requests of a signal, in bodies of about this many bytes.
+pub fn worst(signal: Signal, bytes: usize) -> Vec<Load> {
+    let many = |piece: &[u8]| many(piece, bytes);
+    let deep_value = || deep_value(bytes);
     let empty = record(signal, &[]);
     let named = match signal {
         Signal::Metrics => field(2, &[field(1, b"x"), field(5, &field(1, &[]))].concat()),
         Signal::Logs => field(2, &field(3, b"x")),
         Signal::Traces => field(2, &field(5, b"x")),
     };
-    let long = vec![b'k'; BODY_BYTES / 2];
+    let long = vec![b'k'; bytes / 2];
     let long_attribute = attribute(&long, &text(&long));
     let tiny = entry(&[], &empty);
     let traces: Vec<u8> = (0..2000).flat_map(|number| record_of_trace(signal, number)).collect();
@@ -99,14 +113,14 @@ pub fn worst(signal: Signal) -> Vec<Load> {
         ("scopes with an empty record each", field(1, &many(&field(2, &empty)))),
         ("empty resources and one record", [many(&field(1, &[])), tiny.clone()].concat()),
         ("empty scopes and one record", field(1, &[many(&field(2, &[])), field(2, &empty)].concat())),
-        ("one record with empty attributes", entry(&[], &record(signal, &vec![Vec::new(); BODY_BYTES / 2]))),
+        ("one record with empty attributes", entry(&[], &record(signal, &vec![Vec::new(); bytes / 2]))),
         ("one resource with empty attributes", entry(&many(&field(1, &[])), &empty)),
         (
             "one record with a long key and a long text",
             entry(&[], &record(signal, std::slice::from_ref(&long_attribute))),
         ),
         ("one record with a text of control characters", {
-            entry(&[], &record(signal, &[attribute(b"key", &text(&vec![1; BODY_BYTES]))]))
+            entry(&[], &record(signal, &[attribute(b"key", &text(&vec![1; bytes]))]))
         }),
         ("records of many traces in a resource with a long key", entry(&field(1, &long_attribute), &traces)),
         ("resources with a record of a trace each", spread),
@@ -126,10 +140,10 @@ pub fn worst(signal: Signal) -> Vec<Load> {
             let points = many(&field(1, &[]));
             loads.push(("one gauge with empty points", entry(&[], &field(2, &field(5, &points)))));
             loads.push(("one summary with empty points", entry(&[], &field(2, &field(11, &points)))));
-            let buckets = field(1, &field(8, &field(2, &vec![0; BODY_BYTES])));
+            let buckets = field(1, &field(8, &field(2, &vec![0; bytes])));
             loads.push(("one histogram with empty buckets", entry(&[], &field(2, &field(10, &buckets)))));
         }
     }
     let single = loads.into_iter().map(|(name, body)| Load { name, requests: vec![body] });
-    single.chain([Load { name: "tiny requests", requests: vec![tiny; 2000] }]).collect()
+    single.chain([Load { name: "tiny requests", requests: vec![tiny; 1000] }]).collect()
 }

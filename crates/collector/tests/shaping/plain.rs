@@ -1,9 +1,12 @@
-//! The rules on decoded data.
+//! The reference implementation of the rules, on decoded data.
 
 use aws_lc_rs::digest;
 use kubewake_collector::core::Origin;
-use kubewake_config::model::{Action, AttributeMatch, Context, ConvertedType, Keys, Match, Source, Texts, ValueMatch};
-use kubewake_otlp::{Value, When};
+use kubewake_config::model::{
+    AttributeAction, AttributeMatch, AttributeValueSource, ContextKey, ConvertedType, KeySelector, MatchProperties,
+    TextMatcher, ValueMatch,
+};
+use kubewake_otlp::{SetCondition, Value};
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList, any_value::Value as Any},
     logs::v1::LogRecord,
@@ -13,23 +16,23 @@ use opentelemetry_proto::tonic::{
 
 use crate::model::{Record, ResourceEntry, ScopeEntry};
 
-/// What rules look at in a record.
+/// The parts of a record that rules use.
 pub(crate) trait Plain: Record {
     fn name(&self) -> String;
-    fn has(&self, rule: &Match) -> bool;
+    fn has(&self, rule: &MatchProperties) -> bool;
 }
 
-pub(crate) fn any_of(texts: &Option<Texts>, text: &str) -> bool {
+pub(crate) fn any_of(texts: &Option<TextMatcher>, text: &str) -> bool {
     match texts {
         None => true,
-        Some(Texts::Strict(all)) => all.iter().any(|one| one == text),
-        Some(Texts::Regexp(all)) => {
+        Some(TextMatcher::Strict(all)) => all.iter().any(|one| one == text),
+        Some(TextMatcher::Regexp(all)) => {
             all.iter().any(|one| regex::Regex::new(&escaped(one.as_str())).unwrap().is_match(text))
         }
     }
 }
 
-/// The one thing among our expressions that is not written the same in this crate.
+/// Escapes the one construct of an expression that is written differently in this crate.
 pub(crate) fn escaped(expression: &str) -> String {
     expression.replace('{', "\\{")
 }
@@ -39,7 +42,7 @@ impl Plain for Span {
         self.name.clone()
     }
 
-    fn has(&self, rule: &Match) -> bool {
+    fn has(&self, rule: &MatchProperties) -> bool {
         let kind = SpanKind::try_from(self.kind).map_or("", |kind| kind.as_str_name());
         let code = self.status.as_ref().map_or(0, |status| status.code);
         let code = StatusCode::try_from(code).map_or("", |code| code.as_str_name());
@@ -55,7 +58,7 @@ impl Plain for LogRecord {
         self.severity_text.clone()
     }
 
-    fn has(&self, rule: &Match) -> bool {
+    fn has(&self, rule: &MatchProperties) -> bool {
         let severe = rule.severity_number.is_none_or(|wanted| match self.severity_number {
             0 => wanted.match_undefined,
             number => number >= wanted.min,
@@ -72,12 +75,17 @@ impl Plain for Metric {
         self.name.clone()
     }
 
-    fn has(&self, rule: &Match) -> bool {
+    fn has(&self, rule: &MatchProperties) -> bool {
         any_of(&rule.metric_names, &self.name)
     }
 }
 
-pub(crate) fn matches<R: Plain>(rule: &Match, entry: &ResourceEntry<R>, scope: &ScopeEntry<R>, record: &R) -> bool {
+pub(crate) fn matches<R: Plain>(
+    rule: &MatchProperties,
+    entry: &ResourceEntry<R>,
+    scope: &ScopeEntry<R>,
+    record: &R,
+) -> bool {
     let resource = entry.resource.clone().unwrap_or_default();
     let service = match find(&resource.attributes, "service.name") {
         Some(pair) => text_of(pair.value.as_ref()),
@@ -116,7 +124,7 @@ fn attribute_matches(wanted: &AttributeMatch, attributes: &[KeyValue]) -> bool {
                 Some(Any::DoubleValue(value)) => value.to_string(),
                 _ => return false,
             };
-            any_of(&Some(Texts::Regexp(vec![pattern.clone()])), &text)
+            any_of(&Some(TextMatcher::Regexp(vec![pattern.clone()])), &text)
         }
     }
 }
@@ -142,7 +150,7 @@ fn any(value: &Value) -> Any {
     }
 }
 
-/// Maps in the order of their keys; of a key that is there twice the first one, everywhere.
+/// Maps in the order of their keys. Of duplicate keys the first one wins, everywhere.
 fn sorted(value: Any) -> Any {
     let sort = |value: Option<AnyValue>| value.map(|value| AnyValue { value: value.value.map(sorted) });
     match value {
@@ -160,7 +168,7 @@ fn sorted(value: Any) -> Any {
     }
 }
 
-/// A value as text, as the Collector has it.
+/// A value as text, in the Collector's format.
 pub(crate) fn text_of(value: Option<&AnyValue>) -> String {
     use base64::{Engine, prelude::BASE64_STANDARD};
     match inner(value) {
@@ -194,29 +202,31 @@ fn json(value: Option<&Any>) -> String {
     }
 }
 
-pub(crate) fn change(attributes: &mut Vec<KeyValue>, actions: &[Action], origin: &Origin) {
+pub(crate) fn change(attributes: &mut Vec<KeyValue>, actions: &[AttributeAction], origin: &Origin) {
     for action in actions {
         match action {
-            Action::Set { key, when, from, default } => {
+            AttributeAction::Set { key, when, from, default } => {
                 let found = match from {
-                    Source::Value(value) => Some(Some(AnyValue { value: Some(any(value)) })),
-                    Source::Attribute(name) => {
+                    AttributeValueSource::Value(value) => Some(Some(AnyValue { value: Some(any(value)) })),
+                    AttributeValueSource::Attribute(name) => {
                         find(attributes, name).map(|pair| Some(pair.value.clone().unwrap_or_default()))
                     }
-                    Source::Context(context) => from_context(context, origin).map(|text| Some(string(text))),
-                    Source::Nothing => None,
+                    AttributeValueSource::Context(context) => {
+                        from_context(context, origin).map(|text| Some(string(text)))
+                    }
+                    AttributeValueSource::Nothing => None,
                 };
                 let default = default.as_ref().map(|value| Some(AnyValue { value: Some(any(value)) }));
                 if let Some(value) = found.or(default) {
                     set(attributes, key, value, *when);
                 }
             }
-            Action::Delete(keys) => attributes.retain(|pair| !meant(keys, &pair.key)),
-            Action::Hash(keys) => {
+            AttributeAction::Delete(keys) => attributes.retain(|pair| !meant(keys, &pair.key)),
+            AttributeAction::Hash(keys) => {
                 let hash = |pair: &mut KeyValue| pair.value = Some(string(hash(inner(pair.value.as_ref()))));
                 attributes.iter_mut().filter(|pair| meant(keys, &pair.key)).for_each(hash);
             }
-            Action::Extract { key, pattern } => {
+            AttributeAction::Extract { key, pattern } => {
                 let Some(Any::StringValue(text)) = find(attributes, key).and_then(|pair| inner(pair.value.as_ref()))
                 else {
                     continue;
@@ -229,16 +239,16 @@ pub(crate) fn change(attributes: &mut Vec<KeyValue>, actions: &[Action], origin:
                     continue;
                 };
                 for (name, text) in found {
-                    set(attributes, &name, Some(string(text)), When::Always);
+                    set(attributes, &name, Some(string(text)), SetCondition::Always);
                 }
             }
-            Action::Convert { key, to } => {
+            AttributeAction::Convert { key, to } => {
                 let converted = find(attributes, key).and_then(|pair| converted(pair.value.as_ref(), *to));
                 if let Some(value) = converted {
-                    set(attributes, key, Some(AnyValue { value: Some(value) }), When::Always);
+                    set(attributes, key, Some(AnyValue { value: Some(value) }), SetCondition::Always);
                 }
             }
-            Action::Rename { from, to } => rename(attributes, from, to),
+            AttributeAction::Rename { from, to } => rename(attributes, from, to),
         }
     }
 }
@@ -247,18 +257,18 @@ pub(crate) fn string(text: String) -> AnyValue {
     AnyValue { value: Some(Any::StringValue(text)) }
 }
 
-fn from_context(context: &Context, origin: &Origin) -> Option<String> {
+fn from_context(context: &ContextKey, origin: &Origin) -> Option<String> {
     match context {
-        Context::ClientAddress => Some("10.0.0.7".into()),
-        Context::Metadata(name) if name == "x-tenant" => Some("one;two".into()),
-        Context::Auth(name) if name == "subject" => origin.subject.clone(),
+        ContextKey::ClientAddress => Some("10.0.0.7".into()),
+        ContextKey::Metadata(name) if name == "x-tenant" => Some("one;two".into()),
+        ContextKey::Auth(name) if name == "subject" => origin.subject.clone(),
         _ => None,
     }
 }
 
-fn set(attributes: &mut Vec<KeyValue>, key: &str, value: Option<AnyValue>, when: When) {
+fn set(attributes: &mut Vec<KeyValue>, key: &str, value: Option<AnyValue>, when: SetCondition) {
     let is_there = find(attributes, key).is_some();
-    if when == When::Absent && is_there || when == When::Present && !is_there {
+    if when == SetCondition::Absent && is_there || when == SetCondition::Present && !is_there {
         return;
     }
     let new = KeyValue { key: key.to_owned(), value, ..Default::default() };
@@ -275,11 +285,11 @@ fn set(attributes: &mut Vec<KeyValue>, key: &str, value: Option<AnyValue>, when:
 }
 
 pub(crate) fn set_text(attributes: &mut Vec<KeyValue>, key: &str, text: String) {
-    set(attributes, key, Some(string(text)), When::Always);
+    set(attributes, key, Some(string(text)), SetCondition::Always);
 }
 
 pub(crate) fn set_int(attributes: &mut Vec<KeyValue>, key: &str, number: i64) {
-    set(attributes, key, Some(AnyValue { value: Some(Any::IntValue(number)) }), When::Always);
+    set(attributes, key, Some(AnyValue { value: Some(Any::IntValue(number)) }), SetCondition::Always);
 }
 
 fn rename(attributes: &mut Vec<KeyValue>, from: &str, to: &str) {
@@ -295,7 +305,7 @@ fn rename(attributes: &mut Vec<KeyValue>, from: &str, to: &str) {
         }
         pair.key != from && pair.key != to
     });
-    // The `to` that stood before it stayed so far, if they differ.
+    // Keeps only the last pair with the key `to`.
     if from != to {
         let last = attributes.iter().rposition(|pair| pair.key == to).unwrap();
         let mut at = 0;
@@ -306,9 +316,9 @@ fn rename(attributes: &mut Vec<KeyValue>, from: &str, to: &str) {
     }
 }
 
-fn meant(keys: &Keys, key: &str) -> bool {
+fn meant(keys: &KeySelector, key: &str) -> bool {
     keys.key.as_deref() == Some(key)
-        || keys.pattern.as_ref().is_some_and(|one| any_of(&Some(Texts::Regexp(vec![one.clone()])), key))
+        || keys.pattern.as_ref().is_some_and(|one| any_of(&Some(TextMatcher::Regexp(vec![one.clone()])), key))
 }
 
 fn hash(value: Option<&Any>) -> String {

@@ -1,8 +1,8 @@
-//! `redaction` on decoded data.
+//! The reference implementation of `redaction`, on decoded data.
 
 use kubewake_config::{
-    Pattern,
-    model::{Redaction, Summary, Texts},
+    RegexPattern,
+    model::{RedactionProcessor, SummaryLevel, TextMatcher},
 };
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, KeyValue, any_value::Value as Any},
@@ -17,11 +17,11 @@ use crate::{
     rules::Picker,
 };
 
-/// Settings that have to do with what is in the requests.
-pub(crate) fn settings(picker: &mut Picker) -> Redaction {
-    let keys = |picker: &mut Picker| Texts::strict((0..picker.below(4)).map(|_| picker.key()).collect());
-    let patterns = |picker: &mut Picker| (0..picker.below(3)).map(|_| picker.pattern()).collect::<Vec<Pattern>>();
-    Redaction {
+/// Settings that concern the contents of the requests.
+pub(crate) fn settings(picker: &mut Picker) -> RedactionProcessor {
+    let keys = |picker: &mut Picker| TextMatcher::strict((0..picker.below(4)).map(|_| picker.key()).collect());
+    let patterns = |picker: &mut Picker| (0..picker.below(3)).map(|_| picker.pattern()).collect::<Vec<RegexPattern>>();
+    RedactionProcessor {
         allow_all_keys: picker.flip(),
         allowed_keys: keys(picker),
         ignored_keys: keys(picker),
@@ -31,13 +31,13 @@ pub(crate) fn settings(picker: &mut Picker) -> Redaction {
         allowed_values: if picker.flip() { Vec::new() } else { patterns(picker) },
         redact_all_types: picker.flip(),
         hash_function: None,
-        summary: [Summary::Silent, Summary::Info, Summary::Debug][picker.below(3)],
+        summary: [SummaryLevel::Silent, SummaryLevel::Info, SummaryLevel::Debug][picker.below(3)],
     }
 }
 
-/// What a record has beyond its attributes.
+/// The parts of a record besides its attributes.
 pub(crate) trait Redacted: Plain {
-    fn redact_rest(&mut self, _: &Redaction) {}
+    fn redact_rest(&mut self, _: &RedactionProcessor) {}
 
     fn body(&mut self) -> Option<&mut AnyValue> {
         None
@@ -45,7 +45,7 @@ pub(crate) trait Redacted: Plain {
 }
 
 impl Redacted for Span {
-    fn redact_rest(&mut self, rules: &Redaction) {
+    fn redact_rest(&mut self, rules: &RedactionProcessor) {
         self.events.iter_mut().for_each(|event| redact(rules, &mut event.attributes));
     }
 }
@@ -57,7 +57,7 @@ impl Redacted for LogRecord {
         self.body.as_mut()
     }
 
-    fn redact_rest(&mut self, rules: &Redaction) {
+    fn redact_rest(&mut self, rules: &RedactionProcessor) {
         let mut found = Found::default();
         match inner(self.body.as_ref()) {
             Some(Any::ArrayValue(_) | Any::KvlistValue(_)) => {
@@ -85,7 +85,7 @@ struct Found {
 }
 
 impl Found {
-    fn tell(self, rules: &Redaction, attributes: &mut Vec<KeyValue>, prefix: &str) {
+    fn tell(self, rules: &RedactionProcessor, attributes: &mut Vec<KeyValue>, prefix: &str) {
         let all = [
             ("redacted", self.redacted),
             ("masked", self.masked),
@@ -94,36 +94,36 @@ impl Found {
         ];
         for (name, mut keys) in all.into_iter().filter(|(_, keys)| !keys.is_empty()) {
             keys.sort();
-            if rules.summary == Summary::Debug && name != "ignored" {
+            if rules.summary == SummaryLevel::Debug && name != "ignored" {
                 set_text(attributes, &format!("{prefix}{name}.keys"), keys.join(","));
             }
-            if rules.summary != Summary::Silent {
+            if rules.summary != SummaryLevel::Silent {
                 set_int(attributes, &format!("{prefix}{name}.count"), keys.len() as i64);
             }
         }
     }
 }
 
-fn matches_any(patterns: &[Pattern], text: &str) -> bool {
-    any_of(&Some(Texts::Regexp(patterns.to_vec())), text)
+fn matches_any(patterns: &[RegexPattern], text: &str) -> bool {
+    any_of(&Some(TextMatcher::Regexp(patterns.to_vec())), text)
 }
 
-fn ignores(rules: &Redaction, key: &str) -> bool {
+fn ignores(rules: &RedactionProcessor, key: &str) -> bool {
     any_of(&Some(rules.ignored_keys.clone()), key) || matches_any(&rules.ignored_key_patterns, key)
 }
 
-fn removes(rules: &Redaction, key: &str) -> bool {
+fn removes(rules: &RedactionProcessor, key: &str) -> bool {
     !rules.allow_all_keys && !any_of(&Some(rules.allowed_keys.clone()), key)
 }
 
-fn mask(rules: &Redaction, text: &str) -> String {
+fn mask(rules: &RedactionProcessor, text: &str) -> String {
     rules.blocked_values.iter().fold(text.to_owned(), |text, pattern| {
         let regex = regex::Regex::new(&crate::plain::escaped(pattern.as_str())).unwrap();
         regex.replace_all(&text, "****").into_owned()
     })
 }
 
-pub(crate) fn redact(rules: &Redaction, attributes: &mut Vec<KeyValue>) {
+pub(crate) fn redact(rules: &RedactionProcessor, attributes: &mut Vec<KeyValue>) {
     let mut found = Found::default();
     attributes.retain_mut(|pair| {
         if ignores(rules, &pair.key) {
@@ -154,7 +154,7 @@ pub(crate) fn redact(rules: &Redaction, attributes: &mut Vec<KeyValue>) {
     found.tell(rules, attributes, "redaction.");
 }
 
-fn redact_value(rules: &Redaction, path: &str, value: &mut AnyValue, found: &mut Found) {
+fn redact_value(rules: &RedactionProcessor, path: &str, value: &mut AnyValue, found: &mut Found) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value.value.as_mut() {
         Some(Any::KvlistValue(list)) => list.values.retain_mut(|pair| {
@@ -190,7 +190,8 @@ fn redact_value(rules: &Redaction, path: &str, value: &mut AnyValue, found: &mut
     }
 }
 
-/// A pair of a map in a body without a value has an empty one: it is the same, and one of them is written when the map is written anew.
+/// Gives a pair without a value in a map an empty one. The two are equal, and a rewritten map contains the
+/// latter.
 pub(crate) fn fill(value: Option<&mut AnyValue>) {
     match value.and_then(|value| value.value.as_mut()) {
         Some(Any::KvlistValue(list)) => {
@@ -201,8 +202,8 @@ pub(crate) fn fill(value: Option<&mut AnyValue>) {
     }
 }
 
-/// A request with everything redacted.
-pub(crate) fn redact_all<R: Redacted>(rules: &Redaction, request: &mut Decoded<R>) {
+/// A request with all rules applied.
+pub(crate) fn redact_all<R: Redacted>(rules: &RedactionProcessor, request: &mut Decoded<R>) {
     for entry in &mut request.0 {
         entry.resource.iter_mut().for_each(|resource| redact(rules, &mut resource.attributes));
         for scope in &mut entry.scopes {

@@ -1,18 +1,18 @@
-//! Rules that have to do with a request: their keys, names and values are mostly from it.
+//! Random rules that concern a request: their keys, names and values are mostly from it.
 
 use kubewake_config::{
-    Pattern,
+    RegexPattern,
     model::{
-        Action, AttributeMatch, Context, ConvertedType, Keys, Library, Match, SeverityNumber, Source, Texts, ValueMatch,
+        AttributeAction, AttributeMatch, AttributeValueSource, ContextKey, ConvertedType, KeySelector, LibraryMatch,
+        MatchProperties, SeverityNumber, TextMatcher, ValueMatch,
     },
 };
-use kubewake_otlp::{Signal, Value, When};
+use kubewake_otlp::{SetCondition, Signal, Value};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value as Any};
 
 use crate::model::Decoded;
 use crate::plain::Plain;
 
-/// Chooses by a seed.
 pub(crate) struct Picker {
     state: u64,
     signal: Signal,
@@ -43,7 +43,7 @@ impl Picker {
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        // A linear congruence is as random as this needs to be; its high bits are.
+        // A linear congruential generator is random enough here; only its high bits are used.
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) as usize % limit.max(1)
     }
@@ -57,21 +57,21 @@ impl Picker {
         all.get(at).cloned()
     }
 
-    pub(crate) fn pattern(&mut self) -> Pattern {
+    pub(crate) fn pattern(&mut self) -> RegexPattern {
         let text = ["^[a-m]", "é", "^$", "x+$", "[0-9]", "^-?1", "", "true|^a", "SERVER|OK|{"][self.below(9)];
-        Pattern::new(text).unwrap()
+        RegexPattern::new(text).unwrap()
     }
 
-    fn texts(&mut self, known: &[String]) -> Texts {
+    fn texts(&mut self, known: &[String]) -> TextMatcher {
         if self.flip() {
-            return Texts::Regexp((0..=self.below(2)).map(|_| self.pattern()).collect());
+            return TextMatcher::Regexp((0..=self.below(2)).map(|_| self.pattern()).collect());
         }
         let mut texts: Vec<String> = (0..=self.below(3)).filter_map(|_| self.one_of(known)).collect();
         texts.push("never".into());
-        Texts::strict(texts)
+        TextMatcher::strict(texts)
     }
 
-    fn some_texts(&mut self, known: &[String]) -> Option<Texts> {
+    fn some_texts(&mut self, known: &[String]) -> Option<TextMatcher> {
         (self.below(3) == 0).then(|| self.texts(known))
     }
 
@@ -90,11 +90,13 @@ impl Picker {
         (0..count).map(|_| self.attribute(known)).collect()
     }
 
-    pub(crate) fn rule(&mut self) -> Match {
+    pub(crate) fn rule(&mut self) -> MatchProperties {
         let words = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
-        let (names, attributes, resources) = (self.names.clone(), self.attributes.clone(), self.resources.clone());
+        let names = self.names.clone();
+        let attributes = self.attributes.clone();
+        let resources = self.resources.clone();
         let libraries = self.libraries.clone();
-        let mut rule = Match { resources: self.attributes(&resources), ..Match::default() };
+        let mut rule = MatchProperties { resources: self.attributes(&resources), ..MatchProperties::default() };
         if self.signal == Signal::Metrics {
             rule.metric_names = self.some_texts(&names);
             return rule;
@@ -102,8 +104,9 @@ impl Picker {
         rule.attributes = self.attributes(&attributes);
         if self.below(4) == 0 {
             let (name, version) = self.one_of(&libraries).unwrap_or_default();
-            let (name, version) = (self.texts(&[name]), self.some_texts(&[version]));
-            rule.libraries.push(Library { name, version });
+            let name = self.texts(&[name]);
+            let version = self.some_texts(&[version]);
+            rule.libraries.push(LibraryMatch { name, version });
         }
         match self.signal {
             Signal::Traces => {
@@ -126,49 +129,54 @@ impl Picker {
         ["a", "b", "service.name", "new", "group"][self.below(5)].to_owned()
     }
 
-    fn keys(&mut self) -> Keys {
-        let (key, pattern) = (self.key(), self.pattern());
+    fn keys(&mut self) -> KeySelector {
+        let key = self.key();
+        let pattern = self.pattern();
         match self.below(3) {
-            0 => Keys { key: Some(key), pattern: None },
-            1 => Keys { key: None, pattern: Some(pattern) },
-            _ => Keys { key: Some(key), pattern: Some(pattern) },
+            0 => KeySelector { key: Some(key), pattern: None },
+            1 => KeySelector { key: None, pattern: Some(pattern) },
+            _ => KeySelector { key: Some(key), pattern: Some(pattern) },
         }
     }
 
-    fn action(&mut self) -> Action {
-        let (key, other) = (self.key(), self.key());
+    fn action(&mut self) -> AttributeAction {
+        let key = self.key();
+        let other = self.key();
         match self.below(9) {
             0..=3 => {
                 let from = match self.below(8) {
-                    0 | 1 => Source::Value(Value::Array(vec![7.into(), "x".into()])),
-                    2 | 3 => Source::Attribute(other),
-                    4 => Source::Context(Context::ClientAddress),
-                    5 => Source::Context(Context::Metadata(["x-tenant", "absent"][self.below(2)].into())),
-                    6 => Source::Context(Context::Auth(["subject", "raw"][self.below(2)].into())),
-                    _ => Source::Nothing,
+                    0 | 1 => AttributeValueSource::Value(Value::Array(vec![7.into(), "x".into()])),
+                    2 | 3 => AttributeValueSource::Attribute(other),
+                    4 => AttributeValueSource::Context(ContextKey::ClientAddress),
+                    5 => AttributeValueSource::Context(ContextKey::Metadata(
+                        ["x-tenant", "absent"][self.below(2)].into(),
+                    )),
+                    6 => AttributeValueSource::Context(ContextKey::Auth(["subject", "raw"][self.below(2)].into())),
+                    _ => AttributeValueSource::Nothing,
                 };
-                let when = [When::Always, When::Absent, When::Present][self.below(3)];
-                Action::Set { key, when, from, default: self.flip().then(|| "default".into()) }
+                let when = [SetCondition::Always, SetCondition::Absent, SetCondition::Present][self.below(3)];
+                AttributeAction::Set { key, when, from, default: self.flip().then(|| "default".into()) }
             }
-            4 => Action::Delete(self.keys()),
-            5 => Action::Hash(self.keys()),
-            6 => {
-                Action::Extract { key, pattern: Pattern::new("^(?P<group>[a-z])(?P<b>é)?.*(?P<new>[k-z]*)$").unwrap() }
-            }
+            4 => AttributeAction::Delete(self.keys()),
+            5 => AttributeAction::Hash(self.keys()),
+            6 => AttributeAction::Extract {
+                key,
+                pattern: RegexPattern::new("^(?P<group>[a-z])(?P<b>é)?.*(?P<new>[k-z]*)$").unwrap(),
+            },
             7 => {
                 let to = [ConvertedType::String, ConvertedType::Int, ConvertedType::Double][self.below(3)];
-                Action::Convert { key, to }
+                AttributeAction::Convert { key, to }
             }
-            _ => Action::Rename { from: key, to: other },
+            _ => AttributeAction::Rename { from: key, to: other },
         }
     }
 
-    pub(crate) fn actions(&mut self) -> Vec<Action> {
+    pub(crate) fn actions(&mut self) -> Vec<AttributeAction> {
         (0..=self.below(4)).map(|_| self.action()).collect()
     }
 }
 
-/// What a document can say of a value; nothing of bytes, and of what is nothing.
+/// The value as a document can write it; `None` for bytes and for empty values.
 fn value(value: &AnyValue) -> Option<Value> {
     Some(match value.value.as_ref()? {
         Any::StringValue(text) => Value::String(text.clone()),

@@ -1,36 +1,37 @@
 //! `attributes` and `resource`
 
-use kubewake_otlp::When;
+use kubewake_otlp::SetCondition;
 
 use super::{
     cursor::Cursor,
-    fields::Fields,
+    field_reader::FieldReader,
     matching,
-    report::{ContextUse, Report},
+    report::{ContextUse, DecodeReport},
     scalar, value,
 };
-use crate::model::{Action, Attributes, Context, ConvertedType, Keys, Processor, Resource, Source};
+use crate::model::{
+    AttributeAction, AttributeValueSource, AttributesProcessor, ContextKey, ConvertedType, KeySelector,
+    ProcessorConfig, ResourceProcessor,
+};
 
-/// `attributes`
-pub(crate) fn attributes(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+    let mut fields = FieldReader::new(at, report);
     let include = fields.get("include", matching::properties);
     let exclude = fields.get("exclude", matching::properties);
     let actions = actions(&mut fields, "actions");
     fields.finish();
-    Some(Processor::Attributes(Box::new(Attributes { include, exclude, actions })))
+    Some(ProcessorConfig::Attributes(Box::new(AttributesProcessor { include, exclude, actions })))
 }
 
-/// `resource`
-pub(crate) fn resource(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn resource(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+    let mut fields = FieldReader::new(at, report);
     let actions = actions(&mut fields, "attributes");
     fields.finish();
-    Some(Processor::Resource(Resource { actions }))
+    Some(ProcessorConfig::Resource(ResourceProcessor { actions }))
 }
 
-/// The actions, of which there must be one.
-fn actions(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<Action> {
+/// Reads the actions, of which there must be at least one.
+fn actions(fields: &mut FieldReader<'_, '_>, name: &'static str) -> Vec<AttributeAction> {
     let report = fields.report;
     let found = fields.find(name).map(|at| match at.items() {
         Some(items) => items.map(|item| action(&item, report)).collect::<Vec<_>>(),
@@ -47,8 +48,8 @@ fn actions(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<Action> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Set(When),
+enum ActionKind {
+    Set(SetCondition),
     Delete,
     Hash,
     Extract,
@@ -56,21 +57,22 @@ enum Kind {
     Rename,
 }
 
-const KINDS: [(&str, Kind); 8] = [
-    ("insert", Kind::Set(When::Absent)),
-    ("update", Kind::Set(When::Present)),
-    ("upsert", Kind::Set(When::Always)),
-    ("delete", Kind::Delete),
-    ("hash", Kind::Hash),
-    ("extract", Kind::Extract),
-    ("convert", Kind::Convert),
-    ("rename", Kind::Rename),
+const ACTION_KINDS: [(&str, ActionKind); 8] = [
+    ("insert", ActionKind::Set(SetCondition::Absent)),
+    ("update", ActionKind::Set(SetCondition::Present)),
+    ("upsert", ActionKind::Set(SetCondition::Always)),
+    ("delete", ActionKind::Delete),
+    ("hash", ActionKind::Hash),
+    ("extract", ActionKind::Extract),
+    ("convert", ActionKind::Convert),
+    ("rename", ActionKind::Rename),
 ];
 
-/// The fields that say what to do, each of which only some actions use.
-const OPERANDS: [&str; 6] = ["value", "default_value", "from_attribute", "from_context", "pattern", "converted_type"];
+/// The operands of actions, each of which only some actions use.
+const ACTION_OPERANDS: [&str; 6] =
+    ["value", "default_value", "from_attribute", "from_context", "pattern", "converted_type"];
 
-impl Kind {
+impl ActionKind {
     fn uses(self, operand: &str) -> bool {
         match self {
             Self::Set(_) => matches!(operand, "value" | "default_value" | "from_attribute" | "from_context"),
@@ -81,94 +83,99 @@ impl Kind {
     }
 }
 
-fn action(at: &Cursor<'_>, report: &Report) -> Option<Action> {
-    let mut fields = Fields::of(at, report);
+fn action(at: &Cursor<'_>, report: &DecodeReport) -> Option<AttributeAction> {
+    let mut fields = FieldReader::new(at, report);
     let key = fields.text("key");
-    let kind = fields.get("action", |at, report| scalar::keyword_any_case(at, report, &KINDS));
+    let kind = fields.get("action", |at, report| scalar::keyword_any_case(at, report, &ACTION_KINDS));
     let Some(kind) = kind else {
-        let names = KINDS.map(|(name, _)| name);
+        let names = ACTION_KINDS.map(|(name, _)| name);
         fields.require("action", "`action` is missing", report.suggest("", &names, "known actions"));
         return None;
     };
-    for operand in OPERANDS.into_iter().filter(|operand| !kind.uses(operand)) {
+    for operand in ACTION_OPERANDS.into_iter().filter(|operand| !kind.uses(operand)) {
         if let Some(at) = fields.find(operand) {
-            let name = KINDS.iter().find(|(_, one)| *one == kind).map_or("", |(name, _)| *name);
+            let name = ACTION_KINDS.iter().find(|(_, one)| *one == kind).map_or("", |(name, _)| *name);
             report.error(&at, format!("`{name}` does not use `{operand}`"), Some("remove it".into()));
         }
     }
-    if key.is_none() && !(matches!(kind, Kind::Delete | Kind::Hash) && fields.has("pattern")) {
+    if key.is_none() && !(matches!(kind, ActionKind::Delete | ActionKind::Hash) && fields.has("pattern")) {
         let (message, help) = match kind {
-            Kind::Delete | Kind::Hash => ("`key` or `pattern` must say which attributes", None),
-            Kind::Rename => ("`key` is missing", Some("it is the new name, `from_attribute` the old one".to_owned())),
+            ActionKind::Delete | ActionKind::Hash => ("`key` or `pattern` must say which attributes", None),
+            ActionKind::Rename => {
+                ("`key` is missing", Some("it is the new name, `from_attribute` the old one".to_owned()))
+            }
             _ => ("`key` is missing", None),
         };
         fields.require("key", message, help);
     }
     let action = match kind {
-        Kind::Set(when) => set(&mut fields, key, when),
-        Kind::Delete => keys(&mut fields, key).map(Action::Delete),
-        Kind::Hash => keys(&mut fields, key).map(Action::Hash),
-        Kind::Extract => extract(&mut fields, key),
-        Kind::Convert => convert(&mut fields, key),
-        Kind::Rename => rename(&mut fields, key),
+        ActionKind::Set(when) => set(&mut fields, key, when),
+        ActionKind::Delete => keys(&mut fields, key).map(AttributeAction::Delete),
+        ActionKind::Hash => keys(&mut fields, key).map(AttributeAction::Hash),
+        ActionKind::Extract => extract(&mut fields, key),
+        ActionKind::Convert => convert(&mut fields, key),
+        ActionKind::Rename => rename(&mut fields, key),
     };
     fields.finish();
     action
 }
 
-fn set(fields: &mut Fields<'_, '_>, key: Option<String>, when: When) -> Option<Action> {
+fn set(fields: &mut FieldReader<'_, '_>, key: Option<String>, when: SetCondition) -> Option<AttributeAction> {
     let given: Vec<_> =
         ["value", "from_attribute", "from_context"].into_iter().filter(|name| fields.has(name)).collect();
     if let [_, second, ..] = given.as_slice() {
         let message = format!("there is more than one source of the value: {}", quoted(&given));
-        fields.report.error(&fields.place(second), message, Some("keep one of them".into()));
+        fields.report.error(&fields.cursor_at(second), message, Some("keep one of them".into()));
     }
     let (value, default) = (fields.get("value", value::value), fields.get("default_value", value::value));
-    let (attribute, context) = (fields.text("from_attribute"), fields.text("from_context"));
+    let attribute = fields.text("from_attribute");
+    let context = fields.text("from_context");
     let from = match (value, attribute, context) {
-        (Some(value), ..) => Source::Value(value),
-        (_, Some(name), _) => Source::Attribute(name),
+        (Some(value), ..) => AttributeValueSource::Value(value),
+        (_, Some(name), _) => AttributeValueSource::Attribute(name),
         (.., Some(name)) => {
-            let (context, place) = (self::context(&name), fields.place("from_context"));
-            let (path, span) = (place.path().to_owned(), place.span());
-            fields.report.uses_context(ContextUse { context: context.clone(), path, span });
-            Source::Context(context)
+            let context = self::context(&name);
+            let place = fields.cursor_at("from_context");
+            let path = place.path().to_owned();
+            let span = place.span();
+            fields.report.add_context_use(ContextUse { context: context.clone(), path, span });
+            AttributeValueSource::Context(context)
         }
-        _ => Source::Nothing,
+        _ => AttributeValueSource::Nothing,
     };
-    if from == Source::Nothing && default.is_none() {
+    if from == AttributeValueSource::Nothing && default.is_none() {
         let help = "set `value`, `from_attribute`, `from_context` or `default_value`";
         fields.require("value", "there is no value to set", Some(help.into()));
         return None;
     }
-    Some(Action::Set { key: key?, when, from, default })
+    Some(AttributeAction::Set { key: key?, when, from, default })
 }
 
 fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// What is none of the others is a header, too.
-fn context(name: &str) -> Context {
+/// Any other name is a header, too.
+fn context(name: &str) -> ContextKey {
     match (name, name.strip_prefix("metadata."), name.strip_prefix("auth.")) {
-        ("client.address", ..) => Context::ClientAddress,
-        (_, Some(header), _) => Context::Metadata(header.to_lowercase()),
-        (.., Some(attribute)) => Context::Auth(attribute.to_owned()),
-        _ => Context::Metadata(name.to_lowercase()),
+        ("client.address", ..) => ContextKey::ClientAddress,
+        (_, Some(header), _) => ContextKey::Metadata(header.to_lowercase()),
+        (.., Some(attribute)) => ContextKey::Auth(attribute.to_owned()),
+        _ => ContextKey::Metadata(name.to_lowercase()),
     }
 }
 
-fn keys(fields: &mut Fields<'_, '_>, key: Option<String>) -> Option<Keys> {
+fn keys(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<KeySelector> {
     let pattern = pattern(fields);
-    Some(Keys { key, pattern }).filter(|keys| keys.key.is_some() || keys.pattern.is_some())
+    Some(KeySelector { key, pattern }).filter(|keys| keys.key.is_some() || keys.pattern.is_some())
 }
 
 /// An empty one counts as absent, as in the Collector.
-fn pattern(fields: &mut Fields<'_, '_>) -> Option<crate::Pattern> {
+fn pattern(fields: &mut FieldReader<'_, '_>) -> Option<crate::RegexPattern> {
     fields.get("pattern", value::pattern).filter(|pattern| !pattern.as_str().is_empty())
 }
 
-fn extract(fields: &mut Fields<'_, '_>, key: Option<String>) -> Option<Action> {
+fn extract(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<AttributeAction> {
     let Some(pattern) = pattern(fields) else {
         fields.require("pattern", "`pattern` is missing", Some("`extract` takes what its named groups match".into()));
         return None;
@@ -177,27 +184,27 @@ fn extract(fields: &mut Fields<'_, '_>, key: Option<String>) -> Option<Action> {
     if groups.peek().is_none() || groups.any(|name| name.is_none()) {
         let message = "every group of the `pattern` needs a name, and there must be one";
         fields.report.error(
-            &fields.place("pattern"),
+            &fields.cursor_at("pattern"),
             message,
             Some("write (?P<name>…), and (?:…) to group only".into()),
         );
         return None;
     }
     drop(groups);
-    Some(Action::Extract { key: key?, pattern })
+    Some(AttributeAction::Extract { key: key?, pattern })
 }
 
-fn convert(fields: &mut Fields<'_, '_>, key: Option<String>) -> Option<Action> {
-    const TYPES: [(&str, ConvertedType); 3] =
+fn convert(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<AttributeAction> {
+    const CONVERTED_TYPES: [(&str, ConvertedType); 3] =
         [("string", ConvertedType::String), ("int", ConvertedType::Int), ("double", ConvertedType::Double)];
-    let to = fields.get("converted_type", |at, report| scalar::keyword(at, report, &TYPES));
+    let to = fields.get("converted_type", |at, report| scalar::keyword(at, report, &CONVERTED_TYPES));
     if to.is_none() {
         fields.require("converted_type", "`converted_type` is missing", Some("it is string, int or double".into()));
     }
-    Some(Action::Convert { key: key?, to: to? })
+    Some(AttributeAction::Convert { key: key?, to: to? })
 }
 
-fn rename(fields: &mut Fields<'_, '_>, key: Option<String>) -> Option<Action> {
+fn rename(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<AttributeAction> {
     let from = fields.text("from_attribute");
     if from.is_none() {
         fields.require(
@@ -206,5 +213,5 @@ fn rename(fields: &mut Fields<'_, '_>, key: Option<String>) -> Option<Action> {
             Some("it is the old name, `key` the new one".into()),
         );
     }
-    Some(Action::Rename { from: from?, to: key? })
+    Some(AttributeAction::Rename { from: from?, to: key? })
 }

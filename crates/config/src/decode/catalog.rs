@@ -1,8 +1,7 @@
-//! Components of the OpenTelemetry Collector and its contributions that this build does not have.
+//! Names of components that the OpenTelemetry Collector or its contributions have, and this build does not.
 //!
-//! Naming one of them is no typing error, so the message says something else.
+//! Such a name is no typing error, and gets a message of its own.
 
-/// Receivers, separated by spaces.
 pub(crate) const RECEIVERS: &str = "\
     active_directory_ds active_directory_inv aerospike apache apache_spark apachespark aws_lambda awscloudwatch \
     awscontainerinsightreceiver awsecscontainermetrics awsfirehose awss3 awsxray azure_blob azure_event_hub \
@@ -20,7 +19,6 @@ pub(crate) const RECEIVERS: &str = "\
     tcplog tls_check tlscheck udp_log udplog vcenter vcr wavefront webhook_event webhookevent windows_event_log \
     windows_service windowseventlog windowsperfcounters windowsservice yang_grpc yanggrpc zipkin zookeeper";
 
-/// Processors, separated by spaces.
 pub(crate) const PROCESSORS: &str = "\
     cardinality_guardian coralogix cumulativetodelta deltatocumulative deltatorate drain \
     gen_ai_normalizer geoip groupbyattrs groupbytrace interval isolationforest \
@@ -28,7 +26,6 @@ pub(crate) const PROCESSORS: &str = "\
     metricstransform remotetap resource_detection resourcedetection \
     schema span spanpruning sumologic transform unroll";
 
-/// Exporters, separated by spaces.
 pub(crate) const EXPORTERS: &str = "\
     alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 awsxray azure_blob azureblob \
     azuredataexplorer azuremonitor bmc_helix bmchelix cassandra clickhouse coralogix datadog dataset doris \
@@ -37,7 +34,6 @@ pub(crate) const EXPORTERS: &str = "\
     logicmonitor logzio mezmo opensearch otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
     rabbitmq sematext sentry signalfx splunk_hec stef sumologic syslog tencentcloud_logservice tinybird zipkin";
 
-/// Extensions, separated by spaces.
 pub(crate) const EXTENSIONS: &str = "\
     ack asapclient avro_log_encoding aws_logs_encoding awscloudwatchmetricstreams_encoding awslogs_encoding \
     awsproxy azure_auth azure_encoding azureauth cfgarden_observer cgroup_runtime cgroupruntime datadog db_storage \
@@ -47,8 +43,8 @@ pub(crate) const EXTENSIONS: &str = "\
     oidc opamp otlp_encoding pebble_tail_storage pprof redis_storage remotetap sigv4auth skywalking_encoding \
     solarwindsapmsettings sumologic text_encoding zipkin_encoding zpages";
 
-/// Names that the Collector had once, by section, and what does their work now.
-const REMOVED: [(&str, &str, &str); 7] = [
+/// Names that the Collector has removed, by section, and their replacements.
+const REMOVED_COMPONENTS: [(&str, &str, &str); 7] = [
     ("exporters", "logging", "use `debug`"),
     ("exporters", "jaeger", "use `otlp`: Jaeger takes OTLP"),
     ("exporters", "jaeger_thrift", "use `otlphttp`: Jaeger takes OTLP"),
@@ -58,7 +54,7 @@ const REMOVED: [(&str, &str, &str); 7] = [
     ("extensions", "ballast", "leave it out: there is no garbage collector that needs it"),
 ];
 
-/// What to use instead of a component that the Collector removed.
-pub(crate) fn instead_of(section: &str, name: &str) -> Option<&'static str> {
-    REMOVED.iter().find(|(at, removed, _)| (*at, *removed) == (section, name)).map(|(.., instead)| *instead)
+/// The replacement for a component that the Collector has removed.
+pub(crate) fn replacement_for(section: &str, name: &str) -> Option<&'static str> {
+    REMOVED_COMPONENTS.iter().find(|(at, removed, _)| (*at, *removed) == (section, name)).map(|(.., instead)| *instead)
 }

@@ -6,35 +6,36 @@ use super::{
     attributes, catalog,
     cursor::Cursor,
     exporter, extension, filter, id, kubernetes, processor, receiver, redaction,
-    report::{Report, finding},
+    report::{DecodeReport, new_finding},
     sampler, scalar, tail_sampling,
 };
 use crate::{
     ComponentId,
-    model::{Exporter, Extension, Processor, Receiver},
+    model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
     problem::label,
-    yaml::{Span, Value},
+    yaml::{NodeValue, TextSpan},
 };
 
-/// How the settings of one type of component are read.
-type Read<T> = fn(&Cursor<'_>, &Report) -> Option<T>;
+/// Reads the settings of one type of component.
+type DecodeFn<T> = fn(&Cursor<'_>, &DecodeReport) -> Option<T>;
 
-/// A section: what its components are called, which types there are, and which the Collector has beyond them.
-pub(crate) struct Kind<T: 'static> {
+/// A section: the noun for its components, the types that this build has, and those that only the Collector
+/// has.
+pub(crate) struct SectionKind<T: 'static> {
     pub(crate) section: &'static str,
     pub(crate) noun: &'static str,
-    types: &'static [(&'static str, Read<T>)],
+    types: &'static [(&'static str, DecodeFn<T>)],
     elsewhere: &'static str,
 }
 
-pub(crate) const RECEIVERS: Kind<Receiver> = Kind {
+pub(crate) const RECEIVERS: SectionKind<ReceiverConfig> = SectionKind {
     section: "receivers",
     noun: "receiver",
     types: &[("otlp", receiver::otlp), ("opencensus", receiver::opencensus)],
     elsewhere: catalog::RECEIVERS,
 };
 
-pub(crate) const PROCESSORS: Kind<Processor> = Kind {
+pub(crate) const PROCESSORS: SectionKind<ProcessorConfig> = SectionKind {
     section: "processors",
     noun: "processor",
     types: &[
@@ -52,7 +53,7 @@ pub(crate) const PROCESSORS: Kind<Processor> = Kind {
     elsewhere: catalog::PROCESSORS,
 };
 
-pub(crate) const EXPORTERS: Kind<Exporter> = Kind {
+pub(crate) const EXPORTERS: SectionKind<ExporterConfig> = SectionKind {
     section: "exporters",
     noun: "exporter",
     types: &[
@@ -69,7 +70,7 @@ pub(crate) const EXPORTERS: Kind<Exporter> = Kind {
     elsewhere: catalog::EXPORTERS,
 };
 
-pub(crate) const EXTENSIONS: Kind<Extension> = Kind {
+pub(crate) const EXTENSIONS: SectionKind<ExtensionConfig> = SectionKind {
     section: "extensions",
     noun: "extension",
     types: &[
@@ -81,41 +82,41 @@ pub(crate) const EXTENSIONS: Kind<Extension> = Kind {
     elsewhere: catalog::EXTENSIONS,
 };
 
-/// What a section declares.
-pub(crate) struct Section<T> {
-    /// Every id that is there, even if its settings are wrong, so that a reference to it is not called dangling.
-    pub(crate) declared: BTreeMap<ComponentId, Span>,
-    /// Those whose settings could be read.
+pub(crate) struct DecodedSection<T> {
+    /// All ids, even of components with invalid settings, so that references to these are not called dangling.
+    pub(crate) declared: BTreeMap<ComponentId, TextSpan>,
+    /// The components whose settings could be read.
     pub(crate) components: BTreeMap<ComponentId, T>,
 }
 
-impl<T> Section<T> {
+impl<T> DecodedSection<T> {
     pub(crate) fn empty() -> Self {
         Self { declared: BTreeMap::new(), components: BTreeMap::new() }
     }
 }
 
 /// Reads all components of a section.
-pub(crate) fn section<T>(at: &Cursor<'_>, report: &Report, kind: &Kind<T>) -> Section<T> {
-    let mut section = Section::empty();
+pub(crate) fn section<T>(at: &Cursor<'_>, report: &DecodeReport, kind: &SectionKind<T>) -> DecodedSection<T> {
+    let mut section = DecodedSection::empty();
     let entries = match &at.node.value {
-        Value::Map(entries) => {
-            report.has_public_keys(entries);
+        NodeValue::Map(entries) => {
+            report.mark_keys_public(entries);
             entries.as_slice()
         }
-        Value::Null | Value::Bad => return section,
+        NodeValue::Null | NodeValue::Bad => return section,
         _ => {
             scalar::wrong_type::<()>(at, report, "a map", None);
             return section;
         }
     };
     for entry in entries {
-        let (name, span) = (entry.key.text.as_str(), entry.key.span);
-        let refuse = |message, help| report.add_error(finding(at.join(name), span, message, help));
+        let name = entry.key.text.as_str();
+        let span = entry.key.span;
+        let refuse = |message, help| report.add_error(new_finding(at.join(name), span, message, help));
         let id = match id::component(name) {
             Ok(id) => id,
             Err(error) => {
-                refuse(format!("the id \"{}\" {error}", label(name)), Some(id::HELP.to_owned()));
+                refuse(format!("the id \"{}\" {error}", label(name)), Some(id::ID_HELP.to_owned()));
                 continue;
             }
         };
@@ -141,10 +142,11 @@ pub(crate) fn section<T>(at: &Cursor<'_>, report: &Report, kind: &Kind<T>) -> Se
     section
 }
 
-fn unknown<T>(kind: &Kind<T>, name: &str, report: &Report) -> (String, Option<String>) {
+fn unknown<T>(kind: &SectionKind<T>, name: &str, report: &DecodeReport) -> (String, Option<String>) {
     let known: Vec<&str> = kind.types.iter().map(|(name, _)| *name).collect();
-    let (noun, all) = (kind.noun, format!("known {}", kind.section));
-    if let Some(instead) = catalog::instead_of(kind.section, name) {
+    let noun = kind.noun;
+    let all = format!("known {}", kind.section);
+    if let Some(instead) = catalog::replacement_for(kind.section, name) {
         return (format!("the {noun} `{name}` was removed from the Collector"), Some(instead.to_owned()));
     }
     if kind.elsewhere.split_whitespace().any(|other| other == name) {

@@ -1,51 +1,52 @@
-//! A node together with how one got there.
+//! A node of the tree with its path.
 
 use crate::{
     problem::{crop, label},
-    yaml::{Entry, Node, Span, Value},
+    yaml::{NodeValue, TextSpan, YamlEntry, YamlNode},
 };
 
 /// A node, its path in the document, and the key that it stands under.
 #[derive(Clone)]
 pub(crate) struct Cursor<'a> {
-    pub(crate) node: &'a Node,
+    pub(crate) node: &'a YamlNode,
     path: String,
-    key: Span,
+    key: TextSpan,
 }
 
 impl<'a> Cursor<'a> {
-    /// The whole document.
-    pub(crate) fn root(node: &'a Node) -> Self {
-        Self { node, path: String::new(), key: Span::start() }
+    pub(crate) fn root(node: &'a YamlNode) -> Self {
+        Self { node, path: String::new(), key: TextSpan::start() }
     }
 
-    /// The value of one of this map's entries.
-    pub(crate) fn entry(&self, entry: &'a Entry) -> Self {
+    /// Moves to the value of one of this map's entries.
+    pub(crate) fn entry(&self, entry: &'a YamlEntry) -> Self {
         Self { node: &entry.value, path: self.join(&entry.key.text), key: entry.key.span }
     }
 
-    /// One of this list's items.
-    pub(crate) fn item(&self, index: usize, node: &'a Node) -> Self {
+    /// Moves to one of this list's items.
+    pub(crate) fn item(&self, index: usize, node: &'a YamlNode) -> Self {
         Self { node, path: self.join(&index.to_string()), key: node.span }
     }
 
-    /// A field of this map that is not there, as if it were there and empty.
+    /// A missing field of this map, as an empty one at its path.
     pub(crate) fn absent(&self, field: &str) -> Self {
-        static NOTHING: Node =
-            Node { value: Value::Null, span: Span { line: 0, column: 0, width: 1, last_line: 0 }, origin: None };
+        static NOTHING: YamlNode = YamlNode {
+            value: NodeValue::Null,
+            span: TextSpan { line: 0, column: 0, width: 1, last_line: 0 },
+            origin: None,
+        };
         Self { node: &NOTHING, path: self.join(field), key: self.key }
     }
 
-    /// The same place with the caret under the key instead of the value.
-    pub(crate) fn key_span(&self) -> Span {
+    pub(crate) fn key_span(&self) -> TextSpan {
         self.key
     }
 
-    /// Where the caret goes: under a scalar itself, under the key of what is larger or empty.
-    pub(crate) fn span(&self) -> Span {
+    /// The position for messages: that of a scalar itself, or of the key of a collection or an empty value.
+    pub(crate) fn span(&self) -> TextSpan {
         match self.node.value {
-            Value::Map(_) | Value::Seq(_) => self.key,
-            Value::Null if self.node.origin.is_none() => self.key,
+            NodeValue::Map(_) | NodeValue::Seq(_) => self.key,
+            NodeValue::Null if self.node.origin.is_none() => self.key,
             _ => self.node.span,
         }
     }
@@ -60,19 +61,19 @@ impl<'a> Cursor<'a> {
         if self.path.is_empty() { field } else { format!("{}::{field}", self.path) }
     }
 
-    /// The field's own name; for an item of a list, that of the list.
+    /// The name of the field; for an item of a list, that of the list.
     pub(crate) fn name(&self) -> &str {
         let is_index = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
         self.path.rsplit("::").find(|part| !is_index(part)).unwrap_or_default()
     }
 
-    /// Whether this is a URL with a user and password in it.
+    /// Whether the value may be a URL with a user and password in it.
     pub(crate) fn holds_credentials(&self) -> bool {
-        matches!(&self.node.value, Value::String(text) if crate::problem::has_credentials(text))
+        matches!(&self.node.value, NodeValue::String(text) if crate::problem::has_credentials(text))
     }
 
-    /// A part of this value for a message. What came from outside the document is not shown, only its reference: it
-    /// may be a secret, whatever the field.
+    /// Quotes a part of this value for a message. A value from outside the document may be a secret, whatever
+    /// the field, so only its reference is shown.
     pub(crate) fn quote(&self, part: &str) -> String {
         match &self.node.origin {
             // A user and password may stand before the `@` of an address.
@@ -82,7 +83,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The whole value as the subject of a message, shown by the same rule.
+    /// The whole value as the subject of a message, under the same rule.
     pub(crate) fn subject(&self, whole: &str) -> String {
         match &self.node.origin {
             None => self.quote(whole),
@@ -90,10 +91,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The items of a list; `None` if it is none.
+    /// The items of a list; `None` for any other value.
     pub(crate) fn items(&self) -> Option<impl Iterator<Item = Cursor<'a>>> {
         match &self.node.value {
-            Value::Seq(items) => {
+            NodeValue::Seq(items) => {
                 let here = self.clone();
                 Some(items.iter().enumerate().map(move |(index, item)| here.item(index, item)))
             }

@@ -1,22 +1,22 @@
-//! Durations as Go writes them.
+//! Durations in Go's notation.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a text is no duration.
+/// Why a text is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DurationError {
-    /// `-5s`
+    /// Less than zero: `-5s`.
     #[error("is negative")]
     Negative,
     /// Empty, or not a number where one must be.
     #[error("is not a duration")]
     Invalid,
-    /// `10`
+    /// A number without a unit: `10`.
     #[error("has no unit")]
     MissingUnit,
-    /// `10 parsecs`
+    /// Such as `10 parsecs`.
     #[error("has an unknown unit")]
     UnknownUnit,
     /// More than about 292 years.
@@ -24,16 +24,16 @@ pub enum DurationError {
     Overflow,
 }
 
-/// A text such as `1m30s`, `1.5h` or `500ms`, as documents have it.
+/// Parses a duration such as `1m30s`, `1.5h` or `500ms`.
 ///
 /// # Errors
 ///
-/// If it is none, or negative.
+/// If the text is no duration, or negative.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     u64::try_from(parse(text)?).map(Duration::from_nanos).map_err(|_| DurationError::Negative)
 }
 
-/// A text such as `1m30s`, `-1.5h`, `500ms` in nanoseconds. As in Go, only `0` needs no unit.
+/// Parses a text such as `1m30s`, `-1.5h`, `500ms` to nanoseconds. As in Go, only `0` needs no unit.
 pub(crate) fn parse(text: &str) -> Result<i64, DurationError> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -57,7 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<i64, DurationError> {
     i64::try_from(if negative { -total } else { total }).map_err(|_| DurationError::Overflow)
 }
 
-/// One number with its unit, in nanoseconds, and what follows it.
+/// Parses one number with its unit to nanoseconds, and returns the rest of the text.
 fn component(text: &str) -> Result<(i128, &str), DurationError> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {
@@ -88,7 +88,7 @@ fn nanoseconds(unit: &str) -> Result<i128, DurationError> {
     Ok(match unit {
         "" => return Err(DurationError::MissingUnit),
         "ns" => 1,
-        // Both Greek mu and the micro sign.
+        // The Greek letter mu and the micro sign.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
@@ -98,9 +98,9 @@ fn nanoseconds(unit: &str) -> Result<i128, DurationError> {
     })
 }
 
-/// The digits after the point, as a part of the unit.
+/// The value of the digits after the point, as a part of the unit.
 fn part_of(fraction: &str, unit: i128) -> i128 {
-    // Beyond 18 digits they are less than a nanosecond of any unit.
+    // Digits beyond the 18th are less than a nanosecond of any unit.
     let kept = fraction.get(..fraction.len().min(18)).unwrap_or_default();
     let scale = 10_i128.pow(u32::try_from(kept.len()).unwrap_or(0));
     kept.parse::<i128>().unwrap_or(0) * unit / scale

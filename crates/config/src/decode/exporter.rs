@@ -11,19 +11,18 @@ pub(crate) use file::file;
 pub(crate) use grpc::grpc;
 pub(crate) use http::http;
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
-use crate::model::{DebugExporter, Exporter, Verbosity};
+use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
+use crate::model::{DebugExporter, DebugVerbosity, ExporterConfig};
 
-/// `debug`
-pub(crate) fn debug(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
-    const VERBOSITY: [(&str, Verbosity); 4] = [
-        ("basic", Verbosity::Basic),
-        ("normal", Verbosity::Normal),
-        ("detailed", Verbosity::Detailed),
-        ("json", Verbosity::Json),
+pub(crate) fn debug(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+    const VERBOSITY: [(&str, DebugVerbosity); 4] = [
+        ("basic", DebugVerbosity::Basic),
+        ("normal", DebugVerbosity::Normal),
+        ("detailed", DebugVerbosity::Detailed),
+        ("json", DebugVerbosity::Json),
     ];
     let default = DebugExporter::default();
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     let exporter = DebugExporter {
         verbosity: fields
             .get_or("verbosity", default.verbosity, |at, report| scalar::keyword_any_case(at, report, &VERBOSITY)),
@@ -34,10 +33,10 @@ pub(crate) fn debug(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
     output_paths(&mut fields, internal);
     fields.unsupported(&["sending_queue"]);
     fields.finish();
-    Some(Exporter::Debug(exporter))
+    Some(ExporterConfig::Debug(exporter))
 }
 
-fn output_paths(fields: &mut Fields<'_, '_>, internal: bool) {
+fn output_paths(fields: &mut FieldReader<'_, '_>, internal: bool) {
     let Some(at) = fields.find("output_paths") else { return };
     let Some(paths) = scalar::texts(&at, fields.report) else { return };
     if internal {
@@ -50,8 +49,7 @@ fn output_paths(fields: &mut Fields<'_, '_>, internal: bool) {
     }
 }
 
-/// `nop`
-pub(crate) fn nop(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
-    Fields::of(at, report).finish();
-    Some(Exporter::Nop)
+pub(crate) fn nop(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+    FieldReader::new(at, report).finish();
+    Some(ExporterConfig::Nop)
 }

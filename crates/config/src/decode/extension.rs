@@ -2,19 +2,18 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{cursor::Cursor, fields::Fields, network, report::Report, scalar, tls};
+use super::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeReport, scalar, tls};
 use crate::{
-    Secret,
+    SecretString,
     model::{
-        BasicAuth, BearerTokenAuth, ClientCredentials, Extension, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
-        PipelineCheck,
+        BasicAuth, BasicClientCredentials, BearerTokenAuth, ExtensionConfig, HealthBodies, HealthCheck, Htpasswd,
+        OAuth2Client, PipelineCheck,
     },
 };
 
-/// `health_check`
-pub(crate) fn health_check(at: &Cursor<'_>, report: &Report) -> Option<Extension> {
+pub(crate) fn health_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
     let default = HealthCheck::default();
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     let check = HealthCheck {
         endpoint: network::listen(&mut fields, &default.endpoint),
         path: fields.get_or("path", default.path, scalar::text),
@@ -22,23 +21,23 @@ pub(crate) fn health_check(at: &Cursor<'_>, report: &Report) -> Option<Extension
         pipeline_check: fields.get("check_collector_pipeline", pipeline_check).unwrap_or_default(),
         response_body: fields.get("response_body", response_body),
     };
-    if check.endpoint.is_empty() {
-        report.error(&fields.place("endpoint"), "the `endpoint` is empty", Some("write it as host:port".into()));
-    }
     if !check.path.starts_with('/') {
-        report.error(&fields.place("path"), "`path` must begin with /", None);
+        report.error(&fields.cursor_at("path"), "`path` must begin with /", None);
     }
-    fields.idle(&["read_timeout", "read_header_timeout", "write_timeout", "idle_timeout"], scalar::nanoseconds);
-    fields.idle(&["include_metadata", "keep_alives_enabled", "use_v2"], scalar::boolean);
-    fields.idle(&["max_request_body_size"], scalar::integer);
-    fields.idle(&["compression_algorithms"], scalar::texts);
+    fields.accept_without_effect(
+        &["read_timeout", "read_header_timeout", "write_timeout", "idle_timeout"],
+        scalar::nanoseconds,
+    );
+    fields.accept_without_effect(&["include_metadata", "keep_alives_enabled", "use_v2"], scalar::boolean);
+    fields.accept_without_effect(&["max_request_body_size"], scalar::integer);
+    fields.accept_without_effect(&["compression_algorithms"], scalar::texts);
     fields.unsupported(&["auth", "cors", "response_headers", "middlewares", "http", "grpc", "component_health"]);
     fields.finish();
-    Some(Extension::HealthCheck(check))
+    Some(ExtensionConfig::HealthCheck(check))
 }
 
-fn response_body(at: &Cursor<'_>, report: &Report) -> Option<HealthBodies> {
-    let mut fields = Fields::of(at, report);
+fn response_body(at: &Cursor<'_>, report: &DecodeReport) -> Option<HealthBodies> {
+    let mut fields = FieldReader::new(at, report);
     let bodies = HealthBodies {
         healthy: fields.text("healthy").unwrap_or_default(),
         unhealthy: fields.text("unhealthy").unwrap_or_default(),
@@ -47,12 +46,12 @@ fn response_body(at: &Cursor<'_>, report: &Report) -> Option<HealthBodies> {
     Some(bodies)
 }
 
-fn pipeline_check(at: &Cursor<'_>, report: &Report) -> Option<PipelineCheck> {
+fn pipeline_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<PipelineCheck> {
     let default = PipelineCheck::default();
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     if fields.get("enabled", scalar::boolean) == Some(false) {
         let message = "`enabled: false` has no effect: a pipeline that is stuck is always reported";
-        report.warning(&fields.place("enabled"), message, None);
+        report.warning(&fields.cursor_at("enabled"), message, None);
     }
     let check = PipelineCheck {
         interval: fields.get_or("interval", default.interval, scalar::duration),
@@ -62,9 +61,8 @@ fn pipeline_check(at: &Cursor<'_>, report: &Report) -> Option<PipelineCheck> {
     Some(check)
 }
 
-/// `basicauth`
-pub(crate) fn basic_auth(at: &Cursor<'_>, report: &Report) -> Option<Extension> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+    let mut fields = FieldReader::new(at, report);
     let server = fields.find_even_empty("htpasswd").map(|at| htpasswd(&at, report));
     let client = fields.find_even_empty("client_auth").map(|at| client_auth(&at, report));
     let auth = match (server, client) {
@@ -72,7 +70,7 @@ pub(crate) fn basic_auth(at: &Cursor<'_>, report: &Report) -> Option<Extension> 
         (None, Some(client)) => Some(BasicAuth::Client(client)),
         (Some(_), Some(_)) => {
             let help = "use two extensions, one with `htpasswd` for servers and one with `client_auth` for clients";
-            let place = fields.place("client_auth");
+            let place = fields.cursor_at("client_auth");
             report.error(&place, "`htpasswd` and `client_auth` cannot both be set", Some(help.into()));
             None
         }
@@ -83,14 +81,14 @@ pub(crate) fn basic_auth(at: &Cursor<'_>, report: &Report) -> Option<Extension> 
         }
     };
     fields.finish();
-    auth.map(Extension::BasicAuth)
+    auth.map(ExtensionConfig::BasicAuth)
 }
 
-fn htpasswd(at: &Cursor<'_>, report: &Report) -> Htpasswd {
-    let mut fields = Fields::of(at, report);
+fn htpasswd(at: &Cursor<'_>, report: &DecodeReport) -> Htpasswd {
+    let mut fields = FieldReader::new(at, report);
     let htpasswd = Htpasswd {
         file: fields.text("file").map(PathBuf::from),
-        inline: fields.get("inline", scalar::secret).filter(|text: &Secret| !text.is_empty()),
+        inline: fields.get("inline", scalar::secret).filter(|text: &SecretString| !text.is_empty()),
     };
     if htpasswd.file.is_none() && htpasswd.inline.is_none() && !fields.failed("inline") {
         fields.require("file", "there are no credentials", Some("set `file` or `inline`".into()));
@@ -99,9 +97,9 @@ fn htpasswd(at: &Cursor<'_>, report: &Report) -> Htpasswd {
     htpasswd
 }
 
-fn client_auth(at: &Cursor<'_>, report: &Report) -> ClientCredentials {
-    let mut fields = Fields::of(at, report);
-    let credentials = ClientCredentials {
+fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials {
+    let mut fields = FieldReader::new(at, report);
+    let credentials = BasicClientCredentials {
         username: fields.text("username").unwrap_or_default(),
         username_file: fields.text("username_file").map(PathBuf::from),
         password: fields.get("password", scalar::secret).unwrap_or_default(),
@@ -115,15 +113,14 @@ fn client_auth(at: &Cursor<'_>, report: &Report) -> ClientCredentials {
     credentials
 }
 
-/// `bearertokenauth`
-pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &Report) -> Option<Extension> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+    let mut fields = FieldReader::new(at, report);
     let one = fields.get("token", token).filter(|token| !token.is_empty());
     let many = fields.get("tokens", tokens).unwrap_or_default();
     let file = fields.text("filename").map(PathBuf::from);
     let none = one.is_none() && many.is_empty() && file.is_none();
     if one.is_some() && !many.is_empty() {
-        let place = fields.place("tokens");
+        let place = fields.cursor_at("tokens");
         report.error(&place, "`token` and `tokens` cannot both be set", Some("keep one of the two".into()));
     } else if none && !fields.failed("tokens") && !fields.failed("filename") {
         fields.require("token", "there is no token", Some("set `token`, `tokens` or `filename`".into()));
@@ -135,14 +132,14 @@ pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &Report) -> Option<Exte
         file,
     };
     fields.finish();
-    Some(Extension::BearerTokenAuth(auth))
+    Some(ExtensionConfig::BearerTokenAuth(auth))
 }
 
-fn token(at: &Cursor<'_>, report: &Report) -> Option<Secret> {
-    scalar::secret(at, report).filter(|token| network::sendable(at, report, token))
+fn token(at: &Cursor<'_>, report: &DecodeReport) -> Option<SecretString> {
+    scalar::secret(at, report).filter(|token| network::check_header_value(at, report, token))
 }
 
-fn tokens(at: &Cursor<'_>, report: &Report) -> Option<Vec<Secret>> {
+fn tokens(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<SecretString>> {
     match at.items() {
         Some(items) => Some(items.filter_map(|item| token(&item, report)).collect()),
         None => scalar::wrong_type(at, report, "a list", None),
@@ -150,12 +147,12 @@ fn tokens(at: &Cursor<'_>, report: &Report) -> Option<Vec<Secret>> {
 }
 
 /// `oauth2client`
-pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &Report) -> Option<Extension> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+    let mut fields = FieldReader::new(at, report);
     let grants = [("client_credentials", true), ("", true), ("urn:ietf:params:oauth:grant-type:jwt-bearer", false)];
     let grant = fields.get("grant_type", |at, report| scalar::keyword(at, report, &grants));
     if grant == Some(false) {
-        let place = fields.place("grant_type");
+        let place = fields.cursor_at("grant_type");
         report.error(&place, "this `grant_type` is not supported by this build", Some("use client_credentials".into()));
     }
     fields.unsupported(&[
@@ -181,10 +178,10 @@ pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &Report) -> Option<Extensio
     };
     oauth2_complete(&fields, &client);
     fields.finish();
-    Some(Extension::OAuth2Client(client))
+    Some(ExtensionConfig::OAuth2Client(client))
 }
 
-fn oauth2_complete(fields: &Fields<'_, '_>, client: &OAuth2Client) {
+fn oauth2_complete(fields: &FieldReader<'_, '_>, client: &OAuth2Client) {
     if client.client_id.is_empty() && client.client_id_file.is_none() && !fields.failed("client_id_file") {
         fields.require("client_id", "there is no client id", Some("set `client_id` or `client_id_file`".into()));
     }
@@ -199,11 +196,11 @@ fn oauth2_complete(fields: &Fields<'_, '_>, client: &OAuth2Client) {
 }
 
 /// Each parameter has one value or a list of them.
-fn endpoint_params(at: &Cursor<'_>, report: &Report) -> Option<Vec<(String, String)>> {
-    let crate::yaml::Value::Map(entries) = &at.node.value else {
+fn endpoint_params(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<(String, String)>> {
+    let crate::yaml::NodeValue::Map(entries) = &at.node.value else {
         return scalar::wrong_type(at, report, "a map", None);
     };
-    report.has_public_keys(entries);
+    report.mark_keys_public(entries);
     let mut params = Vec::new();
     for entry in entries {
         let values = scalar::texts(&at.entry(entry), report).unwrap_or_default();

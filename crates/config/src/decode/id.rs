@@ -5,10 +5,10 @@ use std::sync::Arc;
 use kubewake_otlp::Signal;
 use thiserror::Error;
 
-use super::{cursor::Cursor, report::Report, scalar};
+use super::{cursor::Cursor, report::DecodeReport, scalar};
 use crate::{ComponentId, PipelineId};
 
-/// Why a text is no id.
+/// Why a text is not an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum IdError {
     #[error("is empty")]
@@ -27,7 +27,7 @@ pub(crate) enum IdError {
     UnknownSignal,
 }
 
-/// An id as the Collector reads it: space around either part does not count.
+/// Parses an id as the Collector does: space around either part is ignored.
 pub(crate) fn component(text: &str) -> Result<ComponentId, IdError> {
     let (kind, name) = parts(text)?;
     let valid = kind.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -42,7 +42,7 @@ pub(crate) fn component(text: &str) -> Result<ComponentId, IdError> {
     })
 }
 
-/// The id of a pipeline: a signal, or a signal and a name.
+/// Parses the id of a pipeline: a signal, or a signal and a name.
 pub(crate) fn pipeline(text: &str) -> Result<PipelineId, IdError> {
     let (kind, name) = parts(text)?;
     let signal = Signal::ALL.into_iter().find(|signal| signal.name() == kind).ok_or(IdError::UnknownSignal)?;
@@ -69,16 +69,16 @@ fn allowed_in_name(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !"$+<=>^`|~".contains(c)
 }
 
-/// A value that is an id.
-pub(crate) fn reference(at: &Cursor<'_>, report: &Report) -> Option<ComponentId> {
+/// Reads a value that is an id.
+pub(crate) fn reference(at: &Cursor<'_>, report: &DecodeReport) -> Option<ComponentId> {
     let text = scalar::text(at, report)?;
     match component(&text) {
         Ok(id) => Some(id),
         Err(error) => {
-            report.error(at, format!("the id {} {error}", at.quote(&text)), Some(HELP.into()));
+            report.error(at, format!("the id {} {error}", at.quote(&text)), Some(ID_HELP.into()));
             None
         }
     }
 }
 
-pub(crate) const HELP: &str = "an id is `type` or `type/name`, such as `otlp` or `otlp/backend`";
+pub(crate) const ID_HELP: &str = "an id is `type` or `type/name`, such as `otlp` or `otlp/backend`";

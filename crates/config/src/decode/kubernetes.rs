@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar, value};
+use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar, value};
 use crate::{
-    Pattern,
+    RegexPattern,
     model::{
-        ClusterAuth, Extract, ExtractKey, Field, KubernetesAttributes, KubernetesSource as Source, Owner, PodFilter,
-        Processor, TrustedRelay, VerifySenders,
+        AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
+        PodFilter, ProcessorConfig, RelayServiceAccount, VerifySenders,
     },
 };
 
-/// As many as the Collector allows in one association.
-const MAX_SOURCES: usize = 4;
+/// The Collector's limit for one association.
+const MAX_ASSOCIATION_SOURCES: usize = 4;
 
 /// `k8s_attributes`, `k8sattributes`
-pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+    let mut fields = FieldReader::new(at, report);
     let auth = auth(&mut fields);
     let passthrough = fields.flag("passthrough");
     let extract = fields.find("extract");
-    let extracted = extract.map_or_else(Extracted::default, |at| Extracted::read(&at, report));
+    let extracted = extract.map_or_else(ExtractSection::default, |at| ExtractSection::read(&at, report));
     let filter = fields.get("filter", filter).unwrap_or_default();
     let associations = fields.find("pod_association").map(|at| associations(&at, report)).unwrap_or_default();
     let exclude = match fields.find("exclude") {
         Some(at) => exclude(&at, report),
-        // The Collector's own, from the days of Jaeger's agent.
-        None => ["jaeger-agent", "jaeger-collector"].iter().filter_map(|name| Pattern::new(name).ok()).collect(),
+        // The Collector's default, which dates from Jaeger's agent.
+        None => ["jaeger-agent", "jaeger-collector"].iter().filter_map(|name| RegexPattern::new(name).ok()).collect(),
     };
     let waits = fields.flag("wait_for_metadata");
     let timeout = fields.get_or("wait_for_metadata_timeout", Duration::from_secs(10), scalar::duration);
@@ -36,11 +36,11 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &Report) -> Option<Process
         let help = "remove one of them: with `passthrough` no cluster is asked";
         report.error(at, "`verify_senders` and `passthrough` cannot both be set", Some(help.into()));
     }
-    fields.idle(&["watch_sync_period"], scalar::duration);
-    fields.idle(&["kube_api_qps"], scalar::float);
-    fields.idle(&["kube_api_burst"], scalar::integer);
+    fields.accept_without_effect(&["watch_sync_period"], scalar::duration);
+    fields.accept_without_effect(&["kube_api_qps"], scalar::float);
+    fields.accept_without_effect(&["kube_api_burst"], scalar::integer);
     fields.finish();
-    Some(Processor::KubernetesAttributes(Box::new(KubernetesAttributes {
+    Some(ProcessorConfig::KubernetesAttributes(Box::new(KubernetesAttributesProcessor {
         auth,
         passthrough,
         metadata: extracted.metadata,
@@ -56,8 +56,8 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &Report) -> Option<Process
     })))
 }
 
-fn verify_senders(at: &Cursor<'_>, report: &Report) -> VerifySenders {
-    let mut fields = Fields::of(at, report);
+fn verify_senders(at: &Cursor<'_>, report: &DecodeReport) -> VerifySenders {
+    let mut fields = FieldReader::new(at, report);
     let relays = fields.get("trusted_relays", |at, report| match at.items() {
         Some(items) => Some(items.filter_map(|item| trusted_relay(&item, report)).collect()),
         None => scalar::wrong_type(at, report, "a list", None),
@@ -66,19 +66,20 @@ fn verify_senders(at: &Cursor<'_>, report: &Report) -> VerifySenders {
     VerifySenders { trusted_relays: relays.unwrap_or_default() }
 }
 
-fn trusted_relay(at: &Cursor<'_>, report: &Report) -> Option<TrustedRelay> {
-    let mut fields = Fields::of(at, report);
-    let (namespace, service_account) = (fields.text("namespace"), fields.text("service_account"));
+fn trusted_relay(at: &Cursor<'_>, report: &DecodeReport) -> Option<RelayServiceAccount> {
+    let mut fields = FieldReader::new(at, report);
+    let namespace = fields.text("namespace");
+    let service_account = fields.text("service_account");
     for (name, given) in [("namespace", &namespace), ("service_account", &service_account)] {
         if given.is_none() {
             fields.require(name, "a relay is named by `namespace` and `service_account`", None);
         }
     }
     fields.finish();
-    Some(TrustedRelay { namespace: namespace?, service_account: service_account? })
+    Some(RelayServiceAccount { namespace: namespace?, service_account: service_account? })
 }
 
-fn auth(fields: &mut Fields<'_, '_>) -> ClusterAuth {
+fn auth(fields: &mut FieldReader<'_, '_>) -> ClusterAuth {
     const TYPES: [(&str, Option<u8>); 4] =
         [("serviceAccount", Some(0)), ("kubeConfig", Some(1)), ("none", Some(2)), ("tls", None)];
     let path = fields.text("kube_config_path").map(Into::into);
@@ -98,25 +99,24 @@ fn auth(fields: &mut Fields<'_, '_>) -> ClusterAuth {
     }
 }
 
-/// `extract`
-struct Extracted {
+struct ExtractSection {
     metadata: Vec<Field>,
-    labels: Vec<Extract>,
-    annotations: Vec<Extract>,
+    labels: Vec<FieldExtract>,
+    annotations: Vec<FieldExtract>,
     deployment_by_name: bool,
 }
 
-impl Default for Extracted {
+impl Default for ExtractSection {
     fn default() -> Self {
-        let metadata = Field::USUAL.to_vec();
+        let metadata = Field::DEFAULT_FIELDS.to_vec();
         Self { metadata, labels: Vec::new(), annotations: Vec::new(), deployment_by_name: true }
     }
 }
 
-impl Extracted {
-    fn read(at: &Cursor<'_>, report: &Report) -> Self {
+impl ExtractSection {
+    fn read(at: &Cursor<'_>, report: &DecodeReport) -> Self {
         let default = Self::default();
-        let mut fields = Fields::of(at, report);
+        let mut fields = FieldReader::new(at, report);
         let known: Vec<(&str, Field)> = Field::ALL.iter().map(|field| (field.name(), *field)).collect();
         let metadata = fields.get("metadata", |at, report| match at.items() {
             Some(items) => Some(items.filter_map(|item| scalar::keyword(&item, report, &known)).collect()),
@@ -136,39 +136,38 @@ impl Extracted {
     }
 }
 
-/// `resource.opentelemetry.io/foo` becomes `foo`.
-fn otel_annotations() -> Option<Extract> {
-    let pattern = Pattern::new("^(?:resource\\.opentelemetry\\.io/(.+))$").ok()?;
-    Some(Extract { tag: Some("$1".into()), key: ExtractKey::Matching(pattern), from: Owner::Pod })
+fn otel_annotations() -> Option<FieldExtract> {
+    let pattern = RegexPattern::new("^(?:resource\\.opentelemetry\\.io/(.+))$").ok()?;
+    Some(FieldExtract { tag: Some("$1".into()), key: ExtractKey::Matching(pattern), from: ExtractFrom::Pod })
 }
 
-fn extracts(at: &Cursor<'_>, report: &Report) -> Vec<Extract> {
+fn extracts(at: &Cursor<'_>, report: &DecodeReport) -> Vec<FieldExtract> {
     let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None).unwrap_or_default() };
     items.filter_map(|item| extract(&item, report)).collect()
 }
 
-fn extract(at: &Cursor<'_>, report: &Report) -> Option<Extract> {
-    const OWNERS: [(&str, Owner); 7] = [
-        ("pod", Owner::Pod),
-        ("namespace", Owner::Namespace),
-        ("node", Owner::Node),
-        ("deployment", Owner::Deployment),
-        ("statefulset", Owner::StatefulSet),
-        ("daemonset", Owner::DaemonSet),
-        ("job", Owner::Job),
+fn extract(at: &Cursor<'_>, report: &DecodeReport) -> Option<FieldExtract> {
+    const OWNERS: [(&str, ExtractFrom); 7] = [
+        ("pod", ExtractFrom::Pod),
+        ("namespace", ExtractFrom::Namespace),
+        ("node", ExtractFrom::Node),
+        ("deployment", ExtractFrom::Deployment),
+        ("statefulset", ExtractFrom::StatefulSet),
+        ("daemonset", ExtractFrom::DaemonSet),
+        ("job", ExtractFrom::Job),
     ];
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     let tag = fields.text("tag_name");
     let key = fields.text("key");
     let place = fields.find("key_regex").filter(|at| scalar::text(at, report).is_some_and(|text| !text.is_empty()));
     let pattern = place.as_ref().map(|at| value::pattern(at, report));
-    let from = fields.get_or("from", Owner::Pod, |at, report| scalar::keyword(at, report, &OWNERS));
+    let from = fields.get_or("from", ExtractFrom::Pod, |at, report| scalar::keyword(at, report, &OWNERS));
     fields.unsupported(&["regex"]);
     let key = match (key, pattern) {
         (Some(key), None) => Some(ExtractKey::Exact(key)),
-        // The whole key must match; what compiled by itself compiles so, too.
+        // The whole key must match. An expression that compiles by itself also compiles with anchors.
         (None, Some(pattern)) => {
-            let whole = pattern.and_then(|pattern| Pattern::new(&format!("^(?:{})$", pattern.as_str())).ok());
+            let whole = pattern.and_then(|pattern| RegexPattern::new(&format!("^(?:{})$", pattern.as_str())).ok());
             whole.map(ExtractKey::Matching)
         }
         (Some(_), Some(_)) => {
@@ -182,11 +181,11 @@ fn extract(at: &Cursor<'_>, report: &Report) -> Option<Extract> {
         }
     };
     fields.finish();
-    Some(Extract { tag, key: key?, from })
+    Some(FieldExtract { tag, key: key?, from })
 }
 
-fn filter(at: &Cursor<'_>, report: &Report) -> Option<PodFilter> {
-    let mut fields = Fields::of(at, report);
+fn filter(at: &Cursor<'_>, report: &DecodeReport) -> Option<PodFilter> {
+    let mut fields = FieldReader::new(at, report);
     let filter = PodFilter {
         node: fields.text("node"),
         node_from_env_var: fields.text("node_from_env_var"),
@@ -198,16 +197,16 @@ fn filter(at: &Cursor<'_>, report: &Report) -> Option<PodFilter> {
     Some(filter)
 }
 
-/// A list of `{key, value, op}` as Kubernetes writes it.
-fn selector(at: &Cursor<'_>, report: &Report, labels: bool) -> String {
+/// Converts a list of `{key, value, op}` to a Kubernetes selector.
+fn selector(at: &Cursor<'_>, report: &DecodeReport, labels: bool) -> String {
     let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None).unwrap_or_default() };
     items.filter_map(|item| requirement(&item, report, labels)).collect::<Vec<_>>().join(",")
 }
 
-fn requirement(at: &Cursor<'_>, report: &Report, labels: bool) -> Option<String> {
+fn requirement(at: &Cursor<'_>, report: &DecodeReport, labels: bool) -> Option<String> {
     const OPERATIONS: [(&str, u8); 5] =
         [("", 0), ("equals", 0), ("not-equals", 1), ("exists", 2), ("does-not-exist", 3)];
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     let key = fields.text("key");
     let value = fields.get("value", scalar::text).unwrap_or_default();
     let known = OPERATIONS.get(..if labels { 5 } else { 3 }).unwrap_or_default();
@@ -217,7 +216,7 @@ fn requirement(at: &Cursor<'_>, report: &Report, labels: bool) -> Option<String>
     }
     fields.finish();
     let key = key?;
-    // What separates requirements must not be in one.
+    // Keys and values must not contain the characters that separate requirements.
     if key.contains(|c: char| ",=!() ".contains(c)) || value.contains(|c: char| ",=!() ".contains(c)) {
         report.error(at, "a key and a value of a filter hold no `,`, `=`, `!`, space or parenthesis", None);
         return None;
@@ -230,15 +229,15 @@ fn requirement(at: &Cursor<'_>, report: &Report, labels: bool) -> Option<String>
     })
 }
 
-fn associations(at: &Cursor<'_>, report: &Report) -> Vec<Vec<Source>> {
+fn associations(at: &Cursor<'_>, report: &DecodeReport) -> Vec<Vec<AssociationSource>> {
     let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None).unwrap_or_default() };
     items.filter_map(|item| association(&item, report)).collect()
 }
 
-fn association(at: &Cursor<'_>, report: &Report) -> Option<Vec<Source>> {
-    let mut fields = Fields::of(at, report);
+fn association(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<AssociationSource>> {
+    let mut fields = FieldReader::new(at, report);
     let place = fields.find("sources");
-    let sources: Option<Vec<Source>> = match &place {
+    let sources: Option<Vec<AssociationSource>> = match &place {
         None => {
             fields.require("sources", "an association needs `sources`", None);
             None
@@ -249,16 +248,16 @@ fn association(at: &Cursor<'_>, report: &Report) -> Option<Vec<Source>> {
         },
     };
     if let (Some(at), Some(sources)) = (&place, &sources)
-        && sources.len() > MAX_SOURCES
+        && sources.len() > MAX_ASSOCIATION_SOURCES
     {
-        report.error(at, format!("an association has at most {MAX_SOURCES} sources"), None);
+        report.error(at, format!("an association has at most {MAX_ASSOCIATION_SOURCES} sources"), None);
     }
     fields.finish();
     sources.filter(|sources| !sources.is_empty())
 }
 
-fn source(at: &Cursor<'_>, report: &Report) -> Option<Source> {
-    let mut fields = Fields::of(at, report);
+fn source(at: &Cursor<'_>, report: &DecodeReport) -> Option<AssociationSource> {
+    let mut fields = FieldReader::new(at, report);
     let from = fields
         .get("from", |at, report| scalar::keyword(at, report, &[("connection", true), ("resource_attribute", false)]));
     let name = fields.text("name");
@@ -269,20 +268,17 @@ fn source(at: &Cursor<'_>, report: &Report) -> Option<Source> {
         fields.require("name", "a source of `resource_attribute` needs the `name` of one", None);
     }
     fields.finish();
-    match from? {
-        true => Some(Source::Connection),
-        false => name.map(Source::Attribute),
-    }
+    if from? { Some(AssociationSource::Connection) } else { name.map(AssociationSource::Attribute) }
 }
 
-fn exclude(at: &Cursor<'_>, report: &Report) -> Vec<Pattern> {
-    let mut fields = Fields::of(at, report);
+fn exclude(at: &Cursor<'_>, report: &DecodeReport) -> Vec<RegexPattern> {
+    let mut fields = FieldReader::new(at, report);
     let mut patterns = Vec::new();
     if let Some(list) = fields.find("pods") {
         match list.items() {
             None => scalar::wrong_type::<()>(&list, report, "a list", None).unwrap_or_default(),
             Some(items) => patterns.extend(items.filter_map(|item| {
-                let mut fields = Fields::of(&item, report);
+                let mut fields = FieldReader::new(&item, report);
                 let name = fields.find("name");
                 if name.is_none() {
                     fields.require("name", "a pod to exclude needs a `name`", None);

@@ -2,12 +2,11 @@
 
 use kubewake_otlp::{Signal, Value};
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar, value};
-use crate::model::{AttributeMatch, Library, Match, SeverityNumber, Texts, ValueMatch};
+use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar, value};
+use crate::model::{AttributeMatch, LibraryMatch, MatchProperties, SeverityNumber, TextMatcher, ValueMatch};
 
-/// How texts are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MatchType {
+enum PropertyMatchType {
     Strict,
     Regexp,
 }
@@ -18,9 +17,9 @@ const SPAN_KINDS: [&str; 5] =
 const STATUS_CODES: [&str; 3] = ["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
 
 /// The properties that `attributes` and the spans of `filter` have.
-pub(crate) fn properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
-    let mut reader = Reader::of(at, report);
-    let found = Match {
+pub(crate) fn properties(at: &Cursor<'_>, report: &DecodeReport) -> Option<MatchProperties> {
+    let mut reader = PropertyReader::new(at, report);
+    let found = MatchProperties {
         services: reader.texts("services"),
         span_names: reader.texts("span_names"),
         span_kinds: reader.words("span_kinds", &SPAN_KINDS, ""),
@@ -33,7 +32,7 @@ pub(crate) fn properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
         resources: reader.attributes("resources"),
         libraries: reader.libraries(),
     };
-    if found == Match::default() && !reader.fields.any_failed() {
+    if found == MatchProperties::default() && !reader.fields.any_failed() {
         let help = "name what to match, for instance `services`, `attributes` or `resources`";
         report.error(at, format!("`{}` says nothing to match", at.name()), Some(help.into()));
     }
@@ -41,64 +40,68 @@ pub(crate) fn properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
     Some(found)
 }
 
-/// As [`properties`], where only those of spans make sense.
-pub(crate) fn span_properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
+/// As [`properties`], but only with those that apply to spans.
+pub(crate) fn span_properties(at: &Cursor<'_>, report: &DecodeReport) -> Option<MatchProperties> {
     let found = properties(at, report)?;
-    if let Some(field) = found.out_of_place(Signal::Traces) {
-        report.error(&Fields::of(at, report).place(field), format!("`{field}` says nothing about spans"), None);
+    if let Some(field) = found.unsupported_condition(Signal::Traces) {
+        report.error(
+            &FieldReader::new(at, report).cursor_at(field),
+            format!("`{field}` says nothing about spans"),
+            None,
+        );
     }
     Some(found)
 }
 
-/// The properties of logs in `filter`. Without any there is nothing to go by, and no match.
-pub(crate) fn log_properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
-    let mut reader = Reader::of(at, report);
-    let found = Match {
+/// The properties of logs in `filter`. Without any nothing matches.
+pub(crate) fn log_properties(at: &Cursor<'_>, report: &DecodeReport) -> Option<MatchProperties> {
+    let mut reader = PropertyReader::new(at, report);
+    let found = MatchProperties {
         services: reader.texts("services"),
         bodies: reader.texts("bodies"),
         severity_texts: reader.texts("severity_texts"),
         severity_number: reader.fields.get("severity_number", severity_number),
         attributes: reader.attributes("record_attributes"),
         resources: reader.attributes("resource_attributes"),
-        ..Match::default()
+        ..MatchProperties::default()
     };
     reader.finish();
-    Some(found).filter(|found| *found != Match::default())
+    Some(found).filter(|found| *found != MatchProperties::default())
 }
 
-/// The properties of metrics in `filter`. Without any there is nothing to go by, and no match.
-pub(crate) fn metric_properties(at: &Cursor<'_>, report: &Report) -> Option<Match> {
-    let mut reader = Reader::of(at, report);
-    let found = Match {
+/// The properties of metrics in `filter`. Without any nothing matches.
+pub(crate) fn metric_properties(at: &Cursor<'_>, report: &DecodeReport) -> Option<MatchProperties> {
+    let mut reader = PropertyReader::new(at, report);
+    let found = MatchProperties {
         services: reader.texts("services"),
         metric_names: reader.texts("metric_names"),
         resources: reader.attributes("resource_attributes"),
-        ..Match::default()
+        ..MatchProperties::default()
     };
     reader.fields.unsupported(&["expressions"]);
     reader.finish();
-    Some(found).filter(|found| *found != Match::default())
+    Some(found).filter(|found| *found != MatchProperties::default())
 }
 
-/// `regexp`: matching needs no cache here, it takes less time than looking into one.
-pub(crate) fn cache(at: &Cursor<'_>, report: &Report) -> Option<()> {
-    let mut fields = Fields::of(at, report);
-    fields.idle(&["cacheenabled"], scalar::boolean);
-    fields.idle(&["cachemaxnumentries"], scalar::u32);
+/// The cache of `regexp`, which has no effect: matching takes less time than a lookup.
+pub(crate) fn cache(at: &Cursor<'_>, report: &DecodeReport) -> Option<()> {
+    let mut fields = FieldReader::new(at, report);
+    fields.accept_without_effect(&["cacheenabled"], scalar::boolean);
+    fields.accept_without_effect(&["cachemaxnumentries"], scalar::u32);
     fields.finish();
     Some(())
 }
 
-struct Reader<'a, 'r> {
-    fields: Fields<'a, 'r>,
-    match_type: Option<MatchType>,
-    /// Something is there that is compared in one way or the other.
+struct PropertyReader<'a, 'r> {
+    fields: FieldReader<'a, 'r>,
+    match_type: Option<PropertyMatchType>,
+    /// Whether there is a condition that `match_type` applies to.
     compares: bool,
 }
 
-impl<'a, 'r> Reader<'a, 'r> {
-    fn of(at: &Cursor<'a>, report: &'r Report) -> Self {
-        let mut fields = Fields::of(at, report);
+impl<'a, 'r> PropertyReader<'a, 'r> {
+    fn new(at: &Cursor<'a>, report: &'r DecodeReport) -> Self {
+        let mut fields = FieldReader::new(at, report);
         let match_type = fields.get("match_type", match_type);
         fields.get("regexp", cache);
         Self { fields, match_type, compares: false }
@@ -112,20 +115,20 @@ impl<'a, 'r> Reader<'a, 'r> {
         self.fields.finish();
     }
 
-    /// Texts of which one must match; nothing is no condition.
-    fn texts(&mut self, name: &'static str) -> Option<Texts> {
+    /// A list of texts of which one must match; an empty one is no condition.
+    fn texts(&mut self, name: &'static str) -> Option<TextMatcher> {
         let at = self.fields.find(name)?;
         let texts = texts(&at, self.fields.report, self.match_type)?;
         self.compares |= texts.is_some();
         texts
     }
 
-    /// As [`Reader::texts`], where only a few words make sense. They may be written without `prefix`.
-    fn words(&mut self, name: &'static str, known: &[&str], prefix: &str) -> Option<Texts> {
+    /// As [`PropertyReader::texts`], for a closed set of words, which may be written without `prefix`.
+    fn words(&mut self, name: &'static str, known: &[&str], prefix: &str) -> Option<TextMatcher> {
         let at = self.fields.find(name)?;
         let found = texts(&at, self.fields.report, self.match_type)??;
         self.compares = true;
-        let Texts::Strict(words) = found else { return Some(found) };
+        let TextMatcher::Strict(words) = found else { return Some(found) };
         let mut meant = Vec::new();
         for word in words {
             match known.iter().find(|one| **one == word || one.strip_prefix(prefix) == Some(&word)) {
@@ -136,7 +139,7 @@ impl<'a, 'r> Reader<'a, 'r> {
                 }
             }
         }
-        Some(Texts::strict(meant))
+        Some(TextMatcher::strict(meant))
     }
 
     /// Attributes that must all be there.
@@ -152,7 +155,7 @@ impl<'a, 'r> Reader<'a, 'r> {
         found
     }
 
-    fn libraries(&mut self) -> Vec<Library> {
+    fn libraries(&mut self) -> Vec<LibraryMatch> {
         let Some(at) = self.fields.find("libraries") else { return Vec::new() };
         let report = self.fields.report;
         let Some(items) = at.items() else {
@@ -165,18 +168,18 @@ impl<'a, 'r> Reader<'a, 'r> {
     }
 }
 
-fn match_type(at: &Cursor<'_>, report: &Report) -> Option<MatchType> {
-    if matches!(&at.node.value, crate::yaml::Value::String(text) if text == "expr") {
-        report.is_public(at);
+fn match_type(at: &Cursor<'_>, report: &DecodeReport) -> Option<PropertyMatchType> {
+    if matches!(&at.node.value, crate::yaml::NodeValue::String(text) if text == "expr") {
+        report.mark_public(at);
         let help = "use `strict` or `regexp`";
         report.error(at, "`match_type: expr` is not supported by this build", Some(help.into()));
         return None;
     }
-    scalar::keyword(at, report, &[("strict", MatchType::Strict), ("regexp", MatchType::Regexp)])
+    scalar::keyword(at, report, &[("strict", PropertyMatchType::Strict), ("regexp", PropertyMatchType::Regexp)])
 }
 
-/// A list of texts; the inner `None` if it is empty. Each of them may be wrong by itself.
-fn texts(at: &Cursor<'_>, report: &Report, match_type: Option<MatchType>) -> Option<Option<Texts>> {
+/// Reads a list of texts; the inner `None` if it is empty. Each of them is checked by itself.
+fn texts(at: &Cursor<'_>, report: &DecodeReport, match_type: Option<PropertyMatchType>) -> Option<Option<TextMatcher>> {
     let all: Vec<(Cursor<'_>, String)> = match at.items() {
         Some(items) => items.filter_map(|item| scalar::text(&item, report).map(|text| (item, text))).collect(),
         None => scalar::texts(at, report)?.into_iter().map(|text| (at.clone(), text)).collect(),
@@ -185,33 +188,33 @@ fn texts(at: &Cursor<'_>, report: &Report, match_type: Option<MatchType>) -> Opt
         return Some(None);
     }
     Some(Some(match match_type {
-        Some(MatchType::Regexp) => {
-            Texts::Regexp(all.iter().filter_map(|(at, text)| value::compile(at, report, text)).collect())
+        Some(PropertyMatchType::Regexp) => {
+            TextMatcher::Regexp(all.iter().filter_map(|(at, text)| value::compile(at, report, text)).collect())
         }
-        _ => Texts::strict(all.into_iter().map(|(_, text)| text).collect()),
+        _ => TextMatcher::strict(all.into_iter().map(|(_, text)| text).collect()),
     }))
 }
 
-fn text(at: &Cursor<'_>, report: &Report, match_type: Option<MatchType>) -> Option<Texts> {
+fn text(at: &Cursor<'_>, report: &DecodeReport, match_type: Option<PropertyMatchType>) -> Option<TextMatcher> {
     let text = scalar::text(at, report)?;
     Some(match match_type {
-        Some(MatchType::Regexp) => Texts::Regexp(vec![value::compile(at, report, &text)?]),
-        _ => Texts::strict(vec![text]),
+        Some(PropertyMatchType::Regexp) => TextMatcher::Regexp(vec![value::compile(at, report, &text)?]),
+        _ => TextMatcher::strict(vec![text]),
     })
 }
 
-fn attribute(at: &Cursor<'_>, report: &Report, match_type: Option<MatchType>) -> Option<AttributeMatch> {
-    let mut fields = Fields::of(at, report);
+fn attribute(at: &Cursor<'_>, report: &DecodeReport, match_type: Option<PropertyMatchType>) -> Option<AttributeMatch> {
+    let mut fields = FieldReader::new(at, report);
     let key = fields.text("key");
     if key.is_none() {
         fields.require("key", "`key` must not be empty", None);
     }
     let wanted = fields.find("value").map(|at| match (value::value(&at, report), match_type) {
-        (Some(Value::String(text)), Some(MatchType::Regexp)) => {
-            report.is_public(&at);
+        (Some(Value::String(text)), Some(PropertyMatchType::Regexp)) => {
+            report.mark_public(&at);
             value::compile(&at, report, &text).map(ValueMatch::Regexp)
         }
-        (Some(_), Some(MatchType::Regexp)) => {
+        (Some(_), Some(PropertyMatchType::Regexp)) => {
             let help = "put it in quotes: its text is what is compared";
             report.error(&at, "a regular expression must be text", Some(help.into()));
             None
@@ -222,41 +225,41 @@ fn attribute(at: &Cursor<'_>, report: &Report, match_type: Option<MatchType>) ->
     Some(AttributeMatch { key: key?, value: wanted.unwrap_or(Some(ValueMatch::Any))? })
 }
 
-fn library(at: &Cursor<'_>, report: &Report, match_type: Option<MatchType>) -> Option<Library> {
-    let mut fields = Fields::of(at, report);
+fn library(at: &Cursor<'_>, report: &DecodeReport, match_type: Option<PropertyMatchType>) -> Option<LibraryMatch> {
+    let mut fields = FieldReader::new(at, report);
     let name = fields.get("name", |at, report| text(at, report, match_type));
     let version = fields.get("version", |at, report| text(at, report, match_type));
     if name.is_none() {
         fields.require("name", "`name` is missing", None);
     }
     fields.finish();
-    Some(Library { name: name?, version })
+    Some(LibraryMatch { name: name?, version })
 }
 
-/// The names of severities; the number of each is one more than its place.
-const SEVERITIES: [&str; 24] = [
+/// The names of severities; the severity number is the index plus one.
+const SEVERITY_NAMES: [&str; 24] = [
     "TRACE", "TRACE2", "TRACE3", "TRACE4", "DEBUG", "DEBUG2", "DEBUG3", "DEBUG4", "INFO", "INFO2", "INFO3", "INFO4",
     "WARN", "WARN2", "WARN3", "WARN4", "ERROR", "ERROR2", "ERROR3", "ERROR4", "FATAL", "FATAL2", "FATAL3", "FATAL4",
 ];
 
-fn severity_number(at: &Cursor<'_>, report: &Report) -> Option<SeverityNumber> {
-    let mut fields = Fields::of(at, report);
+fn severity_number(at: &Cursor<'_>, report: &DecodeReport) -> Option<SeverityNumber> {
+    let mut fields = FieldReader::new(at, report);
     let min = fields.get("min", severity).unwrap_or(0);
     let match_undefined = fields.flag("match_undefined");
     fields.finish();
     Some(SeverityNumber { min, match_undefined })
 }
 
-/// A severity by its name, in upper or lower case, or by its number.
-fn severity(at: &Cursor<'_>, report: &Report) -> Option<i32> {
-    if matches!(at.node.value, crate::yaml::Value::Int(_)) {
-        return scalar::within(at, report, 0, 24).and_then(|number| number.try_into().ok());
+/// Parses a severity by its name in any case, or by its number.
+fn severity(at: &Cursor<'_>, report: &DecodeReport) -> Option<i32> {
+    if matches!(at.node.value, crate::yaml::NodeValue::Int(_)) {
+        return scalar::integer_in_range(at, report, 0, 24).and_then(|number| number.try_into().ok());
     }
     let text = scalar::text(at, report)?;
-    let by_name = SEVERITIES.iter().position(|name| name.eq_ignore_ascii_case(&text)).map(|place| place + 1);
+    let by_name = SEVERITY_NAMES.iter().position(|name| name.eq_ignore_ascii_case(&text)).map(|place| place + 1);
     let number = by_name.or_else(|| text.parse().ok().filter(|number| (1..=24).contains(number)));
     if number.is_none() {
-        let help = report.suggest(&text, &SEVERITIES, "known severities");
+        let help = report.suggest(&text, &SEVERITY_NAMES, "known severities");
         report.error(at, format!("{} is no severity", at.subject(&text)), help);
     }
     number.and_then(|number| number.try_into().ok())

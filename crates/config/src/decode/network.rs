@@ -1,24 +1,24 @@
-//! What components that serve or call have in common.
+//! Settings that servers and clients share.
 
 use std::{collections::HashSet, time::Duration};
 
 use super::{
     cursor::Cursor,
-    fields::Fields,
+    field_reader::FieldReader,
     id,
-    report::{AuthUse, Report, Side},
+    report::{AuthUse, ConnectionSide, DecodeReport},
     scalar,
 };
 use crate::{
-    ComponentId, Secret,
-    model::{ClientKeepalive, Compression, ServerKeepalive},
-    yaml::Value,
+    ComponentId, SecretString,
+    model::{ClientKeepalive, CompressionType, ServerKeepalive},
+    yaml::NodeValue,
 };
 
-/// `auth: {authenticator: …}`. Whether it exists is checked when the whole document was read.
-pub(crate) fn auth(fields: &mut Fields<'_, '_>, side: Side) -> Option<ComponentId> {
+/// `auth: {authenticator: …}`. The reference is checked after the whole document was read.
+pub(crate) fn auth(fields: &mut FieldReader<'_, '_>, side: ConnectionSide) -> Option<ComponentId> {
     let at = fields.find("auth")?;
-    let mut auth = Fields::of(&at, fields.report);
+    let mut auth = FieldReader::new(&at, fields.report);
     let enabled = auth.enabled();
     auth.unsupported(&["request_params"]);
     let place = auth.find("authenticator");
@@ -31,27 +31,28 @@ pub(crate) fn auth(fields: &mut Fields<'_, '_>, side: Side) -> Option<ComponentI
                 Some("set `authenticator` to the id of an extension".into()),
             );
         }
-        Some(place) if enabled => auth.report.uses_auth_at(&place, id.clone(), side),
+        Some(place) if enabled => auth.report.add_auth_use_at(&place, id.clone(), side),
         _ => {}
     }
     auth.finish();
     id.filter(|_| enabled)
 }
 
-impl Report {
-    fn uses_auth_at(&self, at: &Cursor<'_>, id: Option<ComponentId>, side: Side) {
+impl DecodeReport {
+    fn add_auth_use_at(&self, at: &Cursor<'_>, id: Option<ComponentId>, side: ConnectionSide) {
         if let Some(id) = id {
-            self.uses_auth(AuthUse { id, side, path: at.path().to_owned(), span: at.span() });
+            self.add_auth_use(AuthUse { id, side, path: at.path().to_owned(), span: at.span() });
         }
     }
 }
 
-/// Headers: a map of names and values, or a list of `{name, value}`. Sorted by name, as the Collector has a map's.
-pub(crate) fn headers(at: &Cursor<'_>, report: &Report) -> Option<Vec<(String, Secret)>> {
+/// Headers: a map of names and values, or a list of `{name, value}`. Sorted by name, as the Collector sorts a
+/// map.
+pub(crate) fn headers(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<(String, SecretString)>> {
     let mut headers = Vec::new();
     match &at.node.value {
-        Value::Map(entries) => {
-            report.has_public_keys(entries);
+        NodeValue::Map(entries) => {
+            report.mark_keys_public(entries);
             for entry in entries {
                 let value = at.entry(entry);
                 if let Some(secret) = scalar::secret(&value, report) {
@@ -60,17 +61,17 @@ pub(crate) fn headers(at: &Cursor<'_>, report: &Report) -> Option<Vec<(String, S
             }
             headers.sort_by(|a, b| a.as_ref().map(|(name, _)| name).cmp(&b.as_ref().map(|(name, _)| name)));
         }
-        Value::Seq(_) => headers.extend(at.items()?.map(|item| pair(&item, report))),
-        Value::Null | Value::Bad => {}
+        NodeValue::Seq(_) => headers.extend(at.items()?.map(|item| pair(&item, report))),
+        NodeValue::Null | NodeValue::Bad => {}
         _ => return scalar::wrong_type(at, report, "a map of names and values", None),
     }
     Some(headers.into_iter().flatten().collect())
 }
 
-fn pair(at: &Cursor<'_>, report: &Report) -> Option<(String, Secret)> {
-    let mut fields = Fields::of(at, report);
+fn pair(at: &Cursor<'_>, report: &DecodeReport) -> Option<(String, SecretString)> {
+    let mut fields = FieldReader::new(at, report);
     let name = fields.text("name");
-    let value = fields.get_or("value", Secret::default(), scalar::secret);
+    let value = fields.get_or("value", SecretString::default(), scalar::secret);
     if name.is_none() {
         fields.require("name", "a header needs a name", None);
     }
@@ -78,18 +79,18 @@ fn pair(at: &Cursor<'_>, report: &Report) -> Option<(String, Secret)> {
     header(at, report, name?, value)
 }
 
-/// A header that can be sent.
-fn header(at: &Cursor<'_>, report: &Report, name: String, value: Secret) -> Option<(String, Secret)> {
+/// Checks that a header can be sent.
+fn header(at: &Cursor<'_>, report: &DecodeReport, name: String, value: SecretString) -> Option<(String, SecretString)> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
         report.error(at, "the name of the header has characters that a header name cannot have", None);
         return None;
     }
-    sendable(at, report, &value).then_some((name, value))
+    check_header_value(at, report, &value).then_some((name, value))
 }
 
-/// Whether a secret can stand in a header; says so if it cannot.
-pub(crate) fn sendable(at: &Cursor<'_>, report: &Report, value: &Secret) -> bool {
+/// Checks that a secret can be the value of a header, and reports it if it cannot.
+pub(crate) fn check_header_value(at: &Cursor<'_>, report: &DecodeReport, value: &SecretString) -> bool {
     let bad = value.reveal().chars().any(|c| c.is_control() && c != '\t');
     if bad {
         let help =
@@ -99,28 +100,28 @@ pub(crate) fn sendable(at: &Cursor<'_>, report: &Report, value: &Secret) -> bool
     !bad
 }
 
-/// The names of compression; both families of the Collector's names.
-const COMPRESSIONS: [(&str, Compression); 9] = [
-    ("gzip", Compression::Gzip),
-    ("zstd", Compression::Zstd),
-    ("snappy", Compression::Snappy),
-    ("x-snappy-framed", Compression::Snappy),
-    ("zlib", Compression::Zlib),
-    ("deflate", Compression::Zlib),
-    ("lz4", Compression::Lz4),
-    ("none", Compression::None),
-    ("", Compression::None),
+/// The names of compression types, in both of the Collector's spellings.
+const COMPRESSION_NAMES: [(&str, CompressionType); 9] = [
+    ("gzip", CompressionType::Gzip),
+    ("zstd", CompressionType::Zstd),
+    ("snappy", CompressionType::Snappy),
+    ("x-snappy-framed", CompressionType::Snappy),
+    ("zlib", CompressionType::Zlib),
+    ("deflate", CompressionType::Zlib),
+    ("lz4", CompressionType::Lz4),
+    ("none", CompressionType::None),
+    ("", CompressionType::None),
 ];
 
 /// `compression` of an HTTP client.
-pub(crate) fn compression(at: &Cursor<'_>, report: &Report) -> Option<Compression> {
-    scalar::keyword(at, report, &COMPRESSIONS)
+pub(crate) fn compression(at: &Cursor<'_>, report: &DecodeReport) -> Option<CompressionType> {
+    scalar::keyword(at, report, &COMPRESSION_NAMES)
 }
 
-/// `compression` of a gRPC client, which has fewer.
-pub(crate) fn grpc_compression(at: &Cursor<'_>, report: &Report) -> Option<Compression> {
+/// `compression` of a gRPC client, which supports fewer types.
+pub(crate) fn grpc_compression(at: &Cursor<'_>, report: &DecodeReport) -> Option<CompressionType> {
     let value = compression(at, report)?;
-    if matches!(value, Compression::Zlib | Compression::Lz4) {
+    if matches!(value, CompressionType::Zlib | CompressionType::Lz4) {
         let help = "gRPC has gzip, snappy, zstd and none".to_owned();
         report.error(
             at,
@@ -132,8 +133,8 @@ pub(crate) fn grpc_compression(at: &Cursor<'_>, report: &Report) -> Option<Compr
     Some(value)
 }
 
-/// `compression_algorithms` of an HTTP server, each once.
-pub(crate) fn compression_algorithms(at: &Cursor<'_>, report: &Report) -> Option<Vec<Compression>> {
+/// `compression_algorithms` of an HTTP server, without duplicates.
+pub(crate) fn compression_algorithms(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<CompressionType>> {
     let Some(items) = at.items() else {
         return scalar::wrong_type(at, report, "a list", None);
     };
@@ -142,25 +143,26 @@ pub(crate) fn compression_algorithms(at: &Cursor<'_>, report: &Report) -> Option
 }
 
 /// `compression_params`, whose level has no effect.
-pub(crate) fn compression_params(fields: &mut Fields<'_, '_>) {
+pub(crate) fn compression_params(fields: &mut FieldReader<'_, '_>) {
     let Some(at) = fields.find("compression_params") else { return };
-    let mut params = Fields::of(&at, fields.report);
-    params.ineffective("level", "the level of compression is fixed", scalar::integer);
+    let mut params = FieldReader::new(&at, fields.report);
+    params.warn_ineffective("level", "the level of compression is fixed", scalar::integer);
     params.finish();
 }
 
-/// `keepalive` of a gRPC client. grpc-go pings at most every 10 s and waits 20 s by default, and so the Collector.
-pub(crate) fn client_keepalive(at: &Cursor<'_>, report: &Report) -> Option<ClientKeepalive> {
-    const LEAST: Duration = Duration::from_secs(10);
-    let mut fields = Fields::of(at, report);
+/// `keepalive` of a gRPC client, with grpc-go's defaults as in the Collector: it pings at most every 10 s, and
+/// waits 20 s.
+pub(crate) fn client_keepalive(at: &Cursor<'_>, report: &DecodeReport) -> Option<ClientKeepalive> {
+    const MIN_PING_INTERVAL: Duration = Duration::from_secs(10);
+    let mut fields = FieldReader::new(at, report);
     let enabled = fields.enabled();
     let time = fields.get("time", scalar::loose_duration);
-    if time.is_some_and(|time| time < LEAST && !time.is_zero()) {
-        report.warning(&fields.place("time"), "`time` is raised to 10s, the least that servers tolerate", None);
+    if time.is_some_and(|time| time < MIN_PING_INTERVAL && !time.is_zero()) {
+        report.warning(&fields.cursor_at("time"), "`time` is raised to 10s, the least that servers tolerate", None);
     }
     let timeout = fields.get("timeout", scalar::loose_duration).filter(|timeout| !timeout.is_zero());
     let keepalive = ClientKeepalive {
-        time: time.unwrap_or(LEAST).max(LEAST),
+        time: time.unwrap_or(MIN_PING_INTERVAL).max(MIN_PING_INTERVAL),
         timeout: timeout.unwrap_or(Duration::from_secs(20)),
         permit_without_stream: fields.flag("permit_without_stream"),
     };
@@ -169,11 +171,11 @@ pub(crate) fn client_keepalive(at: &Cursor<'_>, report: &Report) -> Option<Clien
 }
 
 /// `keepalive` of a gRPC server.
-pub(crate) fn server_keepalive(at: &Cursor<'_>, report: &Report) -> Option<ServerKeepalive> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn server_keepalive(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServerKeepalive> {
+    let mut fields = FieldReader::new(at, report);
     let enabled = fields.enabled();
     let parameters = fields.get("server_parameters", |at, report| {
-        let mut fields = Fields::of(at, report);
+        let mut fields = FieldReader::new(at, report);
         let enabled = fields.enabled();
         let mut span = |name| fields.get(name, scalar::loose_duration).filter(|span| !span.is_zero());
         let keepalive = ServerKeepalive {
@@ -187,19 +189,18 @@ pub(crate) fn server_keepalive(at: &Cursor<'_>, report: &Report) -> Option<Serve
         enabled.then_some(keepalive)
     });
     if let Some(at) = fields.find("enforcement_policy") {
-        let mut policy = Fields::of(&at, report);
+        let mut policy = FieldReader::new(&at, report);
         policy.enabled();
-        policy.ineffective("min_time", "clients may ping as often as they like", scalar::nanoseconds);
-        policy.idle(&["permit_without_stream"], scalar::boolean);
+        policy.warn_ineffective("min_time", "clients may ping as often as they like", scalar::nanoseconds);
+        policy.accept_without_effect(&["permit_without_stream"], scalar::boolean);
         policy.finish();
     }
     fields.finish();
     parameters.filter(|_| enabled)
 }
 
-/// `endpoint`, `transport` and `dialer` of a server. The endpoint is only checked to be text: what it means is known
-/// when it is bound.
-pub(crate) fn listen(fields: &mut Fields<'_, '_>, default: &str) -> String {
+/// `endpoint`, `transport` and `dialer` of a server. The host is checked only when the address is bound.
+pub(crate) fn listen(fields: &mut FieldReader<'_, '_>, default: &str) -> String {
     if let Some(at) = fields.find("transport") {
         let known = [("tcp", true), ("tcp4", true), ("tcp6", true), ("unix", false), ("unixpacket", false)];
         if scalar::keyword(&at, fields.report, &known) == Some(false) {
@@ -208,9 +209,62 @@ pub(crate) fn listen(fields: &mut Fields<'_, '_>, default: &str) -> String {
         }
     }
     if let Some(at) = fields.find("dialer") {
-        let mut dialer = Fields::of(&at, fields.report);
-        dialer.idle(&["timeout"], scalar::nanoseconds);
+        let mut dialer = FieldReader::new(&at, fields.report);
+        dialer.accept_without_effect(&["timeout"], scalar::nanoseconds);
         dialer.finish();
     }
-    fields.get("endpoint", scalar::text).unwrap_or_else(|| default.to_owned())
+    fields.get("endpoint", |at, report| listen_address(at, report, "endpoint")).unwrap_or_else(|| default.to_owned())
+}
+
+/// An address to listen on: a host and a port, or a port alone for all addresses.
+pub(crate) fn listen_address(at: &Cursor<'_>, report: &DecodeReport, field: &str) -> Option<String> {
+    let address = scalar::text(at, report)?;
+    let problem = match check_host_port(&address) {
+        Ok(()) => return Some(address),
+        Err(_) if address.is_empty() && at.node.origin.is_none() => format!("the `{field}` is empty"),
+        Err(_) if address.is_empty() => format!("`{field}`: {} is empty", at.subject(&address)),
+        Err(what) => format!("`{field}`: {}", what.describe(at, &address)),
+    };
+    report.error(at, problem, Some("write it as host:port, or as :port for all addresses".into()));
+    None
+}
+
+pub(crate) enum AddressError {
+    NoPort,
+    TooManyColons,
+    Port,
+}
+
+impl AddressError {
+    pub(crate) fn describe(&self, at: &Cursor<'_>, address: &str) -> String {
+        match self {
+            Self::NoPort => format!("{} has no port: missing port in address", at.subject(address)),
+            Self::TooManyColons => {
+                format!("{} has too many colons; an IPv6 address goes in brackets", at.subject(address))
+            }
+            Self::Port => {
+                let port = address.rsplit_once(':').map_or("", |(_, port)| port);
+                format!("invalid port {}", at.quote(port))
+            }
+        }
+    }
+}
+
+/// Checks an address as Go's `SplitHostPort` does, and that its port is a number.
+pub(crate) fn check_host_port(address: &str) -> Result<(), AddressError> {
+    let (host, port) = match address.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']').ok_or(AddressError::NoPort)?;
+            (host, after.strip_prefix(':').ok_or(AddressError::NoPort)?)
+        }
+        None => {
+            let (host, port) = address.rsplit_once(':').ok_or(AddressError::NoPort)?;
+            if host.contains(':') {
+                return Err(AddressError::TooManyColons);
+            }
+            (host, port)
+        }
+    };
+    let valid = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    if valid && !host.contains(['[', ']']) { Ok(()) } else { Err(AddressError::Port) }
 }

@@ -1,4 +1,4 @@
-//! `service::pipelines`: what is wired to what.
+//! `service::pipelines`: how components are connected.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,43 +6,42 @@ use kubewake_otlp::Signal;
 
 use super::{
     cursor::Cursor,
-    fields::Fields,
+    field_reader::FieldReader,
     id::{self, IdError},
-    report::{Report, finding},
+    report::{DecodeReport, new_finding},
     scalar,
 };
 use crate::{
     ComponentId, PipelineId,
     problem::{crop, label},
-    yaml::{Span, Value},
+    yaml::{NodeValue, TextSpan},
 };
 
-/// A reference to a component, with its place.
+/// A reference to a component, with its position.
 #[derive(Clone)]
-pub(crate) struct Reference {
+pub(crate) struct ComponentReference {
     pub(crate) id: ComponentId,
     pub(crate) path: String,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
-/// A pipeline as it is written.
-pub(crate) struct Wiring {
-    pub(crate) receivers: Vec<Reference>,
-    pub(crate) processors: Vec<Reference>,
-    pub(crate) exporters: Vec<Reference>,
+/// A pipeline before references are checked.
+pub(crate) struct DecodedPipeline {
+    pub(crate) receivers: Vec<ComponentReference>,
+    pub(crate) processors: Vec<ComponentReference>,
+    pub(crate) exporters: Vec<ComponentReference>,
     pub(crate) uid: Option<String>,
     pub(crate) carries: Vec<String>,
 }
 
-/// Reads all pipelines.
-pub(crate) fn pipelines(at: &Cursor<'_>, report: &Report) -> BTreeMap<PipelineId, Wiring> {
+pub(crate) fn pipelines(at: &Cursor<'_>, report: &DecodeReport) -> BTreeMap<PipelineId, DecodedPipeline> {
     let mut pipelines = BTreeMap::new();
     let entries = match &at.node.value {
-        Value::Map(entries) => {
-            report.has_public_keys(entries);
+        NodeValue::Map(entries) => {
+            report.mark_keys_public(entries);
             entries.as_slice()
         }
-        Value::Null | Value::Bad => return pipelines,
+        NodeValue::Null | NodeValue::Bad => return pipelines,
         _ => {
             scalar::wrong_type::<()>(at, report, "a map", None);
             return pipelines;
@@ -50,7 +49,8 @@ pub(crate) fn pipelines(at: &Cursor<'_>, report: &Report) -> BTreeMap<PipelineId
     };
     for entry in entries {
         let wiring = wiring(&at.entry(entry), report);
-        let refuse = |message, help| report.add_error(finding(at.join(&entry.key.text), entry.key.span, message, help));
+        let refuse =
+            |message, help| report.add_error(new_finding(at.join(&entry.key.text), entry.key.span, message, help));
         match id::pipeline(&entry.key.text) {
             Ok(id) => {
                 if pipelines.contains_key(&id) {
@@ -59,7 +59,7 @@ pub(crate) fn pipelines(at: &Cursor<'_>, report: &Report) -> BTreeMap<PipelineId
                 pipelines.insert(id, wiring);
             }
             Err(error) => {
-                let (message, help) = bad_id(&entry.key.text, error, report);
+                let (message, help) = describe_bad_id(&entry.key.text, error, report);
                 refuse(message, help);
             }
         }
@@ -67,7 +67,7 @@ pub(crate) fn pipelines(at: &Cursor<'_>, report: &Report) -> BTreeMap<PipelineId
     pipelines
 }
 
-fn bad_id(text: &str, error: IdError, report: &Report) -> (String, Option<String>) {
+fn describe_bad_id(text: &str, error: IdError, report: &DecodeReport) -> (String, Option<String>) {
     let signals = Signal::ALL.map(Signal::name);
     let kind = text.split('/').next().unwrap_or_default().trim();
     match error {
@@ -85,65 +85,67 @@ fn bad_id(text: &str, error: IdError, report: &Report) -> (String, Option<String
     }
 }
 
-fn wiring(at: &Cursor<'_>, report: &Report) -> Wiring {
-    let mut fields = Fields::of(at, report);
+fn wiring(at: &Cursor<'_>, report: &DecodeReport) -> DecodedPipeline {
+    let mut fields = FieldReader::new(at, report);
     let mut list = |name| fields.get(name, references);
-    let (receivers, processors, exporters) = (list("receivers"), list("processors"), list("exporters"));
-    needs(&fields, "receivers", "receiver", receivers.as_deref());
-    needs(&fields, "exporters", "exporter", exporters.as_deref());
+    let receivers = list("receivers");
+    let processors = list("processors");
+    let exporters = list("exporters");
+    check_list_not_empty(&fields, "receivers", "receiver", receivers.as_deref());
+    check_list_not_empty(&fields, "exporters", "exporter", exporters.as_deref());
     let uid = fields.text("uid");
     let carries = fields.get("carries", scalar::texts).unwrap_or_default();
     fields.finish();
-    let wiring = Wiring {
-        receivers: once(receivers.unwrap_or_default()),
+    let wiring = DecodedPipeline {
+        receivers: dedup_references(receivers.unwrap_or_default()),
         processors: processors.unwrap_or_default(),
-        exporters: once(exporters.unwrap_or_default()),
+        exporters: dedup_references(exporters.unwrap_or_default()),
         uid,
         carries,
     };
-    same_processor(report, &wiring.processors);
+    report_duplicate_processors(report, &wiring.processors);
     wiring
 }
 
-pub(crate) fn references(at: &Cursor<'_>, report: &Report) -> Option<Vec<Reference>> {
+pub(crate) fn references(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<ComponentReference>> {
     let Some(items) = at.items() else {
-        report.is_public(at);
+        report.mark_public(at);
         let help = match (&at.node.value, &at.node.origin) {
-            (Value::String(text), None) => Some(format!("write it as a list: [{}]", crop(text))),
+            (NodeValue::String(text), None) => Some(format!("write it as a list: [{}]", crop(text))),
             _ => None,
         };
         return scalar::wrong_type(at, report, "a list", help);
     };
     let read = |item: Cursor<'_>| {
         let id = id::reference(&item, report)?;
-        Some(Reference { id, path: at.path().to_owned(), span: item.span() })
+        Some(ComponentReference { id, path: at.path().to_owned(), span: item.span() })
     };
     Some(items.filter_map(read).collect())
 }
 
-/// A list that is not there, or empty. One that could not be read was reported already.
-fn needs(fields: &Fields<'_, '_>, name: &str, noun: &str, list: Option<&[Reference]>) {
-    let written_empty = list.is_some_and(<[Reference]>::is_empty) && empty_list(&fields.place(name));
+/// Reports a missing or empty list. One that could not be read was reported already.
+fn check_list_not_empty(fields: &FieldReader<'_, '_>, name: &str, noun: &str, list: Option<&[ComponentReference]>) {
+    let written_empty = list.is_some_and(<[ComponentReference]>::is_empty) && empty_list(&fields.cursor_at(name));
     if written_empty || !fields.has(name) {
         fields.require(name, &format!("the pipeline `{}` must have at least one {noun}", fields.at.name()), None);
     }
 }
 
 fn empty_list(at: &Cursor<'_>) -> bool {
-    matches!(&at.node.value, Value::Seq(items) if items.is_empty())
+    matches!(&at.node.value, NodeValue::Seq(items) if items.is_empty())
 }
 
-/// The Collector takes a receiver or exporter that is listed twice as listed once.
-pub(crate) fn once(references: Vec<Reference>) -> Vec<Reference> {
+/// Removes duplicates: the Collector accepts a receiver or exporter that is listed twice.
+pub(crate) fn dedup_references(references: Vec<ComponentReference>) -> Vec<ComponentReference> {
     let mut seen = HashSet::new();
     references.into_iter().filter(|reference| seen.insert(reference.id.clone())).collect()
 }
 
-fn same_processor(report: &Report, processors: &[Reference]) {
+fn report_duplicate_processors(report: &DecodeReport, processors: &[ComponentReference]) {
     let mut seen = HashSet::new();
     for reference in processors.iter().filter(|reference| !seen.insert(&reference.id)) {
         let message = format!("the processor `{}` is listed more than once", crop(reference.id.as_str()));
         let help = "remove it here, or define a second one with a name of its own".to_owned();
-        report.add_error(finding(reference.path.clone(), reference.span, message, help));
+        report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
     }
 }

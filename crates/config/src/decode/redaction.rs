@@ -1,17 +1,20 @@
 //! `redaction`
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar, value};
+use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar, value};
 use crate::{
-    Pattern, Secret,
-    model::{HashFunction, Processor, Redaction, Summary, Texts},
+    RegexPattern, SecretString,
+    model::{HashFunction, ProcessorConfig, RedactionProcessor, SummaryLevel, TextMatcher},
 };
 
-/// `redaction`
-pub(crate) fn redaction(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
-    const SUMMARIES: [(&str, Summary); 4] =
-        [("", Summary::Silent), ("silent", Summary::Silent), ("info", Summary::Info), ("debug", Summary::Debug)];
-    let mut fields = Fields::of(at, report);
-    let redaction = Redaction {
+pub(crate) fn redaction(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+    const SUMMARIES: [(&str, SummaryLevel); 4] = [
+        ("", SummaryLevel::Silent),
+        ("silent", SummaryLevel::Silent),
+        ("info", SummaryLevel::Info),
+        ("debug", SummaryLevel::Debug),
+    ];
+    let mut fields = FieldReader::new(at, report);
+    let redaction = RedactionProcessor {
         allow_all_keys: fields.flag("allow_all_keys"),
         allowed_keys: keys(&mut fields, "allowed_keys"),
         ignored_keys: keys(&mut fields, "ignored_keys"),
@@ -21,23 +24,23 @@ pub(crate) fn redaction(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
         allowed_values: patterns(&mut fields, "allowed_values"),
         redact_all_types: fields.flag("redact_all_types"),
         hash_function: hash_function(&mut fields),
-        summary: fields.get_or("summary", Summary::Silent, |at, report| scalar::keyword(at, report, &SUMMARIES)),
+        summary: fields.get_or("summary", SummaryLevel::Silent, |at, report| scalar::keyword(at, report, &SUMMARIES)),
     };
     fields.unsupported(&["url_sanitizer", "db_sanitizer"]);
     if !fields.any_failed() {
-        doubt(&fields, &redaction);
+        warn_about_settings(&fields, &redaction);
     }
     fields.finish();
-    Some(Processor::Redaction(Box::new(redaction)))
+    Some(ProcessorConfig::Redaction(Box::new(redaction)))
 }
 
-/// Says what whoever wrote the settings may not expect of them.
-fn doubt(fields: &Fields<'_, '_>, redaction: &Redaction) {
+/// Warns about settings with surprising effects.
+fn warn_about_settings(fields: &FieldReader<'_, '_>, redaction: &RedactionProcessor) {
     let masks = !redaction.blocked_key_patterns.is_empty() || !redaction.blocked_values.is_empty();
     let (message, help) = match redaction.allow_all_keys {
         true if masks => return,
         true => ("nothing is redacted", "say what to mask in `blocked_values` or `blocked_key_patterns`"),
-        false if redaction.allowed_keys != Texts::strict(Vec::new()) => return,
+        false if redaction.allowed_keys != TextMatcher::strict(Vec::new()) => return,
         false => (
             "every attribute is removed: no key is allowed",
             "name those that may stay in `allowed_keys`, or set `allow_all_keys: true`",
@@ -46,11 +49,11 @@ fn doubt(fields: &Fields<'_, '_>, redaction: &Redaction) {
     fields.report.warning(&fields.at, message, Some(help.into()));
 }
 
-fn keys(fields: &mut Fields<'_, '_>, name: &'static str) -> Texts {
-    Texts::strict(fields.get(name, scalar::texts).unwrap_or_default())
+fn keys(fields: &mut FieldReader<'_, '_>, name: &'static str) -> TextMatcher {
+    TextMatcher::strict(fields.get(name, scalar::texts).unwrap_or_default())
 }
 
-fn patterns(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<Pattern> {
+fn patterns(fields: &mut FieldReader<'_, '_>, name: &'static str) -> Vec<RegexPattern> {
     let Some(at) = fields.find(name) else { return Vec::new() };
     let report = fields.report;
     match at.items() {
@@ -62,11 +65,10 @@ fn patterns(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<Pattern> {
     }
 }
 
-/// A function that takes a key, and how many bytes that must have.
-type Keyed = (fn(Secret) -> HashFunction, usize);
+/// A hash function by its key, and the minimum length of the key in bytes.
+type KeyedHash = (fn(SecretString) -> HashFunction, usize);
 
-/// The functions, and how long a key each of them needs.
-const FUNCTIONS: [(&str, Keyed); 5] = [
+const HASH_FUNCTIONS: [(&str, KeyedHash); 5] = [
     ("md5", (|_| HashFunction::Md5, 0)),
     ("sha1", (|_| HashFunction::Sha1, 0)),
     ("sha3", (|_| HashFunction::Sha3, 0)),
@@ -74,13 +76,13 @@ const FUNCTIONS: [(&str, Keyed); 5] = [
     ("hmac-sha512", (HashFunction::HmacSha512, 64)),
 ];
 
-fn hash_function(fields: &mut Fields<'_, '_>) -> Option<HashFunction> {
+fn hash_function(fields: &mut FieldReader<'_, '_>) -> Option<HashFunction> {
     let key = fields.get("hmac_key", scalar::secret).filter(|key| !key.is_empty());
     let name = fields.find("hash_function")?;
-    if matches!(&name.node.value, crate::yaml::Value::String(text) if text.is_empty()) {
+    if matches!(&name.node.value, crate::yaml::NodeValue::String(text) if text.is_empty()) {
         return None;
     }
-    let (make, least) = scalar::keyword_any_case(&name, fields.report, &FUNCTIONS)?;
+    let (make, least) = scalar::keyword_any_case(&name, fields.report, &HASH_FUNCTIONS)?;
     let help = "take it from a file or the environment: ${file:…} or ${env:…}";
     match key {
         None if least > 0 => {
@@ -89,7 +91,7 @@ fn hash_function(fields: &mut Fields<'_, '_>) -> Option<HashFunction> {
         }
         Some(key) if key.reveal().len() < least => {
             let message = format!("`hmac_key` must have at least {least} bytes");
-            fields.report.error(&fields.place("hmac_key"), message, None);
+            fields.report.error(&fields.cursor_at("hmac_key"), message, None);
             None
         }
         key => Some(make(key.unwrap_or_default())),

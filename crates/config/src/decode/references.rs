@@ -1,37 +1,35 @@
-//! What can be checked only when the whole document was read: that everything named exists, and is used.
+//! Checks that need the whole document: that every named component exists, and is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubewake_otlp::Signal;
 
 use super::{
-    component::Section,
-    context,
-    pipeline::{Reference, Wiring},
-    report::{AuthUse, Report, Side, finding},
+    component::DecodedSection,
+    context_uses,
+    pipeline::{ComponentReference, DecodedPipeline},
+    report::{AuthUse, ConnectionSide, DecodeReport, new_finding},
     suggest,
 };
 use crate::{
     ComponentId, PipelineId,
-    model::{BasicAuth, Exporter, Extension, Processor, Receiver, SamplerMode},
+    model::{BasicAuth, ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig, SamplerMode},
     problem::crop,
-    yaml::Span,
+    yaml::TextSpan,
 };
 
-/// The parts of a document that refer to each other.
-pub(crate) struct Parts<'a> {
-    pub(crate) receivers: &'a Section<Receiver>,
-    pub(crate) processors: &'a Section<Processor>,
-    pub(crate) exporters: &'a Section<Exporter>,
-    pub(crate) extensions: &'a Section<Extension>,
-    pub(crate) pipelines: &'a BTreeMap<PipelineId, Wiring>,
-    /// `service::extensions`
-    pub(crate) running: &'a [Reference],
+/// The sections of a document that refer to each other.
+pub(crate) struct DocumentSections<'a> {
+    pub(crate) receivers: &'a DecodedSection<ReceiverConfig>,
+    pub(crate) processors: &'a DecodedSection<ProcessorConfig>,
+    pub(crate) exporters: &'a DecodedSection<ExporterConfig>,
+    pub(crate) extensions: &'a DecodedSection<ExtensionConfig>,
+    pub(crate) pipelines: &'a BTreeMap<PipelineId, DecodedPipeline>,
+    pub(crate) running: &'a [ComponentReference],
 }
 
-/// Checks all references.
-pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
-    let mut used = Used::default();
+pub(crate) fn check(parts: &DocumentSections<'_>, report: &DecodeReport) {
+    let mut used = UsedComponents::default();
     for (id, wiring) in parts.pipelines {
         let lists = [
             ("receiver", &wiring.receivers, &parts.receivers.declared, &mut used.receivers),
@@ -42,56 +40,61 @@ pub(crate) fn check(parts: &Parts<'_>, report: &Report) {
             resolve(report, noun, references, declared);
             used.extend(references.iter().map(|reference| reference.id.clone()));
         }
-        endpoints(report, id.signal, &wiring.exporters, parts.exporters);
-        conditions(report, id.signal, &wiring.processors, parts.processors);
-        sampled_before(report, &wiring.processors, parts.processors);
+        check_endpoints(report, id.signal, &wiring.exporters, parts.exporters);
+        check_conditions(report, id.signal, &wiring.processors, parts.processors);
+        warn_sampled_before(report, &wiring.processors, parts.processors);
         let receivers = wiring.receivers.iter().filter_map(|reference| {
             parts.receivers.components.get(&reference.id).map(|receiver| (reference, receiver.signals()))
         });
-        signals(report, "receiver", id.signal, receivers);
+        check_signals(report, "receiver", id.signal, receivers);
         let processors = wiring.processors.iter().filter_map(|reference| {
             parts.processors.components.get(&reference.id).map(|processor| (reference, processor.signals()))
         });
-        signals(report, "processor", id.signal, processors);
-        routing(report, id.signal, &wiring.exporters, parts.exporters);
+        check_signals(report, "processor", id.signal, processors);
+        check_routing_key(report, id.signal, &wiring.exporters, parts.exporters);
     }
     resolve(report, "extension", parts.running, &parts.extensions.declared);
     used.extensions.extend(parts.running.iter().map(|reference| reference.id.clone()));
     for auth in report.take_auth() {
-        authenticator(report, &auth, parts.extensions, &used.extensions);
+        check_authenticator(report, &auth, parts.extensions, &used.extensions);
     }
-    context::check(parts, report);
-    // What uses a component may be what could not be read.
+    context_uses::check(parts, report);
+    // A part of `service` that could not be read may use any component.
     if !report.error_within(0, "service") {
-        unused(report, "receiver", parts.receivers, &used.receivers);
-        unused(report, "processor", parts.processors, &used.processors);
-        unused(report, "exporter", parts.exporters, &used.exporters);
-        unused(report, "extension", parts.extensions, &used.extensions);
+        warn_unused(report, "receiver", parts.receivers, &used.receivers);
+        warn_unused(report, "processor", parts.processors, &used.processors);
+        warn_unused(report, "exporter", parts.exporters, &used.exporters);
+        warn_unused(report, "extension", parts.extensions, &used.extensions);
     }
 }
 
 #[derive(Default)]
-struct Used {
+struct UsedComponents {
     receivers: BTreeSet<ComponentId>,
     processors: BTreeSet<ComponentId>,
     exporters: BTreeSet<ComponentId>,
     extensions: BTreeSet<ComponentId>,
 }
 
-fn resolve(report: &Report, noun: &str, references: &[Reference], declared: &BTreeMap<ComponentId, Span>) {
+fn resolve(
+    report: &DecodeReport,
+    noun: &str,
+    references: &[ComponentReference],
+    declared: &BTreeMap<ComponentId, TextSpan>,
+) {
     for reference in references.iter().filter(|reference| !declared.contains_key(&reference.id)) {
-        let (message, help) = dangling(report, noun, &reference.id, declared);
-        report.add_error(finding(reference.path.clone(), reference.span, message, help));
+        let (message, help) = describe_dangling(report, noun, &reference.id, declared);
+        report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
     }
 }
 
-fn dangling(
-    report: &Report,
+fn describe_dangling(
+    report: &DecodeReport,
     noun: &str,
     id: &ComponentId,
-    declared: &BTreeMap<ComponentId, Span>,
+    declared: &BTreeMap<ComponentId, TextSpan>,
 ) -> (String, Option<String>) {
-    let known: Vec<&str> = declared.keys().map(ComponentId::as_str).take(suggest::MAX_KNOWN + 1).collect();
+    let known: Vec<&str> = declared.keys().map(ComponentId::as_str).take(suggest::MAX_SUGGESTED_WORDS + 1).collect();
     let help = match known.as_slice() {
         [] => Some(format!("define it under `{noun}s`")),
         known => report.suggest(id.as_str(), known, &format!("configured {noun}s")),
@@ -99,29 +102,39 @@ fn dangling(
     (format!("the {noun} `{}` is not configured", crop(id.as_str())), help)
 }
 
-/// An exporter that has endpoints for other signals only.
-fn endpoints(report: &Report, signal: Signal, references: &[Reference], exporters: &Section<Exporter>) {
+/// Refuses an exporter that has endpoints for other signals only.
+fn check_endpoints(
+    report: &DecodeReport,
+    signal: Signal,
+    references: &[ComponentReference],
+    exporters: &DecodedSection<ExporterConfig>,
+) {
     for reference in references {
-        let Some(Exporter::OtlpHttp(exporter)) = exporters.components.get(&reference.id) else { continue };
+        let Some(ExporterConfig::OtlpHttp(exporter)) = exporters.components.get(&reference.id) else { continue };
         let urls = [&exporter.traces_url, &exporter.metrics_url, &exporter.logs_url];
         let url = match signal {
             Signal::Traces => &exporter.traces_url,
             Signal::Metrics => &exporter.metrics_url,
             Signal::Logs => &exporter.logs_url,
         };
-        // Without any it was reported where it is defined.
+        // An exporter without any endpoint was reported at its definition.
         if url.is_none() && urls.into_iter().any(Option::is_some) {
             let message = format!("the exporter `{}` has no endpoint for {signal}", reference.id);
             let help = format!("set its `endpoint` or `{signal}_endpoint`");
-            report.add_error(finding(reference.path.clone(), reference.span, message, help));
+            report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
         }
     }
 }
 
-/// A routing key that says nothing about the signal.
-fn routing(report: &Report, signal: Signal, references: &[Reference], exporters: &Section<Exporter>) {
+/// Refuses a routing key that does not apply to the signal.
+fn check_routing_key(
+    report: &DecodeReport,
+    signal: Signal,
+    references: &[ComponentReference],
+    exporters: &DecodedSection<ExporterConfig>,
+) {
     for reference in references {
-        let Some(Exporter::LoadBalancing(exporter)) = exporters.components.get(&reference.id) else { continue };
+        let Some(ExporterConfig::LoadBalancing(exporter)) = exporters.components.get(&reference.id) else { continue };
         let Some(key) = &exporter.routing else { continue };
         let known: &[&str] = match signal {
             Signal::Traces => &["traceID", "service", "resource", "attributes"],
@@ -131,43 +144,53 @@ fn routing(report: &Report, signal: Signal, references: &[Reference], exporters:
         if !known.contains(&key.name()) {
             let message = format!("the exporter `{}` cannot route {signal} by `{}`", reference.id, key.name());
             let help = format!("`routing_key` for {signal} is one of: {}", known.join(", "));
-            report.add_error(finding(reference.path.clone(), reference.span, message, help));
+            report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
         }
     }
 }
 
-/// Components that cannot work on the signal of their pipeline.
-fn signals<'a>(
-    report: &Report,
+/// Refuses components that do not support the signal of their pipeline.
+fn check_signals<'a>(
+    report: &DecodeReport,
     noun: &str,
     signal: Signal,
-    references: impl Iterator<Item = (&'a Reference, &'static [Signal])>,
+    references: impl Iterator<Item = (&'a ComponentReference, &'static [Signal])>,
 ) {
     for (reference, known) in references.filter(|(_, known)| !known.contains(&signal)) {
         let message = format!("the {noun} `{}` does not work on {signal}", reference.id);
         let known: Vec<&str> = known.iter().map(|signal| signal.name()).collect();
         let help = format!("it can be part of pipelines of {}", known.join(" and "));
-        report.add_error(finding(reference.path.clone(), reference.span, message, help));
+        report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
     }
 }
 
-/// A processor that matches records by what those of this signal do not have.
-fn conditions(report: &Report, signal: Signal, references: &[Reference], processors: &Section<Processor>) {
+/// Refuses a processor with conditions that do not apply to records of this signal.
+fn check_conditions(
+    report: &DecodeReport,
+    signal: Signal,
+    references: &[ComponentReference],
+    processors: &DecodedSection<ProcessorConfig>,
+) {
     for reference in references {
-        let Some(Processor::Attributes(attributes)) = processors.components.get(&reference.id) else { continue };
+        let Some(ProcessorConfig::Attributes(attributes)) = processors.components.get(&reference.id) else { continue };
         let matches = [&attributes.include, &attributes.exclude];
-        for field in matches.into_iter().flatten().filter_map(|found| found.out_of_place(signal)) {
+        for field in matches.into_iter().flatten().filter_map(|found| found.unsupported_condition(signal)) {
             let message = format!("the processor `{}` matches by `{field}`, which {signal} do not have", reference.id);
             let help = format!("define a second one for {signal}");
-            report.add_error(finding(reference.path.clone(), reference.span, message, help));
+            report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
         }
     }
 }
 
-/// A sampler by a hash behind another one: what that keeps says so, and a hash cannot go on from there.
-fn sampled_before(report: &Report, references: &[Reference], processors: &Section<Processor>) {
+/// Warns about a sampler by hash behind another sampler: kept items carry a probability, which a hash cannot
+/// continue from.
+fn warn_sampled_before(
+    report: &DecodeReport,
+    references: &[ComponentReference],
+    processors: &DecodedSection<ProcessorConfig>,
+) {
     let samplers = references.iter().filter_map(|reference| match processors.components.get(&reference.id) {
-        Some(Processor::ProbabilisticSampler(sampler)) => Some((reference, sampler)),
+        Some(ProcessorConfig::ProbabilisticSampler(sampler)) => Some((reference, sampler)),
         _ => None,
     });
     for (reference, sampler) in samplers.skip(1) {
@@ -177,19 +200,24 @@ fn sampled_before(report: &Report, references: &[Reference], processors: &Sectio
                 reference.id
             );
             let help = "use `mode: proportional` or `mode: equalizing`, which go on from there";
-            report.add_warning(finding(reference.path.clone(), reference.span, message, Some(help.into())));
+            report.add_warning(new_finding(reference.path.clone(), reference.span, message, Some(help.into())));
         }
     }
 }
 
-/// An authenticator must be defined, run, and serve the right end of the connection.
-fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension>, running: &BTreeSet<ComponentId>) {
+/// Checks that an authenticator is defined and enabled, and serves the right end of the connection.
+fn check_authenticator(
+    report: &DecodeReport,
+    auth: &AuthUse,
+    extensions: &DecodedSection<ExtensionConfig>,
+    running: &BTreeSet<ComponentId>,
+) {
     let refuse = |message: String, help: Option<String>| {
-        report.add_error(finding(auth.path.clone(), auth.span, message, help));
+        report.add_error(new_finding(auth.path.clone(), auth.span, message, help));
     };
     let id = &auth.id;
     if !extensions.declared.contains_key(id) {
-        let (message, help) = dangling(report, "extension", id, &extensions.declared);
+        let (message, help) = describe_dangling(report, "extension", id, &extensions.declared);
         return refuse(message, help);
     }
     if !running.contains(id) {
@@ -197,17 +225,17 @@ fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension
     }
     let Some(extension) = extensions.components.get(id) else { return };
     let (server, client) = match extension {
-        Extension::HealthCheck(_) => (false, false),
-        Extension::BasicAuth(BasicAuth::Server(_)) => (true, false),
-        Extension::BasicAuth(BasicAuth::Client(_)) | Extension::OAuth2Client(_) => (false, true),
-        Extension::BearerTokenAuth(_) => (true, true),
+        ExtensionConfig::HealthCheck(_) => (false, false),
+        ExtensionConfig::BasicAuth(BasicAuth::Server(_)) => (true, false),
+        ExtensionConfig::BasicAuth(BasicAuth::Client(_)) | ExtensionConfig::OAuth2Client(_) => (false, true),
+        ExtensionConfig::BearerTokenAuth(_) => (true, true),
     };
     match auth.side {
-        Side::Server if !server => refuse(
+        ConnectionSide::Server if !server => refuse(
             format!("the extension `{id}` cannot authenticate those who call"),
             Some("a server takes `basicauth` with `htpasswd`, or `bearertokenauth`".into()),
         ),
-        Side::Client if !client => refuse(
+        ConnectionSide::Client if !client => refuse(
             format!("the extension `{id}` cannot authenticate us towards others"),
             Some("a client takes `basicauth` with `client_auth`, `bearertokenauth` or `oauth2client`".into()),
         ),
@@ -215,14 +243,14 @@ fn authenticator(report: &Report, auth: &AuthUse, extensions: &Section<Extension
     }
 }
 
-/// Components that nothing uses. Of one that could not be read enough was said.
-fn unused<T>(report: &Report, noun: &str, section: &Section<T>, used: &BTreeSet<ComponentId>) {
+/// Warns about unused components, but not about those that could not be read.
+fn warn_unused<T>(report: &DecodeReport, noun: &str, section: &DecodedSection<T>, used: &BTreeSet<ComponentId>) {
     let read = section.declared.iter().filter(|(id, _)| section.components.contains_key(id));
     for (id, span) in read.filter(|(id, _)| !used.contains(id)) {
         let message = match noun {
             "extension" => format!("the extension `{id}` is not listed in `service::extensions` and does not run"),
             noun => format!("the {noun} `{id}` is in no pipeline and does not run"),
         };
-        report.add_warning(finding(format!("{noun}s::{id}"), *span, message, None));
+        report.add_warning(new_finding(format!("{noun}s::{id}"), *span, message, None));
     }
 }

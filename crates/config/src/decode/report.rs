@@ -1,60 +1,59 @@
-//! Where errors and warnings are kept while a document is read.
+//! Collects errors and warnings while a document is read.
 
 use std::cell::{Cell, RefCell};
 
 use super::{cursor::Cursor, suggest};
 use crate::{
     ComponentId,
-    model::Context,
-    problem::{Finding, label_span},
-    yaml::{Entry, Span, Value},
+    model::ContextKey,
+    problem::{DocumentFinding, label_span},
+    yaml::{NodeValue, TextSpan, YamlEntry},
 };
 
 /// Which end of a connection an authenticator serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ConnectionSide {
     Server,
     Client,
 }
 
-/// A place that names an authenticator; whether it exists is known only when the whole document was read.
+/// A reference to an authenticator, which is checked after the whole document was read.
 pub(crate) struct AuthUse {
     pub(crate) id: ComponentId,
-    pub(crate) side: Side,
+    pub(crate) side: ConnectionSide,
     pub(crate) path: String,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
-/// A place that takes a value from the context of requests; whether these have it is known only when the whole document was
-/// read.
+/// A use of a value from the context of requests, which is checked after the whole document was read.
 pub(crate) struct ContextUse {
-    pub(crate) context: Context,
+    pub(crate) context: ContextKey,
     pub(crate) path: String,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
-/// Everything that was found so far. Reading only ever adds to it, so it is shared by reference.
+/// The findings so far. They are only added to, so the report is shared by reference.
 #[derive(Default)]
-pub(crate) struct Report {
-    errors: RefCell<Vec<Finding>>,
-    warnings: RefCell<Vec<Finding>>,
-    /// How many errors there were that are not kept.
+pub(crate) struct DecodeReport {
+    errors: RefCell<Vec<DocumentFinding>>,
+    warnings: RefCell<Vec<DocumentFinding>>,
+    /// The number of errors that were not kept.
     more: Cell<usize>,
     auth: RefCell<Vec<AuthUse>>,
     contexts: RefCell<Vec<ContextUse>>,
-    public: RefCell<Vec<Span>>,
+    public: RefCell<Vec<TextSpan>>,
 }
 
-/// So many findings of each kind are kept; whoever has more begins with these, and the rest is only counted.
-const MAX_FOUND: usize = 1000;
+/// The number of findings of each severity that are kept; others are only counted.
+const MAX_FINDINGS_PER_SEVERITY: usize = 1000;
 
-impl Report {
-    /// An error at a value.
+impl DecodeReport {
+    /// Adds an error at a value.
     pub(crate) fn error(&self, at: &Cursor<'_>, message: impl Into<String>, help: impl Into<Option<String>>) {
-        self.add_error(finding(at.path().to_owned(), at.span(), message, help));
+        self.add_error(new_finding(at.path().to_owned(), at.span(), message, help));
     }
 
-    /// An error about a field that is not there: `at` is what should hold it.
+    /// Adds an error about a missing field; `at` is its parent.
     pub(crate) fn missing(
         &self,
         at: &Cursor<'_>,
@@ -62,73 +61,70 @@ impl Report {
         message: impl Into<String>,
         help: impl Into<Option<String>>,
     ) {
-        self.add_error(finding(at.join(field), at.key_span(), message, help));
+        self.add_error(new_finding(at.join(field), at.key_span(), message, help));
     }
 
-    /// A warning at a value.
+    /// Adds a warning at a value.
     pub(crate) fn warning(&self, at: &Cursor<'_>, message: impl Into<String>, help: impl Into<Option<String>>) {
-        self.add_warning(finding(at.path().to_owned(), at.span(), message, help));
+        self.add_warning(new_finding(at.path().to_owned(), at.span(), message, help));
     }
 
-    pub(crate) fn add_error(&self, finding: Finding) {
+    pub(crate) fn add_error(&self, finding: DocumentFinding) {
         let mut errors = self.errors.borrow_mut();
-        match errors.len() < MAX_FOUND {
-            true => errors.push(finding),
-            false => self.more.set(self.more.get() + 1),
-        }
+        if errors.len() < MAX_FINDINGS_PER_SEVERITY { errors.push(finding) } else { self.more.set(self.more.get() + 1) }
     }
 
-    pub(crate) fn add_warning(&self, finding: Finding) {
+    pub(crate) fn add_warning(&self, finding: DocumentFinding) {
         let mut warnings = self.warnings.borrow_mut();
-        if warnings.len() < MAX_FOUND {
+        if warnings.len() < MAX_FINDINGS_PER_SEVERITY {
             warnings.push(finding);
         }
     }
 
-    /// Remembers that a value was read as something that is no secret, so that its line may show it.
-    pub(crate) fn is_public(&self, at: &Cursor<'_>) {
-        let scalar = !matches!(at.node.value, Value::Map(_) | Value::Seq(_) | Value::Bad);
+    /// Marks a value that was read as something public, so that lines may show it.
+    pub(crate) fn mark_public(&self, at: &Cursor<'_>) {
+        let scalar = !matches!(at.node.value, NodeValue::Map(_) | NodeValue::Seq(_) | NodeValue::Bad);
         if scalar && at.node.origin.is_none() && !at.holds_credentials() {
             self.public.borrow_mut().push(at.node.span);
         }
     }
 
-    /// Remembers a place that lines may show.
-    pub(crate) fn show(&self, span: Span) {
+    /// Marks a position that lines may show.
+    pub(crate) fn mark_span_public(&self, span: TextSpan) {
         self.public.borrow_mut().push(span);
     }
 
-    /// Remembers that a map was read as one, so that lines may show its keys. Where text was expected they are values.
-    pub(crate) fn has_public_keys(&self, entries: &[Entry]) {
+    /// Marks the keys of a map as public. Where text was expected they would be values.
+    pub(crate) fn mark_keys_public(&self, entries: &[YamlEntry]) {
         self.public.borrow_mut().extend(entries.iter().map(|entry| label_span(&entry.key)));
     }
 
-    /// Remembers a reference to an authenticator.
-    pub(crate) fn uses_auth(&self, auth: AuthUse) {
+    /// Adds a reference to an authenticator.
+    pub(crate) fn add_auth_use(&self, auth: AuthUse) {
         self.auth.borrow_mut().push(auth);
     }
 
-    /// The references that were remembered.
+    /// Takes the references that were added.
     pub(crate) fn take_auth(&self) -> Vec<AuthUse> {
         self.auth.take()
     }
 
-    /// Remembers a value from the context.
-    pub(crate) fn uses_context(&self, context: ContextUse) {
+    /// Adds a use of a value from the context.
+    pub(crate) fn add_context_use(&self, context: ContextUse) {
         self.contexts.borrow_mut().push(context);
     }
 
-    /// The values from the context that were remembered.
+    /// Takes the uses that were added.
     pub(crate) fn take_contexts(&self) -> Vec<ContextUse> {
         self.contexts.take()
     }
 
-    /// Help for an unknown word; see [`suggest::help`]. None once nobody would see it, since it takes a while to find.
+    /// Help for an unknown word; see [`suggest::help`]. None once findings are no longer kept, since it takes a
+    /// while to compute.
     pub(crate) fn suggest(&self, word: &str, known: &[&str], label: &str) -> Option<String> {
         (self.more.get() == 0).then(|| suggest::help(word, known, label))
     }
 
-    /// How many errors there are.
     pub(crate) fn errors(&self) -> usize {
         self.errors.borrow().len() + self.more.get()
     }
@@ -140,9 +136,8 @@ impl Report {
         self.errors.borrow().iter().skip(since).any(|error| below(&error.path))
     }
 
-    /// What was found.
-    pub(crate) fn into_findings(self) -> Findings {
-        Findings {
+    pub(crate) fn into_findings(self) -> DocumentFindings {
+        DocumentFindings {
             errors: self.errors.into_inner(),
             more: self.more.get(),
             warnings: self.warnings.into_inner(),
@@ -151,21 +146,20 @@ impl Report {
     }
 }
 
-/// What a report holds in the end.
-pub(crate) struct Findings {
-    pub(crate) errors: Vec<Finding>,
-    /// How many errors there were beyond these.
+/// The final findings of a report.
+pub(crate) struct DocumentFindings {
+    pub(crate) errors: Vec<DocumentFinding>,
+    /// The number of errors beyond these.
     pub(crate) more: usize,
-    pub(crate) warnings: Vec<Finding>,
-    /// Where values stand that are no secrets.
-    pub(crate) public: Vec<Span>,
+    pub(crate) warnings: Vec<DocumentFinding>,
+    pub(crate) public: Vec<TextSpan>,
 }
 
-pub(crate) fn finding(
+pub(crate) fn new_finding(
     path: String,
-    span: Span,
+    span: TextSpan,
     message: impl Into<String>,
     help: impl Into<Option<String>>,
-) -> Finding {
-    Finding { path, span, message: message.into(), help: help.into() }
+) -> DocumentFinding {
+    DocumentFinding { path, span, message: message.into(), help: help.into() }
 }

@@ -1,17 +1,16 @@
 //! Samplers.
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
-use crate::model::{AttributeSource, ProbabilisticSampler, Processor, SamplerMode};
+use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
+use crate::model::{AttributeSource, ProbabilisticSampler, ProcessorConfig, SamplerMode};
 
-/// The smallest share that the specification can express.
-const LEAST: f64 = 1.0 / (1_u64 << 56) as f64;
-/// Buckets of the hash, for each percent.
-const BUCKETS: f32 = 163.84;
+/// The smallest probability that the specification can express.
+const MIN_PROBABILITY: f64 = 1.0 / (1_u64 << 56) as f64;
+/// The number of the hash's buckets per percent.
+const HASH_BUCKETS_PER_PERCENT: f32 = 163.84;
 
-/// `probabilistic_sampler`
-pub(crate) fn probabilistic(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
+pub(crate) fn probabilistic(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
     let default = ProbabilisticSampler::default();
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     let sampler = ProbabilisticSampler {
         percentage: fields.get_or("sampling_percentage", default.percentage, percentage),
         mode: fields.get_or("mode", default.mode, mode),
@@ -22,59 +21,60 @@ pub(crate) fn probabilistic(at: &Cursor<'_>, report: &Report) -> Option<Processo
         from_attribute: fields.text("from_attribute"),
         sampling_priority: fields.text("sampling_priority"),
     };
-    let (place, share) = (fields.place("sampling_percentage"), sampler.percentage);
+    let place = fields.cursor_at("sampling_percentage");
+    let share = sampler.percentage;
     if !fields.has("sampling_percentage") {
         let help = Some("set `sampling_percentage` to the percentage to keep".to_owned());
         report.warning(&place, "without `sampling_percentage` everything is dropped", help);
-    } else if sampler.mode == SamplerMode::HashSeed && share > 0.0 && share * BUCKETS < 1.0 {
+    } else if sampler.mode == SamplerMode::HashSeed && share > 0.0 && share * HASH_BUCKETS_PER_PERCENT < 1.0 {
         let help = Some("use `mode: proportional` or `mode: equalizing`".to_owned());
         report.warning(&place, "less than 0.0062 percent is nothing to `mode: hash_seed`: all is dropped", help);
     }
     if sampler.mode != SamplerMode::HashSeed && sampler.attribute_source == AttributeSource::Record {
         let help = Some("use `mode: hash_seed`".to_owned());
         let message = "`attribute_source` has no effect: only `mode: hash_seed` samples by an attribute";
-        report.warning(&fields.place("attribute_source"), message, help);
+        report.warning(&fields.cursor_at("attribute_source"), message, help);
     } else if sampler.attribute_source == AttributeSource::Record && sampler.from_attribute.is_none() {
         let help = Some("set `from_attribute` to the key of the attribute".to_owned());
         let message = "without `from_attribute` there is nothing to sample log records by";
-        report.warning(&fields.place("attribute_source"), message, help);
+        report.warning(&fields.cursor_at("attribute_source"), message, help);
     }
     fields.finish();
-    Some(Processor::ProbabilisticSampler(sampler))
+    Some(ProcessorConfig::ProbabilisticSampler(sampler))
 }
 
-fn percentage(at: &Cursor<'_>, report: &Report) -> Option<f32> {
-    // The Collector reads 32 bits, and samples by what they say.
+fn percentage(at: &Cursor<'_>, report: &DecodeReport) -> Option<f32> {
+    // The Collector reads 32 bits, and samples by the result.
     let value = scalar::float(at, report)? as f32;
     let wrong = match f64::from(value) / 100.0 {
         share if !share.is_finite() => "must be a number from 0 to 100",
         share if share < 0.0 => "must not be negative",
-        share if share > 0.0 && share < LEAST => "is smaller than one in 2^56",
+        share if share > 0.0 && share < MIN_PROBABILITY => "is smaller than one in 2^56",
         _ => return Some(value),
     };
     report.error(at, format!("`{}` {wrong}", at.name()), Some("0 drops all, 100 keeps all".into()));
     None
 }
 
-fn mode(at: &Cursor<'_>, report: &Report) -> Option<SamplerMode> {
+fn mode(at: &Cursor<'_>, report: &DecodeReport) -> Option<SamplerMode> {
     let known = [
         ("hash_seed", SamplerMode::HashSeed),
         ("proportional", SamplerMode::Proportional),
         ("equalizing", SamplerMode::Equalizing),
     ];
-    // No text is no mode in the Collector, and so the default.
+    // In the Collector an empty text means no mode, and so the default.
     if scalar::text(at, report)?.is_empty() { None } else { scalar::keyword(at, report, &known) }
 }
 
-fn attribute_source(at: &Cursor<'_>, report: &Report) -> Option<AttributeSource> {
+fn attribute_source(at: &Cursor<'_>, report: &DecodeReport) -> Option<AttributeSource> {
     let known = [("traceID", AttributeSource::TraceId), ("record", AttributeSource::Record)];
-    // No text is not the trace id in the Collector, and so the other one.
+    // In the Collector an empty text does not mean the trace id, and so means the record.
     if scalar::text(at, report)?.is_empty() {
         return Some(AttributeSource::Record);
     }
     scalar::keyword(at, report, &known)
 }
 
-fn precision(at: &Cursor<'_>, report: &Report) -> Option<u8> {
-    scalar::within(at, report, 1, 14).and_then(|value| value.try_into().ok())
+fn precision(at: &Cursor<'_>, report: &DecodeReport) -> Option<u8> {
+    scalar::integer_in_range(at, report, 1, 14).and_then(|value| value.try_into().ok())
 }

@@ -1,41 +1,43 @@
-//! What was probably meant.
+//! Suggestions for unknown words.
 
-/// So many known words are compared and shown; a person reads no more, and a hostile document may define any number.
-pub(crate) const MAX_KNOWN: usize = 50;
+/// The limit of known words that are compared and shown; a person reads no more, and a hostile document may
+/// define any number.
+pub(crate) const MAX_SUGGESTED_WORDS: usize = 50;
 
-/// Longer words are nobody's typing error, and comparing them would take long.
-const MAX_LENGTH: usize = 64;
+/// Longer words are no typing errors, and comparing them would take long.
+const MAX_WORD_BYTES: usize = 64;
 
-/// The known word that is closest to `word`, if it is close enough to be meant.
+/// The known word that is closest to `word`, if it is similar enough to be meant.
 pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    if word.is_empty() || word.len() > MAX_LENGTH {
+    if word.is_empty() || word.len() > MAX_WORD_BYTES {
         return None;
     }
     let word = word.to_ascii_lowercase();
     known
         .into_iter()
-        .filter(|candidate| word.len().abs_diff(candidate.len()) <= tolerated(&word, candidate))
+        .filter(|candidate| word.len().abs_diff(candidate.len()) <= max_distance(&word, candidate))
         .map(|candidate| (distance(&word, &candidate.to_ascii_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= tolerated(&word, candidate))
+        .filter(|(distance, candidate)| *distance <= max_distance(&word, candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// How far two words may be apart for the one to be meant by the other.
-fn tolerated(a: &str, b: &str) -> usize {
+/// The distance up to which two words count as similar.
+fn max_distance(a: &str, b: &str) -> usize {
     1.max(a.len().min(b.len()) / 3)
 }
 
-/// Help for an unknown word: what was meant, if that can be guessed, and all there is, after a label: `known fields`.
+/// Help for an unknown word: the closest known word, and all known words after a label such as `known fields`.
 pub(crate) fn help(word: &str, known: &[&str], label: &str) -> String {
     let mut sorted: Vec<&str> = known.iter().copied().filter(|word| !word.is_empty()).collect();
     sorted.sort_unstable();
     sorted.dedup();
-    let more = if sorted.len() > MAX_KNOWN { ", …" } else { "" };
-    sorted.truncate(MAX_KNOWN);
-    let all = match sorted.is_empty() {
-        true => format!("there are no {label}"),
-        false => format!("{label}: {}{more}", sorted.join(", ")),
+    let more = if sorted.len() > MAX_SUGGESTED_WORDS { ", …" } else { "" };
+    sorted.truncate(MAX_SUGGESTED_WORDS);
+    let all = if sorted.is_empty() {
+        format!("there are no {label}")
+    } else {
+        format!("{label}: {}{more}", sorted.join(", "))
     };
     match closest(word, sorted) {
         Some(meant) => format!("did you mean `{meant}`? {}", capital(&all)),
@@ -48,7 +50,7 @@ fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// How many letters must be added, removed, replaced or swapped with their neighbour.
+/// The number of letters to add, remove, replace or swap with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

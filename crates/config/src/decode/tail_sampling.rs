@@ -4,25 +4,24 @@ mod policy;
 
 use std::collections::BTreeSet;
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
-use crate::model::{Processor, SamplingRule, SamplingStrategy, TailSampling};
+use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
+use crate::model::{ProcessorConfig, SamplingRule, SamplingStrategy, TailSamplingProcessor};
 
-/// More shards than that are a mistake.
+/// More shards are a mistake.
 const MAX_SHARDS: i64 = 256;
-/// More decisions than that to remember, a GiB of them, are a mistake: the memory is taken when the collector starts.
-const MAX_REMEMBERED: i64 = 100_000_000;
+/// More cached decisions, about a GiB of them, are a mistake: the memory is taken when the collector starts.
+const MAX_CACHED_DECISIONS: i64 = 100_000_000;
 
-const STRATEGIES: [(&str, SamplingStrategy); 2] =
+const SAMPLING_STRATEGIES: [(&str, SamplingStrategy); 2] =
     [("trace-complete", SamplingStrategy::TraceComplete), ("span-ingest", SamplingStrategy::SpanIngest)];
 
-/// `tail_sampling`
-pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processor> {
-    let default = TailSampling::default();
-    let mut fields = Fields::of(at, report);
-    fields.idle(&["expected_new_traces_per_sec"], count);
+pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+    let default = TailSamplingProcessor::default();
+    let mut fields = FieldReader::new(at, report);
+    fields.accept_without_effect(&["expected_new_traces_per_sec"], count);
     fields.unsupported(&["tail_storage"]);
     let (sampled_cache_size, non_sampled_cache_size) = fields.get("decision_cache", caches).unwrap_or_default();
-    let settings = TailSampling {
+    let settings = TailSamplingProcessor {
         decision_wait: fields.get_or("decision_wait", default.decision_wait, scalar::duration),
         decision_wait_after_root: fields.get_or(
             "decision_wait_after_root_received",
@@ -34,14 +33,15 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processo
         sampled_cache_size,
         non_sampled_cache_size,
         sample_on_first_match: fields.flag("sample_on_first_match"),
-        strategy: fields
-            .get_or("sampling_strategy", default.strategy, |at, report| scalar::keyword(at, report, &STRATEGIES)),
+        strategy: fields.get_or("sampling_strategy", default.strategy, |at, report| {
+            scalar::keyword(at, report, &SAMPLING_STRATEGIES)
+        }),
         drop_pending_on_shutdown: fields.flag("drop_pending_traces_on_shutdown"),
         maximum_trace_size: fields.get_or("maximum_trace_size_bytes", 0, |at, report| {
-            scalar::within(at, report, 0, i64::MAX).map(i64::unsigned_abs)
+            scalar::integer_in_range(at, report, 0, i64::MAX).map(i64::unsigned_abs)
         }),
         num_shards: fields.get_or("num_shards", default.num_shards, |at, report| {
-            scalar::within(at, report, 0, MAX_SHARDS).and_then(|value| value.try_into().ok())
+            scalar::integer_in_range(at, report, 0, MAX_SHARDS).and_then(|value| value.try_into().ok())
         }),
         record_policy: fields.flag("record_policy"),
         late_error_wait: fields.get_or("late_error_wait", default.late_error_wait, scalar::duration),
@@ -49,79 +49,81 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &Report) -> Option<Processo
         policies: fields.get("policies", policy::policies).unwrap_or_default(),
     };
     if settings.policies.is_empty() && !fields.failed("policies") {
-        let place = fields.place("policies");
+        let place = fields.cursor_at("policies");
         let help = "without `policies` nothing is ever kept; to keep everything, leave the processor out";
         report.warning(&place, "there are no policies", Some(help.into()));
     }
     if settings.num_traces == 0 {
         let help = "for no limit but memory set it higher than the traces that come within `decision_wait`";
         let message = "`num_traces: 0` is taken for 1: each trace is decided on when the next one comes";
-        report.warning(&fields.place("num_traces"), message, Some(help.into()));
+        report.warning(&fields.cursor_at("num_traces"), message, Some(help.into()));
     }
-    one_salt(&fields, &settings);
+    warn_different_salts(&fields, &settings);
     if settings.strategy == SamplingStrategy::SpanIngest {
-        stateless(&fields, &settings);
-        undroppable(&fields, &settings);
+        check_policies_stateless(&fields, &settings);
+        warn_drop_policies(&fields, &settings);
     }
     fields.finish();
-    Some(Processor::TailSampling(Box::new(settings)))
+    Some(ProcessorConfig::TailSampling(Box::new(settings)))
 }
 
-/// What is decided part by part cannot be decided by what a part does not say.
-fn stateless(fields: &Fields<'_, '_>, settings: &TailSampling) {
+/// Refuses policies that need the whole trace where decisions are made part by part.
+fn check_policies_stateless(fields: &FieldReader<'_, '_>, settings: &TailSamplingProcessor) {
     for policy in settings.policies.iter().filter(|policy| policy.rule.is_stateful()) {
-        let place = fields.place("sampling_strategy");
+        let place = fields.cursor_at("sampling_strategy");
         let message = format!("`span-ingest` needs stateless policies, and {} is not", place.quote(&policy.name));
         let help = "limits of rates, and upper bounds of latency and of spans, need whole traces: use trace-complete";
         fields.report.error(&place, message, Some(help.into()));
     }
 }
 
-/// One that drops may still do so with the next part, so that nobody may keep the trace before, and no part is the last.
-fn undroppable(fields: &Fields<'_, '_>, settings: &TailSampling) {
+/// Warns about policies that drop: they may match a later part, so a trace cannot be kept before its last part,
+/// and no part is known to be the last.
+fn warn_drop_policies(fields: &FieldReader<'_, '_>, settings: &TailSamplingProcessor) {
     if settings.policies.iter().any(|policy| matches!(policy.rule, SamplingRule::Drop(_))) {
         let message =
             "nothing is ever kept: with `span-ingest` no policy may keep a trace that a `drop` policy may still drop";
         let help = "use trace-complete, or policies that keep without `drop`";
-        fields.report.warning(&fields.place("sampling_strategy"), message, Some(help.into()));
+        fields.report.warning(&fields.cursor_at("sampling_strategy"), message, Some(help.into()));
     }
 }
 
-/// Probabilities that go by different hashes are independent, and what a kept trace stands for is written as if they were not.
-fn one_salt(fields: &Fields<'_, '_>, settings: &TailSampling) {
+/// Warns about probabilities with different hashes: these are independent, but the adjusted count of a kept
+/// trace is written as if they were not.
+fn warn_different_salts(fields: &FieldReader<'_, '_>, settings: &TailSamplingProcessor) {
     let keeping = settings.policies.iter().filter(|policy| !matches!(policy.rule, SamplingRule::Drop(_)));
     let salts: BTreeSet<&str> = keeping.flat_map(|policy| policy.rule.salts()).collect();
     if salts.len() > 1 {
         let message = "probabilistic policies have different `hash_salt`s: counts are not true of traces that several of them decide on";
         let help = "with one `hash_salt` for all of them they are";
-        fields.report.warning(&fields.place("policies"), message, Some(help.into()));
+        fields.report.warning(&fields.cursor_at("policies"), message, Some(help.into()));
     }
 }
 
-fn caches(at: &Cursor<'_>, report: &Report) -> Option<(usize, usize)> {
-    let mut fields = Fields::of(at, report);
+fn caches(at: &Cursor<'_>, report: &DecodeReport) -> Option<(usize, usize)> {
+    let mut fields = FieldReader::new(at, report);
     let sizes =
         (fields.get_or("sampled_cache_size", 0, remembered), fields.get_or("non_sampled_cache_size", 0, remembered));
     fields.finish();
     Some(sizes)
 }
 
-/// The Collector takes anything below one for none.
-fn remembered(at: &Cursor<'_>, report: &Report) -> Option<usize> {
+/// The Collector treats values below one as none.
+fn remembered(at: &Cursor<'_>, report: &DecodeReport) -> Option<usize> {
     let size = scalar::integer(at, report)?;
-    if size > MAX_REMEMBERED {
+    if size > MAX_CACHED_DECISIONS {
         let help = "a dropped trace takes 8 bytes, a kept one 16";
-        report.error(at, format!("`{}` must be at most {MAX_REMEMBERED}", at.name()), Some(help.into()));
+        report.error(at, format!("`{}` must be at most {MAX_CACHED_DECISIONS}", at.name()), Some(help.into()));
         return None;
     }
     Some(usize::try_from(size).unwrap_or(0))
 }
 
-fn count(at: &Cursor<'_>, report: &Report) -> Option<usize> {
-    scalar::within(at, report, 0, i64::MAX).and_then(|value| value.try_into().ok())
+fn count(at: &Cursor<'_>, report: &DecodeReport) -> Option<usize> {
+    scalar::integer_in_range(at, report, 0, i64::MAX).and_then(|value| value.try_into().ok())
 }
 
-fn percentage(at: &Cursor<'_>, report: &Report) -> Option<f64> {
+fn percentage(at: &Cursor<'_>, report: &DecodeReport) -> Option<f64> {
     let value = scalar::float(at, report)?;
     if (0.0..=100.0).contains(&value) {
         return Some(value);

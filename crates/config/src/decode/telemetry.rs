@@ -1,17 +1,16 @@
-//! `service::telemetry`: what the collector says of itself.
+//! `service::telemetry`: the collector's own logs and metrics.
 
 use std::collections::BTreeMap;
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
+use super::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeReport, scalar};
 use crate::{
-    model::{Level, LogEncoding, LogLevel, Logs, Metrics, Telemetry},
-    yaml::Value,
+    model::{LogEncoding, LogLevel, LogsConfig, MetricsConfig, MetricsLevel, TelemetryConfig},
+    yaml::NodeValue,
 };
 
-/// `telemetry`
-pub(crate) fn telemetry(at: &Cursor<'_>, report: &Report) -> Option<Telemetry> {
-    let mut fields = Fields::of(at, report);
-    let telemetry = Telemetry {
+pub(crate) fn telemetry(at: &Cursor<'_>, report: &DecodeReport) -> Option<TelemetryConfig> {
+    let mut fields = FieldReader::new(at, report);
+    let telemetry = TelemetryConfig {
         logs: fields.get("logs", logs).unwrap_or_default(),
         metrics: fields.get("metrics", metrics).unwrap_or_default(),
         resource: fields.get("resource", resource).unwrap_or_default(),
@@ -23,51 +22,62 @@ pub(crate) fn telemetry(at: &Cursor<'_>, report: &Report) -> Option<Telemetry> {
     Some(telemetry)
 }
 
-const LEVELS: [(&str, Level); 4] =
-    [("none", Level::None), ("basic", Level::Basic), ("normal", Level::Normal), ("detailed", Level::Detailed)];
+const LEVELS: [(&str, MetricsLevel); 4] = [
+    ("none", MetricsLevel::None),
+    ("basic", MetricsLevel::Basic),
+    ("normal", MetricsLevel::Normal),
+    ("detailed", MetricsLevel::Detailed),
+];
 
-/// Anything, where nothing is read.
-fn anything(at: &Cursor<'_>, _: &Report) -> Option<()> {
-    (!matches!(at.node.value, Value::Bad)).then_some(())
+/// Accepts any value where none is used.
+fn anything(at: &Cursor<'_>, _: &DecodeReport) -> Option<()> {
+    (!matches!(at.node.value, NodeValue::Bad)).then_some(())
 }
 
-fn traces(at: &Cursor<'_>, report: &Report) {
-    let mut fields = Fields::of(at, report);
-    fields.idle(&["level"], |at, report| scalar::keyword_any_case(at, report, &LEVELS));
-    fields.idle(&["propagators"], scalar::texts);
-    fields.ineffective("processors", "the collector sends no traces of its own", anything);
-    fields.idle(&["sampler", "limits", "tracer_configurator_development"], anything);
+fn traces(at: &Cursor<'_>, report: &DecodeReport) {
+    let mut fields = FieldReader::new(at, report);
+    fields.accept_without_effect(&["level"], |at, report| scalar::keyword_any_case(at, report, &LEVELS));
+    fields.accept_without_effect(&["propagators"], scalar::texts);
+    fields.warn_ineffective("processors", "the collector sends no traces of its own", anything);
+    fields.accept_without_effect(&["sampler", "limits", "tracer_configurator_development"], anything);
     fields.finish();
 }
 
-fn logs(at: &Cursor<'_>, report: &Report) -> Option<Logs> {
+fn logs(at: &Cursor<'_>, report: &DecodeReport) -> Option<LogsConfig> {
     let encodings = [("console", LogEncoding::Console), ("json", LogEncoding::Json)];
-    let mut fields = Fields::of(at, report);
-    let logs = Logs {
+    let mut fields = FieldReader::new(at, report);
+    let logs = LogsConfig {
         level: fields.get_or("level", LogLevel::Info, log_level),
         encoding: fields.get_or("encoding", LogEncoding::Console, |at, report| scalar::keyword(at, report, &encodings)),
     };
-    fields.idle(&["development", "disable_caller", "disable_stacktrace", "disable_zap_resource"], scalar::boolean);
-    fields.idle(&["error_output_paths"], scalar::texts);
+    fields.accept_without_effect(
+        &["development", "disable_caller", "disable_stacktrace", "disable_zap_resource"],
+        scalar::boolean,
+    );
+    fields.accept_without_effect(&["error_output_paths"], scalar::texts);
     if let Some(paths) = fields.get("output_paths", scalar::texts)
         && paths != ["stderr"]
     {
-        report.warning(&fields.place("output_paths"), "`output_paths` has no effect: logs go to standard error", None);
+        report.warning(
+            &fields.cursor_at("output_paths"),
+            "`output_paths` has no effect: logs go to standard error",
+            None,
+        );
     }
-    fields.ineffective("initial_fields", "log lines have fixed fields", anything);
-    fields.ineffective("processors", "the collector's logs go to standard error only", anything);
+    fields.warn_ineffective("initial_fields", "log lines have fixed fields", anything);
+    fields.warn_ineffective("processors", "the collector's logs go to standard error only", anything);
     if let Some(at) = fields.find("sampling") {
-        let mut sampling = Fields::of(&at, report);
-        sampling.idle(&["enabled"], scalar::boolean);
-        sampling.idle(&["tick"], scalar::nanoseconds);
-        sampling.idle(&["initial", "thereafter"], scalar::integer);
+        let mut sampling = FieldReader::new(&at, report);
+        sampling.accept_without_effect(&["enabled"], scalar::boolean);
+        sampling.accept_without_effect(&["tick"], scalar::nanoseconds);
+        sampling.accept_without_effect(&["initial", "thereafter"], scalar::integer);
         sampling.finish();
     }
     fields.finish();
     Some(logs)
 }
 
-fn log_level(at: &Cursor<'_>, report: &Report) -> Option<LogLevel> {
+fn log_level(at: &Cursor<'_>, report: &DecodeReport) -> Option<LogLevel> {
     let known = [
         ("debug", LogLevel::Debug),
         ("info", LogLevel::Info),
@@ -75,7 +85,7 @@ fn log_level(at: &Cursor<'_>, report: &Report) -> Option<LogLevel> {
         ("warn", LogLevel::Warn),
         ("warning", LogLevel::Warn),
         ("error", LogLevel::Error),
-        // Levels above error, of which nothing is written here.
+        // Levels above error, which this program never logs.
         ("dpanic", LogLevel::Error),
         ("panic", LogLevel::Error),
         ("fatal", LogLevel::Error),
@@ -83,42 +93,32 @@ fn log_level(at: &Cursor<'_>, report: &Report) -> Option<LogLevel> {
     scalar::keyword_any_case(at, report, &known)
 }
 
-fn metrics(at: &Cursor<'_>, report: &Report) -> Option<Metrics> {
-    let default = Metrics::default();
-    let mut fields = Fields::of(at, report);
+fn metrics(at: &Cursor<'_>, report: &DecodeReport) -> Option<MetricsConfig> {
+    let default = MetricsConfig::default();
+    let mut fields = FieldReader::new(at, report);
     let level = fields.get_or("level", default.level, |at, report| scalar::keyword_any_case(at, report, &LEVELS));
-    let address = fields.get("address", address);
+    // The field of older versions.
+    let address = fields.get("address", |at, report| network::listen_address(at, report, "address"));
     let readers = fields.get("readers", |at, report| readers(at, report, level));
     if address.is_some() && readers.is_some() {
-        report.warning(&fields.place("address"), "`address` has no effect beside `readers`", None);
+        report.warning(&fields.cursor_at("address"), "`address` has no effect beside `readers`", None);
     }
-    if fields.has("views") && level != Level::Detailed {
-        report.error(&fields.place("views"), "`views` can be set only when `level` is detailed", None);
+    if fields.has("views") && level != MetricsLevel::Detailed {
+        report.error(&fields.cursor_at("views"), "`views` can be set only when `level` is detailed", None);
     }
-    fields.ineffective("views", "metrics are served as they are", anything);
+    fields.warn_ineffective("views", "metrics are served as they are", anything);
     fields.finish();
     let endpoint = readers.unwrap_or(address.or(default.endpoint));
-    Some(Metrics { level, endpoint: endpoint.filter(|_| level != Level::None) })
+    Some(MetricsConfig { level, endpoint: endpoint.filter(|_| level != MetricsLevel::None) })
 }
 
-/// The field of old: `host:port`.
-fn address(at: &Cursor<'_>, report: &Report) -> Option<String> {
-    let text = scalar::text(at, report)?;
-    let port = text.rsplit_once(':').map(|(_, port)| port);
-    if port.is_some_and(|port| port.parse::<u16>().is_ok()) {
-        return Some(text);
-    }
-    report.error(at, format!("`address` must be host:port: {}", at.quote(&text)), None);
-    None
-}
-
-/// The endpoint of the first reader that is pulled, if there is one.
-fn readers(at: &Cursor<'_>, report: &Report, level: Level) -> Option<Option<String>> {
+/// The endpoint of the first pull reader, if there is one.
+fn readers(at: &Cursor<'_>, report: &DecodeReport, level: MetricsLevel) -> Option<Option<String>> {
     let Some(items) = at.items() else {
         return scalar::wrong_type(at, report, "a list", None);
     };
     let items: Vec<Cursor<'_>> = items.collect();
-    if items.is_empty() && level != Level::None {
+    if items.is_empty() && level != MetricsLevel::None {
         let help = "remove `readers` for the default, or set `level: none`";
         report.error(at, "there must be a reader unless `level` is none", Some(help.into()));
     }
@@ -133,8 +133,8 @@ fn readers(at: &Cursor<'_>, report: &Report, level: Level) -> Option<Option<Stri
     Some(endpoint)
 }
 
-fn reader(at: &Cursor<'_>, report: &Report) -> Option<String> {
-    let mut fields = Fields::of(at, report);
+fn reader(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
+    let mut fields = FieldReader::new(at, report);
     let endpoint = fields.get("pull", pull);
     if let Some(at) = fields.find("periodic")
         && anything(&at, report).is_some()
@@ -146,24 +146,24 @@ fn reader(at: &Cursor<'_>, report: &Report) -> Option<String> {
     endpoint
 }
 
-fn pull(at: &Cursor<'_>, report: &Report) -> Option<String> {
-    let mut fields = Fields::of(at, report);
+fn pull(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
+    let mut fields = FieldReader::new(at, report);
     let endpoint = fields.get("exporter", |at, report| {
-        let mut exporter = Fields::of(at, report);
+        let mut exporter = FieldReader::new(at, report);
         let endpoint = exporter.find_even_empty("prometheus").and_then(|at| prometheus(&at, report));
         exporter.finish();
         endpoint
     });
-    fields.ineffective("producers", "there are no other producers", anything);
-    fields.ineffective("cardinality_limits", "the metrics are few", anything);
+    fields.warn_ineffective("producers", "there are no other producers", anything);
+    fields.warn_ineffective("cardinality_limits", "the metrics are few", anything);
     fields.finish();
     endpoint
 }
 
-fn prometheus(at: &Cursor<'_>, report: &Report) -> Option<String> {
-    let mut fields = Fields::of(at, report);
+fn prometheus(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
+    let mut fields = FieldReader::new(at, report);
     let host = fields.text("host");
-    let port = fields.get("port", |at, report| scalar::within(at, report, 0, u16::MAX.into()));
+    let port = fields.get("port", |at, report| scalar::integer_in_range(at, report, 0, u16::MAX.into()));
     if host.is_none() {
         fields.require("host", "`host` must be set", Some("such as `host: 0.0.0.0`".into()));
     }
@@ -171,11 +171,12 @@ fn prometheus(at: &Cursor<'_>, report: &Report) -> Option<String> {
         fields.require("port", "`port` must be set", Some("such as `port: 8888`".into()));
     }
     let flags = ["without_scope_info", "without_type_suffix", "without_units", "without_target_info"];
-    fields.idle(&flags, scalar::boolean);
-    fields.ineffective("with_resource_constant_labels", "labels are fixed", anything);
-    fields.ineffective("translation_strategy", "names are fixed", anything);
+    fields.accept_without_effect(&flags, scalar::boolean);
+    fields.warn_ineffective("with_resource_constant_labels", "labels are fixed", anything);
+    fields.warn_ineffective("translation_strategy", "names are fixed", anything);
     fields.finish();
-    let (host, port) = (host.unwrap_or_default(), port?);
+    let host = host.unwrap_or_default();
+    let port = port?;
     Some(if host.contains(':') && !host.starts_with('[') {
         format!("[{host}]:{port}")
     } else {
@@ -183,12 +184,12 @@ fn prometheus(at: &Cursor<'_>, report: &Report) -> Option<String> {
     })
 }
 
-/// Attributes of the collector itself: inline as of old, or as a list under `attributes`.
-fn resource(at: &Cursor<'_>, report: &Report) -> Option<BTreeMap<String, String>> {
-    let Value::Map(entries) = &at.node.value else {
+/// Attributes of the collector itself: inline as in older versions, or as a list under `attributes`.
+fn resource(at: &Cursor<'_>, report: &DecodeReport) -> Option<BTreeMap<String, String>> {
+    let NodeValue::Map(entries) = &at.node.value else {
         return scalar::wrong_type(at, report, "a map", None);
     };
-    report.has_public_keys(entries);
+    report.mark_keys_public(entries);
     let mut attributes = BTreeMap::new();
     for entry in entries {
         let value = at.entry(entry);
@@ -208,16 +209,16 @@ fn resource(at: &Cursor<'_>, report: &Report) -> Option<BTreeMap<String, String>
     Some(attributes)
 }
 
-fn attribute_list(at: &Cursor<'_>, report: &Report) -> Vec<(String, String)> {
+fn attribute_list(at: &Cursor<'_>, report: &DecodeReport) -> Vec<(String, String)> {
     let Some(items) = at.items() else {
         scalar::wrong_type::<()>(at, report, "a list of `{name, value}`", None);
         return Vec::new();
     };
     let read = |item: Cursor<'_>| {
-        let mut fields = Fields::of(&item, report);
+        let mut fields = FieldReader::new(&item, report);
         let name = fields.text("name");
         let value = fields.get("value", attribute_value);
-        fields.idle(&["type"], scalar::text);
+        fields.accept_without_effect(&["type"], scalar::text);
         if name.is_none() {
             fields.require("name", "an attribute needs a name", None);
         }
@@ -227,11 +228,11 @@ fn attribute_list(at: &Cursor<'_>, report: &Report) -> Vec<(String, String)> {
     items.filter_map(read).collect()
 }
 
-fn attribute_value(at: &Cursor<'_>, report: &Report) -> Option<String> {
+fn attribute_value(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     match (&at.node.value, &at.node.origin) {
-        (Value::Bool(value), None) => Some(value.to_string()),
-        (Value::Int(value), None) => Some(value.to_string()),
-        (Value::Float(value), None) => Some(value.to_string()),
+        (NodeValue::Bool(value), None) => Some(value.to_string()),
+        (NodeValue::Int(value), None) => Some(value.to_string()),
+        (NodeValue::Float(value), None) => Some(value.to_string()),
         _ => scalar::text(at, report),
     }
 }

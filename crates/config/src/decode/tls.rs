@@ -2,24 +2,25 @@
 
 use std::path::PathBuf;
 
-use super::{cursor::Cursor, fields::Fields, report::Report, scalar};
+use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
 use crate::{
-    Secret,
+    SecretString,
     model::{ClientTls, KeyPair, PemSource, ServerTls, TlsVersion},
 };
 
-/// `tls` of a server. As in the Collector, an empty section is none, and any other needs a certificate and its key.
-pub(crate) fn server(at: &Cursor<'_>, report: &Report) -> Option<ServerTls> {
-    let mut fields = Fields::of(at, report);
+/// `tls` of a server. As in the Collector, an empty section means no TLS, and any other needs a certificate and
+/// its key.
+pub(crate) fn server(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServerTls> {
+    let mut fields = FieldReader::new(at, report);
     let enabled = fields.enabled();
     let before = report.errors();
-    let common = Common::read(&mut fields);
+    let common = CommonTls::read(&mut fields);
     let client_ca = fields.text("client_ca_file").map(PathBuf::from).map(PemSource::File);
-    fields.idle(&["client_ca_file_reload"], scalar::boolean);
+    fields.accept_without_effect(&["client_ca_file_reload"], scalar::boolean);
     for name in ["ca_file", "ca_pem"] {
         if fields.has(name) {
             let help = "clients are checked against `client_ca_file`".to_owned();
-            report.warning(&fields.place(name), format!("`{name}` has no effect on a server"), help);
+            report.warning(&fields.cursor_at(name), format!("`{name}` has no effect on a server"), help);
         }
     }
     if enabled && common.identity.is_none() && report.errors() == before {
@@ -30,15 +31,14 @@ pub(crate) fn server(at: &Cursor<'_>, report: &Report) -> Option<ServerTls> {
     Some(ServerTls { identity, client_ca, min_version: common.min_version, reload_interval: common.reload_interval })
 }
 
-/// `tls` of a client.
-pub(crate) fn client(at: &Cursor<'_>, report: &Report) -> Option<ClientTls> {
-    let mut fields = Fields::of(at, report);
-    let common = Common::read(&mut fields);
+pub(crate) fn client(at: &Cursor<'_>, report: &DecodeReport) -> Option<ClientTls> {
+    let mut fields = FieldReader::new(at, report);
+    let common = CommonTls::read(&mut fields);
     let mut insecure = fields.flag("insecure");
     if insecure && common.ca.is_some() {
         insecure = false;
         let message = "`insecure` has no effect beside a certificate authority: TLS is used";
-        report.warning(&fields.place("insecure"), message, None);
+        report.warning(&fields.cursor_at("insecure"), message, None);
     }
     let tls = ClientTls {
         insecure,
@@ -56,8 +56,7 @@ pub(crate) fn client(at: &Cursor<'_>, report: &Report) -> Option<ClientTls> {
 
 const IDENTITY_HELP: &str = "set `cert_file` and `key_file`, or `cert_pem` and `key_pem`";
 
-/// What both have.
-struct Common {
+struct CommonTls {
     ca: Option<PemSource>,
     include_system_roots: bool,
     identity: Option<KeyPair>,
@@ -65,16 +64,16 @@ struct Common {
     reload_interval: Option<std::time::Duration>,
 }
 
-impl Common {
-    fn read(fields: &mut Fields<'_, '_>) -> Self {
+impl CommonTls {
+    fn read(fields: &mut FieldReader<'_, '_>) -> Self {
         let ca = pem(fields, "ca_file", "ca_pem");
         let cert = pem(fields, "cert_file", "cert_pem");
         let key = pem(fields, "key_file", "key_pem");
         let identity = match (cert, key) {
             (Some(cert), Some(key)) => Some(KeyPair { cert, key }),
             (None, None) => None,
-            (Some(_), None) => half(fields, "key_file", "there is a certificate, but no key for it"),
-            (None, Some(_)) => half(fields, "cert_file", "there is a key, but no certificate for it"),
+            (Some(_), None) => report_half_key_pair(fields, "key_file", "there is a certificate, but no key for it"),
+            (None, Some(_)) => report_half_key_pair(fields, "cert_file", "there is a key, but no certificate for it"),
         };
         fields.unsupported(&["cipher_suites", "curve_preferences", "include_insecure_cipher_suites", "tpm"]);
         let min_version = fields.get_or("min_version", TlsVersion::V1_2, min_version);
@@ -91,19 +90,19 @@ impl Common {
     }
 }
 
-fn half(fields: &Fields<'_, '_>, missing: &str, message: &str) -> Option<KeyPair> {
+fn report_half_key_pair(fields: &FieldReader<'_, '_>, missing: &str, message: &str) -> Option<KeyPair> {
     fields.require(missing, message, Some(IDENTITY_HELP.into()));
     None
 }
 
-/// A certificate or key, by file or in the document, but not both.
-fn pem(fields: &mut Fields<'_, '_>, file: &'static str, inline: &'static str) -> Option<PemSource> {
+/// A certificate or key, from a file or from the document, but not both.
+fn pem(fields: &mut FieldReader<'_, '_>, file: &'static str, inline: &'static str) -> Option<PemSource> {
     let path = fields.text(file);
-    let text = fields.get(inline, scalar::secret).filter(|text: &Secret| !text.is_empty());
+    let text = fields.get(inline, scalar::secret).filter(|text: &SecretString| !text.is_empty());
     match (path, text) {
         (Some(_), Some(_)) => {
             let message = format!("`{file}` and `{inline}` cannot both be set");
-            fields.report.error(&fields.place(inline), message, Some("keep one of the two".into()));
+            fields.report.error(&fields.cursor_at(inline), message, Some("keep one of the two".into()));
             None
         }
         (Some(path), None) => Some(PemSource::File(path.into())),
@@ -111,7 +110,7 @@ fn pem(fields: &mut Fields<'_, '_>, file: &'static str, inline: &'static str) ->
     }
 }
 
-fn min_version(at: &Cursor<'_>, report: &Report) -> Option<TlsVersion> {
+fn min_version(at: &Cursor<'_>, report: &DecodeReport) -> Option<TlsVersion> {
     let known =
         [("1.2", Some(TlsVersion::V1_2)), ("1.3", Some(TlsVersion::V1_3)), ("1.0", None), ("1.1", None), ("", None)];
     let version = scalar::keyword(at, report, &known)?;
@@ -121,8 +120,8 @@ fn min_version(at: &Cursor<'_>, report: &Report) -> Option<TlsVersion> {
     version
 }
 
-/// Newer versions cannot be switched off, so a maximum below the newest is refused rather than ignored.
-fn max_version(fields: &mut Fields<'_, '_>, least: TlsVersion) {
+/// Newer versions cannot be disabled, so a maximum below the newest is refused rather than ignored.
+fn max_version(fields: &mut FieldReader<'_, '_>, least: TlsVersion) {
     let Some(at) = fields.find("max_version") else { return };
     let known = [("1.3", None), ("", None), ("1.2", Some(TlsVersion::V1_2)), ("1.1", None), ("1.0", None)];
     let Some(most) = scalar::keyword(&at, fields.report, &known) else { return };

@@ -2,22 +2,22 @@
 
 use kubewake_otlp::Value;
 
-use super::{cursor::Cursor, report::Report, scalar};
-use crate::{Pattern, yaml};
+use super::{cursor::Cursor, report::DecodeReport, scalar};
+use crate::{RegexPattern, yaml};
 
-/// A value of any type. What YAML makes of it counts, as in the Collector: `8080` is a number, `"8080"` is text.
-pub(crate) fn value(at: &Cursor<'_>, report: &Report) -> Option<Value> {
+/// A value of any type, by YAML's rules as in the Collector: `8080` is a number, `"8080"` is text.
+pub(crate) fn value(at: &Cursor<'_>, report: &DecodeReport) -> Option<Value> {
     Some(match &at.node.value {
-        // A reference that came out empty.
-        yaml::Value::Null => Value::String(String::new()),
-        yaml::Value::Bad => return None,
-        yaml::Value::Bool(value) => Value::Bool(*value),
-        yaml::Value::Int(value) => Value::Int(*value),
-        yaml::Value::Float(value) => Value::Double(*value),
-        yaml::Value::String(text) => Value::String(text.clone()),
-        yaml::Value::Seq(_) => Value::Array(at.items()?.filter_map(|item| value(&item, report)).collect()),
-        yaml::Value::Map(entries) => {
-            report.has_public_keys(entries);
+        // A reference that expanded to nothing.
+        yaml::NodeValue::Null => Value::String(String::new()),
+        yaml::NodeValue::Bad => return None,
+        yaml::NodeValue::Bool(value) => Value::Bool(*value),
+        yaml::NodeValue::Int(value) => Value::Int(*value),
+        yaml::NodeValue::Float(value) => Value::Double(*value),
+        yaml::NodeValue::String(text) => Value::String(text.clone()),
+        yaml::NodeValue::Seq(_) => Value::Array(at.items()?.filter_map(|item| value(&item, report)).collect()),
+        yaml::NodeValue::Map(entries) => {
+            report.mark_keys_public(entries);
             let pairs =
                 entries.iter().filter_map(|entry| Some((entry.key.text.clone(), value(&at.entry(entry), report)?)));
             Value::KeyValueList(pairs.collect())
@@ -25,14 +25,13 @@ pub(crate) fn value(at: &Cursor<'_>, report: &Report) -> Option<Value> {
     })
 }
 
-/// A regular expression.
-pub(crate) fn pattern(at: &Cursor<'_>, report: &Report) -> Option<Pattern> {
+pub(crate) fn pattern(at: &Cursor<'_>, report: &DecodeReport) -> Option<RegexPattern> {
     compile(at, report, &scalar::text(at, report)?)
 }
 
-/// A regular expression that was read already.
-pub(crate) fn compile(at: &Cursor<'_>, report: &Report, text: &str) -> Option<Pattern> {
-    match Pattern::new(text) {
+/// Compiles a regular expression that was read before.
+pub(crate) fn compile(at: &Cursor<'_>, report: &DecodeReport, text: &str) -> Option<RegexPattern> {
+    match RegexPattern::new(text) {
         Ok(pattern) => Some(pattern),
         Err(error) => {
             let help = "the syntax is that of RE2, as in Go; in YAML put it in single quotes";

@@ -1,4 +1,4 @@
-//! One reference: how it is found and what it names.
+//! Finds and resolves single references.
 
 use std::{io, ops::Range, path::PathBuf};
 
@@ -6,16 +6,15 @@ use thiserror::Error;
 
 use crate::problem::crop;
 
-/// What a reference names.
 #[derive(Debug, PartialEq)]
-pub(super) enum Reference<'t> {
+pub(super) enum SourceReference<'t> {
     Env { name: &'t str, default: Option<&'t str> },
     File(&'t str),
 }
 
 /// Why a reference has no value.
 #[derive(Debug, Error)]
-pub(super) enum ReferenceError {
+pub(super) enum ExpansionError {
     #[error("the scheme `{0}` is not supported")]
     Scheme(String),
     #[error("this is not a reference to a value")]
@@ -32,7 +31,7 @@ pub(super) enum ReferenceError {
     TooLarge,
 }
 
-impl ReferenceError {
+impl ExpansionError {
     pub(super) fn help(&self) -> Option<String> {
         match self {
             Self::Scheme(_) | Self::Malformed => Some(
@@ -63,18 +62,17 @@ pub(super) fn find(text: &str) -> Option<Range<usize>> {
 }
 
 /// The first reference in a text as it may be shown: without a default, and without the text around it.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn display_reference(text: &str) -> String {
     let written = find(text).and_then(|range| text.get(range)).unwrap_or_default();
-    match Reference::parse(written) {
-        Ok(Reference::Env { name, .. }) => format!("${{env:{name}}}"),
-        Ok(Reference::File(path)) => format!("${{file:{path}}}"),
+    match SourceReference::parse(written) {
+        Ok(SourceReference::Env { name, .. }) => format!("${{env:{name}}}"),
+        Ok(SourceReference::File(path)) => format!("${{file:{path}}}"),
         Err(_) => "a reference".to_owned(),
     }
 }
 
-impl<'t> Reference<'t> {
-    /// Reads `${…}`.
-    pub(super) fn parse(written: &'t str) -> Result<Self, ReferenceError> {
+impl<'t> SourceReference<'t> {
+    pub(super) fn parse(written: &'t str) -> Result<Self, ExpansionError> {
         let inner = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
         let (scheme, opaque) = match inner.split_once(':') {
             Some((scheme, opaque)) => (scheme, opaque),
@@ -84,19 +82,19 @@ impl<'t> Reference<'t> {
             && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
         if !valid {
-            return Err(ReferenceError::Malformed);
+            return Err(ExpansionError::Malformed);
         }
         if opaque.contains('$') {
-            return Err(ReferenceError::Dollar);
+            return Err(ExpansionError::Dollar);
         }
         match scheme {
             "env" => Self::env(opaque),
             "file" => Ok(Self::File(opaque)),
-            other => Err(ReferenceError::Scheme(crop(other))),
+            other => Err(ExpansionError::Scheme(crop(other))),
         }
     }
 
-    fn env(opaque: &'t str) -> Result<Self, ReferenceError> {
+    fn env(opaque: &'t str) -> Result<Self, ExpansionError> {
         let (name, default) = match opaque.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (opaque, None),
@@ -104,6 +102,6 @@ impl<'t> Reference<'t> {
         let valid = !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if valid { Ok(Self::Env { name, default }) } else { Err(ReferenceError::Name) }
+        if valid { Ok(Self::Env { name, default }) } else { Err(ExpansionError::Name) }
     }
 }

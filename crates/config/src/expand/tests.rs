@@ -23,13 +23,13 @@ fn sources() -> FixedSources {
         .with_file("/etc/part.yaml", "endpoint: ${env:HOST}:1\nsize: 5\n")
 }
 
-/// The value, the text where text belongs, and what was reported.
-fn expanded(text: &str) -> (Value, Option<String>, Vec<String>, Vec<String>) {
-    let report = Report::default();
-    let mut root = Node::new(Value::String(text.to_owned()), Span::start());
+/// Expands a value. Returns it, its original text, errors and warnings.
+fn expanded(text: &str) -> (NodeValue, Option<String>, Vec<String>, Vec<String>) {
+    let report = DecodeReport::default();
+    let mut root = YamlNode::new(NodeValue::String(text.to_owned()), TextSpan::start());
     expand(&mut root, &sources(), &report);
-    let crate::decode::Findings { errors, warnings, .. } = report.into_findings();
-    let told = |findings: Vec<Finding>| findings.into_iter().map(|finding| finding.message).collect();
+    let crate::decode::DocumentFindings { errors, warnings, .. } = report.into_findings();
+    let told = |findings: Vec<DocumentFinding>| findings.into_iter().map(|finding| finding.message).collect();
     let original = root.origin.and_then(|origin| origin.text.clone());
     (root.value, original, told(errors), told(warnings))
 }
@@ -59,22 +59,22 @@ fn references_inside_a_text_become_text() {
     ];
     for (text, expected) in cases {
         let (value, _, errors, _) = expanded(text);
-        assert_eq!((value, errors), (Value::String(expected.into()), vec![]), "{text}");
+        assert_eq!((value, errors), (NodeValue::String(expected.into()), vec![]), "{text}");
     }
 }
 
 #[test]
 fn a_whole_reference_is_yaml_and_keeps_its_text() {
     let cases = [
-        ("${env:PORT}", Value::Int(4317), "4317"),
-        ("${env:ZERO}", Value::Int(83), "0123"),
-        ("${env:YES}", Value::Bool(true), "true"),
-        ("${env:EMPTY}", Value::Null, ""),
-        ("${env:NOBODY:-1.5}", Value::Float(1.5), "1.5"),
-        ("${env:QUOTED}", Value::String("'quoted'".into()), "'quoted'"),
-        ("${env:BROKEN}", Value::String("{a: ".into()), "{a: "),
-        ("${file:dir/token}", Value::String("abc\n".into()), "abc\n"),
-        ("${env:DOLLARS}", Value::String("a$b".into()), "a$b"),
+        ("${env:PORT}", NodeValue::Int(4317), "4317"),
+        ("${env:ZERO}", NodeValue::Int(83), "0123"),
+        ("${env:YES}", NodeValue::Bool(true), "true"),
+        ("${env:EMPTY}", NodeValue::Null, ""),
+        ("${env:NOBODY:-1.5}", NodeValue::Float(1.5), "1.5"),
+        ("${env:QUOTED}", NodeValue::String("'quoted'".into()), "'quoted'"),
+        ("${env:BROKEN}", NodeValue::String("{a: ".into()), "{a: "),
+        ("${file:dir/token}", NodeValue::String("abc\n".into()), "abc\n"),
+        ("${env:DOLLARS}", NodeValue::String("a$b".into()), "a$b"),
     ];
     for (text, expected, original) in cases {
         let (value, found, errors, _) = expanded(text);
@@ -85,14 +85,14 @@ fn a_whole_reference_is_yaml_and_keeps_its_text() {
 #[test]
 fn a_reference_can_bring_a_map_with_references_in_it() {
     let (value, text, errors, _) = expanded("${env:MAP}");
-    let Value::Map(entries) = value else { panic!("not a map: {value:?}") };
-    let Value::Seq(items) = &entries[1].value.value else { panic!() };
-    assert_eq!(entries[0].value.value, Value::Int(1));
-    assert_eq!(items[1].value, Value::String("backend".into()));
+    let NodeValue::Map(entries) = value else { panic!("not a map: {value:?}") };
+    let NodeValue::Seq(items) = &entries[1].value.value else { panic!() };
+    assert_eq!(entries[0].value.value, NodeValue::Int(1));
+    assert_eq!(items[1].value, NodeValue::String("backend".into()));
     assert_eq!(text.as_deref(), Some("{a: 1, b: [x, 'backend']}"));
     assert_eq!(errors, [""; 0]);
-    let Value::Map(entries) = expanded("${file:/etc/part.yaml}").0 else { panic!() };
-    assert_eq!(entries[0].value.value, Value::String("backend:1".into()));
+    let NodeValue::Map(entries) = expanded("${file:/etc/part.yaml}").0 else { panic!() };
+    assert_eq!(entries[0].value.value, NodeValue::String("backend:1".into()));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_has_no_value_is_an_error() {
     ];
     for (text, expected) in cases {
         let (value, _, errors, _) = expanded(text);
-        assert_eq!(value, Value::Bad, "{text}");
+        assert_eq!(value, NodeValue::Bad, "{text}");
         assert!(errors.len() == 1 && errors[0].contains(expected), "{text}: {errors:?}");
     }
 }
@@ -121,7 +121,7 @@ fn what_has_no_value_is_an_error() {
 #[test]
 fn a_variable_that_is_not_set_is_empty_and_warned_about() {
     let (value, _, errors, warnings) = expanded("${env:NOBODY}");
-    assert_eq!((value, errors), (Value::Null, vec![]));
+    assert_eq!((value, errors), (NodeValue::Null, vec![]));
     assert_eq!(warnings, ["the environment variable `NOBODY` is not set; its value is empty"]);
     assert_eq!(expanded("${env:EMPTY}").3, [""; 0]);
     assert_eq!(expanded("${env:NOBODY:-}").3, [""; 0]);
@@ -140,8 +140,8 @@ fn references_cannot_be_used_to_fill_memory() {
         "${env:BIG}${env:BIG}${env:BIG}${env:BIG}${env:BIG}${env:BIG}${env:BIG}${env:BIG}${env:BIG}",
         "${env:NEST}",
     ] {
-        let report = Report::default();
-        let mut root = Node::new(Value::String(text.to_owned()), Span::start());
+        let report = DecodeReport::default();
+        let mut root = YamlNode::new(NodeValue::String(text.to_owned()), TextSpan::start());
         expand(&mut root, &wide, &report);
         assert!(report.errors() > 0, "{text}");
         assert!(root.count() <= MAX_NODES);
@@ -150,8 +150,8 @@ fn references_cannot_be_used_to_fill_memory() {
 
 #[test]
 fn files_that_were_read_are_known() {
-    let report = Report::default();
-    let mut root = Node::new(Value::String("${file:dir/token}${file:/nowhere}".into()), Span::start());
+    let report = DecodeReport::default();
+    let mut root = YamlNode::new(NodeValue::String("${file:dir/token}${file:/nowhere}".into()), TextSpan::start());
     let files = expand(&mut root, &sources(), &report);
     assert_eq!(files.into_iter().collect::<Vec<_>>(), [PathBuf::from("/nowhere"), PathBuf::from("dir/token")]);
 }

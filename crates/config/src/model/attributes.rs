@@ -1,109 +1,84 @@
-//! `attributes` and `resource`: what changes attributes.
+//! `attributes` and `resource`: processors that change attributes.
 
-use kubewake_otlp::{Value, When};
+use kubewake_otlp::{SetCondition, Value};
 
-use super::Match;
-use crate::Pattern;
+use super::MatchProperties;
+use crate::RegexPattern;
 
-/// `attributes`
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attributes {
-    /// `include`: only what matches is changed.
-    pub include: Option<Match>,
-    /// `exclude`: what matches is not changed.
-    pub exclude: Option<Match>,
-    /// `actions`: what is done, in order.
-    pub actions: Vec<Action>,
+pub struct AttributesProcessor {
+    /// `include`: only matching records are changed.
+    pub include: Option<MatchProperties>,
+    /// `exclude`: matching records are not changed.
+    pub exclude: Option<MatchProperties>,
+    /// `actions`, in the order in which they are applied.
+    pub actions: Vec<AttributeAction>,
 }
 
-/// `resource`
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resource {
-    /// `attributes`: what is done, in order.
-    pub actions: Vec<Action>,
+pub struct ResourceProcessor {
+    /// `attributes`: actions, in the order in which they are applied.
+    pub actions: Vec<AttributeAction>,
 }
 
-/// One change of attributes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// `insert`, `update` or `upsert`
+pub enum AttributeAction {
     Set {
-        /// `key`
         key: String,
-        /// Which of the three it is.
-        when: When,
-        /// Where the value is from.
-        from: Source,
-        /// `default_value`: if there is none there.
+        /// The condition that the action implies.
+        when: SetCondition,
+        from: AttributeValueSource,
+        /// `default_value`, for when the source has none.
         default: Option<Value>,
     },
-    /// `delete`
-    Delete(Keys),
-    /// `hash`
-    Hash(Keys),
+    Delete(KeySelector),
+    Hash(KeySelector),
     /// `extract`: each named group of the pattern becomes an attribute.
     Extract {
-        /// `key`
         key: String,
         /// `pattern`, all of whose groups have names.
-        pattern: Pattern,
+        pattern: RegexPattern,
     },
-    /// `convert`
     Convert {
-        /// `key`
         key: String,
-        /// `converted_type`
         to: ConvertedType,
     },
     /// `rename`, which the Collector does not have.
     Rename {
-        /// `from_attribute`
         from: String,
-        /// `key`
         to: String,
     },
 }
 
-/// Where a value is from.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
-    /// `value`
+pub enum AttributeValueSource {
     Value(Value),
-    /// `from_attribute`
     Attribute(String),
-    /// `from_context`
-    Context(Context),
-    /// Nowhere: there is only the default.
+    Context(ContextKey),
+    /// No source: only the default applies.
     Nothing,
 }
 
-/// `from_context`: something about whoever sent the request.
+/// `from_context`: a property of the request's sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Context {
-    /// `client.address`
+pub enum ContextKey {
     ClientAddress,
     /// `metadata.…`: a header, in lower case.
     Metadata(String),
-    /// `auth.…`: what the authenticator says.
+    /// `auth.…`: an attribute from the authenticator.
     Auth(String),
 }
 
-/// Which attributes: those with the key, and those whose key matches.
+/// Selects attributes by key, or by a pattern that their key matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keys {
-    /// `key`
+pub struct KeySelector {
     pub key: Option<String>,
-    /// `pattern`
-    pub pattern: Option<Pattern>,
+    pub pattern: Option<RegexPattern>,
 }
 
-/// `converted_type`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvertedType {
-    /// `string`
     String,
-    /// `int`
     Int,
-    /// `double`
     Double,
 }

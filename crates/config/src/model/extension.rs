@@ -3,42 +3,32 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::network::{ClientTls, ServerTls};
-use crate::Secret;
+use crate::SecretString;
 
-/// A configured extension.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Extension {
-    /// `health_check`
+pub enum ExtensionConfig {
     HealthCheck(HealthCheck),
-    /// `basicauth`
     BasicAuth(BasicAuth),
-    /// `bearertokenauth`
     BearerTokenAuth(BearerTokenAuth),
     /// `oauth2client`
     OAuth2Client(OAuth2Client),
 }
 
-/// `health_check`
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthCheck {
-    /// Where it listens.
     pub endpoint: String,
     /// `path` of the health answer.
     pub path: String,
-    /// `tls`
     pub tls: Option<ServerTls>,
-    /// `check_collector_pipeline`
     pub pipeline_check: PipelineCheck,
     /// `response_body`; `None`: the document that the Collector answers with.
     pub response_body: Option<HealthBodies>,
 }
 
-/// `response_body`: what is said instead.
+/// `response_body`: the bodies that replace the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HealthBodies {
-    /// `healthy`
     pub healthy: String,
-    /// `unhealthy`
     pub unhealthy: String,
 }
 
@@ -72,43 +62,32 @@ impl Default for PipelineCheck {
 /// `basicauth`: `htpasswd` for servers, `client_auth` for clients; exactly one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BasicAuth {
-    /// Checks who comes.
     Server(Htpasswd),
-    /// Says who we are.
-    Client(ClientCredentials),
+    Client(BasicClientCredentials),
 }
 
-/// `htpasswd`
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Htpasswd {
-    /// `file`
     pub file: Option<PathBuf>,
     /// `inline`; its entries win over the file's.
-    pub inline: Option<Secret>,
+    pub inline: Option<SecretString>,
 }
 
 /// `client_auth`; a file wins over text.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct ClientCredentials {
-    /// `username`
+pub struct BasicClientCredentials {
     pub username: String,
-    /// `username_file`
     pub username_file: Option<PathBuf>,
-    /// `password`
-    pub password: Secret,
-    /// `password_file`
+    pub password: SecretString,
     pub password_file: Option<PathBuf>,
 }
 
-/// `bearertokenauth`
 #[derive(Clone, Debug, PartialEq)]
 pub struct BearerTokenAuth {
-    /// `header`
     pub header: String,
-    /// `scheme`
     pub scheme: String,
     /// `token` and `tokens`: a client sends the first, a server takes any.
-    pub tokens: Vec<Secret>,
+    pub tokens: Vec<SecretString>,
     /// `filename`, one token a line; wins over text and is read again when it changes.
     pub file: Option<PathBuf>,
 }
@@ -116,19 +95,12 @@ pub struct BearerTokenAuth {
 /// `oauth2client`
 #[derive(Clone, Debug, PartialEq)]
 pub struct OAuth2Client {
-    /// `client_id`
     pub client_id: String,
-    /// `client_id_file`
     pub client_id_file: Option<PathBuf>,
-    /// `client_secret`
-    pub client_secret: Secret,
-    /// `client_secret_file`
+    pub client_secret: SecretString,
     pub client_secret_file: Option<PathBuf>,
-    /// `token_url`
     pub token_url: String,
-    /// `scopes`
     pub scopes: Vec<String>,
-    /// `endpoint_params`
     pub endpoint_params: Vec<(String, String)>,
     /// `timeout` of a token request
     pub timeout: Option<Duration>,

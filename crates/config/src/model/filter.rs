@@ -1,25 +1,22 @@
 //! `filter`: which records are dropped.
 
-use super::Match;
+use super::MatchProperties;
 
 /// `filter`
 ///
-/// Without `include` every record is kept, with it only what matches one of it. What matches one of `exclude` is dropped in any case.
+/// Without `include` every record is kept, otherwise only records that match one of it. Records that match one
+/// of `exclude` are always dropped.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
-    /// `spans`
-    pub spans: Selection,
-    /// `metrics`
-    pub metrics: Selection,
-    /// `logs`
-    pub logs: Selection,
+pub struct FilterProcessor {
+    pub spans: RecordSelection,
+    pub metrics: RecordSelection,
+    pub logs: RecordSelection,
 }
 
-/// What is kept, and what of it is not.
+/// The records to keep, and exceptions from these.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Selection {
-    /// `include`; none: everything.
-    pub include: Vec<Match>,
+pub struct RecordSelection {
+    pub include: Vec<MatchProperties>,
     /// `exclude`. For metrics a name and a resource attribute each exclude by themselves.
-    pub exclude: Vec<Match>,
+    pub exclude: Vec<MatchProperties>,
 }

@@ -2,66 +2,55 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::Pattern;
+use crate::RegexPattern;
 
 /// `k8s_attributes`, `k8sattributes`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KubernetesAttributes {
+pub struct KubernetesAttributesProcessor {
     /// `auth_type`, with `context` and `kube_config_path`
     pub auth: ClusterAuth,
     /// `passthrough`: only the address of the sender is written, and no cluster is asked.
     pub passthrough: bool,
-    /// `extract: metadata`
     pub metadata: Vec<Field>,
-    /// `extract: labels`
-    pub labels: Vec<Extract>,
+    pub labels: Vec<FieldExtract>,
     /// `extract: annotations`, and what `otel_annotations` stands for
-    pub annotations: Vec<Extract>,
-    /// `extract: deployment_name_from_replicaset`: by the name alone, without a look at ReplicaSets.
+    pub annotations: Vec<FieldExtract>,
+    /// `extract: deployment_name_from_replicaset`: derived from the name alone, without a lookup of
+    /// ReplicaSets.
     pub deployment_by_name: bool,
-    /// `filter`
     pub filter: PodFilter,
-    /// `pod_association`: each a list of sources that must agree; without any the usual ones.
-    pub associations: Vec<Vec<Source>>,
-    /// `exclude: pods`: names that are passed over.
-    pub exclude: Vec<Pattern>,
+    /// `pod_association`: each a list of sources that must agree; if empty, the defaults apply.
+    pub associations: Vec<Vec<AssociationSource>>,
+    /// `exclude: pods`: names of pods that are ignored.
+    pub exclude: Vec<RegexPattern>,
     /// `wait_for_metadata`, for `wait_for_metadata_timeout` at most.
     pub wait: Option<Duration>,
-    /// `pod_delete_grace_period`: how long a pod that is gone is remembered.
+    /// `pod_delete_grace_period`: how long a deleted pod is remembered.
     pub grace: Duration,
-    /// `verify_senders`: which pod sent something is what its address says, and not what it says itself.
+    /// `verify_senders`: the sender's pod is determined by its address, not by its own attributes.
     pub verify_senders: Option<VerifySenders>,
 }
 
-/// `verify_senders`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct VerifySenders {
-    /// `trusted_relays`: pods that forward what others sent, and are believed who that was.
-    pub trusted_relays: Vec<TrustedRelay>,
+    /// `trusted_relays`: pods that forward data of others, and are trusted to name the sender.
+    pub trusted_relays: Vec<RelayServiceAccount>,
 }
 
 /// Pods that run under one ServiceAccount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrustedRelay {
-    /// `namespace`
+pub struct RelayServiceAccount {
     pub namespace: String,
-    /// `service_account`
     pub service_account: String,
 }
 
-/// Who asks the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum ClusterAuth {
-    /// `none`
     None,
-    /// `serviceAccount`
     #[default]
     ServiceAccount,
-    /// `kubeConfig`
     KubeConfig {
-        /// `kube_config_path`
         path: Option<PathBuf>,
-        /// `context`
         context: Option<String>,
     },
 }
@@ -74,10 +63,8 @@ macro_rules! fields {
         pub enum Field { $($variant),+ }
 
         impl Field {
-            /// All of them.
             pub const ALL: &'static [Field] = &[$(Field::$variant),+];
 
-            /// The attribute.
             pub const fn name(self) -> &'static str {
                 match self { $(Field::$variant => $text),+ }
             }
@@ -120,8 +107,8 @@ fields! {
 }
 
 impl Field {
-    /// Those that are extracted where the document names none.
-    pub const USUAL: &'static [Field] = &[
+    /// The attributes that are extracted by default.
+    pub const DEFAULT_FIELDS: &'static [Field] = &[
         Field::NamespaceName,
         Field::PodName,
         Field::PodUid,
@@ -135,28 +122,23 @@ impl Field {
 
 /// A label or an annotation to extract.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extract {
+pub struct FieldExtract {
     /// `tag_name`; `None`: a name made from the key. With a pattern it may refer to groups.
     pub tag: Option<String>,
-    /// `key` or `key_regex`
     pub key: ExtractKey,
-    /// `from`
-    pub from: Owner,
+    pub from: ExtractFrom,
 }
 
-/// Which labels or annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtractKey {
-    /// `key`
     Exact(String),
     /// `key_regex`, which matches the whole key.
-    Matching(Pattern),
+    Matching(RegexPattern),
 }
 
-/// Whose labels and annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)] // The names are Kubernetes' own.
-pub enum Owner {
+pub enum ExtractFrom {
     Pod,
     Namespace,
     Node,
@@ -166,26 +148,20 @@ pub enum Owner {
     Job,
 }
 
-/// `filter`: which pods.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PodFilter {
-    /// `node`
     pub node: Option<String>,
-    /// `node_from_env_var`
     pub node_from_env_var: Option<String>,
-    /// `namespace`
     pub namespace: Option<String>,
-    /// `fields` as a selector
     pub fields: String,
-    /// `labels` as a selector
     pub labels: String,
 }
 
-/// What tells which pod sent something.
+/// A source of the sender's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// `connection`: the address that it came from.
+pub enum AssociationSource {
+    /// `connection`: the address of the sender.
     Connection,
-    /// `resource_attribute`: the value of this one.
+    /// `resource_attribute`: the value of this attribute.
     Attribute(String),
 }

@@ -1,75 +1,60 @@
-//! `include` and `exclude`: which records are meant.
+//! `include` and `exclude`: conditions on records.
 
 use kubewake_otlp::{Signal, Value};
 
-use crate::Pattern;
+use crate::RegexPattern;
 
-/// What a record must have to match: all that is named here.
+/// Conditions of a record, all of which must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Match {
-    /// `services`: the resource's `service.name`.
-    pub services: Option<Texts>,
-    /// `span_names`
-    pub span_names: Option<Texts>,
-    /// `span_kinds`, such as `SPAN_KIND_SERVER`.
-    pub span_kinds: Option<Texts>,
+pub struct MatchProperties {
+    pub services: Option<TextMatcher>,
+    pub span_names: Option<TextMatcher>,
+    pub span_kinds: Option<TextMatcher>,
     /// `status_codes`, such as `STATUS_CODE_ERROR`, which the Collector does not have.
-    pub status_codes: Option<Texts>,
-    /// `bodies` or `log_bodies`
-    pub bodies: Option<Texts>,
-    /// `severity_texts` or `log_severity_texts`
-    pub severity_texts: Option<Texts>,
-    /// `severity_number` or `log_severity_number`
+    pub status_codes: Option<TextMatcher>,
+    pub bodies: Option<TextMatcher>,
+    pub severity_texts: Option<TextMatcher>,
     pub severity_number: Option<SeverityNumber>,
-    /// `metric_names`
-    pub metric_names: Option<Texts>,
+    pub metric_names: Option<TextMatcher>,
     /// `attributes` or `record_attributes`: all of them.
     pub attributes: Vec<AttributeMatch>,
     /// `resources` or `resource_attributes`: all of them.
     pub resources: Vec<AttributeMatch>,
     /// `libraries`: one of them; none: any.
-    pub libraries: Vec<Library>,
+    pub libraries: Vec<LibraryMatch>,
 }
 
 /// Texts of which one must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Texts {
+pub enum TextMatcher {
     /// `match_type: strict`, sorted.
     Strict(Vec<String>),
-    /// `match_type: regexp`
-    Regexp(Vec<Pattern>),
+    Regexp(Vec<RegexPattern>),
 }
 
 /// An attribute that must be there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeMatch {
-    /// `key`
     pub key: String,
-    /// `value`
     pub value: ValueMatch,
 }
 
-/// What value it must have.
+/// The condition on its value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueMatch {
-    /// Any.
     Any,
-    /// This one, of the same type.
+    /// Equal to this value, of the same type.
     Equal(Value),
-    /// One whose text matches.
-    Regexp(Pattern),
+    Regexp(RegexPattern),
 }
 
-/// A library that makes records.
+/// An instrumentation library.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Library {
-    /// `name`
-    pub name: Texts,
-    /// `version`; absent: any.
-    pub version: Option<Texts>,
+pub struct LibraryMatch {
+    pub name: TextMatcher,
+    pub version: Option<TextMatcher>,
 }
 
-/// The least severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeverityNumber {
     /// `min`, as OTLP numbers them.
@@ -78,7 +63,7 @@ pub struct SeverityNumber {
     pub match_undefined: bool,
 }
 
-impl Texts {
+impl TextMatcher {
     /// The texts, sorted.
     pub fn strict(mut texts: Vec<String>) -> Self {
         texts.sort_unstable();
@@ -95,9 +80,9 @@ impl Texts {
     }
 }
 
-impl Match {
-    /// The first field that says nothing about records of this signal.
-    pub fn out_of_place(&self, signal: Signal) -> Option<&'static str> {
+impl MatchProperties {
+    /// The first field that does not apply to records of this signal.
+    pub fn unsupported_condition(&self, signal: Signal) -> Option<&'static str> {
         let fields = [
             ("services", self.services.is_some(), [Signal::Traces].as_slice()),
             ("span_names", self.span_names.is_some(), &[Signal::Traces]),

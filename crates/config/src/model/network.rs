@@ -1,16 +1,16 @@
-//! What servers and clients share: TLS, compression, keepalive.
+//! Settings that servers and clients share: TLS, compression, keepalive.
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::Secret;
+use crate::SecretString;
 
-/// Where a certificate or a key comes from.
+/// The source of a certificate or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PemSource {
     /// A file, read again when it changes.
     File(PathBuf),
     /// Text in the document itself.
-    Inline(Secret),
+    Inline(SecretString),
 }
 
 /// A certificate with its key.
@@ -18,11 +18,10 @@ pub enum PemSource {
 pub struct KeyPair {
     /// The certificate chain, leaf first.
     pub cert: PemSource,
-    /// Its private key.
     pub key: PemSource,
 }
 
-/// A version of TLS that this program speaks.
+/// A supported version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum TlsVersion {
     /// 1.2, the Collector's default minimum.
@@ -32,27 +31,22 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// `tls` of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
-    /// What the server shows.
     pub identity: KeyPair,
-    /// `client_ca_file`: clients must show a certificate that this signed.
+    /// `client_ca_file`: the authority that must have signed clients' certificates.
     pub client_ca: Option<PemSource>,
-    /// `min_version`
     pub min_version: TlsVersion,
-    /// `reload_interval`: how often files are looked at even if no change was seen.
+    /// `reload_interval`: how often files are checked even if no change was noticed.
     pub reload_interval: Option<Duration>,
 }
 
-/// `tls` of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ClientTls {
     /// `insecure`: no TLS at all, unless the endpoint says `https`.
     pub insecure: bool,
     /// `insecure_skip_verify`: TLS, but the server's certificate is not checked.
     pub insecure_skip_verify: bool,
-    /// `server_name_override`
     pub server_name_override: Option<String>,
     /// `ca_file` or `ca_pem`; the system's roots if absent.
     pub ca: Option<PemSource>,
@@ -60,20 +54,15 @@ pub struct ClientTls {
     pub include_system_roots: bool,
     /// `cert_file` and `key_file` (or `_pem`).
     pub identity: Option<KeyPair>,
-    /// `min_version`
     pub min_version: TlsVersion,
-    /// `reload_interval`
     pub reload_interval: Option<Duration>,
 }
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// Not at all.
+pub enum CompressionType {
     None,
-    /// gzip, the Collector's default.
     Gzip,
-    /// Zstandard.
     Zstd,
     /// Snappy: framed on HTTP, and on gRPC as grpc-go's users register it.
     Snappy,

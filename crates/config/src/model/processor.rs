@@ -4,33 +4,27 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::{Attributes, Filter, KubernetesAttributes, ProbabilisticSampler, Redaction, Resource, TailSampling};
+use super::{
+    AttributesProcessor, FilterProcessor, KubernetesAttributesProcessor, ProbabilisticSampler, RedactionProcessor,
+    ResourceProcessor, TailSamplingProcessor,
+};
 
-/// A configured processor.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Processor {
-    /// `batch`
-    Batch(Batch),
-    /// `memory_limiter`
+pub enum ProcessorConfig {
+    Batch(BatchProcessor),
     MemoryLimiter(MemoryLimiter),
-    /// `filter`
-    Filter(Box<Filter>),
-    /// `attributes`
-    Attributes(Box<Attributes>),
-    /// `resource`
-    Resource(Resource),
-    /// `redaction`
-    Redaction(Box<Redaction>),
+    Filter(Box<FilterProcessor>),
+    Attributes(Box<AttributesProcessor>),
+    Resource(ResourceProcessor),
+    Redaction(Box<RedactionProcessor>),
     /// `k8s_attributes`, also `k8sattributes`
-    KubernetesAttributes(Box<KubernetesAttributes>),
-    /// `probabilistic_sampler`
+    KubernetesAttributes(Box<KubernetesAttributesProcessor>),
     ProbabilisticSampler(ProbabilisticSampler),
-    /// `tail_sampling`
-    TailSampling(Box<TailSampling>),
+    TailSampling(Box<TailSamplingProcessor>),
 }
 
-impl Processor {
-    /// What it can work on.
+impl ProcessorConfig {
+    /// The signals that it supports.
     pub fn signals(&self) -> &'static [Signal] {
         match self {
             Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
@@ -40,9 +34,8 @@ impl Processor {
     }
 }
 
-/// `batch`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct BatchProcessor {
     /// `timeout`: a batch leaves this long after its first item; zero: at once.
     pub timeout: Duration,
     /// `send_batch_size`, in items: a batch of this size leaves; zero: only by time.
@@ -55,7 +48,7 @@ pub struct Batch {
     pub metadata_cardinality_limit: u32,
 }
 
-impl Default for Batch {
+impl Default for BatchProcessor {
     fn default() -> Self {
         Self {
             timeout: Duration::from_millis(200),
@@ -72,23 +65,19 @@ impl Default for Batch {
 pub enum MemoryLimit {
     /// `limit_mib` and `spike_limit_mib`, in bytes here.
     Bytes {
-        /// The hard limit.
         limit: u64,
-        /// The part of it that is kept for what is already under way.
+        /// The part of it that is reserved for requests in flight.
         spike: u64,
     },
-    /// `limit_percentage` and `spike_limit_percentage`.
     Percent {
-        /// The hard limit.
         limit: u32,
-        /// The part of it that is kept for what is already under way.
+        /// The part of it that is reserved for requests in flight.
         spike: u32,
     },
 }
 
-/// `memory_limiter`. There is no polling here, so `check_interval` is read and checked, and has no effect.
+/// `memory_limiter`. Memory is not polled here, so `check_interval` is checked, but has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimiter {
-    /// What may be held.
     pub limit: MemoryLimit,
 }

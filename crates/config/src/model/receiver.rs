@@ -4,20 +4,16 @@ use std::time::Duration;
 
 use kubewake_otlp::Signal;
 
-use super::network::{Compression, ServerKeepalive, ServerTls};
-use crate::{ComponentId, Secret};
+use super::network::{CompressionType, ServerKeepalive, ServerTls};
+use crate::{ComponentId, SecretString};
 
-/// A configured receiver.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Receiver {
-    /// `otlp`
+pub enum ReceiverConfig {
     Otlp(Box<OtlpReceiver>),
-    /// `opencensus`
     OpenCensus(Box<OpenCensusReceiver>),
 }
 
-impl Receiver {
-    /// What it can receive.
+impl ReceiverConfig {
     pub fn signals(&self) -> &'static [Signal] {
         match self {
             Self::Otlp(_) => &Signal::ALL,
@@ -29,28 +25,19 @@ impl Receiver {
 /// `otlp`: at least one of the two protocols is there.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct OtlpReceiver {
-    /// `protocols: grpc`
     pub grpc: Option<GrpcServer>,
-    /// `protocols: http`
     pub http: Option<HttpServer>,
 }
 
-/// `protocols: grpc`
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrpcServer {
-    /// Where it listens: `host:port`.
     pub endpoint: String,
-    /// `tls`
     pub tls: Option<ServerTls>,
     /// `max_recv_msg_size_mib`, in bytes here: the limit of one message, before and after decompression.
     pub max_message_bytes: u64,
-    /// `max_concurrent_streams` of one connection.
     pub max_concurrent_streams: Option<u32>,
-    /// `keepalive: server_parameters`
     pub keepalive: ServerKeepalive,
-    /// `auth: authenticator`
     pub auth: Option<ComponentId>,
-    /// `include_metadata`
     pub include_metadata: bool,
 }
 
@@ -69,40 +56,26 @@ impl Default for GrpcServer {
     }
 }
 
-/// `protocols: http`
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpServer {
-    /// Where it listens: `host:port`.
     pub endpoint: String,
-    /// `tls`
     pub tls: Option<ServerTls>,
-    /// `cors`
-    pub cors: Option<Cors>,
-    /// `auth: authenticator`
+    pub cors: Option<CorsConfig>,
     pub auth: Option<ComponentId>,
     /// `max_request_body_size`, before and after decompression.
     pub max_body_bytes: u64,
-    /// `compression_algorithms`; `Compression::None` stands for the empty name.
-    pub compression_algorithms: Vec<Compression>,
-    /// `include_metadata`
+    /// `compression_algorithms`; `CompressionType::None` stands for the empty name.
+    pub compression_algorithms: Vec<CompressionType>,
     pub include_metadata: bool,
-    /// `response_headers`
-    pub response_headers: Vec<(String, Secret)>,
-    /// `read_header_timeout`
+    pub response_headers: Vec<(String, SecretString)>,
     pub read_header_timeout: Option<Duration>,
-    /// `read_timeout`: the whole request.
     pub read_timeout: Option<Duration>,
-    /// `write_timeout`
     pub write_timeout: Option<Duration>,
     /// `idle_timeout` between requests of a connection.
     pub idle_timeout: Option<Duration>,
-    /// `keep_alives_enabled`
     pub keep_alives_enabled: bool,
-    /// `traces_url_path`
     pub traces_path: String,
-    /// `metrics_url_path`
     pub metrics_path: String,
-    /// `logs_url_path`
     pub logs_path: String,
 }
 
@@ -116,12 +89,12 @@ impl Default for HttpServer {
             // The Collector's default, and what the OTLP specification recommends.
             max_body_bytes: 20 << 20,
             compression_algorithms: vec![
-                Compression::None,
-                Compression::Gzip,
-                Compression::Zstd,
-                Compression::Zlib,
-                Compression::Snappy,
-                Compression::Lz4,
+                CompressionType::None,
+                CompressionType::Gzip,
+                CompressionType::Zstd,
+                CompressionType::Zlib,
+                CompressionType::Snappy,
+                CompressionType::Lz4,
             ],
             include_metadata: false,
             response_headers: Vec::new(),
@@ -142,8 +115,7 @@ impl Default for HttpServer {
 pub struct OpenCensusReceiver {
     /// Its settings are those of a gRPC server.
     pub server: GrpcServer,
-    /// `cors_allowed_origins`
-    pub cors: Option<Cors>,
+    pub cors: Option<CorsConfig>,
 }
 
 impl Default for OpenCensusReceiver {
@@ -152,9 +124,8 @@ impl Default for OpenCensusReceiver {
     }
 }
 
-/// `cors`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Cors {
+pub struct CorsConfig {
     /// Origins, each with at most one `*`.
     pub allowed_origins: Vec<String>,
     /// Request headers beyond the safe-listed ones; `*` for any.

@@ -1,31 +1,30 @@
-//! `redaction`: what must not leave.
+//! `redaction`: removes or masks attributes.
 
-use super::Texts;
-use crate::{Pattern, Secret};
+use super::TextMatcher;
+use crate::{RegexPattern, SecretString};
 
-/// `redaction`
 #[derive(Clone, Debug, PartialEq)]
-pub struct Redaction {
-    /// `allow_all_keys`: no attribute is removed for its key.
+pub struct RedactionProcessor {
+    /// `allow_all_keys`: attributes are not removed by their key.
     pub allow_all_keys: bool,
-    /// `allowed_keys`: all others are removed.
-    pub allowed_keys: Texts,
-    /// `ignored_keys`: these pass as they are.
-    pub ignored_keys: Texts,
-    /// `ignored_key_patterns`: and so do these.
-    pub ignored_key_patterns: Vec<Pattern>,
-    /// `blocked_key_patterns`: the whole value of these is masked.
-    pub blocked_key_patterns: Vec<Pattern>,
-    /// `blocked_values`: what matches is masked, in this order.
-    pub blocked_values: Vec<Pattern>,
+    /// `allowed_keys`: attributes with other keys are removed.
+    pub allowed_keys: TextMatcher,
+    /// `ignored_keys`: attributes with these keys are not changed.
+    pub ignored_keys: TextMatcher,
+    /// `ignored_key_patterns`: nor are those whose keys match one of these.
+    pub ignored_key_patterns: Vec<RegexPattern>,
+    /// `blocked_key_patterns`: attributes whose values are masked as a whole.
+    pub blocked_key_patterns: Vec<RegexPattern>,
+    /// `blocked_values`: matching parts are masked, in this order.
+    pub blocked_values: Vec<RegexPattern>,
     /// `allowed_values`: a value that matches is not masked.
-    pub allowed_values: Vec<Pattern>,
-    /// `redact_all_types`: values that are not text are looked at as text.
+    pub allowed_values: Vec<RegexPattern>,
+    /// `redact_all_types`: values that are not text are treated as text.
     pub redact_all_types: bool,
-    /// `hash_function`: instead of a mask.
+    /// `hash_function`: replaces values by a hash instead of a mask.
     pub hash_function: Option<HashFunction>,
-    /// `summary`: what is said about it.
-    pub summary: Summary,
+    /// `summary`: the attributes that describe what was done.
+    pub summary: SummaryLevel,
 }
 
 /// `hash_function`, with the `hmac_key` where it takes one.
@@ -38,18 +37,15 @@ pub enum HashFunction {
     /// `sha3`: SHA3-256.
     Sha3,
     /// `hmac-sha256`
-    HmacSha256(Secret),
+    HmacSha256(SecretString),
     /// `hmac-sha512`
-    HmacSha512(Secret),
+    HmacSha512(SecretString),
 }
 
-/// `summary`: the attributes that say what was done.
+/// `summary`: the attributes that describe what was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Summary {
-    /// Nothing.
+pub enum SummaryLevel {
     Silent,
-    /// How many attributes.
     Info,
-    /// How many, and which.
     Debug,
 }

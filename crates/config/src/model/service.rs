@@ -1,104 +1,76 @@
-//! What runs, how it is wired, and what the collector says of itself.
+//! `service`: enabled components, how they are connected, and the collector's own telemetry.
 
 use std::collections::BTreeMap;
 
 use crate::{ComponentId, PipelineId};
 
-/// `service`
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Service {
-    /// `extensions` that run.
+pub struct ServiceConfig {
     pub extensions: Vec<ComponentId>,
-    /// `pipelines`
-    pub pipelines: BTreeMap<PipelineId, Pipeline>,
-    /// `telemetry`
-    pub telemetry: Telemetry,
+    pub pipelines: BTreeMap<PipelineId, PipelineConfig>,
+    pub telemetry: TelemetryConfig,
 }
 
-/// One of `pipelines`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Pipeline {
-    /// `receivers`, each once.
+pub struct PipelineConfig {
     pub receivers: Vec<ComponentId>,
-    /// `processors` in their order.
     pub processors: Vec<ComponentId>,
-    /// `exporters`, each once.
     pub exporters: Vec<ComponentId>,
-    /// `uid`: which one it is of all that have had its id. With another one it is another pipeline, which begins anew.
+    /// `uid`: tells pipelines of the same id apart. A pipeline with another uid starts anew.
     pub uid: Option<String>,
-    /// `carries`: the uids of the pipelines elsewhere for which it carries data. What is lost here is lost to them.
+    /// `carries`: the uids of pipelines elsewhere for which it carries data. Losses here are losses of these.
     pub carries: Vec<String>,
 }
 
-/// `telemetry`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Telemetry {
-    /// `logs`
-    pub logs: Logs,
-    /// `metrics`
-    pub metrics: Metrics,
-    /// `resource`
+pub struct TelemetryConfig {
+    pub logs: LogsConfig,
+    pub metrics: MetricsConfig,
     pub resource: BTreeMap<String, String>,
 }
 
-/// `telemetry: logs`
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Logs {
-    /// `level`
+pub struct LogsConfig {
     pub level: LogLevel,
-    /// `encoding`
     pub encoding: LogEncoding,
 }
 
-/// From which level on a line is written.
+/// The lowest level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogLevel {
-    /// `debug`
     Debug,
-    /// `info`
     #[default]
     Info,
-    /// `warn`
     Warn,
-    /// `error`
     Error,
 }
 
-/// How a log line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogEncoding {
-    /// `console`
     #[default]
     Console,
-    /// `json`
     Json,
 }
 
-/// `telemetry: metrics`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metrics {
-    /// `level`
-    pub level: Level,
-    /// Where Prometheus scrapes: the first pull reader, or the old `address`. `None`: nowhere.
+pub struct MetricsConfig {
+    pub level: MetricsLevel,
+    /// The address that Prometheus scrapes: that of the first pull reader, or the old `address`. `None`: there
+    /// is none.
     pub endpoint: Option<String>,
 }
 
-impl Default for Metrics {
+impl Default for MetricsConfig {
     fn default() -> Self {
-        Self { level: Level::Normal, endpoint: Some("localhost:8888".into()) }
+        Self { level: MetricsLevel::Normal, endpoint: Some("localhost:8888".into()) }
     }
 }
 
-/// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Level {
-    /// Nothing, and no endpoint.
+pub enum MetricsLevel {
     None,
-    /// The essential.
     Basic,
-    /// The default.
     #[default]
     Normal,
-    /// Everything.
     Detailed,
 }

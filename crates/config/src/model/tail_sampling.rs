@@ -1,19 +1,18 @@
-//! `tail_sampling`: which whole traces are kept.
+//! `tail_sampling`: decides which whole traces are kept.
 
 use std::time::Duration;
 
-use crate::Pattern;
+use crate::RegexPattern;
 
-/// `tail_sampling`
 #[derive(Clone, Debug, PartialEq)]
-pub struct TailSampling {
+pub struct TailSamplingProcessor {
     /// `decision_wait`: how long after its first span a trace is decided on.
     pub decision_wait: Duration,
     /// `decision_wait_after_root_received`: how long after its root, if that is earlier; zero: never.
     pub decision_wait_after_root: Duration,
-    /// `num_traces`: so many traces are known at once, decided or not.
+    /// `num_traces`: the number of traces that are remembered at once, decided or not.
     pub num_traces: usize,
-    /// `block_on_overflow`: senders wait while there are so many.
+    /// `block_on_overflow`: senders wait while that number is reached.
     pub block_on_overflow: bool,
     /// `decision_cache::sampled_cache_size`, in traces; zero: none.
     pub sampled_cache_size: usize,
@@ -21,9 +20,8 @@ pub struct TailSampling {
     pub non_sampled_cache_size: usize,
     /// `sample_on_first_match`: a trace is kept as soon as a policy says so.
     pub sample_on_first_match: bool,
-    /// `sampling_strategy`
     pub strategy: SamplingStrategy,
-    /// `drop_pending_traces_on_shutdown`: what is undecided at the end is dropped.
+    /// `drop_pending_traces_on_shutdown`: undecided traces are dropped at shutdown.
     pub drop_pending_on_shutdown: bool,
     /// `maximum_trace_size_bytes`: a larger trace is dropped; zero: never.
     pub maximum_trace_size: u64,
@@ -31,7 +29,7 @@ pub struct TailSampling {
     pub num_shards: usize,
     /// `record_policy`: kept spans say which policy kept them. Ours.
     pub record_policy: bool,
-    /// `late_error_wait`: so long a dropped trace can still be had when an error comes late. Ours.
+    /// `late_error_wait`: how long a dropped trace can be recovered when an error comes late. Ours.
     pub late_error_wait: Duration,
     /// `overload_sampling_percentage`: the share of traces that are kept when there is no memory to wait. Ours.
     pub overload_percentage: f64,
@@ -39,7 +37,7 @@ pub struct TailSampling {
     pub policies: Vec<SamplingPolicy>,
 }
 
-impl Default for TailSampling {
+impl Default for TailSamplingProcessor {
     fn default() -> Self {
         Self {
             decision_wait: Duration::from_secs(30),
@@ -61,135 +59,99 @@ impl Default for TailSampling {
     }
 }
 
-/// What a decision looks at.
+/// The spans that a decision is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplingStrategy {
-    /// `trace-complete`: all spans that came until it is time.
+    /// `trace-complete`: all spans that arrived before the decision.
     TraceComplete,
     /// `span-ingest`: each arrival by itself, at once.
     SpanIngest,
 }
 
-/// A policy with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingPolicy {
-    /// `name`
     pub name: String,
     /// Its type, with its settings.
     pub rule: SamplingRule,
 }
 
-/// What a policy goes by.
+/// The rule by which a policy decides.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SamplingRule {
-    /// `always_sample`
     Always,
     /// `latency`, in milliseconds.
     Latency {
-        /// `threshold_ms`
         threshold: i64,
-        /// `upper_threshold_ms`; zero: none.
         upper: i64,
     },
-    /// `numeric_attribute`
     Numeric {
-        /// `key`
         key: String,
-        /// `min_value`
         min: i64,
-        /// `max_value`
         max: i64,
-        /// `invert_match`
         invert: bool,
     },
-    /// `probabilistic`
     Probabilistic {
         /// `hash_salt`; empty: the Collector's own.
         salt: String,
-        /// `sampling_percentage`
         percentage: f64,
     },
-    /// `status_code`
     Status {
         /// `status_codes`, by their numbers in OTLP.
         codes: Vec<i32>,
     },
-    /// `string_attribute`
     Text {
-        /// `key`
         key: String,
-        /// `values`
         values: TextValues,
-        /// `invert_match`
         invert: bool,
     },
-    /// `rate_limiting`, in spans.
-    RateLimiting(Allowed),
+    RateLimiting(PolicyRateLimit),
     /// `bytes_limiting`, in bytes.
-    BytesLimiting(Allowed),
-    /// `span_count`
+    BytesLimiting(PolicyRateLimit),
     SpanCount {
-        /// `min_spans`
         min: i64,
-        /// `max_spans`; zero: any.
         max: i64,
     },
-    /// `trace_state`
     TraceState {
-        /// `key`
         key: String,
-        /// `values`
         values: Vec<String>,
     },
-    /// `trace_flags`
     TraceFlags,
-    /// `boolean_attribute`
     Boolean {
-        /// `key`
         key: String,
-        /// `value`
         value: bool,
-        /// `invert_match`
         invert: bool,
     },
-    /// `and`
     And(Vec<SamplingPolicy>),
-    /// `not`
     Not(Box<SamplingPolicy>),
-    /// `drop`
     Drop(Vec<SamplingPolicy>),
-    /// `composite`
     Composite {
-        /// `max_total_spans_per_second`
         max_total: i64,
         /// `composite_sub_policy`, each with its share of spans a second.
         parts: Vec<(SamplingPolicy, i64)>,
     },
 }
 
-/// What text is compared with.
+/// Texts or patterns to compare with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextValues {
-    /// Any of these, as they are. An empty one never matches.
+    /// Any of these texts, as they are. An empty one never matches.
     Exact(Vec<String>),
-    /// Any of these is found in it.
-    Patterns(Vec<Pattern>),
+    /// Any of these patterns, found anywhere in the text.
+    Patterns(Vec<RegexPattern>),
 }
 
-/// So much a second, and so much at once.
+/// The rate limit of a policy, and its burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowed {
-    /// `spans_per_second` or `bytes_per_second`
+pub struct PolicyRateLimit {
     pub per_second: i64,
-    /// `burst_capacity`
     pub burst: i64,
 }
 
 impl SamplingRule {
-    /// What is hashed in front of a trace's id where `hash_salt` is empty.
+    /// The prefix of a trace's id for hashing where `hash_salt` is empty.
     pub const DEFAULT_SALT: &str = "default-hash-seed";
 
-    /// The salts of all probabilities in it that are neither none nor all.
+    /// The salts of all probabilities in it other than 0 and 100 percent.
     pub fn salts(&self) -> Vec<&str> {
         match self {
             Self::Probabilistic { salt, percentage } if *percentage > 0.0 && *percentage < 100.0 => {
@@ -202,7 +164,8 @@ impl SamplingRule {
         }
     }
 
-    /// Whether what it says of a trace can change with more spans, or with other traces, so that it cannot be asked of parts.
+    /// Whether its decision about a trace can change with more spans or with other traces, so that parts cannot
+    /// be decided by themselves.
     pub fn is_stateful(&self) -> bool {
         match self {
             Self::RateLimiting(_) | Self::BytesLimiting(_) => true,

@@ -1,7 +1,7 @@
 use super::*;
 
 fn matches(pattern: &str, text: &str) -> bool {
-    Pattern::new(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}")).is_match(text.as_bytes())
+    RegexPattern::new(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}")).is_match(text.as_bytes())
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn braces_and_brackets_are_themselves_where_they_say_nothing() {
 #[test]
 fn what_is_no_expression_is_refused_in_one_line_that_does_not_repeat_it() {
     for bad in ["secret(", "[secret", "*secret", r"secret\1", "(?P<n>", r"secret\", "(?=secret)"] {
-        let error = Pattern::new(bad).unwrap_err().to_string();
+        let error = RegexPattern::new(bad).unwrap_err().to_string();
         assert!(!error.is_empty() && !error.contains('\n') && !error.contains("secret"), "{bad}: {error}");
     }
-    assert!(Pattern::new("((a{100}){100}){100}").unwrap_err().to_string().contains("more than"));
+    assert!(RegexPattern::new("((a{100}){100}){100}").unwrap_err().to_string().contains("more than"));
 }
 
 #[test]
 fn groups_have_names() {
-    let pattern = Pattern::new("^/(?P<kind>[a-z]+)/(?<id>[0-9]+)(/)?$").unwrap();
+    let pattern = RegexPattern::new("^/(?P<kind>[a-z]+)/(?<id>[0-9]+)(/)?$").unwrap();
     assert_eq!(pattern.groups().collect::<Vec<_>>(), [Some("kind"), Some("id"), None]);
 }

@@ -1,26 +1,25 @@
 //! The text of a document without its secrets.
 //!
-//! A problem shows the line that it is on, and that line may hold a secret: its own, or a neighbour's in
-//! `{token: abc, colour: red}`. Which fields are secret says nothing about one whose name is misspelt, or that is there
-//! twice, so it goes the other way round: a line shows the keys of maps that were read as maps, and the values that were
-//! read as something that is no secret. All else is masked.
+//! A problem shows its line, which may hold a secret: its own, or a neighbour's in `{token: abc, colour: red}`.
+//! A list of secret fields would not help with a field whose name is misspelt, or that appears twice. So lines
+//! show only what is known to be public: the keys of maps that were read as maps, and values that were read as
+//! something that is no secret. All else is masked.
 
 use std::collections::HashMap;
 
 use super::crop;
-use crate::yaml::{Key, Node, Span, Value};
+use crate::yaml::{NodeValue, TextSpan, YamlKey, YamlNode};
 
-/// What is shown for what is not.
 const MASK: &str = "***";
 
 /// Longer lines were not written by a person, and are not shown.
-const MAX_LINE: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Maps with more entries were not written by a person either, and are not searched for names.
-const MAX_ENTRIES: usize = 1000;
+const MAX_SEARCHED_ENTRIES: usize = 1000;
 
-/// What may be shown of a text that is not YAML, where no word is known to be a key.
-const WORDS: &[&str] = &[
+/// Words that may be shown of a text that is not YAML, where it is unknown which words are keys.
+const PUBLIC_WORDS: &[&str] = &[
     "receivers",
     "processors",
     "exporters",
@@ -78,51 +77,53 @@ const WORDS: &[&str] = &[
     "false",
 ];
 
-/// A text whose lines are shown without what may be secret.
-pub(crate) struct Masked<'t> {
+/// A text whose lines are shown without possible secrets.
+pub(crate) struct MaskedText<'t> {
     lines: Vec<&'t str>,
     /// `None` if the text is not YAML.
-    read: Option<Read<'t>>,
+    read: Option<ParsedText<'t>>,
 }
 
-/// What is known of a text that was read.
-struct Read<'t> {
-    tree: &'t Node,
-    /// By line: what may be shown, as columns from 0.
-    open: Stretches,
+/// The tree of a text, and what may be shown of it.
+struct ParsedText<'t> {
+    tree: &'t YamlNode,
+    /// By line: the parts that may be shown, as columns from 0.
+    open: ColumnRanges,
     /// By line: where keys and values begin and end. Each is masked by itself, so that a line keeps its shape.
     cuts: HashMap<usize, Vec<usize>>,
 }
 
-type Stretches = HashMap<usize, Vec<(usize, usize)>>;
+type ColumnRanges = HashMap<usize, Vec<(usize, usize)>>;
 
-impl<'t> Masked<'t> {
+impl<'t> MaskedText<'t> {
     /// A text that is not YAML.
-    pub(crate) fn unread(text: &'t str) -> Self {
+    pub(crate) fn new_unparsed(text: &'t str) -> Self {
         Self { lines: text.lines().collect(), read: None }
     }
 
-    /// A text with the tree that was read from it, and the values of it that are no secrets.
-    pub(crate) fn new(text: &'t str, tree: &'t Node, public: &[Span]) -> Self {
-        let (mut open, mut units) = (HashMap::new(), HashMap::new());
-        look_through(tree, &mut open, &mut units);
+    /// A text with its tree, and the positions of public values.
+    pub(crate) fn new(text: &'t str, tree: &'t YamlNode, public: &[TextSpan]) -> Self {
+        let mut open = HashMap::new();
+        let mut units = HashMap::new();
+        collect_ranges(tree, &mut open, &mut units);
         for span in public.iter().filter(|span| span.line == span.last_line) {
             add(&mut open, *span, span.width);
         }
         open.values_mut().for_each(|stretches| stretches.sort_unstable());
-        let cuts = units.into_iter().map(|(line, units)| (line, ends(units)));
-        Self { lines: text.lines().collect(), read: Some(Read { tree, open, cuts: cuts.collect() }) }
+        let cuts = units.into_iter().map(|(line, units)| (line, range_bounds(units)));
+        Self { lines: text.lines().collect(), read: Some(ParsedText { tree, open, cuts: cuts.collect() }) }
     }
 
-    /// A path with the names of the list's items on it: `policies::0 (errors)`.
-    pub(super) fn place(&self, path: &str) -> String {
+    /// A path with the names of the list items on it: `policies::0 (errors)`.
+    pub(super) fn display_path(&self, path: &str) -> String {
         let Some(read) = &self.read else { return path.to_owned() };
-        let (mut place, mut at) = (String::new(), Some(read.tree));
+        let mut place = String::new();
+        let mut at = Some(read.tree);
         for segment in path.split("::").filter(|segment| !segment.is_empty()) {
             let separator = if place.is_empty() { "" } else { "::" };
             place.push_str(separator);
             place.push_str(segment);
-            let listed = at.is_some_and(|node| matches!(node.value, Value::Seq(_)));
+            let listed = at.is_some_and(|node| matches!(node.value, NodeValue::Seq(_)));
             at = at.and_then(|node| child(node, segment));
             if let Some(name) = at.filter(|_| listed).and_then(|item| read.name(item)) {
                 place.push_str(&format!(" ({name})"));
@@ -131,87 +132,88 @@ impl<'t> Masked<'t> {
         place
     }
 
-    /// A line as it may be shown, with where in it a stretch of the real line is: columns from 0.
-    pub(super) fn line(&self, span: Span) -> Option<(Vec<char>, usize, usize)> {
-        let real = self.lines.get(span.line.checked_sub(1)?).filter(|line| line.len() <= MAX_LINE)?;
+    /// A line as it may be shown, and the position of a span of the original line in it, as columns from 0.
+    pub(super) fn line(&self, span: TextSpan) -> Option<(Vec<char>, usize, usize)> {
+        let real = self.lines.get(span.line.checked_sub(1)?).filter(|line| line.len() <= MAX_LINE_BYTES)?;
         let real: Vec<char> = real.chars().collect();
         let (open, cuts) = match &self.read {
             Some(read) => (read.open.get(&span.line).cloned().unwrap_or_default(), read.cuts.get(&span.line)),
             None => (known_words(&real), None),
         };
         let cuts = cuts.map_or(&[][..], Vec::as_slice);
-        let mut shown = Shown { text: Vec::new(), places: Vec::new() };
+        let mut shown = MaskedLine { text: Vec::new(), places: Vec::new() };
         let mut at = 0;
         for (from, to) in open {
-            let (from, to) = (from.clamp(at, real.len()), to.min(real.len()));
-            shown.closed(&real, (at, from), cuts);
-            shown.plain(real.get(from..to).unwrap_or_default());
+            let from = from.clamp(at, real.len());
+            let to = to.min(real.len());
+            shown.push_units(&real, (at, from), cuts);
+            shown.push_plain(real.get(from..to).unwrap_or_default());
             at = at.max(to);
         }
-        shown.closed(&real, (at, real.len()), cuts);
-        let from = shown.place(span.column.saturating_sub(1));
-        let to = shown.place(span.column.saturating_sub(1).saturating_add(span.width));
+        shown.push_units(&real, (at, real.len()), cuts);
+        let from = shown.masked_column(span.column.saturating_sub(1));
+        let to = shown.masked_column(span.column.saturating_sub(1).saturating_add(span.width));
         Some((shown.text, from, to.max(from + 1)))
     }
 }
 
-/// A line that is being put together, with the new place of each character of the real one.
-struct Shown {
+/// A masked line in progress, with the new column of each original character.
+struct MaskedLine {
     text: Vec<char>,
     places: Vec<usize>,
 }
 
-impl Shown {
-    fn plain(&mut self, part: &[char]) {
+impl MaskedLine {
+    fn push_plain(&mut self, part: &[char]) {
         for character in part {
             self.places.push(self.text.len());
             self.text.push(*character);
         }
     }
 
-    /// What stands between things that may be shown, unit by unit.
-    fn closed(&mut self, line: &[char], (from, to): (usize, usize), cuts: &[usize]) {
+    /// Appends text between public parts, key by key and value by value.
+    fn push_units(&mut self, line: &[char], (from, to): (usize, usize), cuts: &[usize]) {
         let first = cuts.partition_point(|cut| *cut <= from);
         let within = cuts.iter().copied().skip(first).take_while(|cut| *cut < to);
         let mut at = from;
         for cut in within.chain([to]) {
-            self.masked(line.get(at..cut).unwrap_or_default());
+            self.push_masked(line.get(at..cut).unwrap_or_default());
             at = cut;
         }
     }
 
-    /// The outer punctuation with one quote at each end, and a mask for what that encloses.
-    fn masked(&mut self, part: &[char]) {
+    /// Appends the outer punctuation with one quote at each end, and a mask for the text within.
+    fn push_masked(&mut self, part: &[char]) {
         let is_quote = |c: &char| "'\"".contains(*c);
         let encloses = |c: &char| c.is_whitespace() || "{}[],:?-".contains(*c);
         if part.iter().all(|c| encloses(c) || is_quote(c)) {
-            return self.plain(part);
+            return self.push_plain(part);
         }
         let outer = |count: usize, next: Option<&char>| count + usize::from(next.is_some_and(is_quote));
         let before = part.iter().take_while(|c| encloses(c)).count();
         let first = outer(before, part.get(before));
         let after = part.iter().rev().take_while(|c| encloses(c)).count();
         let last = part.len().saturating_sub(outer(after, part.iter().rev().nth(after)));
-        self.plain(part.get(..first).unwrap_or_default());
+        self.push_plain(part.get(..first).unwrap_or_default());
         self.places.extend(std::iter::repeat_n(self.text.len(), last.saturating_sub(first)));
         self.text.extend(MASK.chars());
-        self.plain(part.get(last..).unwrap_or_default());
+        self.push_plain(part.get(last..).unwrap_or_default());
     }
 
-    fn place(&self, column: usize) -> usize {
+    fn masked_column(&self, column: usize) -> usize {
         self.places.get(column).copied().unwrap_or(self.text.len())
     }
 }
 
-impl Read<'_> {
-    /// What an item of a list is called, if its line may show that.
-    fn name(&self, item: &Node) -> Option<String> {
+impl ParsedText<'_> {
+    /// The name of a list item, if its line may show it.
+    fn name(&self, item: &YamlNode) -> Option<String> {
         let said = |key: &str| {
             let node = child(item, key)?;
             let from = node.span.column.saturating_sub(1);
             let shown = self.open.get(&node.span.line)?.binary_search_by_key(&from, |(start, _)| *start).is_ok();
             match &node.value {
-                Value::String(text) if shown && !text.is_empty() => Some(crop(text)),
+                NodeValue::String(text) if shown && !text.is_empty() => Some(crop(text)),
                 _ => None,
             }
         };
@@ -222,51 +224,52 @@ impl Read<'_> {
     }
 }
 
-/// What a segment of a path leads to.
-fn child<'n>(node: &'n Node, segment: &str) -> Option<&'n Node> {
+/// The child of a node for a segment of a path.
+fn child<'n>(node: &'n YamlNode, segment: &str) -> Option<&'n YamlNode> {
     match &node.value {
-        Value::Map(entries) if entries.len() <= MAX_ENTRIES => {
+        NodeValue::Map(entries) if entries.len() <= MAX_SEARCHED_ENTRIES => {
             entries.iter().find(|entry| entry.key.text == segment).map(|entry| &entry.value)
         }
-        Value::Seq(items) => items.get(segment.parse::<usize>().ok()?),
+        NodeValue::Seq(items) => items.get(segment.parse::<usize>().ok()?),
         _ => None,
     }
 }
 
 /// Where stretches begin and end, in order.
-fn ends(stretches: Vec<(usize, usize)>) -> Vec<usize> {
+fn range_bounds(stretches: Vec<(usize, usize)>) -> Vec<usize> {
     let mut ends: Vec<usize> = stretches.into_iter().flat_map(|(from, to)| [from, to]).collect();
     ends.sort_unstable();
     ends.dedup();
     ends
 }
 
-fn add(open: &mut Stretches, span: Span, width: usize) {
+fn add(open: &mut ColumnRanges, span: TextSpan, width: usize) {
     let from = span.column.saturating_sub(1);
     open.entry(span.line).or_default().push((from, from.saturating_add(width)));
 }
 
-/// Finds keys and values, and among these the values that only say where something is found.
-fn look_through(node: &Node, open: &mut Stretches, units: &mut Stretches) {
+/// Collects the ranges of keys and values, and of values that only refer to where a value is found.
+fn collect_ranges(node: &YamlNode, open: &mut ColumnRanges, units: &mut ColumnRanges) {
     match &node.value {
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             for entry in entries {
                 add(units, entry.key.span, entry.key.span.width);
-                look_through(&entry.value, open, units);
+                collect_ranges(&entry.value, open, units);
             }
         }
-        Value::Seq(items) => items.iter().for_each(|item| look_through(item, open, units)),
-        Value::String(text) if is_reference(text) => add(open, node.span, node.span.width),
+        NodeValue::Seq(items) => items.iter().for_each(|item| collect_ranges(item, open, units)),
+        NodeValue::String(text) if is_reference(text) => add(open, node.span, node.span.width),
         _ => add(units, node.span, node.span.width),
     }
 }
 
-/// The part of a key that is a name.
-pub(crate) fn label_span(key: &Key) -> Span {
-    let (length, name) = (key.text.chars().count(), label_length(&key.text));
+/// The name part of a key.
+pub(crate) fn label_span(key: &YamlKey) -> TextSpan {
+    let length = key.text.chars().count();
+    let name = label_length(&key.text);
     let quote = usize::from(key.span.width > length);
     let width = if name == length { key.span.width } else { name + quote };
-    Span { width, ..key.span }
+    TextSpan { width, ..key.span }
 }
 
 /// `${env:NAME}` or `${file:path}` as a whole, without a default.
@@ -277,7 +280,7 @@ fn is_reference(text: &str) -> bool {
     })
 }
 
-/// How much of a key is a name. In `token:abc` the space is missing, and the rest of the key is a value.
+/// The length of the name in a key. In `token:abc` the space is missing, and the rest of the key is a value.
 pub(super) fn label_length(key: &str) -> usize {
     key.chars().take_while(|c| !c.is_whitespace() && !":='\"{}[],".contains(*c)).count()
 }
@@ -290,7 +293,7 @@ fn known_words(line: &[char]) -> Vec<(usize, usize)> {
         let rest = line.get(at..).unwrap_or_default();
         let length = rest.iter().take_while(|c| is_word(c)).count();
         let word: String = rest.iter().take(length).collect();
-        if WORDS.contains(&word.as_str()) {
+        if PUBLIC_WORDS.contains(&word.as_str()) {
             found.push((at, at + length));
         }
         at += length.max(1);

@@ -1,18 +1,18 @@
 use super::*;
 use crate::yaml;
 
-fn refuse(errors: Vec<Finding>, text: &Masked<'_>) -> Errors {
-    super::refuse(Findings { errors, more: 0, warnings: Vec::new(), public: Vec::new() }, text)
+fn refuse(errors: Vec<DocumentFinding>, text: &MaskedText<'_>) -> DocumentErrors {
+    super::into_errors(DocumentFindings { errors, more: 0, warnings: Vec::new(), public: Vec::new() }, text)
 }
 
-/// The words that these tests take for public.
+/// The words that these tests mark as public.
 const PUBLIC: [&str; 7] = ["red", "wrong", "colour", "token", "X", "a:", "b:"];
 
-fn public(text: &str) -> Vec<Span> {
+fn public(text: &str) -> Vec<TextSpan> {
     let mut spans = Vec::new();
     for (index, content) in text.lines().enumerate() {
         for (at, word) in PUBLIC.iter().flat_map(|word| content.match_indices(word)) {
-            spans.push(Span { line: index + 1, column: at + 1, width: word.len(), last_line: index + 1 });
+            spans.push(TextSpan { line: index + 1, column: at + 1, width: word.len(), last_line: index + 1 });
         }
     }
     spans
@@ -21,11 +21,12 @@ fn public(text: &str) -> Vec<Span> {
 fn shown(text: &str, line: usize, column: usize, width: usize) -> String {
     let tree = yaml::parse(text, &mut Vec::new());
     let masked = match &tree {
-        Some(tree) => Masked::new(text, tree, &public(text)),
-        None => Masked::unread(text),
+        Some(tree) => MaskedText::new(text, tree, &public(text)),
+        None => MaskedText::new_unparsed(text),
     };
-    let span = Span { line, column, width, last_line: line };
-    let finding = Finding { path: "a::b".into(), span, message: "it is wrong".into(), help: Some("mend it".into()) };
+    let span = TextSpan { line, column, width, last_line: line };
+    let finding =
+        DocumentFinding { path: "a::b".into(), span, message: "it is wrong".into(), help: Some("mend it".into()) };
     refuse(vec![finding], &masked).to_string()
 }
 
@@ -45,8 +46,8 @@ error: it is wrong
 
 #[test]
 fn a_problem_can_name_its_file() {
-    let masked = Masked::unread("");
-    let finding = Finding { path: String::new(), span: Span::start(), message: "m".into(), help: None };
+    let masked = MaskedText::new_unparsed("");
+    let finding = DocumentFinding { path: String::new(), span: TextSpan::start(), message: "m".into(), help: None };
     let errors = refuse(vec![finding], &masked).in_file("config.yaml");
     assert_eq!(errors.to_string(), "error: m\n --> config.yaml:1:1\n\n1 error");
 }
@@ -121,10 +122,10 @@ fn a_masked_line_keeps_its_shape() {
 fn an_item_of_a_list_is_named_if_its_name_may_be_shown() {
     let text = "policies:\n- {name: red, type: x}\n- {name: s3cret}\nactions:\n- {action: wrong, key: X}\n";
     let tree = yaml::parse(text, &mut Vec::new()).unwrap();
-    let masked = Masked::new(text, &tree, &public(text));
-    assert_eq!(masked.place("policies::0::type"), "policies::0 (red)::type");
-    assert_eq!(masked.place("policies::1"), "policies::1");
-    assert_eq!(masked.place("actions::0::key"), "actions::0 (wrong X)::key");
-    assert_eq!(masked.place("policies::7::absent"), "policies::7::absent");
-    assert_eq!(masked.place(""), "");
+    let masked = MaskedText::new(text, &tree, &public(text));
+    assert_eq!(masked.display_path("policies::0::type"), "policies::0 (red)::type");
+    assert_eq!(masked.display_path("policies::1"), "policies::1");
+    assert_eq!(masked.display_path("actions::0::key"), "actions::0 (wrong X)::key");
+    assert_eq!(masked.display_path("policies::7::absent"), "policies::7::absent");
+    assert_eq!(masked.display_path(""), "");
 }

@@ -1,28 +1,29 @@
-//! What a plain scalar means.
+//! Resolves plain scalars.
 
-use super::Value;
+use super::NodeValue;
 
-/// A plain scalar by the core schema, in the dialect of go-yaml: `_` may group digits and a leading zero is octal.
-pub(super) fn resolve(text: &str) -> Value {
+/// Resolves a plain scalar by the core schema in go-yaml's dialect: `_` may group digits, and a leading zero is
+/// octal.
+pub(super) fn resolve(text: &str) -> NodeValue {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
-        "true" | "True" | "TRUE" => return Value::Bool(true),
-        "false" | "False" | "FALSE" => return Value::Bool(false),
-        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Value::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => return Value::Float(f64::NEG_INFINITY),
+        "" | "~" | "null" | "Null" | "NULL" => return NodeValue::Null,
+        "true" | "True" | "TRUE" => return NodeValue::Bool(true),
+        "false" | "False" | "FALSE" => return NodeValue::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return NodeValue::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return NodeValue::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => return NodeValue::Float(f64::NEG_INFINITY),
         _ => {}
     }
     if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.')) {
-        return Value::String(text.to_owned());
+        return NodeValue::String(text.to_owned());
     }
     let digits = text.replace('_', "");
     if let Some(number) = integer(&digits) {
-        return Value::Int(number);
+        return NodeValue::Int(number);
     }
     match float(&digits) {
-        Some(number) => Value::Float(number),
-        None => Value::String(text.to_owned()),
+        Some(number) => NodeValue::Float(number),
+        None => NodeValue::String(text.to_owned()),
     }
 }
 
@@ -38,7 +39,7 @@ fn integer(text: &str) -> Option<i64> {
         [b'0', _, ..] => (8, digits.get(1..)?),
         _ => (10, digits),
     };
-    // `from_str_radix` takes a sign of its own, which was read already.
+    // `from_str_radix` accepts a sign of its own, which was read already.
     if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
         return None;
     }
@@ -47,7 +48,7 @@ fn integer(text: &str) -> Option<i64> {
 }
 
 fn float(text: &str) -> Option<f64> {
-    // Rust also reads "inf", "nan" and "infinity", which are text here.
+    // Rust also parses "inf", "nan" and "infinity", which are text here.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     let digit = text.bytes().any(|byte| byte.is_ascii_digit());
     if plain && digit { text.parse().ok() } else { None }

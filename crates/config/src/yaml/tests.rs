@@ -1,73 +1,73 @@
 use super::*;
 
-fn tree(text: &str) -> Node {
+fn tree(text: &str) -> YamlNode {
     let mut faults = Vec::new();
     let node = parse(text, &mut faults);
     assert_eq!(faults, [], "{text}");
     node.unwrap()
 }
 
-fn faults(text: &str) -> Vec<Fault> {
+fn faults(text: &str) -> Vec<YamlFault> {
     let mut faults = Vec::new();
     parse(text, &mut faults);
     faults
 }
 
-fn value(text: &str) -> Value {
-    let Value::Map(mut entries) = tree(&format!("key: {text}")).value else { panic!("not a map") };
+fn value(text: &str) -> NodeValue {
+    let NodeValue::Map(mut entries) = tree(&format!("key: {text}")).value else { panic!("not a map") };
     entries.remove(0).value.value
 }
 
-/// A tree without places, as text.
-fn shape(node: &Node) -> String {
+/// Formats a tree without positions.
+fn shape(node: &YamlNode) -> String {
     match &node.value {
-        Value::Seq(items) => format!("[{}]", items.iter().map(shape).collect::<Vec<_>>().join(" ")),
-        Value::Map(entries) => {
+        NodeValue::Seq(items) => format!("[{}]", items.iter().map(shape).collect::<Vec<_>>().join(" ")),
+        NodeValue::Map(entries) => {
             let entries: Vec<_> = entries.iter().map(|e| format!("{}:{}", e.key.text, shape(&e.value))).collect();
             format!("{{{}}}", entries.join(" "))
         }
-        Value::String(text) => text.clone(),
-        Value::Int(number) => number.to_string(),
+        NodeValue::String(text) => text.clone(),
+        NodeValue::Int(number) => number.to_string(),
         other => format!("{other:?}"),
     }
 }
 
 #[test]
 fn scalars_mean_what_they_mean_to_the_collector() {
-    let text = |text: &str| Value::String(text.to_owned());
+    let text = |text: &str| NodeValue::String(text.to_owned());
     let cases = [
-        ("", Value::Null),
-        ("~", Value::Null),
-        ("null", Value::Null),
-        ("true", Value::Bool(true)),
-        ("FALSE", Value::Bool(false)),
+        ("", NodeValue::Null),
+        ("~", NodeValue::Null),
+        ("null", NodeValue::Null),
+        ("true", NodeValue::Bool(true)),
+        ("FALSE", NodeValue::Bool(false)),
         ("yes", text("yes")),
         ("off", text("off")),
         ("'true'", text("true")),
-        ("5", Value::Int(5)),
-        ("-5", Value::Int(-5)),
-        ("+5", Value::Int(5)),
-        ("1_000", Value::Int(1000)),
-        ("0x1F", Value::Int(31)),
-        ("0o17", Value::Int(15)),
-        ("0b101", Value::Int(5)),
-        ("0123", Value::Int(83)),
-        ("0", Value::Int(0)),
-        ("9223372036854775807", Value::Int(i64::MAX)),
-        ("9223372036854775808", Value::Float(9_223_372_036_854_775_808.0)),
-        ("1.5", Value::Float(1.5)),
-        ("1e3", Value::Float(1000.0)),
-        (".inf", Value::Float(f64::INFINITY)),
+        ("5", NodeValue::Int(5)),
+        ("-5", NodeValue::Int(-5)),
+        ("+5", NodeValue::Int(5)),
+        ("1_000", NodeValue::Int(1000)),
+        ("0x1F", NodeValue::Int(31)),
+        ("0o17", NodeValue::Int(15)),
+        ("0b101", NodeValue::Int(5)),
+        ("0123", NodeValue::Int(83)),
+        ("0", NodeValue::Int(0)),
+        ("9223372036854775807", NodeValue::Int(i64::MAX)),
+        ("9223372036854775808", NodeValue::Float(9_223_372_036_854_775_808.0)),
+        ("1.5", NodeValue::Float(1.5)),
+        ("1e3", NodeValue::Float(1000.0)),
+        (".inf", NodeValue::Float(f64::INFINITY)),
         ("inf", text("inf")),
         ("--5", text("--5")),
         ("1.2.3", text("1.2.3")),
         ("127.0.0.1:4317", text("127.0.0.1:4317")),
         ("1m30s", text("1m30s")),
-        ("089", Value::Float(89.0)),
+        ("089", NodeValue::Float(89.0)),
         ("\"5\"", text("5")),
         ("!!str 5", text("5")),
-        ("!!float 5", Value::Float(5.0)),
-        ("!own 5", Value::Int(5)),
+        ("!!float 5", NodeValue::Float(5.0)),
+        ("!own 5", NodeValue::Int(5)),
     ];
     for (written, expected) in cases {
         assert_eq!(value(written), expected, "{written:?}");
@@ -77,10 +77,10 @@ fn scalars_mean_what_they_mean_to_the_collector() {
 #[test]
 fn every_node_knows_its_place() {
     let root = tree("a:\n  b: [one, 'two']\n");
-    let Value::Map(entries) = &root.value else { panic!() };
-    let Value::Map(inner) = &entries[0].value.value else { panic!() };
-    let Value::Seq(items) = &inner[0].value.value else { panic!() };
-    let place = |span: Span| (span.line, span.column, span.width);
+    let NodeValue::Map(entries) = &root.value else { panic!() };
+    let NodeValue::Map(inner) = &entries[0].value.value else { panic!() };
+    let NodeValue::Seq(items) = &inner[0].value.value else { panic!() };
+    let place = |span: TextSpan| (span.line, span.column, span.width);
     assert_eq!(place(entries[0].key.span), (1, 1, 1));
     assert_eq!(place(inner[0].key.span), (2, 3, 1));
     assert_eq!(place(items[0].span), (2, 7, 3));
@@ -148,7 +148,7 @@ fn depth_and_length_are_bounded() {
     assert_eq!(faults(&deep(MAX_DEPTH)), []);
     assert!(faults(&deep(MAX_DEPTH + 1))[0].message.contains("nested deeper"));
     assert_eq!(faults(&"{a: ".repeat(10_000)).len(), 1);
-    assert!(faults(&"#".repeat(MAX_BYTES + 1))[0].message.contains("longer than"));
+    assert!(faults(&"#".repeat(MAX_DOCUMENT_BYTES + 1))[0].message.contains("longer than"));
 
     let mut chain = String::from("a0: &a0 [x]\n");
     for level in 1..=MAX_DEPTH {
@@ -160,6 +160,6 @@ fn depth_and_length_are_bounded() {
 #[test]
 fn nothing_is_null() {
     for text in ["", "# only a comment\n", "---\n", "\n\n"] {
-        assert_eq!(tree(text).value, Value::Null, "{text:?}");
+        assert_eq!(tree(text).value, NodeValue::Null, "{text:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates of webhooks: what a registration believes, and what is shown.
+//! Certificates of webhooks: the CA bundle of a registration, and the certificate that the webhook serves.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,98 +10,102 @@ use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsConnector;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::output::number::duration;
+use crate::output::units::format_duration;
 
-/// From here, which may be far away from the cluster.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// Webhooks renew with a third of the life left. With less than this part of it somebody does not.
-const LATE: i64 = 5;
+/// Generous, because the cluster may be far away.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Webhooks renew with a third of the lifetime left. With less than this fraction, renewal is overdue.
+const OVERDUE_RENEWAL_DIVISOR: i64 = 5;
 
-/// From when to when a certificate is good, in seconds since 1970.
+/// The validity period of a certificate, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Life {
+pub(super) struct CertificateValidity {
     begins: i64,
     ends: i64,
 }
 
-/// What became of an attempt to call a webhook.
+/// The outcome of a TLS handshake with a webhook.
 #[derive(Debug)]
-pub(super) enum Call {
-    /// It shows a certificate that the registration believes.
-    Answered(Option<Life>),
-    /// It answers, and an API server would not believe it.
+pub(super) enum HandshakeOutcome {
+    /// The registration's authorities verify the certificate.
+    Answered(Option<CertificateValidity>),
+    /// An API server would reject the certificate.
     Untrusted(String),
-    /// From here nobody answers.
     Unreachable(String),
 }
 
-impl Life {
-    fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+impl CertificateValidity {
+    fn from_certificate(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         let validity = certificate.validity();
         Some(Self { begins: validity.not_before.timestamp(), ends: validity.not_after.timestamp() })
     }
 
-    /// What is wrong with it now: not good, or soon not. None if nothing is.
-    pub(super) fn trouble(self, now: i64) -> Option<(bool, String)> {
-        let words = |seconds: i64| duration(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000_000));
+    /// Why the certificate is not valid (true) or soon will not be (false). None if it is valid.
+    pub(super) fn find_problem(self, now: i64) -> Option<(bool, String)> {
+        let words = |seconds: i64| format_duration(u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000_000));
         let left = self.ends.saturating_sub(now);
         match left {
             _ if now < self.begins => {
                 Some((true, format!("it is good only in {}", words(self.begins.saturating_sub(now)))))
             }
             ..=0 => Some((true, format!("it has expired {} ago", words(left.saturating_neg())))),
-            left if left < self.ends.saturating_sub(self.begins) / LATE => {
+            left if left < self.ends.saturating_sub(self.begins) / OVERDUE_RENEWAL_DIVISOR => {
                 Some((false, format!("it ends in {}, and should have been renewed by now", words(left))))
             }
             _ => None,
         }
     }
 
-    /// For how long it is good still.
-    pub(super) fn rest(self, now: i64) -> String {
+    /// The remaining lifetime as text.
+    pub(super) fn describe_remaining(self, now: i64) -> String {
         let left = u64::try_from(self.ends.saturating_sub(now)).unwrap_or(0);
-        format!("good for {}", duration(left.saturating_mul(1_000_000_000)))
+        format!("good for {}", format_duration(left.saturating_mul(1_000_000_000)))
     }
 }
 
-/// The authorities of a registration, and the life of the one that lives longest.
-pub(super) fn authorities(bundle: &[u8]) -> Result<(RootCertStore, Life), String> {
-    let (mut store, mut longest) = (RootCertStore::empty(), None::<Life>);
+/// The authorities in a registration, and the validity of the one that expires last.
+pub(super) fn parse_ca_bundle(bundle: &[u8]) -> Result<(RootCertStore, CertificateValidity), String> {
+    let mut store = RootCertStore::empty();
+    let mut longest = None::<CertificateValidity>;
     for (index, certificate) in CertificateDer::pem_slice_iter(bundle).enumerate() {
         let certificate = certificate.map_err(|_| format!("block {} of its caBundle is no PEM", index + 1))?;
-        let life =
-            Life::of(&certificate).ok_or_else(|| format!("block {} of its caBundle is no certificate", index + 1))?;
+        let life = CertificateValidity::from_certificate(&certificate)
+            .ok_or_else(|| format!("block {} of its caBundle is no certificate", index + 1))?;
         store.add(certificate).map_err(|error| format!("block {} of its caBundle: {error}", index + 1))?;
         longest = Some(longest.filter(|longest| longest.ends >= life.ends).unwrap_or(life));
     }
     longest.map(|longest| (store, longest)).ok_or_else(|| "its caBundle is empty".to_owned())
 }
 
-/// Calls it as an API server would, as far as the handshake.
-pub(super) async fn call(address: &str, name: &str, roots: RootCertStore) -> Call {
+/// Connects as an API server would, up to the end of the handshake.
+pub(super) async fn attempt_handshake(address: &str, name: &str, roots: RootCertStore) -> HandshakeOutcome {
     let Ok(name) = ServerName::try_from(name.to_owned()) else {
-        return Call::Untrusted(format!("{name:?} is no name"));
+        return HandshakeOutcome::Untrusted(format!("{name:?} is no name"));
     };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
         Ok(builder) => builder.with_root_certificates(roots).with_no_client_auth(),
-        Err(error) => return Call::Untrusted(error.to_string()),
+        Err(error) => return HandshakeOutcome::Untrusted(error.to_string()),
     };
-    let stream = match timeout(PATIENCE, TcpStream::connect(address)).await {
+    let stream = match timeout(HANDSHAKE_TIMEOUT, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Call::Unreachable(error.to_string()),
-        Err(_) => return Call::Unreachable("no connection in time".to_owned()),
+        Ok(Err(error)) => return HandshakeOutcome::Unreachable(error.to_string()),
+        Err(_) => return HandshakeOutcome::Unreachable("no connection in time".to_owned()),
     };
-    match timeout(PATIENCE, TlsConnector::from(Arc::new(config)).connect(name, stream)).await {
+    match timeout(HANDSHAKE_TIMEOUT, TlsConnector::from(Arc::new(config)).connect(name, stream)).await {
         Ok(Ok(stream)) => {
             let (_, connection) = stream.get_ref();
-            Call::Answered(connection.peer_certificates().and_then(|shown| Life::of(shown.first()?)))
+            HandshakeOutcome::Answered(
+                connection.peer_certificates().and_then(|shown| CertificateValidity::from_certificate(shown.first()?)),
+            )
         }
-        // What rustls has against it, and not what became of the connection.
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => Call::Untrusted(error.to_string()),
-        Ok(Err(error)) => Call::Unreachable(error.to_string()),
-        Err(_) => Call::Unreachable("no handshake in time".to_owned()),
+        // An error of the certificate, as opposed to one of the connection.
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
+            HandshakeOutcome::Untrusted(error.to_string())
+        }
+        Ok(Err(error)) => HandshakeOutcome::Unreachable(error.to_string()),
+        Err(_) => HandshakeOutcome::Unreachable("no handshake in time".to_owned()),
     }
 }
 
@@ -113,24 +117,24 @@ mod tests {
 
     #[test]
     fn a_certificate_that_nobody_renews_is_told_before_it_ends() {
-        let life = Life { begins: 0, ends: 90 * DAY };
-        assert_eq!(life.trouble(60 * DAY), None);
-        assert_eq!(life.trouble(71 * DAY), None, "a renewal may be under way");
-        assert!(matches!(life.trouble(75 * DAY), Some((false, words)) if words.contains("15 d")));
-        assert!(matches!(life.trouble(91 * DAY), Some((true, words)) if words == "it has expired 1 d ago"));
-        assert!(matches!(life.trouble(-DAY), Some((true, words)) if words == "it is good only in 1 d"));
-        assert_eq!(life.rest(80 * DAY), "good for 10 d");
+        let life = CertificateValidity { begins: 0, ends: 90 * DAY };
+        assert_eq!(life.find_problem(60 * DAY), None);
+        assert_eq!(life.find_problem(71 * DAY), None, "a renewal may be under way");
+        assert!(matches!(life.find_problem(75 * DAY), Some((false, words)) if words.contains("15 d")));
+        assert!(matches!(life.find_problem(91 * DAY), Some((true, words)) if words == "it has expired 1 d ago"));
+        assert!(matches!(life.find_problem(-DAY), Some((true, words)) if words == "it is good only in 1 d"));
+        assert_eq!(life.describe_remaining(80 * DAY), "good for 10 d");
     }
 
     #[test]
     fn a_bundle_that_is_none_is_said_to_be() {
         let cases = [("", "its caBundle is empty"), ("no", "its caBundle is empty")];
         for (bundle, words) in cases {
-            assert_eq!(authorities(bundle.as_bytes()).map(|_| ()).unwrap_err(), words);
+            assert_eq!(parse_ca_bundle(bundle.as_bytes()).map(|_| ()).unwrap_err(), words);
         }
         let no_certificate = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
         assert_eq!(
-            authorities(no_certificate.as_bytes()).map(|_| ()).unwrap_err(),
+            parse_ca_bundle(no_certificate.as_bytes()).map(|_| ()).unwrap_err(),
             "block 1 of its caBundle is no certificate"
         );
     }

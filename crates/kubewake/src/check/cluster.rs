@@ -1,71 +1,74 @@
-//! Whether there is a cluster, and one that fits.
+//! Checks of the cluster: that it can be reached, and that its version is supported.
 
 use kubewake_release::OLDEST_KUBERNETES_MINOR as OLDEST;
-use kubewake_trail::in_words;
+use kubewake_trail::error_chain;
 
 use super::{
-    code,
-    line::{Line, Section},
+    codes,
+    report::{CheckLine, CheckSection},
 };
-use crate::place::{Cluster, ClusterArgs};
+use crate::discovery::{ClusterArgs, ClusterConnection};
 
-/// The cluster, if it answers.
-pub(super) async fn look(args: &ClusterArgs) -> (Section, Option<Cluster>) {
-    let (mut lines, mut found) = (Vec::new(), None);
-    match args.cluster().await {
+/// Returns a connection if the cluster responds.
+pub(super) async fn check(args: &ClusterArgs) -> (CheckSection, Option<ClusterConnection>) {
+    let mut lines = Vec::new();
+    let mut found = None;
+    match args.resolve_cluster().await {
         Ok(cluster) => {
-            lines.push(Line::passed(code::KW101, format!("{} ({})", cluster.server, cluster.source)));
-            found = answers(cluster, &mut lines).await;
+            lines.push(CheckLine::passed(codes::KW101, format!("{} ({})", cluster.server, cluster.source)));
+            found = check_api_server(cluster, &mut lines).await;
         }
-        Err(error) => lines.push(Line::failed(
-            code::KW101,
-            in_words(error.as_ref()),
+        Err(error) => lines.push(CheckLine::failed(
+            codes::KW101,
+            error_chain(error.as_ref()),
             "kubewake check --kubeconfig FILE\nkubewake up   # for a cluster on this machine",
         )),
     }
-    (Section { name: "Cluster", lines }, found)
+    (CheckSection { name: "Cluster", lines }, found)
 }
 
-async fn answers(cluster: Cluster, lines: &mut Vec<Line>) -> Option<Cluster> {
+async fn check_api_server(cluster: ClusterConnection, lines: &mut Vec<CheckLine>) -> Option<ClusterConnection> {
     match cluster.client.apiserver_version().await {
         Ok(version) => {
-            lines.push(Line::passed(code::KW102, ""));
-            lines.push(is_supported(&version.git_version, &version.minor));
+            lines.push(CheckLine::passed(codes::KW102, ""));
+            lines.push(check_version(&version.git_version, &version.minor));
             Some(cluster)
         }
         Err(error) => {
             let mend = "kubectl cluster-info   # does it answer kubectl? If not, mend the kubeconfig, the network, or the server";
-            lines.push(Line::failed(code::KW102, in_words(&error), mend));
+            lines.push(CheckLine::failed(codes::KW102, error_chain(&error), mend));
             None
         }
     }
 }
 
-fn is_supported(version: &str, minor: &str) -> Line {
+fn check_version(version: &str, minor: &str) -> CheckLine {
     match minor.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u32>() {
-        Ok(minor) if minor < OLDEST => Line::failed(
-            code::KW103,
+        Ok(minor) if minor < OLDEST => CheckLine::failed(
+            codes::KW103,
             format!("{version} is older than 1.{OLDEST}"),
             format!("upgrade the cluster to 1.{OLDEST} or newer"),
         ),
-        Ok(_) => Line::passed(code::KW103, version),
-        Err(_) => {
-            Line::warned(code::KW103, format!("{version:?} is no version that can be compared"), "kubectl version")
-        }
+        Ok(_) => CheckLine::passed(codes::KW103, version),
+        Err(_) => CheckLine::warned(
+            codes::KW103,
+            format!("{version:?} is no version that can be compared"),
+            "kubectl version",
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::line::Outcome;
+    use crate::check::report::CheckOutcome;
 
     #[test]
     fn versions_are_compared_as_providers_write_them() {
-        let outcome = |minor: &str| is_supported("v1", minor).outcome;
+        let outcome = |minor: &str| check_version("v1", minor).outcome;
         assert_eq!(
             ["35", "30+", "29", "x"].map(outcome),
-            [Outcome::Passed, Outcome::Passed, Outcome::Failed, Outcome::Warned]
+            [CheckOutcome::Passed, CheckOutcome::Passed, CheckOutcome::Failed, CheckOutcome::Warned]
         );
     }
 }

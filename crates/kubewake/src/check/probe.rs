@@ -1,12 +1,14 @@
-//! A span that is sent as programs send theirs, and followed to the backend.
+//! Sends a probe span as programs send theirs, and follows it to the backend.
 //!
-//! It is seen there if the backend is a viewer. Otherwise the collectors' own figures tell, in which it cannot be told from other spans: that
-//! more were delivered than before is then all that is claimed.
+//! If the backend is a viewer, the span is looked up there. Otherwise only the collectors' counters are
+//! available, which do not distinguish it from other spans: the check then claims no more than that the number
+//! of delivered spans has grown.
 //!
-//! A pipeline that was found not to deliver a moment ago is not waited for.
+//! A pipeline that is known not to deliver is not waited for, and the wait ends as soon as one is found to be
+//! stuck.
 //!
-//! *Assumed*: its trace id ends in ones, so that sampling by the id keeps it. Whoever filters, or waits for whole traces, may drop it for reasons of their own,
-//! which is a warning and no failure.
+//! *Assumed*: the trace id ends in ones, so that sampling by the id keeps it. Filters and tail sampling may
+//! drop it for other reasons, which is a warning and no failure.
 
 use std::{
     collections::BTreeMap,
@@ -18,98 +20,98 @@ use k8s_openapi::api::core::v1::Service;
 use kube::{Api, Client};
 use kubewake_api::render::OTLP_HTTP_PORT;
 use kubewake_operator::names;
-use kubewake_trail::in_words;
+use kubewake_trail::error_chain;
 use serde_json::{Value, json};
 
 use super::{
-    Scene, code,
-    line::{Line, Section},
-    pipelines::is_stuck,
+    CheckContext, codes,
+    pipelines::{delivery_failure, is_stuck},
+    report::{CheckLine, CheckSection},
 };
 use crate::{
-    survey::{
-        collectors::{self, Totals, totals},
-        pipelines::{Kind, Pipeline},
+    http_client::{self, JsonHttpClient},
+    inventory::{
+        collectors::{self, PipelineTotals, sum_totals},
+        pipelines::{self, InstalledPipeline, InstalledPipelineKind},
         viewer,
     },
-    web::{self, Web},
 };
 
-/// For a connection from here, and for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(250);
-/// A viewer that has not seen a span so long after it was delivered is not the backend.
-const GRACE: Duration = Duration::from_secs(3);
+/// For connections from here, and for responses.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// How often the status of pipelines is read while the probe span is in flight.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// A viewer that lacks a span this long after its delivery is not the backend.
+const VIEWER_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// What is to happen.
-struct Expected<'a> {
-    /// Pipelines that take spans and may deliver them.
-    pipelines: Vec<&'a Pipeline>,
-    /// Whether there are others, which do not.
-    others_stay: bool,
-    /// Their figures before.
-    before: BTreeMap<String, Totals>,
-    /// Where to look for the span, if somebody is there.
+struct ProbeExpectation<'a> {
+    /// Active pipelines that are not stuck.
+    pipelines: Vec<&'a InstalledPipeline>,
+    /// Whether other active pipelines are stuck.
+    has_stuck_pipelines: bool,
+    before: BTreeMap<String, PipelineTotals>,
+    /// The viewer to query, if it responds or was named.
     viewer: Option<String>,
-    /// Whether it has to be seen there.
-    must_be_seen: bool,
+    /// Whether the span must arrive there.
+    viewer_required: bool,
 }
 
-pub(super) async fn look(scene: &Scene<'_>, pipelines: &[Pipeline]) -> Section {
+pub(super) async fn check(scene: &CheckContext<'_>, pipelines: &[InstalledPipeline]) -> CheckSection {
     let name = "Probe";
     let active = pipelines.iter().filter(|pipeline| is_active(pipeline)).collect::<Vec<_>>();
     if active.is_empty() && scene.args.endpoint.is_none() {
         let detail = "no TracePipeline is active, so that no span is sent";
         let mend = "kubewake check --endpoint http://127.0.0.1:4318   # for a collector of your own";
-        return Section { name, lines: vec![Line::warned(code::KW701, detail, mend)] };
+        return CheckSection { name, lines: vec![CheckLine::warned(codes::KW701, detail, mend)] };
     }
-    // Who names an endpoint may well mean a collector of another's.
-    let (stuck, active): (Vec<&Pipeline>, Vec<&Pipeline>) =
+    // A given endpoint may belong to a collector that the operator does not manage.
+    let (stuck, active): (Vec<&InstalledPipeline>, Vec<&InstalledPipeline>) =
         active.into_iter().partition(|pipeline| scene.args.endpoint.is_none() && is_stuck(pipeline));
-    let web = Web::new(PATIENCE);
-    let is_there = viewer::info(&web, &scene.viewer).await.is_ok();
-    let expected = Expected {
-        before: figures(scene, &active).await,
+    let web = JsonHttpClient::new(REQUEST_TIMEOUT);
+    let is_there = viewer::fetch_info(&web, &scene.viewer).await.is_ok();
+    let expected = ProbeExpectation {
+        before: fetch_totals(scene, &active).await,
         pipelines: active,
-        others_stay: !stuck.is_empty(),
+        has_stuck_pipelines: !stuck.is_empty(),
         viewer: (is_there || scene.viewer.is_named).then(|| scene.viewer.url.clone()),
-        must_be_seen: scene.viewer.is_named,
+        viewer_required: scene.viewer.is_named,
     };
-    let (trace, body) = span();
-    let lines = match send(scene, &web, body).await {
+    let (trace, body) = encode_probe_span();
+    let lines = match send_probe(scene, &web, body).await {
         Ok(by) => {
-            let taken = Line::passed(code::KW701, format!("trace {trace}, {by}"));
+            let taken = CheckLine::passed(codes::KW701, format!("trace {trace}, {by}"));
             let mut lines = vec![taken];
-            lines.extend(stuck.iter().map(|pipeline| stays(pipeline)));
+            lines.extend(stuck.iter().map(|pipeline| stuck_pipeline_line(pipeline)));
             if stuck.is_empty() || !expected.pipelines.is_empty() {
-                lines.push(follow(scene, &web, &trace, &expected).await);
+                lines.extend(wait_for_delivery(scene, &web, &trace, &expected).await);
             }
             lines
         }
         Err(why) => {
             let mend = "kubectl get service,endpointslices --namespace kubewake-system\n\
                         kubewake check --endpoint http://HOST:4318   # where the Service can be reached from here: a NodePort, an Ingress";
-            vec![Line::failed(code::KW701, why, mend)]
+            vec![CheckLine::failed(codes::KW701, why, mend)]
         }
     };
-    Section { name, lines }
+    CheckSection { name, lines }
 }
 
-/// Nobody has to wait to learn that it does not arrive by this one.
-fn stays(pipeline: &Pipeline) -> Line {
-    let detail = format!("{} does not deliver ({}), so that it is not waited for", pipeline.title(), code::KW505.id);
-    Line::failed(code::KW702, detail, format!("kubewake check --wait   # once {} is mended", code::KW505.id))
+/// A stuck pipeline fails at once, without a wait.
+fn stuck_pipeline_line(pipeline: &InstalledPipeline) -> CheckLine {
+    let detail =
+        format!("{} does not deliver ({}), so that it is not waited for", pipeline.display_name(), codes::KW505.id);
+    CheckLine::failed(codes::KW702, detail, format!("kubewake check --wait   # once {} is mended", codes::KW505.id))
 }
 
-/// Whether spans go through it.
-fn is_active(pipeline: &Pipeline) -> bool {
+/// Whether the pipeline receives spans.
+fn is_active(pipeline: &InstalledPipeline) -> bool {
     let configured = pipeline.conditions().into_iter().any(|it| it.name == "Configured" && it.status == "True");
-    pipeline.kind == Kind::Traces && configured && !pipeline.is_paused()
+    pipeline.kind == InstalledPipelineKind::Traces && configured && !pipeline.is_paused()
 }
 
 /// A trace of one span, as JSON.
-fn span() -> (String, Bytes) {
+fn encode_probe_span() -> (String, Bytes) {
     let trace = format!("{:016x}{:02x}ffffffffffffff", fastrand::u64(1..), fastrand::u8(..));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let attribute = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
@@ -126,43 +128,46 @@ fn span() -> (String, Bytes) {
     (trace, Bytes::from(body.to_string()))
 }
 
-/// To where it was said; else to the Service, by its address or through the API server.
-async fn send(scene: &Scene<'_>, web: &Web, body: Bytes) -> Result<String, String> {
+/// Sends to the given endpoint; else to the Service, at its address or through the API server.
+async fn send_probe(scene: &CheckContext<'_>, web: &JsonHttpClient, body: Bytes) -> Result<String, String> {
     if let Some(endpoint) = &scene.args.endpoint {
         let endpoint = endpoint.trim_end_matches('/');
         let sent = web.post(&format!("{endpoint}/v1/traces"), body).await;
         return sent
             .map_err(|error| format!("{endpoint}: {error}"))
-            .and_then(taken)
+            .and_then(check_accepted)
             .map(|()| format!("sent to {endpoint}"));
     }
-    let (client, namespace) = (&scene.cluster.client, &scene.args.cluster.namespace);
-    let service = Api::<Service>::namespaced(client.clone(), namespace).get_opt(names::OTLP).await;
-    let service =
-        service.map_err(|error| format!("the Service {} cannot be seen: {}", names::OTLP, in_words(&error)))?;
-    let service = service.ok_or_else(|| format!("there is no Service {} in {namespace}", names::OTLP))?;
+    let client = &scene.cluster.client;
+    let namespace = &scene.args.cluster.namespace;
+    let service = Api::<Service>::namespaced(client.clone(), namespace).get_opt(names::OTLP_SERVICE).await;
+    let service = service
+        .map_err(|error| format!("the Service {} cannot be seen: {}", names::OTLP_SERVICE, error_chain(&error)))?;
+    let service = service.ok_or_else(|| format!("there is no Service {} in {namespace}", names::OTLP_SERVICE))?;
     let address = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
     let url = format!("http://{address}:{OTLP_HTTP_PORT}/v1/traces");
     match web.post(&url, body.clone()).await {
-        Ok(answer) => taken(answer).map(|()| format!("sent to {address}:{OTLP_HTTP_PORT}")),
-        // A refusal is an answer: the API server would bring no other.
-        Err(error @ (web::Error::Status(..) | web::Error::Answer(_))) => Err(format!("{url}: {error}")),
-        Err(direct) => match by_api_server(client, namespace, body).await {
-            Ok(answer) => taken(answer).map(|()| "sent through the API server".to_owned()),
-            Err(error) => Err(format!("{url}: {direct}; and not through the API server: {}", in_words(&error))),
+        Ok(answer) => check_accepted(answer).map(|()| format!("sent to {address}:{OTLP_HTTP_PORT}")),
+        // A receiver responded: a request through the API server would have the same result.
+        Err(error @ (http_client::JsonHttpError::Status(..) | http_client::JsonHttpError::InvalidResponse(_))) => {
+            Err(format!("{url}: {error}"))
+        }
+        Err(direct) => match send_through_api_server(client, namespace, body).await {
+            Ok(answer) => check_accepted(answer).map(|()| "sent through the API server".to_owned()),
+            Err(error) => Err(format!("{url}: {direct}; and not through the API server: {}", error_chain(&error))),
         },
     }
 }
 
-async fn by_api_server(client: &Client, namespace: &str, body: Bytes) -> Result<Bytes, kube::Error> {
-    let path = format!("/api/v1/namespaces/{namespace}/services/{}:otlp-http/proxy/v1/traces", names::OTLP);
+async fn send_through_api_server(client: &Client, namespace: &str, body: Bytes) -> Result<Bytes, kube::Error> {
+    let path = format!("/api/v1/namespaces/{namespace}/services/{}:otlp-http/proxy/v1/traces", names::OTLP_SERVICE);
     let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json").body(body.to_vec());
     client.request_text(request.map_err(kube::Error::HttpError)?).await.map(Bytes::from)
 }
 
-/// A receiver may say OK, and that it took nothing.
-fn taken(answer: Bytes) -> Result<(), String> {
+/// A successful response may contain a partial success that rejects the span.
+fn check_accepted(answer: Bytes) -> Result<(), String> {
     let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
     let rejected = answer
         .pointer("/partialSuccess/rejectedSpans")
@@ -171,122 +176,199 @@ fn taken(answer: Bytes) -> Result<(), String> {
     if rejected { Err(format!("it is rejected: {why}")) } else { Ok(()) }
 }
 
-/// What collectors count for each of these.
-async fn figures(scene: &Scene<'_>, pipelines: &[&Pipeline]) -> BTreeMap<String, Totals> {
-    let collectors = collectors::all(&scene.cluster.client, &scene.args.cluster.namespace).await.unwrap_or_default();
-    pipelines.iter().filter_map(|it| Some((it.id(), totals(&collectors, &it.id(), &it.uid())?))).collect()
+/// The collectors' counters of these pipelines.
+async fn fetch_totals(scene: &CheckContext<'_>, pipelines: &[&InstalledPipeline]) -> BTreeMap<String, PipelineTotals> {
+    let collectors =
+        collectors::list_collectors(&scene.cluster.client, &scene.args.cluster.namespace).await.unwrap_or_default();
+    pipelines.iter().filter_map(|it| Some((it.id(), sum_totals(&collectors, &it.id(), &it.uid())?))).collect()
 }
 
-async fn follow(scene: &Scene<'_>, web: &Web, trace: &str, expected: &Expected<'_>) -> Line {
+async fn wait_for_delivery(
+    scene: &CheckContext<'_>,
+    web: &JsonHttpClient,
+    trace: &str,
+    expected: &ProbeExpectation<'_>,
+) -> Vec<CheckLine> {
     let began = Instant::now();
     let deadline = began + Duration::from_secs(scene.args.probe_seconds);
     let mut delivered_at = None::<Instant>;
+    let mut status_read_at = began;
+    let mut stuck_at = None::<Instant>;
     loop {
         if let Some(viewer) = &expected.viewer
             && web.get::<Value>(&format!("{viewer}/api/v1/traces/{trace}")).await.is_ok()
         {
-            return Line::passed(code::KW702, format!("seen in {viewer}/trace/{trace}"));
+            return vec![CheckLine::passed(codes::KW702, format!("seen in {viewer}/trace/{trace}"))];
         }
-        let after = figures(scene, &expected.pipelines).await;
+        let after = fetch_totals(scene, &expected.pipelines).await;
         let is_last = Instant::now() >= deadline;
-        if waits(expected, &after).is_empty() && !expected.pipelines.is_empty() {
+        if undelivered_pipelines(expected, &after).is_empty() && !expected.pipelines.is_empty() {
             let delivered_at = *delivered_at.get_or_insert_with(Instant::now);
-            let looked_long_enough = expected.viewer.is_none() || delivered_at.elapsed() > GRACE;
-            if !expected.must_be_seen && (looked_long_enough || is_last) {
-                let all = if expected.others_stay { "all other" } else { "all" };
-                return Line::passed(
-                    code::KW702,
-                    format!("the backends of {all} TracePipelines took more spans than before"),
-                );
+            let looked_long_enough = expected.viewer.is_none() || delivered_at.elapsed() > VIEWER_GRACE_PERIOD;
+            if !expected.viewer_required && (looked_long_enough || is_last) {
+                let all = if expected.has_stuck_pipelines { "all other" } else { "all" };
+                let detail = format!("the backends of {all} TracePipelines took more spans than before");
+                return vec![CheckLine::passed(codes::KW702, detail)];
             }
         }
         if is_last {
-            return judge(scene.args.probe_seconds, expected, &after);
+            return vec![explain_timeout(scene.args.probe_seconds, expected, &after)];
         }
-        tokio::time::sleep(PAUSE).await;
+        if status_read_at.elapsed() >= STATUS_INTERVAL {
+            let (current, _) = pipelines::list_pipelines(&scene.cluster.client).await;
+            let failures = explain_stuck_pipelines(expected, &after, &current);
+            // The viewer may be the backend of another pipeline, which has delivered.
+            let is_elsewhere = expected.viewer.is_some() && failures.len() < expected.pipelines.len();
+            if failures.is_empty() {
+                stuck_at = None;
+            } else if !is_elsewhere || stuck_at.get_or_insert_with(Instant::now).elapsed() > VIEWER_GRACE_PERIOD {
+                return failures;
+            }
+            status_read_at = Instant::now();
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// The pipelines that have delivered nothing since.
-fn waits<'a>(expected: &Expected<'a>, after: &BTreeMap<String, Totals>) -> Vec<&'a Pipeline> {
-    let sent = |figures: &BTreeMap<String, Totals>, id: &str| figures.get(id).map_or(0, |totals| totals.sent);
-    let has_not = |pipeline: &&&Pipeline| sent(after, &pipeline.id()) <= sent(&expected.before, &pipeline.id());
+/// Why no pipeline without a delivery can deliver as it is. Empty as long as one of them may.
+fn explain_stuck_pipelines(
+    expected: &ProbeExpectation<'_>,
+    after: &BTreeMap<String, PipelineTotals>,
+    current: &[InstalledPipeline],
+) -> Vec<CheckLine> {
+    let failure = |waiting: &InstalledPipeline| {
+        let current = current.iter().find(|it| it.id() == waiting.id() && it.uid() == waiting.uid())?;
+        delivery_failure(current).map(|failure| CheckLine::failed(codes::KW702, failure.detail, failure.mend))
+    };
+    let failures: Option<Vec<_>> = undelivered_pipelines(expected, after).into_iter().map(failure).collect();
+    failures.unwrap_or_default()
+}
+
+/// The pipelines that have delivered nothing since the probe was sent.
+fn undelivered_pipelines<'a>(
+    expected: &ProbeExpectation<'a>,
+    after: &BTreeMap<String, PipelineTotals>,
+) -> Vec<&'a InstalledPipeline> {
+    let sent = |figures: &BTreeMap<String, PipelineTotals>, id: &str| figures.get(id).map_or(0, |totals| totals.sent);
+    let has_not =
+        |pipeline: &&&InstalledPipeline| sent(after, &pipeline.id()) <= sent(&expected.before, &pipeline.id());
     expected.pipelines.iter().filter(has_not).copied().collect()
 }
 
-/// Time is up: why it may not have arrived.
-fn judge(seconds: u64, expected: &Expected<'_>, after: &BTreeMap<String, Totals>) -> Line {
-    let waiting = waits(expected, after);
+/// Why the span has not arrived within the time limit.
+fn explain_timeout(
+    seconds: u64,
+    expected: &ProbeExpectation<'_>,
+    after: &BTreeMap<String, PipelineTotals>,
+) -> CheckLine {
+    let waiting = undelivered_pipelines(expected, after);
     if waiting.is_empty() {
         let viewer = expected.viewer.as_deref().unwrap_or_default();
         let detail = format!("it was not seen at {viewer} within {seconds} s, although the collectors delivered spans");
         let mend = "kubectl get telemetry   # does BACKEND lead to that viewer?";
-        return Line::failed(code::KW702, detail, mend);
+        return CheckLine::failed(codes::KW702, detail, mend);
     }
-    let names = waiting.iter().map(|pipeline| pipeline.title()).collect::<Vec<_>>().join(", ");
+    let names = waiting.iter().map(|pipeline| pipeline.display_name()).collect::<Vec<_>>().join(", ");
     if after.is_empty() {
         let detail = format!("no collector could be asked, so that nobody knows what became of it ({names})");
-        return Line::warned(code::KW702, detail, "kubewake check --viewer URL   # if the backend is a viewer");
+        return CheckLine::warned(codes::KW702, detail, "kubewake check --viewer URL   # if the backend is a viewer");
     }
     let lost = waiting.iter().find(|pipeline| {
         let dropped =
-            |figures: &BTreeMap<String, Totals>| figures.get(&pipeline.id()).map_or(0, |totals| totals.dropped);
+            |figures: &BTreeMap<String, PipelineTotals>| figures.get(&pipeline.id()).map_or(0, |totals| totals.dropped);
         dropped(after) > dropped(&expected.before)
     });
     let what = if lost.is_some() { "dropped something" } else { "delivered nothing" };
     let detail = format!("{names} {what} within {seconds} s");
     let mend = "kubectl get telemetry   # REASON says why\nkubewake status";
-    if lost.is_none() && waiting.iter().all(|pipeline| pipeline.is_choosy()) {
+    if lost.is_none() && waiting.iter().all(|pipeline| pipeline.is_selective()) {
         let mend = format!(
             "kubewake check --probe-seconds {}   # where whole traces wait it takes longer",
             seconds.saturating_mul(2)
         );
-        return Line::warned(code::KW702, format!("{detail}; input, filter or sampling may have dropped it"), mend);
+        return CheckLine::warned(
+            codes::KW702,
+            format!("{detail}; input, filter or sampling may have dropped it"),
+            mend,
+        );
     }
-    Line::failed(code::KW702, detail, mend)
+    CheckLine::failed(codes::KW702, detail, mend)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::line::Outcome;
+    use crate::check::report::CheckOutcome;
 
-    fn pipeline(spec: Value) -> Pipeline {
+    fn pipeline(spec: Value) -> InstalledPipeline {
         let conditions = json!([{"type": "Configured", "status": "True"}]);
-        Pipeline::example(
-            Kind::Traces,
+        InstalledPipeline::example(
+            InstalledPipelineKind::Traces,
             json!({"metadata": {"name": "a"}, "spec": spec, "status": {"conditions": conditions}}),
         )
     }
 
-    fn figures(sent: u64, dropped: u64) -> BTreeMap<String, Totals> {
-        BTreeMap::from([("traces/a".to_owned(), Totals { sent, dropped, ..Totals::default() })])
+    fn figures(sent: u64, dropped: u64) -> BTreeMap<String, PipelineTotals> {
+        BTreeMap::from([("traces/a".to_owned(), PipelineTotals { sent, dropped, ..PipelineTotals::default() })])
     }
 
     #[test]
     fn what_became_of_the_span_is_said_as_far_as_it_is_known() {
-        let outcome = |spec: Value, after: &BTreeMap<String, Totals>, viewer: Option<&str>| {
+        let outcome = |spec: Value, after: &BTreeMap<String, PipelineTotals>, viewer: Option<&str>| {
             let pipeline = pipeline(spec);
             let viewer = viewer.map(str::to_owned);
-            let expected = Expected {
+            let expected = ProbeExpectation {
                 pipelines: vec![&pipeline],
-                others_stay: false,
+                has_stuck_pipelines: false,
                 before: figures(5, 0),
-                must_be_seen: viewer.is_some(),
+                viewer_required: viewer.is_some(),
                 viewer,
             };
-            judge(9, &expected, after).outcome
+            explain_timeout(9, &expected, after).outcome
         };
-        assert_eq!(outcome(json!({}), &figures(5, 0), None), Outcome::Failed);
-        assert_eq!(outcome(json!({"filter": []}), &figures(5, 0), None), Outcome::Warned, "it may be meant");
-        assert_eq!(outcome(json!({"filter": []}), &figures(5, 1), None), Outcome::Failed, "it was lost");
-        assert_eq!(outcome(json!({}), &BTreeMap::new(), None), Outcome::Warned, "nobody knows");
-        assert_eq!(outcome(json!({}), &figures(6, 0), Some("http://v")), Outcome::Failed, "another backend got it");
+        assert_eq!(outcome(json!({}), &figures(5, 0), None), CheckOutcome::Failed);
+        assert_eq!(outcome(json!({"filter": []}), &figures(5, 0), None), CheckOutcome::Warned, "it may be meant");
+        assert_eq!(outcome(json!({"filter": []}), &figures(5, 1), None), CheckOutcome::Failed, "it was lost");
+        assert_eq!(outcome(json!({}), &BTreeMap::new(), None), CheckOutcome::Warned, "nobody knows");
+        assert_eq!(
+            outcome(json!({}), &figures(6, 0), Some("http://v")),
+            CheckOutcome::Failed,
+            "another backend got it"
+        );
+    }
+
+    #[test]
+    fn probe_ends_when_every_pipeline_it_waits_for_is_found_not_to_deliver() {
+        let observed = |name: &str, delivering: &str, reason: &str| {
+            let condition =
+                json!({"type": "Delivering", "status": delivering, "reason": reason, "message": "connection refused"});
+            let object = json!({"metadata": {"name": name, "uid": name, "generation": 1},
+                "status": {"observedGeneration": 1, "conditions": [condition]}});
+            InstalledPipeline::example(InstalledPipelineKind::Traces, object)
+        };
+        let (one, other) = (observed("a", "Unknown", "NoData"), observed("b", "Unknown", "NoData"));
+        let expected = ProbeExpectation {
+            pipelines: vec![&one, &other],
+            has_stuck_pipelines: false,
+            before: figures(5, 0),
+            viewer: None,
+            viewer_required: false,
+        };
+        let dead = |name| observed(name, "False", "BackendUnreachable");
+        let told = |after, current: &[InstalledPipeline]| {
+            let lines = explain_stuck_pipelines(&expected, &after, current);
+            lines.iter().map(|line| (line.code.id, line.detail.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(told(figures(5, 0), &[one.clone(), dead("b")]), [], "the first may still deliver");
+        assert_eq!(told(figures(5, 0), &[dead("b")]), [], "nothing is known of the first");
+        let failure = |name| ("KW702", format!("tracepipeline/{name}: connection refused (BackendUnreachable)"));
+        assert_eq!(told(figures(5, 0), &[dead("a"), dead("b")]), [failure("a"), failure("b")]);
+        assert_eq!(told(figures(6, 0), &[one.clone(), dead("b")]), [failure("b")], "the first has delivered");
     }
 
     #[test]
     fn a_span_is_one_that_sampling_keeps() {
-        let (trace, body) = span();
+        let (trace, body) = encode_probe_span();
         assert!(trace.len() == 32 && trace.ends_with("ffffffffffffff"));
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"], trace.as_str());
@@ -295,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_partial_success_that_took_nothing_is_a_refusal() {
-        let answer = |text: &'static str| taken(Bytes::from_static(text.as_bytes())).is_ok();
+        let answer = |text: &'static str| check_accepted(Bytes::from_static(text.as_bytes())).is_ok();
         assert!(answer("{}") && answer("") && answer("{\"partialSuccess\":{}}"));
         assert!(answer("{\"partialSuccess\":{\"rejectedSpans\":\"0\",\"errorMessage\":\"a hint\"}}"));
         assert!(!answer("{\"partialSuccess\":{\"rejectedSpans\":\"1\"}}"));

@@ -1,60 +1,62 @@
-//! Whether the viewer is there. Only who named one has to have one.
+//! Checks of the viewer. It is required only if an argument names it.
 
 use std::time::Duration;
 
 use super::{
-    Scene, code,
-    line::{Line, Section},
+    CheckContext, codes,
+    report::{CheckLine, CheckSection},
 };
 use crate::{
-    output::number::{bytes, count},
-    survey::viewer::{Info, info},
-    up::notice::Notice,
-    web::Web,
+    http_client::JsonHttpClient,
+    inventory::viewer::{ViewerInfo, fetch_info},
+    output::units::{format_bytes, format_count},
+    up::instance_record::InstanceRecord,
 };
 
-/// It answers from memory.
-const PATIENCE: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
-pub(super) async fn look(scene: &Scene<'_>) -> Section {
+pub(super) async fn check(scene: &CheckContext<'_>) -> CheckSection {
     let viewer = &scene.viewer;
-    let lines = match info(&Web::new(PATIENCE), viewer).await {
-        Ok(info) => vec![Line::passed(code::KW801, &viewer.url), room(&info)],
+    let lines = match fetch_info(&JsonHttpClient::new(REQUEST_TIMEOUT), viewer).await {
+        Ok(info) => vec![CheckLine::passed(codes::KW801, &viewer.url), check_capacity(&info)],
         Err(error)
-            if viewer.is_named || Notice::find().is_some_and(|up| up.page.trim_end_matches('/') == viewer.url) =>
+            if viewer.is_named
+                || InstanceRecord::find_newest().is_some_and(|up| up.page.trim_end_matches('/') == viewer.url) =>
         {
             let mend = "kubewake up   # or: kubewake viewer";
-            vec![Line::failed(code::KW801, format!("{}: {error}", viewer.url), mend)]
+            vec![CheckLine::failed(codes::KW801, format!("{}: {error}", viewer.url), mend)]
         }
         Err(_) => Vec::new(),
     };
-    Section { name: "Viewer", lines }
+    CheckSection { name: "Viewer", lines }
 }
 
-fn room(info: &Info) -> Line {
+fn check_capacity(info: &ViewerInfo) -> CheckLine {
     let store = &info.store;
-    let held = format!("{} of {}", bytes(store.bytes), bytes(store.limit));
+    let held = format!("{} of {}", format_bytes(store.bytes), format_bytes(store.limit));
     let lost =
         [(store.dropped.traces, "old trace", "had to make room"), (store.refused.traces, "trace", "too large for it")];
     let lost = lost.into_iter().filter(|(traces, ..)| *traces > 0);
-    let told: String = lost.map(|(traces, noun, what)| format!("; {} {what}", count(traces, noun))).collect();
-    match told.is_empty() {
-        true => Line::passed(code::KW802, held),
-        false => Line::warned(code::KW802, held + &told, "kubewake viewer --memory 1GiB   # or --data-dir DIR"),
+    let told: String = lost.map(|(traces, noun, what)| format!("; {} {what}", format_count(traces, noun))).collect();
+    if told.is_empty() {
+        CheckLine::passed(codes::KW802, held)
+    } else {
+        CheckLine::warned(codes::KW802, held + &told, "kubewake viewer --memory 1GiB   # or --data-dir DIR")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::survey::viewer::{Lost, Store};
+    use crate::inventory::viewer::{LostCounts, StoreInfo};
 
     #[test]
     fn what_was_too_large_is_not_said_to_have_made_room() {
         let of = |dropped, refused| {
-            let lost = |traces| Lost { traces, spans: 9 };
-            let store = Store { limit: 1 << 20, dropped: lost(dropped), refused: lost(refused), ..Store::default() };
-            room(&Info { store, ..Info::default() }).detail
+            let lost = |traces| LostCounts { traces, spans: 9 };
+            let store =
+                StoreInfo { limit: 1 << 20, dropped: lost(dropped), refused: lost(refused), ..StoreInfo::default() };
+            check_capacity(&ViewerInfo { store, ..ViewerInfo::default() }).detail
         };
         assert_eq!(of(0, 0), "0 B of 1 MiB");
         assert_eq!(of(0, 1), "0 B of 1 MiB; 1 trace too large for it");

@@ -1,4 +1,4 @@
-//! Whether API servers can call the webhooks.
+//! Checks whether API servers can call the webhooks.
 
 use http::Uri;
 use k8s_openapi::api::{
@@ -11,151 +11,193 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, PostParams},
 };
-use kubewake_api::v1alpha1::TracePipeline;
+use kubewake_api::{render::OTLP_GRPC_PORT, v1alpha1::TracePipeline};
 use kubewake_operator::names;
-use kubewake_trail::in_words;
+use kubewake_trail::error_chain;
 use serde_json::json;
 
 use super::{
-    Scene,
-    certificate::{self, Call, Life},
-    code::{self, Code},
-    line::{Line, Outcome, Section},
-    operator::{Rollout, rollout},
+    CheckContext,
+    certificate::{self, CertificateValidity, HandshakeOutcome},
+    codes::{self, CheckCode},
+    operator::{self, DeploymentRollout, deployment_rollout},
+    report::{CheckLine, CheckOutcome, CheckSection},
 };
-use crate::survey::pods;
+use crate::inventory::pods;
 
-/// The codes of one webhook.
-struct Codes {
-    registered: Code,
-    certificate: Code,
-    answers: Code,
+/// The check codes of one webhook.
+struct WebhookCodes {
+    registered: CheckCode,
+    certificate: CheckCode,
+    answers: CheckCode,
 }
 
-const OPERATOR: Codes = Codes { registered: code::KW401, certificate: code::KW402, answers: code::KW403 };
-const TRAIL: Codes = Codes { registered: code::KW411, certificate: code::KW412, answers: code::KW413 };
+const OPERATOR_CODES: WebhookCodes =
+    WebhookCodes { registered: codes::KW401, certificate: codes::KW402, answers: codes::KW403 };
+const TRAIL_CODES: WebhookCodes =
+    WebhookCodes { registered: codes::KW411, certificate: codes::KW412, answers: codes::KW413 };
 
-/// How often the API server is asked to ask the operator's webhook, each time by a connection of its own: behind one address there may be several
-/// API servers, and each has its own way to the Service.
-const CALLS: usize = 3;
-/// The argument with which the operator serves its webhook.
-const SERVES_WEBHOOK: &str = "--webhook-listen";
+/// How often a dry run checks that the API server calls the operator's webhook, each time on a new connection:
+/// several API servers may share an address, and each has its own route to the Service.
+const DRY_RUN_ATTEMPTS: usize = 3;
+/// The argument that enables the operator's webhook.
+const WEBHOOK_LISTEN_ARGUMENT: &str = "--webhook-listen";
 
-/// The Deployment of the trail webhook, its Service, its registration, and the namespace of them.
-const INSTALLED: &str = "kubewake-webhook";
+/// The name of the trail webhook's Deployment, Service, registration and namespace.
+const TRAIL_WEBHOOK_NAME: &str = "kubewake-webhook";
 
-/// A registration.
-struct Hook {
-    /// As kubectl finds it: `validatingwebhookconfiguration kubewake-operator`.
+/// Either variable configures the export of spans.
+const SPAN_ENDPOINT_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+
+struct RegisteredWebhook {
+    /// In kubectl's notation: `validatingwebhookconfiguration kubewake-operator`.
     object: String,
-    codes: Codes,
+    codes: WebhookCodes,
     client: WebhookClientConfig,
-    /// How to start whoever looks after it again.
+    /// The command that restarts its controller.
     restart: String,
 }
 
-/// Where a webhook is.
-struct Target {
+struct WebhookAddress {
     address: String,
     name: String,
-    /// The Service that leads there.
+    /// The Service of the webhook.
     service: Option<(String, String)>,
 }
 
-pub(super) async fn look(scene: &Scene<'_>) -> Section {
-    let mut lines = of_operator(scene).await;
-    lines.extend(of_trail(scene).await);
-    Section { name: "Webhooks", lines }
+pub(super) async fn check(scene: &CheckContext<'_>) -> CheckSection {
+    let mut lines = check_operator_webhook(scene).await;
+    lines.extend(check_trail_webhooks(scene).await);
+    CheckSection { name: "Webhooks", lines }
 }
 
-async fn of_operator(scene: &Scene<'_>) -> Vec<Line> {
+async fn check_operator_webhook(scene: &CheckContext<'_>) -> Vec<CheckLine> {
     let client = &scene.cluster.client;
     let namespace = &scene.args.cluster.namespace;
-    let found = Api::<ValidatingWebhookConfiguration>::all(client.clone()).get_opt(names::MANAGER).await;
+    let found = Api::<ValidatingWebhookConfiguration>::all(client.clone()).get_opt(names::FIELD_MANAGER).await;
     let registered = match found {
         Ok(Some(found)) => found.webhooks.unwrap_or_default().into_iter().next(),
         Ok(None) => None,
-        Err(error) => return vec![unseen(&OPERATOR, "validatingwebhookconfigurations", &error)],
+        Err(error) => return vec![unreadable_line(&OPERATOR_CODES, "validatingwebhookconfigurations", &error)],
     };
     let Some(registered) = registered else {
         let detail = "nobody says what is wrong with a pipeline when it is written, and whoever writes one can name every Secret";
-        let mend = format!(
-            "kubectl logs --namespace {namespace} deployment/{} --tail 20   # it registers itself, with --webhook-listen",
-            names::MANAGER
-        );
-        return vec![match serves_webhook(client, namespace).await {
-            true => Line::failed(code::KW401, "the operator serves a webhook that is not registered yet", mend),
-            false => Line::warned(code::KW401, detail, mend),
+        let operator = Api::<Deployment>::namespaced(client.clone(), namespace).get_opt(names::FIELD_MANAGER).await;
+        let mend = match &operator {
+            Ok(None) => {
+                format!("{}   # the operator registers itself, with --webhook-listen", operator::INSTALL_COMMAND)
+            }
+            _ => format!(
+                "kubectl logs --namespace {namespace} deployment/{} --tail 20   # it registers itself, with --webhook-listen",
+                names::FIELD_MANAGER
+            ),
+        };
+        return vec![if operator.ok().flatten().is_some_and(serves_webhook) {
+            CheckLine::failed(codes::KW401, "the operator serves a webhook that is not registered yet", mend)
+        } else {
+            CheckLine::warned(codes::KW401, detail, mend)
         }];
     };
-    let hook = Hook {
-        object: format!("validatingwebhookconfiguration {}", names::MANAGER),
-        codes: OPERATOR,
+    let hook = RegisteredWebhook {
+        object: format!("validatingwebhookconfiguration {}", names::FIELD_MANAGER),
+        codes: OPERATOR_CODES,
         client: registered.client_config,
-        restart: format!("kubectl rollout restart deployment/{} --namespace {namespace}", names::MANAGER),
+        restart: format!("kubectl rollout restart deployment/{} --namespace {namespace}", names::FIELD_MANAGER),
     };
-    let mut lines = examine(client, &hook).await;
-    lines.push(is_asked_by_all(scene, &hook).await);
+    let mut lines = check_webhook(client, &hook).await;
+    lines.push(check_called_by_all_servers(scene, &hook).await);
     lines
 }
 
-/// Whether the operator is installed with a webhook, so that there has to be a registration.
-async fn serves_webhook(client: &Client, namespace: &str) -> bool {
-    let found = Api::<Deployment>::namespaced(client.clone(), namespace).get_opt(names::MANAGER).await;
-    let spec = found.ok().flatten().and_then(|deployment| deployment.spec?.template.spec);
+/// Whether the operator is installed with a webhook, which requires a registration.
+fn serves_webhook(operator: Deployment) -> bool {
+    let spec = operator.spec.and_then(|spec| spec.template.spec);
     let mut args = spec.into_iter().flat_map(|spec| spec.containers).flat_map(|it| it.args.unwrap_or_default());
-    args.any(|arg| arg.starts_with(SERVES_WEBHOOK))
+    args.any(|arg| arg.starts_with(WEBHOOK_LISTEN_ARGUMENT))
 }
 
-/// There may be several, or none.
-async fn of_trail(scene: &Scene<'_>) -> Vec<Line> {
+/// Checks all registered trail webhooks, of which there may be none.
+async fn check_trail_webhooks(scene: &CheckContext<'_>) -> Vec<CheckLine> {
     let client = &scene.cluster.client;
     let all = Api::<MutatingWebhookConfiguration>::all(client.clone()).list(&ListParams::default()).await;
     let all = match all {
         Ok(all) => all,
-        Err(error) => return vec![unseen(&TRAIL, "mutatingwebhookconfigurations", &error)],
+        Err(error) => return vec![unreadable_line(&TRAIL_CODES, "mutatingwebhookconfigurations", &error)],
     };
-    let mut lines: Vec<Line> = installed_trail(client, all.iter().any(|it| it.name_any() == INSTALLED)).await;
+    let mut lines: Vec<CheckLine> =
+        check_trail_deployment(scene, all.iter().any(|it| it.name_any() == TRAIL_WEBHOOK_NAME)).await;
     for found in all {
         let name = found.name_any();
         let ours = format!("stamp.{name}.kubewake.io");
         let webhooks = found.webhooks.unwrap_or_default();
         let Some(registered) = webhooks.into_iter().find(|webhook| webhook.name == ours) else { continue };
-        let restart = again(&name, &registered.client_config);
+        let restart = restart_command(&name, &registered.client_config);
         let object = format!("mutatingwebhookconfiguration {name}");
-        let hook = Hook { object, codes: TRAIL, client: registered.client_config, restart };
-        lines.extend(examine(client, &hook).await);
+        let hook = RegisteredWebhook { object, codes: TRAIL_CODES, client: registered.client_config, restart };
+        lines.extend(check_webhook(client, &hook).await);
     }
     lines
 }
 
-/// What is not well with the Deployment of the trail webhook, if it is installed.
-async fn installed_trail(client: &Client, is_registered: bool) -> Vec<Line> {
-    let found = Api::<Deployment>::namespaced(client.clone(), INSTALLED).get_opt(INSTALLED).await;
+/// Problems of the trail webhook's Deployment, if it is installed.
+async fn check_trail_deployment(scene: &CheckContext<'_>, is_registered: bool) -> Vec<CheckLine> {
+    let client = &scene.cluster.client;
+    let found = Api::<Deployment>::namespaced(client.clone(), TRAIL_WEBHOOK_NAME).get_opt(TRAIL_WEBHOOK_NAME).await;
     let Ok(Some(deployment)) = found else { return Vec::new() };
     let mend = format!(
-        "kubectl describe pods --namespace {INSTALLED}\nkubectl logs --namespace {INSTALLED} deployment/{INSTALLED} --tail 20"
+        "kubectl describe pods --namespace {TRAIL_WEBHOOK_NAME}\nkubectl logs --namespace {TRAIL_WEBHOOK_NAME} deployment/{TRAIL_WEBHOOK_NAME} --tail 20"
     );
     let mut lines = Vec::new();
-    let Rollout { ready, wanted, is_done } = rollout(&deployment);
+    let DeploymentRollout { ready, wanted, is_done } = deployment_rollout(&deployment);
     if !is_done {
-        let why = pods::trouble_of(client, &deployment).await.map(|why| format!(": {why}")).unwrap_or_default();
-        let detail =
-            format!("Deployment {INSTALLED}/{INSTALLED} is not rolled out: {ready} of {wanted} pods are ready{why}");
-        lines.push(Line::warned(code::KW413, detail, &mend).settling(true));
+        let why =
+            pods::find_deployment_problem(client, &deployment).await.map(|why| format!(": {why}")).unwrap_or_default();
+        let detail = format!(
+            "Deployment {TRAIL_WEBHOOK_NAME}/{TRAIL_WEBHOOK_NAME} is not rolled out: {ready} of {wanted} pods are ready{why}"
+        );
+        lines.push(CheckLine::warned(codes::KW413, detail, &mend).with_in_progress(true));
     }
     if !is_registered {
-        let detail = format!("Deployment {INSTALLED}/{INSTALLED} has not registered itself yet");
-        lines.push(Line::warned(code::KW411, detail, mend).settling(true));
+        let detail = format!("Deployment {TRAIL_WEBHOOK_NAME}/{TRAIL_WEBHOOK_NAME} has not registered itself yet");
+        lines.push(CheckLine::warned(codes::KW411, detail, mend).with_in_progress(true));
+    }
+    if !names_span_endpoint(&deployment) {
+        let detail = format!(
+            "Deployment {TRAIL_WEBHOOK_NAME}/{TRAIL_WEBHOOK_NAME} sets no {}, so that it begins no traces: \
+             nothing is stamped where the API server sends no context",
+            SPAN_ENDPOINT_VARIABLES[0]
+        );
+        let mend = format!(
+            "kubectl set env --namespace {TRAIL_WEBHOOK_NAME} deployment/{TRAIL_WEBHOOK_NAME} {}=http://{}.{}:{OTLP_GRPC_PORT}",
+            SPAN_ENDPOINT_VARIABLES[0],
+            names::OTLP_SERVICE,
+            scene.args.cluster.namespace
+        );
+        lines.push(CheckLine::warned(codes::KW414, detail, mend));
     }
     lines
 }
 
-/// How to start a trail webhook again. One that is not installed by our manifests was started by somebody, who may have ended it for good: its registration stays.
-fn again(name: &str, client: &WebhookClientConfig) -> String {
-    match client.service.as_ref().filter(|service| service.name == INSTALLED) {
+/// Whether a Deployment configures the export of spans. An `envFrom` is assumed to do so.
+fn names_span_endpoint(deployment: &Deployment) -> bool {
+    let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    pod.into_iter().flat_map(|pod| &pod.containers).any(|container| {
+        let mut variables = container.env.iter().flatten();
+        container.env_from.as_ref().is_some_and(|sources| !sources.is_empty())
+            || variables.any(|variable| {
+                let is_set = variable.value_from.is_some()
+                    || variable.value.as_ref().is_some_and(|value| !value.trim().is_empty());
+                is_set && SPAN_ENDPOINT_VARIABLES.contains(&variable.name.as_str())
+            })
+    })
+}
+
+/// The command that restarts a trail webhook. One without our manifests was started by hand, and may have been
+/// ended for good: its registration stays.
+fn restart_command(name: &str, client: &WebhookClientConfig) -> String {
+    match client.service.as_ref().filter(|service| service.name == TRAIL_WEBHOOK_NAME) {
         Some(service) => {
-            format!("kubectl rollout restart deployment/{INSTALLED} --namespace {}", service.namespace)
+            format!("kubectl rollout restart deployment/{TRAIL_WEBHOOK_NAME} --namespace {}", service.namespace)
         }
         None => format!(
             "kubectl delete mutatingwebhookconfiguration {name}   # if nobody needs it; else start it again: kubewake webhook --name {name} …"
@@ -163,84 +205,93 @@ fn again(name: &str, client: &WebhookClientConfig) -> String {
     }
 }
 
-fn unseen(codes: &Codes, resource: &str, error: &kube::Error) -> Line {
+fn unreadable_line(codes: &WebhookCodes, resource: &str, error: &kube::Error) -> CheckLine {
     let mend = format!("kubectl auth can-i list {resource}.admissionregistration.k8s.io");
-    Line::warned(codes.registered, format!("it cannot be seen: {}", in_words(error)), mend)
+    CheckLine::warned(codes.registered, format!("it cannot be seen: {}", error_chain(error)), mend)
 }
 
-/// Its registration, the certificate, and whether it answers.
-async fn examine(client: &Client, hook: &Hook) -> Vec<Line> {
+/// Checks its registration, its certificate, and whether it responds.
+async fn check_webhook(client: &Client, hook: &RegisteredWebhook) -> Vec<CheckLine> {
     let now = jiff::Timestamp::now().as_second();
-    let mut lines = vec![Line::passed(hook.codes.registered, &hook.object)];
+    let mut lines = vec![CheckLine::passed(hook.codes.registered, &hook.object)];
     let bundle = hook.client.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();
-    let (roots, authority) = match certificate::authorities(bundle) {
+    let (roots, authority) = match certificate::parse_ca_bundle(bundle) {
         Ok(read) => read,
         Err(why) => {
-            lines.push(Line::failed(hook.codes.certificate, why, &hook.restart));
+            lines.push(CheckLine::failed(hook.codes.certificate, why, &hook.restart));
             return lines;
         }
     };
-    let target = match target(client, &hook.client).await {
+    let target = match resolve_address(client, &hook.client).await {
         Ok(target) => target,
         Err(why) => {
-            lines.push(judge(hook, authority, now));
-            lines.push(Line::failed(hook.codes.answers, why, format!("kubectl get {} -o yaml", hook.object)));
+            lines.push(check_validity(hook, authority, now));
+            lines.push(CheckLine::failed(hook.codes.answers, why, format!("kubectl get {} -o yaml", hook.object)));
             return lines;
         }
     };
-    match certificate::call(&target.address, &target.name, roots).await {
-        Call::Answered(shown) => {
-            lines.push(judge(hook, shown.unwrap_or(authority), now));
-            lines.push(Line::passed(hook.codes.answers, &target.address));
+    match certificate::attempt_handshake(&target.address, &target.name, roots).await {
+        HandshakeOutcome::Answered(shown) => {
+            lines.push(check_validity(hook, shown.unwrap_or(authority), now));
+            lines.push(CheckLine::passed(hook.codes.answers, &target.address));
         }
-        Call::Untrusted(why) => {
+        HandshakeOutcome::Untrusted(why) => {
             let detail = format!("what {} shows is not what the registration believes: {why}", target.address);
-            lines.push(Line::failed(hook.codes.certificate, detail, &hook.restart));
+            lines.push(CheckLine::failed(hook.codes.certificate, detail, &hook.restart));
         }
-        Call::Unreachable(why) => {
-            lines.push(judge(hook, authority, now));
-            lines.push(behind(client, hook, &target, &why).await);
+        HandshakeOutcome::Unreachable(why) => {
+            lines.push(check_validity(hook, authority, now));
+            lines.push(check_service_endpoints(client, hook, &target, &why).await);
         }
     }
     lines
 }
 
-fn judge(hook: &Hook, life: Life, now: i64) -> Line {
-    match life.trouble(now) {
-        None => Line::passed(hook.codes.certificate, life.rest(now)),
-        Some((true, words)) => Line::failed(hook.codes.certificate, words, &hook.restart),
-        Some((false, words)) => Line::warned(hook.codes.certificate, words, &hook.restart),
+fn check_validity(hook: &RegisteredWebhook, life: CertificateValidity, now: i64) -> CheckLine {
+    match life.find_problem(now) {
+        None => CheckLine::passed(hook.codes.certificate, life.describe_remaining(now)),
+        Some((true, words)) => CheckLine::failed(hook.codes.certificate, words, &hook.restart),
+        Some((false, words)) => CheckLine::warned(hook.codes.certificate, words, &hook.restart),
     }
 }
 
-/// Where the registration leads.
-async fn target(client: &Client, config: &WebhookClientConfig) -> Result<Target, String> {
+async fn resolve_address(client: &Client, config: &WebhookClientConfig) -> Result<WebhookAddress, String> {
     if let Some(url) = &config.url {
         let uri: Uri = url.parse().map_err(|_| format!("{url:?} is no URL"))?;
         let host = uri.host().ok_or_else(|| format!("{url:?} has no host"))?;
         let name = host.trim_matches(['[', ']']).to_owned();
-        return Ok(Target { address: format!("{host}:{}", uri.port_u16().unwrap_or(443)), name, service: None });
+        return Ok(WebhookAddress {
+            address: format!("{host}:{}", uri.port_u16().unwrap_or(443)),
+            name,
+            service: None,
+        });
     }
     let service = config.service.as_ref().ok_or("its registration names neither a URL nor a Service")?;
-    let (namespace, name) = (service.namespace.clone(), service.name.clone());
+    let namespace = service.namespace.clone();
+    let name = service.name.clone();
     let found = Api::<Service>::namespaced(client.clone(), &namespace).get_opt(&name).await;
     let found =
-        found.map_err(|error| format!("the Service {namespace}/{name} cannot be seen: {}", in_words(&error)))?;
+        found.map_err(|error| format!("the Service {namespace}/{name} cannot be seen: {}", error_chain(&error)))?;
     let found = found.ok_or_else(|| format!("there is no Service {namespace}/{name}"))?;
     let address = found.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
-    Ok(Target {
+    Ok(WebhookAddress {
         address: format!("{address}:{}", service.port.unwrap_or(443)),
         name: format!("{name}.{namespace}.svc"),
         service: Some((namespace, name)),
     })
 }
 
-/// It cannot be called from here. Perhaps from where API servers are.
-async fn behind(client: &Client, hook: &Hook, target: &Target, why: &str) -> Line {
+/// Checks the endpoints of a webhook that cannot be reached from here, but perhaps from the API servers.
+async fn check_service_endpoints(
+    client: &Client,
+    hook: &RegisteredWebhook,
+    target: &WebhookAddress,
+    why: &str,
+) -> CheckLine {
     let Some((namespace, name)) = &target.service else {
         let detail = format!("nobody at {}: {why}", target.address);
-        return Line::failed(hook.codes.answers, detail, &hook.restart);
+        return CheckLine::failed(hook.codes.answers, detail, &hook.restart);
     };
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
     let slices = slices.list(&ListParams::default().labels(&format!("kubernetes.io/service-name={name}"))).await;
@@ -250,36 +301,41 @@ async fn behind(client: &Client, hook: &Hook, target: &Target, why: &str) -> Lin
     });
     let mend = format!("kubectl get pods,endpointslices --namespace {namespace}\n{}", hook.restart);
     match ready {
-        Ok(0) => {
-            Line::failed(hook.codes.answers, format!("no pod behind the Service {namespace}/{name} is ready"), mend)
-        }
-        Ok(_) => Line::passed(
+        Ok(0) => CheckLine::failed(
+            hook.codes.answers,
+            format!("no pod behind the Service {namespace}/{name} is ready"),
+            mend,
+        ),
+        Ok(_) => CheckLine::passed(
             hook.codes.answers,
             format!("pods behind {namespace}/{name} are ready; not called from here ({why})"),
         ),
-        Err(error) => {
-            Line::warned(hook.codes.answers, format!("not called from here ({why}), and {}", in_words(&error)), mend)
-        }
+        Err(error) => CheckLine::warned(
+            hook.codes.answers,
+            format!("not called from here ({why}), and {}", error_chain(&error)),
+            mend,
+        ),
     }
 }
 
-/// Whether every API server that answers here asks the webhook.
-async fn is_asked_by_all(scene: &Scene<'_>, hook: &Hook) -> Line {
-    let mut line = is_asked(&scene.cluster.client, hook).await;
-    for _ in 1..CALLS {
-        if line.outcome != Outcome::Passed {
+/// Whether every API server that responds here calls the webhook.
+async fn check_called_by_all_servers(scene: &CheckContext<'_>, hook: &RegisteredWebhook) -> CheckLine {
+    let mut line = check_called(&scene.cluster.client, hook).await;
+    for _ in 1..DRY_RUN_ATTEMPTS {
+        if line.outcome != CheckOutcome::Passed {
             break;
         }
-        line = match scene.args.cluster.cluster().await {
-            Ok(cluster) => is_asked(&cluster.client, hook).await,
-            Err(error) => Line::failed(code::KW404, in_words(error.as_ref()), &hook.restart),
+        line = match scene.args.cluster.resolve_cluster().await {
+            Ok(cluster) => check_called(&cluster.client, hook).await,
+            Err(error) => CheckLine::failed(codes::KW404, error_chain(error.as_ref()), &hook.restart),
         };
     }
     line
 }
 
-/// The proof: an API server, given something that only the webhook refuses, refuses it. Nothing is stored, since it is a dry run.
-async fn is_asked(client: &Client, hook: &Hook) -> Line {
+/// Whether an API server rejects an object that only the webhook rejects, which proves that it calls the
+/// webhook. Nothing is stored, since it is a dry run.
+async fn check_called(client: &Client, hook: &RegisteredWebhook) -> CheckLine {
     let resource = ApiResource::erase::<TracePipeline>(&());
     let spec = json!({"output": {"otlp": {"endpoint": {"value": "https://no host"}}}});
     let object = DynamicObject::new("kubewake-check", &resource).data(json!({"spec": spec}));
@@ -290,24 +346,49 @@ async fn is_asked(client: &Client, hook: &Hook) -> Line {
         Ok(_) => {
             let detail =
                 "the API server takes a pipeline that the webhook would refuse: its rules or selectors were changed";
-            Line::failed(code::KW404, detail, mend)
+            CheckLine::failed(codes::KW404, detail, mend)
         }
-        Err(kube::Error::Api(status)) if status.message.contains("denied the request") => Line::passed(code::KW404, ""),
+        Err(kube::Error::Api(status)) if status.message.contains("denied the request") => {
+            CheckLine::passed(codes::KW404, "")
+        }
         Err(kube::Error::Api(status)) if status.code == 403 => {
             let detail = "you may make no TracePipeline, so that it was not tried";
-            Line::warned(code::KW404, detail, "kubectl auth can-i create tracepipelines.telemetry.kubewake.io")
+            CheckLine::warned(codes::KW404, detail, "kubectl auth can-i create tracepipelines.telemetry.kubewake.io")
         }
-        Err(error) => Line::failed(code::KW404, in_words(&error), mend),
+        Err(error) => CheckLine::failed(codes::KW404, error_chain(&error), mend),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest_applier;
+
+    #[test]
+    fn deployment_names_span_endpoint_as_its_manifest_does() {
+        let manifest = include_str!("../../../../deploy/webhook/deployment.yaml");
+        let deployed = manifest_applier::parse_manifest(manifest).unwrap().remove(0);
+        let with_variables = |env: serde_json::Value, env_from: serde_json::Value| {
+            let mut deployment = deployed.clone();
+            deployment["spec"]["template"]["spec"]["containers"][0]["env"] = env;
+            deployment["spec"]["template"]["spec"]["containers"][0]["envFrom"] = env_from;
+            names_span_endpoint(&serde_json::from_value(deployment).unwrap())
+        };
+        assert!(names_span_endpoint(&serde_json::from_value(deployed.clone()).unwrap()), "as deploy/webhook has it");
+        assert!(!with_variables(json!([{"name": "POD_IP", "value": "10.0.0.1"}]), json!([])));
+        assert!(!with_variables(json!([{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": " "}]), json!(null)));
+        assert!(with_variables(
+            json!([{"name": "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "value": "http://a"}]),
+            json!([])
+        ));
+        let from_secret = json!({"secretKeyRef": {"name": "a", "key": "b"}});
+        assert!(with_variables(json!([{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "valueFrom": from_secret}]), json!([])));
+        assert!(with_variables(json!([]), json!([{"secretRef": {"name": "a"}}])), "it may be in there");
+    }
 
     #[test]
     fn only_what_is_installed_is_rolled_out_again() {
-        let to = |client: serde_json::Value| again("mine", &serde_json::from_value(client).unwrap());
+        let to = |client: serde_json::Value| restart_command("mine", &serde_json::from_value(client).unwrap());
         let service = |name: &str| json!({"service": {"namespace": "tracing", "name": name}});
         assert_eq!(
             to(service("kubewake-webhook")),

@@ -1,4 +1,4 @@
-//! A sample and its operator in a cluster.
+//! Applies a sample and its operator to a cluster.
 
 use std::{path::Path, time::Duration};
 
@@ -12,71 +12,68 @@ use kubewake_api::v1alpha1::TracePipeline;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Sample;
+use super::DemoSample;
 use crate::{
-    client,
-    objects::{self, Objects},
-    output::text::quoted,
+    kube_client,
+    manifest_applier::{self, ManifestApplier},
+    output::text::shell_quote,
     up::install,
 };
 
-/// Who applies samples.
-const MANAGER: &str = "kubewake-demo";
-/// On every object that the webhook has seen.
-const TRACEPARENT: &str = "tracing.k8s.io/traceparent";
-/// Only a broken system needs this long.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// How often it is tried whether the webhook is called yet.
-const PAUSE: Duration = Duration::from_millis(100);
+const FIELD_MANAGER: &str = "kubewake-demo";
+/// Set on every object that passes the webhook.
+const TRACEPARENT_ANNOTATION: &str = "tracing.k8s.io/traceparent";
+/// Only a broken system exceeds this.
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
+/// Interval of the dry runs that show whether the webhook is called.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How the cluster is reached: as anybody does, and without a trace.
-pub(crate) struct Clients {
-    /// What it does begins traces.
+/// Clients of the cluster, with and without tracing.
+pub(crate) struct DemoClients {
+    /// Requests of this client start traces.
     traced: Client,
-    /// What it does leaves none: it is part of one that nobody records.
+    /// Requests of this client carry a trace context that is not sampled.
     pub(crate) quiet: Client,
-    /// How kubectl is called on it: what somebody is told to type must not go to another cluster.
+    /// The kubectl command in messages, which must not address another cluster.
     kubectl: String,
 }
 
-/// A sample that was applied.
 #[derive(Debug)]
-pub(crate) struct Applied {
-    /// Its trace.
-    pub(crate) trace: String,
-    /// What it changed, in words.
-    pub(crate) what: String,
+pub(crate) struct AppliedSample {
+    pub(crate) trace_id: String,
+    /// A description of the change.
+    pub(crate) change: String,
 }
 
-impl Clients {
-    /// By a kubeconfig that kubectl has to be told of, unless it finds the cluster by itself.
+impl DemoClients {
+    /// `kubeconfig` appears in kubectl commands; none if kubectl finds the cluster by default.
     pub(crate) fn new(config: Config, kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self {
             traced: Client::try_from(config.clone())?,
-            quiet: Client::try_from(client::quiet(config))?,
+            quiet: Client::try_from(kube_client::without_tracing(config))?,
             kubectl: kubeconfig
-                .map_or_else(|| "kubectl".to_owned(), |file| format!("kubectl --kubeconfig {}", quoted(file))),
+                .map_or_else(|| "kubectl".to_owned(), |file| format!("kubectl --kubeconfig {}", shell_quote(file))),
         })
     }
 }
 
-/// Whether the sample's operator is there.
-pub(super) async fn is_installed(clients: &Clients, sample: Sample) -> anyhow::Result<bool> {
+/// Whether the sample's operator is installed.
+pub(super) async fn is_installed(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<bool> {
     let (namespace, name) = sample.operator();
     let deployments: Api<Deployment> = Api::namespaced(clients.quiet.clone(), namespace);
     let found = deployments.get_opt(name).await.with_context(|| format!("Deployment {name} cannot be read"))?;
     Ok(found.is_some())
 }
 
-/// Without a pipeline nobody learns of what happens.
-pub(super) async fn has_pipeline(clients: &Clients, viewer: &str) -> anyhow::Result<()> {
+/// Fails if there is no active TracePipeline, because no trace would reach the viewer.
+pub(super) async fn ensure_pipeline(clients: &DemoClients, viewer: &str) -> anyhow::Result<()> {
     let pipelines: Api<TracePipeline> = Api::all(clients.quiet.clone());
     let found = pipelines.list(&ListParams::default()).await.context("TracePipelines cannot be listed")?;
     if found.items.is_empty() {
         bail!(
             "there is no TracePipeline, so that no trace would come to the viewer. This makes the one of `kubewake up` again:\n  \
              echo '{}' | {} apply -f -",
-            install::pipeline(viewer),
+            install::pipeline_manifest(viewer),
             clients.kubectl
         )
     }
@@ -91,57 +88,61 @@ pub(super) async fn has_pipeline(clients: &Clients, viewer: &str) -> anyhow::Res
     Ok(())
 }
 
-/// Applies the sample's kinds, which somebody may have deleted since its operator came.
-pub(super) async fn define(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
+/// Applies the sample's CRDs, which may have been deleted since its operator was installed.
+pub(super) async fn apply_definitions(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<()> {
     let mut manifests = sample.manifests()?;
     manifests.retain(|object| object.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition"));
-    Objects::new(clients.quiet.clone(), MANAGER).apply_all(&manifests).await
+    ManifestApplier::new(clients.quiet.clone(), FIELD_MANAGER).apply_all(&manifests).await
 }
 
-/// Applies the sample's kinds and its operator, whose spans go to the pipelines.
-pub(crate) async fn install(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
-    let otlp = timeout(PATIENCE, install::otlp(&clients.quiet)).await.context("there is no pipeline")??;
+/// Applies the sample's CRDs and its operator, whose spans go to the pipelines.
+pub(crate) async fn apply_operator(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<()> {
+    let otlp = timeout(READY_TIMEOUT, install::wait_for_otlp_endpoint(&clients.quiet))
+        .await
+        .context("there is no pipeline")??;
     let mut manifests = sample.manifests()?;
-    install::trace_to(objects::deployment(&mut manifests, sample.operator().1)?, &otlp);
-    Objects::new(clients.quiet.clone(), MANAGER).apply_all(&manifests).await
+    install::export_traces_to(manifest_applier::find_deployment(&mut manifests, sample.operator().1)?, &otlp);
+    ManifestApplier::new(clients.quiet.clone(), FIELD_MANAGER).apply_all(&manifests).await
 }
 
-/// Waits until the sample's operator works.
-pub(crate) async fn ready(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
+/// Waits until the sample's operator is available.
+pub(crate) async fn wait_for_operator(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<()> {
     let (namespace, name) = sample.operator();
-    let available = timeout(PATIENCE, objects::available(&clients.quiet, namespace, name)).await;
+    let available =
+        timeout(READY_TIMEOUT, manifest_applier::wait_until_available(&clients.quiet, namespace, name)).await;
     available.with_context(|| {
-        let (seconds, kubectl) = (PATIENCE.as_secs(), &clients.kubectl);
+        let seconds = READY_TIMEOUT.as_secs();
+        let kubectl = &clients.kubectl;
         format!("{name} is not ready after {seconds} s: see `{kubectl} --namespace {namespace} get pods`")
     })?
 }
 
-/// Applies the sample, or a change of it where it is there.
-pub(crate) async fn run(clients: &Clients, sample: Sample) -> anyhow::Result<Applied> {
-    let mut quiet = Objects::new(clients.quiet.clone(), MANAGER);
+/// Applies the sample, or a change of it if it exists.
+pub(crate) async fn apply_sample(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<AppliedSample> {
+    let mut quiet = ManifestApplier::new(clients.quiet.clone(), FIELD_MANAGER);
     let now = quiet.get(&sample.object()?).await?;
-    let (object, what) = sample.next(now.as_ref().map(|now| &now.data))?;
-    let before = now.as_ref().and_then(trace_of);
-    until_stamped(&mut quiet, &object, before.as_deref(), &clients.kubectl).await?;
-    let applied = Objects::new(clients.traced.clone(), MANAGER).apply(&object).await?;
-    let trace = new_trace(&applied, before.as_deref()).with_context(|| {
+    let (object, what) = sample.next_change(now.as_ref().map(|now| &now.data))?;
+    let before = now.as_ref().and_then(annotated_trace_id);
+    wait_until_stamped(&mut quiet, &object, before.as_deref(), &clients.kubectl).await?;
+    let applied = ManifestApplier::new(clients.traced.clone(), FIELD_MANAGER).apply(&object).await?;
+    let trace = changed_trace_id(&applied, before.as_deref()).with_context(|| {
         format!(
             "{} {what}, and got no trace: the webhook did not answer the API server in time, as on a machine that is very busy. Try it again",
             sample.title()
         )
     })?;
-    Ok(Applied { trace, what })
+    Ok(AppliedSample { trace_id: trace, change: what })
 }
 
-/// The trace of the sample that is there.
-pub(crate) async fn current(clients: &Clients, sample: Sample) -> anyhow::Result<Option<String>> {
-    let found = Objects::new(clients.quiet.clone(), MANAGER).get(&sample.object()?).await?;
-    Ok(found.as_ref().and_then(trace_of))
+/// The trace of the existing sample.
+pub(crate) async fn current_trace_id(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<Option<String>> {
+    let found = ManifestApplier::new(clients.quiet.clone(), FIELD_MANAGER).get(&sample.object()?).await?;
+    Ok(found.as_ref().and_then(annotated_trace_id))
 }
 
-/// Waits until the sample says that it is ready as it is specified now.
-pub(crate) async fn is_ready(clients: &Clients, sample: Sample) -> anyhow::Result<()> {
-    let api = Objects::new(clients.quiet.clone(), MANAGER).api_of(&sample.object()?).await?;
+/// Waits until the status of the sample is ready for its current generation.
+pub(crate) async fn wait_until_ready(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<()> {
+    let api = ManifestApplier::new(clients.quiet.clone(), FIELD_MANAGER).api_for_object(&sample.object()?).await?;
     let is_ready = |object: &DynamicObject| {
         let Some(status) = object.data.get("status") else { return false };
         let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
@@ -149,35 +150,35 @@ pub(crate) async fn is_ready(clients: &Clients, sample: Sample) -> anyhow::Resul
         status.get("observedGeneration").and_then(Value::as_i64) == object.metadata.generation
             && conditions.any(|it| it == (Some(&json!("Ready")), Some(&json!("True"))))
     };
-    objects::becomes(api, sample.place().1, is_ready).await.map(drop)
+    manifest_applier::wait_until(api, sample.namespace_and_name().1, is_ready).await.map(drop)
 }
 
-/// A registration is in force a moment after it was made: waits until the webhook would be called.
-async fn until_stamped(
-    objects: &mut Objects,
+/// Waits until the webhook is called: a new registration takes effect with a delay.
+async fn wait_until_stamped(
+    objects: &mut ManifestApplier,
     object: &Value,
     before: Option<&str>,
     kubectl: &str,
 ) -> anyhow::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while new_trace(&objects.try_out(object).await?, before).is_none() {
+    let deadline = Instant::now() + READY_TIMEOUT;
+    while changed_trace_id(&objects.dry_run(object).await?, before).is_none() {
         if Instant::now() > deadline {
             bail!(
                 "no trace context is put on objects: see `{kubectl} --namespace kubewake-webhook logs deployment/kubewake-webhook`"
             )
         }
-        sleep(PAUSE).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
-/// The trace that it names, unless that is still the one of before.
-fn new_trace(object: &DynamicObject, before: Option<&str>) -> Option<String> {
-    trace_of(object).filter(|trace| Some(trace.as_str()) != before)
+/// The trace in its annotation, unless it is still the previous one.
+fn changed_trace_id(object: &DynamicObject, before: Option<&str>) -> Option<String> {
+    annotated_trace_id(object).filter(|trace| Some(trace.as_str()) != before)
 }
 
-fn trace_of(object: &DynamicObject) -> Option<String> {
-    let context = object.annotations().get(TRACEPARENT)?;
+fn annotated_trace_id(object: &DynamicObject) -> Option<String> {
+    let context = object.annotations().get(TRACEPARENT_ANNOTATION)?;
     context.split('-').nth(1).map(str::to_owned)
 }
 
@@ -190,13 +191,16 @@ mod tests {
     #[test]
     fn a_change_that_was_not_stamped_has_not_the_trace_of_the_one_before() {
         let stamped = |context: &str| {
-            let object = json!({"metadata": {"name": "sample", "annotations": {TRACEPARENT: context}}});
+            let object = json!({"metadata": {"name": "sample", "annotations": {TRACEPARENT_ANNOTATION: context}}});
             serde_json::from_value::<DynamicObject>(object).unwrap()
         };
-        let found = |context: &str, before: Option<&str>| new_trace(&stamped(context), before);
+        let found = |context: &str, before: Option<&str>| changed_trace_id(&stamped(context), before);
         assert_eq!(found("00-b-1-01", Some("a")).as_deref(), Some("b"));
         assert_eq!(found("00-a-1-01", None).as_deref(), Some("a"));
         assert_eq!(found("00-a-1-01", Some("a")), None);
-        assert_eq!(new_trace(&DynamicObject::new("sample", &ApiResource::erase::<TracePipeline>(&())), None), None);
+        assert_eq!(
+            changed_trace_id(&DynamicObject::new("sample", &ApiResource::erase::<TracePipeline>(&())), None),
+            None
+        );
     }
 }

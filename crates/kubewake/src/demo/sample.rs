@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::objects;
+use crate::manifest_applier;
 
 /// What can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Sample {
+pub(crate) enum DemoSample {
     /// A Head with two children: examples/head-operator
     Head,
     /// A scheduler and its configuration: examples/scheduler
@@ -14,13 +14,13 @@ pub(crate) enum Sample {
 }
 
 /// The score plugin that comes and goes.
-const LABELLED: &str = "NodeLabel";
+const TOGGLED_PLUGIN: &str = "NodeLabel";
 /// Where the second child says how many pods it wants.
-const REPLICAS: &str = "/spec/children/1/template/replicas";
+const REPLICAS_POINTER: &str = "/spec/children/1/template/replicas";
 /// It has so many at most: everybody's machine bears that.
-const MOST: u64 = 3;
+const MAX_REPLICAS: u64 = 3;
 
-impl Sample {
+impl DemoSample {
     /// All of them.
     pub(crate) const ALL: [Self; 2] = [Self::Head, Self::Scheduler];
 
@@ -36,7 +36,7 @@ impl Sample {
                 include_str!("../../../../examples/scheduler/deploy/operator.yaml"),
             ],
         };
-        objects::parse(&files.join("---\n"))
+        manifest_applier::parse_manifest(&files.join("---\n"))
     }
 
     /// The namespace and the name of the operator's Deployment.
@@ -48,7 +48,7 @@ impl Sample {
     }
 
     /// The namespace and the name of the sample.
-    pub(crate) fn place(self) -> (&'static str, &'static str) {
+    pub(crate) fn namespace_and_name(self) -> (&'static str, &'static str) {
         match self {
             Self::Head => ("default", "sample"),
             Self::Scheduler => ("scheduler-system", "demo"),
@@ -57,12 +57,12 @@ impl Sample {
 
     /// What it is called in messages.
     pub(crate) fn title(self) -> String {
-        let (namespace, name) = self.place();
+        let (namespace, name) = self.namespace_and_name();
         format!("{} {namespace}/{name}", self.kind())
     }
 
     /// The span that says that it is ready.
-    pub(crate) fn converge(self) -> &'static str {
+    pub(crate) fn converge_span_name(self) -> &'static str {
         match self {
             Self::Head => "converge Head",
             Self::Scheduler => "converge Scheduler",
@@ -84,29 +84,29 @@ impl Sample {
         };
         let mut object: Value = serde_saphyr::from_str(text)?;
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-            metadata.insert("namespace".to_owned(), self.place().0.into());
+            metadata.insert("namespace".to_owned(), self.namespace_and_name().0.into());
         }
         Ok(object)
     }
 
     /// What to apply where this is the spec now, and what that changes, in words.
-    pub(crate) fn next(self, now: Option<&Value>) -> anyhow::Result<(Value, String)> {
+    pub(crate) fn next_change(self, now: Option<&Value>) -> anyhow::Result<(Value, String)> {
         let mut object = self.object()?;
         let Some(now) = now else { return Ok((object, "is new".to_owned())) };
         let what = match self {
             Self::Head => {
-                let replicas = now.pointer(REPLICAS).and_then(Value::as_u64).unwrap_or(1) % MOST + 1;
-                if let Some(field) = object.pointer_mut(REPLICAS) {
+                let replicas = now.pointer(REPLICAS_POINTER).and_then(Value::as_u64).unwrap_or(1) % MAX_REPLICAS + 1;
+                if let Some(field) = object.pointer_mut(REPLICAS_POINTER) {
                     *field = json!(replicas);
                 }
                 format!("is changed: its child right wants {replicas} {}", if replicas == 1 { "pod" } else { "pods" })
             }
-            Self::Scheduler if now.to_string().contains(LABELLED) => {
+            Self::Scheduler if now.to_string().contains(TOGGLED_PLUGIN) => {
                 "is changed: nodes are chosen by the room that they have".to_owned()
             }
             Self::Scheduler => {
                 if let Some(Value::Array(scores)) = object.pointer_mut("/spec/scores") {
-                    scores.push(json!({"name": LABELLED, "weight": 5, "label": "disk=ssd"}));
+                    scores.push(json!({"name": TOGGLED_PLUGIN, "weight": 5, "label": "disk=ssd"}));
                 }
                 "is changed: nodes with the label disk=ssd are preferred".to_owned()
             }
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn the_first_time_it_is_as_in_its_example() {
-        for sample in Sample::ALL {
-            let (object, what) = sample.next(None).unwrap();
+        for sample in DemoSample::ALL {
+            let (object, what) = sample.next_change(None).unwrap();
             assert_eq!((object.clone(), what.as_str()), (sample.object().unwrap(), "is new"));
-            let (namespace, name) = sample.place();
+            let (namespace, name) = sample.namespace_and_name();
             assert_eq!(object["metadata"], json!({"name": name, "namespace": namespace}));
             assert_eq!(object["kind"], sample.kind());
         }
@@ -132,10 +132,10 @@ mod tests {
 
     #[test]
     fn each_further_time_it_is_another_one() {
-        for sample in Sample::ALL {
+        for sample in DemoSample::ALL {
             let mut now = sample.object().unwrap();
             for _ in 0..4 {
-                let (next, what) = sample.next(Some(&now)).unwrap();
+                let (next, what) = sample.next_change(Some(&now)).unwrap();
                 assert_ne!(next["spec"], now["spec"]);
                 assert!(what.starts_with("is changed"), "{what}");
                 now = next;
@@ -145,18 +145,18 @@ mod tests {
 
     #[test]
     fn a_head_that_somebody_changed_stays_within_bounds() {
-        let mut now = Sample::Head.object().unwrap();
+        let mut now = DemoSample::Head.object().unwrap();
         now["spec"]["children"][1]["template"]["replicas"] = json!(40);
-        let (next, _) = Sample::Head.next(Some(&now)).unwrap();
-        assert_eq!(next.pointer(REPLICAS), Some(&json!(2)));
+        let (next, _) = DemoSample::Head.next_change(Some(&now)).unwrap();
+        assert_eq!(next.pointer(REPLICAS_POINTER), Some(&json!(2)));
     }
 
     #[test]
     fn the_operators_are_in_their_manifests() {
-        for sample in Sample::ALL {
+        for sample in DemoSample::ALL {
             let mut manifests = sample.manifests().unwrap();
             let (namespace, name) = sample.operator();
-            let deployment = objects::deployment(&mut manifests, name).unwrap();
+            let deployment = manifest_applier::find_deployment(&mut manifests, name).unwrap();
             assert_eq!(deployment["metadata"]["namespace"], namespace);
         }
     }

@@ -1,4 +1,4 @@
-//! A trace as the viewer has it, followed until it is whole.
+//! Follows a trace in the viewer until it is complete.
 
 use std::{collections::HashSet, future::Future, pin::pin, time::Duration};
 
@@ -8,102 +8,103 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    output::number,
-    web::{self, Web},
+    http_client::{self, JsonHttpClient},
+    output::units,
 };
 
-/// How long it may take until something is ready.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// What was done in the end may be told a little later than that it is ready.
-const SETTLE: Duration = Duration::from_secs(2);
-/// Longest time that it is waited for it to be whole, when it is ready.
-const LAST: Duration = Duration::from_secs(15);
-/// What something says of itself comes to the viewer within seconds: after this it does not come.
-const LATE: Duration = Duration::from_secs(20);
-/// How often the viewer is asked.
-const PAUSE: Duration = Duration::from_millis(250);
-/// A machine that is busy may take a while to answer.
-const ANSWER: Duration = Duration::from_secs(20);
+/// How long an object may take to become ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
+/// The last spans may arrive a little later than the convergence span.
+const SETTLE_PERIOD: Duration = Duration::from_secs(2);
+/// How long to wait for the complete trace after the convergence span has arrived.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(15);
+/// Spans reach the viewer within seconds; after this time they are missing.
+const STATUS_SPAN_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often the viewer is queried.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// A busy machine may respond slowly.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// As much of the viewer's answer as is needed.
+/// The fields of the viewer's response that are used.
 #[derive(Debug, Deserialize)]
-struct Trace {
-    services: Vec<Service>,
-    spans: Vec<Span>,
+struct SampleTrace {
+    services: Vec<SampleService>,
+    spans: Vec<SampleSpan>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Service {
+struct SampleService {
     name: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Span {
+struct SampleSpan {
     id: String,
     parent: Option<String>,
     name: String,
     duration: u64,
 }
 
-/// A trace that is whole.
 #[derive(Debug)]
-pub(crate) struct Followed {
-    /// What there is to know about it, in a few words.
+pub(crate) struct CompletedTrace {
+    /// A short description of the trace.
     pub(crate) facts: String,
-    /// Where it is shown.
     pub(crate) link: String,
 }
 
-/// Waits until the span is there that says that something is ready, and everything that led to it. `ready` ends when the object itself says so.
-pub(crate) async fn follow(
+/// Waits for the convergence span and everything that led to it. `ready` completes when the object itself is
+/// ready.
+pub(crate) async fn wait_for_trace(
     page: &str,
     id: &str,
     converge: &str,
     ready: impl Future<Output = anyhow::Result<()>>,
-) -> anyhow::Result<Followed> {
-    let web = Web::new(ANSWER);
+) -> anyhow::Result<CompletedTrace> {
+    let web = JsonHttpClient::new(REQUEST_TIMEOUT);
     let link = format!("{page}/trace/{id}");
-    let mut deadline = Instant::now() + PATIENCE;
-    let (mut last, mut since) = (0, Instant::now());
-    let (mut is_ready, mut is_told) = (None, false);
+    let mut deadline = Instant::now() + READY_TIMEOUT;
+    let mut last = 0;
+    let mut since = Instant::now();
+    let mut is_ready = None;
+    let mut is_told = false;
     let mut ready = pin!(ready);
     loop {
-        let trace = read(&web, page, id).await?;
+        let trace = fetch_trace(&web, page, id).await?;
         if let Some(trace) = trace {
             if trace.spans.len() != last {
                 (last, since) = (trace.spans.len(), Instant::now());
             }
-            if let Some(found) = trace.span(converge) {
+            if let Some(found) = trace.find_span(converge) {
                 if !is_told {
-                    (is_told, deadline) = (true, Instant::now() + LAST);
+                    (is_told, deadline) = (true, Instant::now() + COMPLETION_TIMEOUT);
                 }
-                let is_whole = trace.is_whole() && since.elapsed() > SETTLE;
+                let is_whole = trace.is_complete() && since.elapsed() > SETTLE_PERIOD;
                 if is_whole || Instant::now() > deadline {
-                    return Ok(Followed { facts: trace.facts(found), link });
+                    return Ok(CompletedTrace { facts: trace.describe(found), link });
                 }
             }
         }
         if Instant::now() > deadline {
-            bail!("{}", missing(is_ready == Some(true), (last > 0).then_some(&link)))
+            bail!("{}", describe_missing(is_ready == Some(true), (last > 0).then_some(&link)))
         }
         tokio::select! {
             ended = &mut ready, if is_ready.is_none() => {
                 is_ready = Some(ended.is_ok());
                 if ended.is_ok() && !is_told {
-                    deadline = Instant::now() + LATE;
+                    deadline = Instant::now() + STATUS_SPAN_TIMEOUT;
                 }
             }
-            () = sleep(PAUSE) => {}
+            () = sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
-/// What did not come, and where to look.
-fn missing(is_ready: bool, link: Option<&String>) -> String {
+/// What is missing, and where to look.
+fn describe_missing(is_ready: bool, link: Option<&String>) -> String {
     let what = if is_ready {
-        format!("it is ready, but after {} s the viewer has", LATE.as_secs())
+        format!("it is ready, but after {} s the viewer has", STATUS_SPAN_TIMEOUT.as_secs())
     } else {
-        format!("it is not ready after {} s, and the viewer has", PATIENCE.as_secs())
+        format!("it is not ready after {} s, and the viewer has", READY_TIMEOUT.as_secs())
     };
     match link {
         Some(link) if is_ready => {
@@ -114,38 +115,39 @@ fn missing(is_ready: bool, link: Option<&String>) -> String {
     }
 }
 
-/// What the viewer has of a trace now, if it has something.
-pub(crate) async fn known(page: &str, id: &str, converge: &str) -> anyhow::Result<Option<Followed>> {
-    let trace = read(&Web::new(ANSWER), page, id).await?;
-    let facts = trace.and_then(|trace| trace.span(converge).map(|found| trace.facts(found)));
-    Ok(facts.map(|facts| Followed { facts, link: format!("{page}/trace/{id}") }))
+/// Looks up a trace that has a convergence span.
+pub(crate) async fn lookup_trace(page: &str, id: &str, converge: &str) -> anyhow::Result<Option<CompletedTrace>> {
+    let trace = fetch_trace(&JsonHttpClient::new(REQUEST_TIMEOUT), page, id).await?;
+    let facts = trace.and_then(|trace| trace.find_span(converge).map(|found| trace.describe(found)));
+    Ok(facts.map(|facts| CompletedTrace { facts, link: format!("{page}/trace/{id}") }))
 }
 
-impl Trace {
-    fn span(&self, name: &str) -> Option<&Span> {
+impl SampleTrace {
+    fn find_span(&self, name: &str) -> Option<&SampleSpan> {
         self.spans.iter().find(|span| span.name == name)
     }
 
-    /// Whether every parent is there.
-    fn is_whole(&self) -> bool {
+    /// Whether no parent is missing.
+    fn is_complete(&self) -> bool {
         let known: HashSet<_> = self.spans.iter().map(|span| &span.id).collect();
         self.spans.iter().filter_map(|span| span.parent.as_ref()).all(|parent| known.contains(parent))
     }
 
-    fn facts(&self, converge: &Span) -> String {
+    fn describe(&self, converge: &SampleSpan) -> String {
         let mut services: Vec<&str> = self.services.iter().map(|service| service.name.as_str()).collect();
         services.sort_unstable();
         services.dedup();
-        let (time, spans) = (number::duration(converge.duration), self.spans.len());
+        let time = units::format_duration(converge.duration);
+        let spans = self.spans.len();
         format!("ready after {time}: {spans} spans of {}", services.join(", "))
     }
 }
 
-/// What the viewer has of a trace; none if it has nothing.
-async fn read(web: &Web, page: &str, id: &str) -> anyhow::Result<Option<Trace>> {
+/// Fetches a trace; none if the viewer does not have it.
+async fn fetch_trace(web: &JsonHttpClient, page: &str, id: &str) -> anyhow::Result<Option<SampleTrace>> {
     match web.get(&format!("{page}/api/v1/traces/{id}")).await {
         Ok(trace) => Ok(Some(trace)),
-        Err(web::Error::Status(StatusCode::NOT_FOUND, _)) => Ok(None),
+        Err(http_client::JsonHttpError::Status(StatusCode::NOT_FOUND, _)) => Ok(None),
         Err(error) => Err(error).with_context(|| format!("the viewer at {page}")),
     }
 }
@@ -154,7 +156,7 @@ async fn read(web: &Web, page: &str, id: &str) -> anyhow::Result<Option<Trace>> 
 mod tests {
     use super::*;
 
-    fn trace(spans: &str) -> Trace {
+    fn trace(spans: &str) -> SampleTrace {
         serde_json::from_str(&format!(
             r#"{{"services": [{{"name": "b"}}, {{"name": "a"}}, {{"name": "b"}}], "spans": {spans}}}"#
         ))
@@ -165,15 +167,15 @@ mod tests {
     fn a_trace_is_whole_when_no_parent_is_missing() {
         let whole = r#"[{"id": "1", "name": "POST", "duration": 1}, {"id": "2", "parent": "1", "name": "converge Head", "duration": 1500000000}]"#;
         let trace = trace(whole);
-        assert!(trace.is_whole());
-        let converge = trace.span("converge Head").unwrap();
-        assert_eq!(trace.facts(converge), "ready after 1.5 s: 2 spans of a, b");
-        assert!(trace.span("converge").is_none());
+        assert!(trace.is_complete());
+        let converge = trace.find_span("converge Head").unwrap();
+        assert_eq!(trace.describe(converge), "ready after 1.5 s: 2 spans of a, b");
+        assert!(trace.find_span("converge").is_none());
     }
 
     #[test]
     fn a_trace_whose_beginning_is_not_there_is_not_whole() {
-        assert!(!trace(r#"[{"id": "2", "parent": "1", "name": "x", "duration": 1}]"#).is_whole());
+        assert!(!trace(r#"[{"id": "2", "parent": "1", "name": "x", "duration": 1}]"#).is_complete());
     }
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
             (true, Some(&link), "the viewer has only a part of its trace, which is at http://127.0.0.1:1/trace/a"),
             (false, Some(&link), "it is not ready after 90 s, and the viewer has a part of its trace"),
         ] {
-            let text = missing(is_ready, link);
+            let text = describe_missing(is_ready, link);
             assert!(text.contains(said), "{text}");
             assert_eq!(text.contains("http"), link.is_some(), "{text}");
         }

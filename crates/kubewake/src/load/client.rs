@@ -19,31 +19,29 @@ use kubewake_otlp::Signal;
 use tokio::net::TcpStream;
 
 pub(crate) use self::{grpc::GrpcChannel, http1::HttpChannel};
-use super::answer::{Answer, Code};
+use super::response::{ExportResponse, ResponseCode};
 
-/// Where requests go, and how long an answer may take.
+/// The receiver, and the timeout of its responses.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct LoadTarget {
     address: String,
-    /// The URI that the protocol asks for.
+    /// The URI of export requests.
     uri: Uri,
     gzip: bool,
     timeout: Duration,
-    connections: Connections,
+    connections: ConnectionCounters,
 }
 
-/// What became of the connections of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Connections {
-    /// How many were made.
+pub(crate) struct ConnectionCounters {
     pub opened: AtomicU64,
-    /// How many ended before the run did.
+    /// Connections that ended before the run did.
     pub lost: AtomicU64,
-    over: AtomicBool,
+    is_finished: AtomicBool,
 }
 
-impl Target {
-    /// Understands a target of the command line, `http://host:port`, for one signal.
+impl LoadTarget {
+    /// Parses a target of the command line, `http://host:port`, for one signal.
     pub(crate) fn new(url: &str, signal: Signal, grpc: bool, gzip: bool, timeout: Duration) -> anyhow::Result<Self> {
         let url: Uri = url.parse().with_context(|| format!("the target {url:?} is not a URL"))?;
         ensure!(url.scheme_str() == Some("http"), "the target has to begin with http://");
@@ -52,17 +50,16 @@ impl Target {
         let address = format!("{}:{port}", authority.host());
         let path = if grpc { grpc_path(signal).to_owned() } else { http_path(&url, signal) };
         let uri = format!("http://{address}{path}").parse()?;
-        Ok(Self { address, uri, gzip, timeout, connections: Connections::default() })
+        Ok(Self { address, uri, gzip, timeout, connections: ConnectionCounters::default() })
     }
 
-    /// What became of the connections.
-    pub(crate) fn connections(&self) -> &Connections {
+    pub(crate) fn connections(&self) -> &ConnectionCounters {
         &self.connections
     }
 
     /// From here on connections may end without being counted as lost.
     pub(crate) fn finish(&self) {
-        self.connections.over.store(true, Ordering::Relaxed);
+        self.connections.is_finished.store(true, Ordering::Relaxed);
     }
 
     async fn connect(&self) -> std::io::Result<TokioIo<TcpStream>> {
@@ -72,42 +69,43 @@ impl Target {
         Ok(TokioIo::new(stream))
     }
 
-    /// Drives a connection to its end.
-    fn drive(self: &Arc<Self>, connection: impl Future<Output = hyper::Result<()>> + Send + 'static) {
+    fn spawn_connection(self: &Arc<Self>, connection: impl Future<Output = hyper::Result<()>> + Send + 'static) {
         let target = Arc::clone(self);
         tokio::spawn(async move {
-            // How it ended does not matter: whoever used it saw that.
+            // The result does not matter: a request on the connection fails with the error.
             let _ = connection.await;
-            if !target.connections.over.load(Ordering::Relaxed) {
+            if !target.connections.is_finished.load(Ordering::Relaxed) {
                 target.connections.lost.fetch_add(1, Ordering::Relaxed);
             }
         });
     }
 }
 
-/// One sender's way to the receiver.
+/// The connection of one sender.
 #[derive(Debug)]
-pub(crate) enum Client {
+pub(crate) enum LoadClient {
     /// Several senders share a connection.
     Grpc(Arc<GrpcChannel>),
     /// A connection carries one request at a time, so each sender has its own.
     Http(HttpChannel),
 }
 
-impl Client {
-    /// Sends one request and waits for its answer.
-    pub(crate) async fn send(&mut self, body: Bytes) -> Answer {
+impl LoadClient {
+    /// Sends one request and waits for its response.
+    pub(crate) async fn send(&mut self, body: Bytes) -> ExportResponse {
         let timeout = match self {
-            Client::Grpc(channel) => channel.target().timeout,
-            Client::Http(channel) => channel.target().timeout,
+            LoadClient::Grpc(channel) => channel.target().timeout,
+            LoadClient::Http(channel) => channel.target().timeout,
         };
         let answer = async {
             match self {
-                Client::Grpc(channel) => channel.send(body).await,
-                Client::Http(channel) => channel.send(body).await,
+                LoadClient::Grpc(channel) => channel.send(body).await,
+                LoadClient::Http(channel) => channel.send(body).await,
             }
         };
-        tokio::time::timeout(timeout, answer).await.unwrap_or(Answer::broken(Code::Timeout))
+        tokio::time::timeout(timeout, answer)
+            .await
+            .unwrap_or(ExportResponse::from_connection_failure(ResponseCode::Timeout))
     }
 }
 
@@ -119,7 +117,7 @@ const fn grpc_path(signal: Signal) -> &'static str {
     }
 }
 
-/// A path in the URL is taken as it is, none means the one of the specification.
+/// A path in the URL is used as it is; the default is that of the specification.
 fn http_path(url: &Uri, signal: Signal) -> String {
     match url.path() {
         "" | "/" => format!("/v1/{signal}"),

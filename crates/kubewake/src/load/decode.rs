@@ -1,9 +1,7 @@
-//! As much protobuf reading as answers need.
+//! A minimal protobuf reader for responses.
 
-/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
-    /// A varint.
+pub(crate) enum WireValue<'a> {
     Number(u64),
     /// A string, bytes or a message.
     Bytes(&'a [u8]),
@@ -11,25 +9,24 @@ pub(crate) enum Value<'a> {
     Fixed(&'a [u8]),
 }
 
-impl<'a> Value<'a> {
-    /// The number, if it is one.
+impl<'a> WireValue<'a> {
+    /// The value of a varint.
     pub(crate) fn number(self) -> Option<u64> {
-        if let Value::Number(number) = self { Some(number) } else { None }
+        if let WireValue::Number(number) = self { Some(number) } else { None }
     }
 
-    /// The bytes, if it has any.
+    /// The value of a length-delimited field.
     pub(crate) fn bytes(self) -> Option<&'a [u8]> {
-        if let Value::Bytes(bytes) = self { Some(bytes) } else { None }
+        if let WireValue::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 }
 
-/// Walks over a message's fields. It ends early at anything malformed.
+/// Iterates over the fields of a message. It ends early at malformed input.
 #[derive(Clone, Debug)]
-pub(crate) struct Fields<'a>(pub &'a [u8]);
+pub(crate) struct WireFieldIter<'a>(pub &'a [u8]);
 
-impl<'a> Fields<'a> {
-    /// The first field with this number.
-    pub(crate) fn find_field(mut self, number: u64) -> Option<Value<'a>> {
+impl<'a> WireFieldIter<'a> {
+    pub(crate) fn find_field(mut self, number: u64) -> Option<WireValue<'a>> {
         self.find(|(field, _)| *field == number).map(|(_, value)| value)
     }
 
@@ -53,19 +50,19 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = (u64, Value<'a>);
+impl<'a> Iterator for WireFieldIter<'a> {
+    type Item = (u64, WireValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let tag = self.varint()?;
         let value = match tag & 7 {
-            0 => Value::Number(self.varint()?),
-            1 => Value::Fixed(self.take(8)?),
+            0 => WireValue::Number(self.varint()?),
+            1 => WireValue::Fixed(self.take(8)?),
             2 => {
                 let length = self.varint()?;
-                Value::Bytes(self.take(length)?)
+                WireValue::Bytes(self.take(length)?)
             }
-            5 => Value::Fixed(self.take(4)?),
+            5 => WireValue::Fixed(self.take(4)?),
             _ => return None,
         };
         Some((tag >> 3, value))

@@ -1,45 +1,45 @@
-//! Protobuf, written by hand, with the places that change from request to request remembered.
+//! A protobuf writer that records the positions of the fields that change from request to request.
 
-use super::ids::{self, Seed};
+use super::ids::{self, RunSeed};
 
-/// A place in a message that every request fills anew. Its length never changes, so neither does any length around it.
+/// A field that every request fills with a value of its own. Its length is fixed, and so are the lengths of the
+/// messages around it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct TemplateSlot {
     offset: usize,
-    fill: Fill,
+    fill: SlotContent,
 }
 
-/// What goes into a slot.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fill {
-    /// The id of the request's trace with this index.
+pub(crate) enum SlotContent {
+    /// Id of the trace with this index in the request.
     Trace(u64),
-    /// The id of the request's item with this index.
+    /// Id of the item with this index in the request.
     Item(u64),
-    /// The time of sending, and this many nanoseconds.
+    /// The time of sending plus this many nanoseconds.
     Time(u64),
 }
 
-/// What one request fills its slots with.
+/// The values of one request's slots.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Values {
-    /// The run.
-    pub seed: Seed,
-    /// The number of the request's first trace.
+pub(crate) struct RequestValues {
+    pub seed: RunSeed,
+    /// Number of the request's first trace.
     pub first_trace: u64,
-    /// The number of the request's first item.
+    /// Number of the request's first item.
     pub first_item: u64,
-    /// The time of sending, in nanoseconds of Unix time.
+    /// Time of sending, in nanoseconds since 1970.
     pub now: u64,
 }
 
-impl Slot {
-    /// Writes the value of this request into its place.
-    pub(crate) fn write(&self, bytes: &mut [u8], values: &Values) {
+impl TemplateSlot {
+    /// Writes the value of this slot into a request.
+    pub(crate) fn write(&self, bytes: &mut [u8], values: &RequestValues) {
         match self.fill {
-            Fill::Trace(index) => put(bytes, self.offset, &values.seed.trace_id(values.first_trace + index)),
-            Fill::Item(index) => put(bytes, self.offset, &ids::span_id(values.first_item + index)),
-            Fill::Time(after) => put(bytes, self.offset, &(values.now + after).to_le_bytes()),
+            SlotContent::Trace(index) => put(bytes, self.offset, &values.seed.trace_id(values.first_trace + index)),
+            SlotContent::Item(index) => put(bytes, self.offset, &ids::span_id(values.first_item + index)),
+            SlotContent::Time(after) => put(bytes, self.offset, &(values.now + after).to_le_bytes()),
         }
     }
 }
@@ -50,14 +50,13 @@ fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     }
 }
 
-/// A protobuf message under construction.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct MessageBuilder {
     bytes: Vec<u8>,
-    slots: Vec<Slot>,
+    slots: Vec<TemplateSlot>,
 }
 
-impl Message {
+impl MessageBuilder {
     /// An integer or an enum.
     pub(crate) fn varint(mut self, field: u64, value: u64) -> Self {
         self.put_varint(field << 3);
@@ -73,40 +72,39 @@ impl Message {
         self
     }
 
-    /// A message inside this one.
-    pub(crate) fn message(mut self, field: u64, inner: Message) -> Self {
+    pub(crate) fn message(mut self, field: u64, inner: MessageBuilder) -> Self {
         self.put_varint(field << 3 | 2);
         self.put_varint(inner.bytes.len() as u64);
         let start = self.bytes.len();
-        self.slots.extend(inner.slots.iter().map(|slot| Slot { offset: slot.offset + start, ..*slot }));
+        self.slots.extend(inner.slots.iter().map(|slot| TemplateSlot { offset: slot.offset + start, ..*slot }));
         self.bytes.extend_from_slice(&inner.bytes);
         self
     }
 
     /// A field that each request fills.
-    pub(crate) fn slot(mut self, field: u64, fill: Fill) -> Self {
+    pub(crate) fn slot(mut self, field: u64, fill: SlotContent) -> Self {
         let length = match fill {
-            Fill::Trace(_) => 16,
-            Fill::Item(_) | Fill::Time(_) => 8,
+            SlotContent::Trace(_) => 16,
+            SlotContent::Item(_) | SlotContent::Time(_) => 8,
         };
-        if let Fill::Time(_) = fill {
+        if let SlotContent::Time(_) = fill {
             self.put_varint(field << 3 | 1);
         } else {
             self.put_varint(field << 3 | 2);
             self.put_varint(length);
         }
-        self.slots.push(Slot { offset: self.bytes.len(), fill });
+        self.slots.push(TemplateSlot { offset: self.bytes.len(), fill });
         self.bytes.resize(self.bytes.len() + length as usize, 0);
         self
     }
 
-    /// Applies a step for each of several things.
-    pub(crate) fn each<T>(self, things: impl IntoIterator<Item = T>, step: impl Fn(Self, T) -> Self) -> Self {
+    /// Applies `step` for each of several things.
+    pub(crate) fn for_each<T>(self, things: impl IntoIterator<Item = T>, step: impl Fn(Self, T) -> Self) -> Self {
         things.into_iter().fold(self, step)
     }
 
-    /// The bytes, and the places to fill.
-    pub(crate) fn finish(self) -> (Vec<u8>, Vec<Slot>) {
+    /// The encoded message, and its slots.
+    pub(crate) fn finish(self) -> (Vec<u8>, Vec<TemplateSlot>) {
         (self.bytes, self.slots)
     }
 

@@ -1,4 +1,4 @@
-//! Progress on a terminal, and nothing anywhere else.
+//! A progress bar on terminals.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -7,13 +7,13 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::worker::Run;
+use super::worker::LoadRun;
 
-/// Often enough to look alive, too seldom to cost anything.
-const REFRESH: Duration = Duration::from_millis(200);
+/// Frequent enough to look alive, too rare to affect the measurement.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Shows how a run goes until it is dropped. indicatif itself is silent where standard error is no terminal.
-pub(crate) async fn show(run: Arc<Run>, expected_items: Option<u64>) {
+/// Shows the progress of a run until it is dropped. indicatif hides itself where standard error is no terminal.
+pub(crate) async fn show_progress(run: Arc<LoadRun>, expected_items: Option<u64>) {
     let bar = ProgressBar::new(expected_items.unwrap_or(0));
     let template = if expected_items.is_some() { "{bar:40} {pos}/{len} {msg}" } else { "{spinner} {pos} {msg}" };
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -21,9 +21,9 @@ pub(crate) async fn show(run: Arc<Run>, expected_items: Option<u64>) {
     }
     let mut last = 0;
     loop {
-        tokio::time::sleep(REFRESH).await;
+        tokio::time::sleep(REFRESH_INTERVAL).await;
         let now = run.acknowledged.load(Ordering::Relaxed);
-        bar.set_message(format!("{:.0}/s", (now - last) as f64 / REFRESH.as_secs_f64()));
+        bar.set_message(format!("{:.0}/s", (now - last) as f64 / REFRESH_INTERVAL.as_secs_f64()));
         bar.set_position(now);
         last = now;
     }

@@ -1,72 +1,70 @@
-//! What became of a run.
+//! The report of a run.
 
 use std::{collections::BTreeMap, fmt, io::Write, path::Path, sync::atomic::Ordering, time::Duration};
 
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, Code, Verdict},
-    client::Connections,
-    histogram::Histogram,
-    ids::Seed,
+    client::ConnectionCounters,
+    histogram::MicrosHistogram,
+    ids::RunSeed,
+    response::{ExportResponse, ResponseCode, ResponseDisposition},
 };
 
-/// What one sender counted, and then all together. In requests, except where it says otherwise.
+/// Counts of one sender, and of all together; in requests unless stated otherwise.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// Requests begun.
+pub(crate) struct RequestTally {
     pub started: u64,
-    /// Requests sent, each time counted.
+    /// Requests sent, including retries.
     pub sent: u64,
-    /// Answers that allow to send again.
+    /// Retryable responses.
     pub refusals: u64,
-    /// Requests that ended with such an answer.
+    /// Requests that ended with a retryable response.
     pub refused: u64,
-    /// Requests that ended in any other way but acknowledged; a lost connection is one.
+    /// Requests that ended otherwise without an acknowledgement, such as by a lost connection.
     pub failed: u64,
-    /// Items that acknowledged requests lost by partial success.
+    /// Items in acknowledged requests that a partial success rejected.
     pub rejected_items: u64,
-    /// Bytes of bodies sent.
+    /// Bytes of request bodies.
     pub bytes: u64,
     acknowledged: Vec<u64>,
-    codes: BTreeMap<Code, u64>,
-    latency: Histogram,
-    refusal_latency: Histogram,
+    codes: BTreeMap<ResponseCode, u64>,
+    latency: MicrosHistogram,
+    refusal_latency: MicrosHistogram,
 }
 
-impl Tally {
-    /// Counts one answer.
-    pub(crate) fn count(&mut self, answer: &Answer, bytes: u64, latency: Duration) {
+impl RequestTally {
+    pub(crate) fn record_response(&mut self, answer: &ExportResponse, bytes: u64, latency: Duration) {
         self.sent += 1;
         self.bytes += bytes;
         *self.codes.entry(answer.code).or_default() += 1;
-        match answer.verdict {
-            Verdict::Acknowledged { .. } => self.latency.record(latency),
-            Verdict::Retryable(_) if answer.code.is_answer() => {
+        match answer.disposition {
+            ResponseDisposition::Acknowledged { .. } => self.latency.record(latency),
+            ResponseDisposition::Retryable(_) if answer.code.is_response() => {
                 self.refusals += 1;
                 self.refusal_latency.record(latency);
             }
-            Verdict::Retryable(_) | Verdict::Failed => {}
+            ResponseDisposition::Retryable(_) | ResponseDisposition::Failed => {}
         }
     }
 
-    /// The request with this number was taken.
-    pub(crate) fn acknowledge(&mut self, number: u64, rejected_items: u64) {
+    /// Records that the request with this number was acknowledged.
+    pub(crate) fn record_acknowledged(&mut self, number: u64, rejected_items: u64) {
         self.acknowledged.push(number);
         self.rejected_items += rejected_items;
     }
 
-    /// A request is not sent again.
-    pub(crate) fn give_up(&mut self, code: Code) {
-        if code.is_answer() {
+    /// Records a request that is not retried any more.
+    pub(crate) fn record_abandoned(&mut self, code: ResponseCode) {
+        if code.is_response() {
             self.refused += 1;
         } else {
             self.failed += 1;
         }
     }
 
-    /// Adds what another sender counted.
-    pub(crate) fn merge(&mut self, other: Tally) {
+    /// Adds the counts of another sender.
+    pub(crate) fn merge(&mut self, other: RequestTally) {
         self.started += other.started;
         self.sent += other.sent;
         self.refusals += other.refusals;
@@ -81,32 +79,26 @@ impl Tally {
     }
 }
 
-/// A finished run.
 #[derive(Debug)]
-pub(crate) struct Report {
-    /// Whose ids were used.
-    pub seed: Seed,
-    /// Items in a request.
+pub(crate) struct LoadRunReport {
+    pub seed: RunSeed,
     pub items: u64,
-    /// Bytes of OTLP in a request.
+    /// Bytes of an OTLP request.
     pub message_bytes: usize,
-    /// How long it took.
     pub elapsed: Duration,
-    /// How late a request left, at most.
+    /// Maximum delay of a request beyond its schedule.
     pub worst_lag: Duration,
-    /// What the senders counted.
-    pub tally: Tally,
-    /// Connections made and lost.
+    pub tally: RequestTally,
     pub connections: (u64, u64),
 }
 
-impl Report {
-    /// Takes the counts of the connections.
-    pub(crate) fn connections(connections: &Connections) -> (u64, u64) {
+impl LoadRunReport {
+    /// Established and lost connections.
+    pub(crate) fn connection_counts(connections: &ConnectionCounters) -> (u64, u64) {
         (connections.opened.load(Ordering::Relaxed), connections.lost.load(Ordering::Relaxed))
     }
 
-    /// Whether there was nobody to speak to.
+    /// Whether every request failed, and none was acknowledged or refused.
     pub(super) fn all_failed(&self) -> bool {
         self.tally.failed > 0 && self.tally.refused == 0 && self.acknowledged() == 0
     }
@@ -115,8 +107,7 @@ impl Report {
         self.tally.acknowledged.len() as u64
     }
 
-    /// Acknowledged items a second.
-    fn rate(&self) -> f64 {
+    fn items_per_second(&self) -> f64 {
         (self.acknowledged() * self.items) as f64 / self.elapsed.as_secs_f64().max(f64::EPSILON)
     }
 
@@ -131,13 +122,12 @@ impl Report {
         })
     }
 
-    /// The whole report for programs.
     pub(crate) fn to_json(&self) -> Value {
         let codes: BTreeMap<String, u64> = self.tally.codes.iter().map(|(code, n)| (code.to_string(), *n)).collect();
         json!({
             "seed": self.seed.number(),
             "seconds": self.elapsed.as_secs_f64(),
-            "rate": self.rate(),
+            "rate": self.items_per_second(),
             "requests": self.counts(1),
             "items": self.counts(self.items),
             "rejected_items": self.tally.rejected_items,
@@ -151,7 +141,7 @@ impl Report {
         })
     }
 
-    /// Writes which items were acknowledged: lines of `seed first end`, where `end` is the first that was not.
+    /// Writes the acknowledged items as lines of `seed first end`, where `end` is exclusive.
     pub(crate) fn write_acknowledged(&mut self, path: &Path) -> std::io::Result<()> {
         self.tally.acknowledged.sort_unstable();
         let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
@@ -164,7 +154,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for LoadRunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |share| self.tally.latency.quantile_ms(share).unwrap_or(0.0);
         write!(
@@ -172,7 +162,7 @@ impl fmt::Display for Report {
             "{} items acknowledged in {:.1} s ({:.0}/s), {} requests refused, {} failed; p50 {:.1} ms, p99 {:.1} ms",
             self.acknowledged() * self.items,
             self.elapsed.as_secs_f64(),
-            self.rate(),
+            self.items_per_second(),
             self.tally.refused,
             self.tally.failed,
             ms(0.5),
@@ -191,10 +181,10 @@ mod tests {
 
     #[test]
     fn acknowledged_requests_become_ranges_of_items() {
-        let mut tally = Tally::default();
-        [4, 0, 1, 7, 5].into_iter().for_each(|number| tally.acknowledge(number, 0));
-        let mut report = Report {
-            seed: Seed::new(9),
+        let mut tally = RequestTally::default();
+        [4, 0, 1, 7, 5].into_iter().for_each(|number| tally.record_acknowledged(number, 0));
+        let mut report = LoadRunReport {
+            seed: RunSeed::new(9),
             items: 10,
             message_bytes: 0,
             elapsed: Duration::from_secs(1),

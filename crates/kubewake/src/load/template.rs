@@ -1,4 +1,4 @@
-//! Requests that are made once and filled many times.
+//! Requests that are encoded once and filled many times.
 
 use std::io::Write;
 
@@ -6,81 +6,78 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 
 use super::{
-    encode::{Slot, Values},
-    shape::Shape,
+    encode::{RequestValues, TemplateSlot},
+    shape::RequestShape,
 };
 
-/// The length and the compression flag before every gRPC message.
-const GRPC_PREFIX: usize = 5;
+/// Compression flag and length before every gRPC message.
+const GRPC_PREFIX_BYTES: usize = 5;
 
-/// How a body is framed and compressed.
+/// Framing and compression of a body.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Format {
-    /// Whether it is a gRPC message.
+pub(crate) struct BodyFormat {
     pub grpc: bool,
-    /// Whether it is compressed with gzip.
     pub gzip: bool,
 }
 
-/// The bytes of a request, and where each one differs.
+/// An encoded request with its slots.
 #[derive(Debug)]
-pub(crate) struct Template {
-    /// The prefix, if it is gRPC without compression, then the message.
+pub(crate) struct RequestTemplate {
+    /// The prefix, for gRPC without compression, then the message.
     bytes: Vec<u8>,
-    slots: Vec<Slot>,
+    slots: Vec<TemplateSlot>,
     /// Where the message begins in `bytes`.
     start: usize,
-    format: Format,
+    format: BodyFormat,
 }
 
-/// The requests of a run. They differ by one error at most.
+/// The templates of a run, which differ by at most one error.
 #[derive(Debug)]
-pub(crate) struct Templates {
-    fewer: Template,
-    more: Template,
-    /// How many errors the one with fewer has.
-    least: u64,
+pub(crate) struct RequestTemplates {
+    fewer_errors: RequestTemplate,
+    more_errors: RequestTemplate,
+    /// Number of errors of the template with fewer.
+    min_errors: u64,
 }
 
-impl Templates {
-    /// Makes the requests that all others are copies of.
-    pub(crate) fn new(shape: &Shape, format: Format) -> Self {
-        let least = (shape.items as f64 * shape.error_share).floor() as u64;
-        let more = Template::new(shape, (least + 1).min(shape.items), format);
-        Self { fewer: Template::new(shape, least, format), more, least }
+impl RequestTemplates {
+    pub(crate) fn new(shape: &RequestShape, format: BodyFormat) -> Self {
+        let min_errors = (shape.items as f64 * shape.error_share).floor() as u64;
+        let more_errors = RequestTemplate::new(shape, (min_errors + 1).min(shape.items), format);
+        Self { fewer_errors: RequestTemplate::new(shape, min_errors, format), more_errors, min_errors }
     }
 
-    /// The one that the request with this number is a copy of.
-    pub(crate) fn of(&self, shape: &Shape, request: u64) -> &Template {
-        if shape.errors(request) > self.least { &self.more } else { &self.fewer }
+    /// The template of the request with this number.
+    pub(crate) fn for_request(&self, shape: &RequestShape, request: u64) -> &RequestTemplate {
+        if shape.errors_in_request(request) > self.min_errors { &self.more_errors } else { &self.fewer_errors }
     }
 
-    /// How many bytes of OTLP a request has, at least.
+    /// The smallest size of an OTLP request.
     pub(crate) fn message_len(&self) -> usize {
-        self.fewer.message_len()
+        self.fewer_errors.message_len()
     }
 }
 
-impl Template {
-    /// Makes the request that all others with so many errors are copies of.
-    pub(crate) fn new(shape: &Shape, errors: u64, format: Format) -> Self {
+impl RequestTemplate {
+    /// A template with this number of errors.
+    pub(crate) fn new(shape: &RequestShape, errors: u64, format: BodyFormat) -> Self {
         let (message, slots) = shape.encode(errors);
         let mut bytes = Vec::new();
         if format.grpc && !format.gzip {
-            bytes.extend_from_slice(&prefix(false, message.len()));
+            bytes.extend_from_slice(&grpc_prefix(false, message.len()));
         }
         let start = bytes.len();
         bytes.extend_from_slice(&message);
         Self { bytes, slots, start, format }
     }
 
-    /// How many bytes of OTLP a request has.
+    /// The size of an OTLP request.
     pub(crate) fn message_len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
     /// The body of one request.
-    pub(crate) fn fill(&self, values: &Values) -> std::io::Result<Bytes> {
+    pub(crate) fn fill(&self, values: &RequestValues) -> std::io::Result<Bytes> {
         let mut bytes = self.bytes.clone();
         if let Some(message) = bytes.get_mut(self.start..) {
             self.slots.iter().for_each(|slot| slot.write(message, values));
@@ -90,21 +87,21 @@ impl Template {
 
     fn compress(&self, message: &[u8]) -> std::io::Result<Bytes> {
         let mut body = Vec::with_capacity(message.len() / 4);
-        let start = if self.format.grpc { GRPC_PREFIX } else { 0 };
+        let start = if self.format.grpc { GRPC_PREFIX_BYTES } else { 0 };
         body.resize(start, 0);
         let mut encoder = GzEncoder::new(body, Compression::default());
         encoder.write_all(message)?;
         let mut body = encoder.finish()?;
         let length = body.len() - start;
         if let Some(head) = body.get_mut(..start).filter(|head| !head.is_empty()) {
-            head.copy_from_slice(&prefix(true, length));
+            head.copy_from_slice(&grpc_prefix(true, length));
         }
         Ok(body.into())
     }
 }
 
-/// What stands before a gRPC message.
-fn prefix(compressed: bool, length: usize) -> [u8; GRPC_PREFIX] {
+/// The prefix of a gRPC message.
+fn grpc_prefix(compressed: bool, length: usize) -> [u8; GRPC_PREFIX_BYTES] {
     let [a, b, c, d] = (length as u32).to_be_bytes();
     [u8::from(compressed), a, b, c, d]
 }

@@ -1,4 +1,4 @@
-//! A sender: takes a request's number, fills it, sends it, and does what the answer asks for.
+//! A sender: takes the number of the next request, fills the template, sends it, and retries if needed.
 
 use std::{
     sync::{
@@ -12,58 +12,55 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
-    answer::{Answer, Code, Verdict},
-    client::Client,
-    encode::Values,
-    ids::Seed,
-    pace::Schedule,
-    report::Tally,
-    shape::Shape,
-    template::Templates,
+    client::LoadClient,
+    encode::RequestValues,
+    ids::RunSeed,
+    report::RequestTally,
+    response::{ExportResponse, ResponseCode, ResponseDisposition},
+    schedule::RequestSchedule,
+    shape::RequestShape,
+    template::RequestTemplates,
 };
 
-/// A sender that cannot connect waits this long, so that it does not spin.
-const PAUSE_WITHOUT_CONNECTION: Duration = Duration::from_millis(20);
-/// The first wait before a request is sent again, when the receiver names none; each next one doubles.
+/// Delay after a failed connection, which avoids a busy loop.
+const RECONNECT_DELAY: Duration = Duration::from_millis(20);
+/// The first delay before a retry, unless the receiver requests one; each further one doubles.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
-/// A generator should notice soon that the receiver is back.
+/// The generator should notice soon that the receiver is back.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
-/// What all senders of a run share.
+/// State that all senders of a run share.
 #[derive(Debug)]
-pub(crate) struct Run {
-    /// Whose ids they use.
-    pub seed: Seed,
-    /// What a request holds.
-    pub shape: Shape,
-    /// In how many requests in a row the same traces come.
+pub(crate) struct LoadRun {
+    pub seed: RunSeed,
+    pub shape: RequestShape,
+    /// Number of consecutive requests with the same traces.
     pub spread: u64,
-    /// The requests to copy.
-    pub templates: Templates,
-    /// When to send.
-    pub schedule: Schedule,
-    /// Whether a refused request is sent again, and for how long after the run's end.
+    pub templates: RequestTemplates,
+    pub schedule: RequestSchedule,
+    /// Whether refused requests are retried, and for how long after the end of the run.
     pub retry: Option<Duration>,
     /// Items acknowledged so far, for the progress bar.
     pub acknowledged: AtomicU64,
 }
 
-/// Sends until the run is over. Gives the client back, so that its connection does not end before the others' work.
-pub(crate) async fn work(run: Arc<Run>, mut client: Client) -> (Tally, Client) {
-    let mut tally = Tally::default();
-    while let Some(number) = run.schedule.next().await {
-        match run.templates.of(&run.shape, number).fill(&run.values(number)) {
-            Ok(body) => run.deliver(&mut client, number, body, &mut tally).await,
+/// Sends until the run is over. Returns the client, so that its connection outlives the other senders'
+/// requests.
+pub(crate) async fn run_worker(run: Arc<LoadRun>, mut client: LoadClient) -> (RequestTally, LoadClient) {
+    let mut tally = RequestTally::default();
+    while let Some(number) = run.schedule.next_request().await {
+        match run.templates.for_request(&run.shape, number).fill(&run.request_values(number)) {
+            Ok(body) => run.send_with_retry(&mut client, number, body, &mut tally).await,
             Err(_) => tally.failed += 1,
         }
     }
     (tally, client)
 }
 
-impl Run {
-    fn values(&self, number: u64) -> Values {
+impl LoadRun {
+    fn request_values(&self, number: u64) -> RequestValues {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Values {
+        RequestValues {
             seed: self.seed,
             first_trace: number / self.spread.max(1) * self.shape.traces,
             first_item: number * self.shape.items,
@@ -71,26 +68,26 @@ impl Run {
         }
     }
 
-    /// Sends one request, again if need be.
-    async fn deliver(&self, client: &mut Client, number: u64, body: Bytes, tally: &mut Tally) {
+    /// Sends one request, with retries.
+    async fn send_with_retry(&self, client: &mut LoadClient, number: u64, body: Bytes, tally: &mut RequestTally) {
         tally.started += 1;
         let mut backoff = FIRST_BACKOFF;
         loop {
-            let answer = attempt(client, body.clone(), tally).await;
-            let hint = match answer.verdict {
-                Verdict::Acknowledged { rejected } => {
-                    tally.acknowledge(number, rejected);
+            let answer = send_once(client, body.clone(), tally).await;
+            let hint = match answer.disposition {
+                ResponseDisposition::Acknowledged { rejected } => {
+                    tally.record_acknowledged(number, rejected);
                     self.acknowledged.fetch_add(self.shape.items, Ordering::Relaxed);
                     return;
                 }
-                Verdict::Failed => {
+                ResponseDisposition::Failed => {
                     tally.failed += 1;
                     return;
                 }
-                Verdict::Retryable(hint) => hint,
+                ResponseDisposition::Retryable(hint) => hint,
             };
-            if !self.may_retry() || !self.wait(hint.unwrap_or(backoff)).await {
-                tally.give_up(answer.code);
+            if !self.may_retry() || !self.wait_before_retry(hint.unwrap_or(backoff)).await {
+                tally.record_abandoned(answer.code);
                 return pause_without_connection(answer.code).await;
             }
             backoff = (backoff * 2).min(MAX_BACKOFF);
@@ -99,26 +96,26 @@ impl Run {
 
     fn may_retry(&self) -> bool {
         let Some(grace) = self.retry else { return false };
-        self.schedule.end().is_none_or(|end| Instant::now() < end + grace)
+        self.schedule.end_time().is_none_or(|end| Instant::now() < end + grace)
     }
 
-    async fn wait(&self, time: Duration) -> bool {
-        // Senders that were refused together should not come back together.
+    async fn wait_before_retry(&self, time: Duration) -> bool {
+        // Jitter, so that senders that were refused together do not retry together.
         let time = time.mul_f64(1.0 + fastrand::f64() / 4.0);
         self.schedule.sleep_until(Instant::now() + time).await
     }
 }
 
-async fn attempt(client: &mut Client, body: Bytes, tally: &mut Tally) -> Answer {
+async fn send_once(client: &mut LoadClient, body: Bytes, tally: &mut RequestTally) -> ExportResponse {
     let bytes = body.len() as u64;
     let sent_at = Instant::now();
     let answer = client.send(body).await;
-    tally.count(&answer, bytes, sent_at.elapsed());
+    tally.record_response(&answer, bytes, sent_at.elapsed());
     answer
 }
 
-async fn pause_without_connection(code: Code) {
-    if code == Code::Connect {
-        tokio::time::sleep(PAUSE_WITHOUT_CONNECTION).await;
+async fn pause_without_connection(code: ResponseCode) {
+    if code == ResponseCode::Connect {
+        tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }

@@ -6,18 +6,18 @@ use anyhow::Context;
 use futures_util::FutureExt as _;
 use kube::Client;
 use kubewake_operator::{
-    admission::{self, Admission},
-    context::Options,
+    admission::{self, AdmissionServer},
+    context::OperatorOptions,
     health,
-    leader::Terms,
-    metrics::Metrics,
+    leader::LeaseConfig,
+    metrics::OperatorMetrics,
     operator::Operator,
-    status::READY,
+    status::READY_CONDITION,
 };
-use kubewake_release::Image;
+use kubewake_release::ReleaseImage;
 use kubewake_trail::{
-    Options as TrailOptions, Setup, Trail,
-    webhook::{certificates, endpoint::Endpoint},
+    Options as TrailOptions, TelemetrySetup, Trail,
+    webhook::{certificates, webhook_target::WebhookTarget},
 };
 use tokio::{
     net::TcpListener,
@@ -25,10 +25,10 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::{client, logging};
+use crate::{kube_client, logging};
 
 /// The Secret in which replicas share the certificates of the webhook.
-const CERTIFICATES: &str = "kubewake-operator-certificates";
+const CERTIFICATES_SECRET: &str = "kubewake-operator-certificates";
 
 /// Arguments of `kubewake operator` without a command.
 #[derive(Debug, clap::Args)]
@@ -43,9 +43,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// The collectors' image, unless a Telemetry names one
-    #[arg(long, value_name = "IMAGE", default_value = Image::Collector.reference())]
+    #[arg(long, value_name = "IMAGE", default_value = ReleaseImage::Collector.reference())]
     collector_image: String,
-    /// Who this is among replicas, each of which needs a name of its own [default: $POD_NAME, or the host and the process]
+    /// Who this is among replicas, each of which needs a name of its own [default: $POD_NAME, or the host and
+    /// the process]
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
     /// After so many seconds without a word from the leader another replica takes over
@@ -54,19 +55,22 @@ pub(super) struct RunArgs {
     /// How long a pipeline is left alone when nothing happens, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     resync_seconds: u64,
-    /// Where to serve the admission webhook, over TLS; without it there is none, and whoever may write pipelines can name every Secret
+    /// Where to serve the admission webhook, over TLS; without it there is none, and whoever may write
+    /// pipelines can name every Secret
     #[arg(long, value_name = "ADDR")]
     webhook_listen: Option<SocketAddr>,
-    /// The Service, in the operator's namespace, by which API servers reach the webhook at port 443 [default: the address that it listens on]
+    /// The Service, in the operator's namespace, by which API servers reach the webhook at port 443 [default:
+    /// the address that it listens on]
     #[arg(long, value_name = "NAME", requires = "webhook_listen")]
     webhook_service: Option<String>,
-    /// How long the webhook serves on when the operator is told to end, in seconds, until API servers have learned to call another replica
+    /// How long the webhook serves on when the operator is told to end, in seconds, until API servers have
+    /// learned to call another replica
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=600))]
     shutdown_delay_seconds: u64,
 }
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
-    let _logging = logging::start(&kubewake_config::model::Logs::default());
+    let _logging = logging::start(&kubewake_config::model::LogsConfig::default());
     let mut terminate = signal(SignalKind::terminate())?;
     let stop = async move {
         tokio::select! {
@@ -75,28 +79,39 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
         }
     };
     let stop = stop.boxed().shared();
-    // What a pipeline waits for is collectors that take its data.
-    let traced = TrailOptions { ready: READY.to_owned(), ..TrailOptions::default() };
-    let setup = Setup::new("kubewake-operator").version(env!("CARGO_PKG_VERSION")).options(traced);
+    // A pipeline has converged when collectors accept its data.
+    let traced = TrailOptions { ready: READY_CONDITION.to_owned(), ..TrailOptions::default() };
+    let setup = TelemetrySetup::new("kubewake-operator").version(env!("CARGO_PKG_VERSION")).options(traced);
     let (telemetry, trail) = setup.without_subscriber().start()?;
-    let config = client::config(args.kubeconfig.as_deref()).await?;
-    let leases = Trail::off().client(client::quiet(config.clone())).context("the cluster cannot be reached")?;
+    let config = kube_client::load_config(args.kubeconfig.as_deref()).await?;
+    let leases = Trail::disabled()
+        .client(kube_client::without_tracing(config.clone()))
+        .context("the cluster cannot be reached")?;
     let client = trail.client(config).context("the cluster cannot be reached")?;
-    // Before anybody is told that it is ready: a Service leads API servers here then.
+    // Before readiness is reported: from then on the Service routes API servers here.
     let mut admission = tokio::select! {
-        admission = args.admission(&client) => admission?,
+        admission = args.start_admission(&client) => admission?,
         () = stop.clone() => return Ok(()),
     };
-    let (listener, metrics) = (bind(args.listen).await?, Arc::new(Metrics::default()));
-    let (address, page) = (listener.local_addr()?, page(&metrics, admission.as_ref()));
+    let listener = bind(args.listen).await?;
+    let metrics = Arc::new(OperatorMetrics::default());
+    let address = listener.local_addr()?;
+    let page = render_metrics(&metrics, admission.as_ref());
     let (done, over) = oneshot::channel::<()>();
     let health = health::serve(listener, page, async { drop(over.await) });
-    let operator = Operator { client, leases, trail, options: args.options(), terms: args.terms(), metrics };
+    let operator = Operator {
+        client,
+        lease_client: leases,
+        trail,
+        options: args.options(),
+        lease_config: args.lease_config(),
+        metrics,
+    };
     println!("ready operator on {address}");
 
     let delay = Duration::from_secs(admission.as_ref().map_or(0, |_| args.shutdown_delay_seconds));
     let work = async {
-        // Whichever way it ends, nothing is left to be said.
+        // The health server stops with the operator, whatever the result.
         let operate = async {
             let ended = operator.run(stop).await;
             drop(done);
@@ -126,43 +141,47 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// What Prometheus gets to see.
-fn page(metrics: &Arc<Metrics>, admission: Option<&Admission>) -> impl Fn() -> String + Clone + Send + Sync + use<> {
-    let (metrics, admission) = (Arc::clone(metrics), admission.map(Admission::page));
-    move || metrics.page() + &admission.as_ref().map(|page| page()).unwrap_or_default()
+fn render_metrics(
+    metrics: &Arc<OperatorMetrics>,
+    admission: Option<&AdmissionServer>,
+) -> impl Fn() -> String + Clone + Send + Sync + use<> {
+    let metrics = Arc::clone(metrics);
+    let admission = admission.map(AdmissionServer::metrics_page);
+    move || metrics.render() + &admission.as_ref().map(|page| page()).unwrap_or_default()
 }
 
 impl RunArgs {
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> OperatorOptions {
+        OperatorOptions {
             namespace: self.namespace.clone(),
             image: self.collector_image.clone(),
             resync: Duration::from_secs(self.resync_seconds),
         }
     }
 
-    fn terms(&self) -> Terms {
+    fn lease_config(&self) -> LeaseConfig {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let host = || variable("HOSTNAME").unwrap_or_else(|| "operator".to_owned());
         let identity = self.identity.clone().or_else(|| variable("POD_NAME"));
         let identity = identity.unwrap_or_else(|| format!("{}-{}", host(), std::process::id()));
-        Terms { identity, seconds: self.lease_seconds }
+        LeaseConfig { identity, seconds: self.lease_seconds }
     }
 
-    async fn admission(&self, client: &Client) -> anyhow::Result<Option<Admission>> {
+    async fn start_admission(&self, client: &Client) -> anyhow::Result<Option<AdmissionServer>> {
         let Some(listen) = self.webhook_listen else { return Ok(None) };
         let listener = bind(listen).await?;
         let endpoint = match &self.webhook_service {
-            Some(name) => Endpoint::service(&self.namespace, name, 443),
-            None => Endpoint::listening(listener.local_addr()?).with_context(|| {
+            Some(name) => WebhookTarget::from_service(&self.namespace, name, 443),
+            None => WebhookTarget::from_listen_address(listener.local_addr()?).with_context(|| {
                 format!("who serves the webhook on {listen} must say how it is reached: --webhook-service")
             })?,
         };
-        let options = admission::Options {
+        let options = admission::AdmissionOptions {
             namespace: self.namespace.clone(),
-            certificates: self.webhook_service.as_ref().map(|_| CERTIFICATES.to_owned()),
+            certificates: self.webhook_service.as_ref().map(|_| CERTIFICATES_SECRET.to_owned()),
             endpoint,
-            terms: certificates::Terms::default(),
+            terms: certificates::CertificateTerms::default(),
         };
-        Ok(Some(Admission::begin(client.clone(), listener, options).await?))
+        Ok(Some(AdmissionServer::start(client.clone(), listener, options).await?))
     }
 }

@@ -1,7 +1,7 @@
 //! `kubewake operator tracing-config`: what makes a kube-apiserver send its spans to the pipelines.
 //!
-//! A kube-apiserver runs in the network of its machine and asks that machine's DNS, which knows no Service. So the file has the Service's address. It speaks gRPC
-//! without TLS only, which is what the collectors receive.
+//! A kube-apiserver runs in the network of its machine and asks that machine's DNS, which knows no Service. So
+//! the file has the Service's address. It speaks gRPC without TLS only, which is what the collectors receive.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -12,11 +12,11 @@ use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 
-use crate::client::client;
+use crate::kube_client::new_client;
 
 /// The Service that senders know, and its port for gRPC.
-const SERVICE: &str = "kubewake-otlp";
-const PORT: u16 = 4317;
+const OTLP_SERVICE: &str = "kubewake-otlp";
+const OTLP_GRPC_PORT: u16 = 4317;
 
 /// Arguments of `kubewake operator tracing-config`.
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ const PORT: u16 = 4317;
 
 The file is for the flag --tracing-config-file of kube-apiserver. Make it again if the last pipeline was deleted since: the Service goes
 with it, and the next one has another address.")]
-pub(super) struct Args {
+pub(super) struct TracingConfigArgs {
     /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -38,31 +38,35 @@ pub(super) struct Args {
     sampling_rate_per_million: u32,
 }
 
-pub(super) async fn run(args: &Args) -> anyhow::Result<()> {
-    let client = client(args.kubeconfig.as_deref()).await?;
+pub(super) async fn run(args: &TracingConfigArgs) -> anyhow::Result<()> {
+    let client = new_client(args.kubeconfig.as_deref()).await?;
     let services: Api<Service> = Api::namespaced(client.clone(), &args.namespace);
-    let service = services.get_opt(SERVICE).await.with_context(|| format!("cannot read Service {SERVICE}"))?;
+    let service =
+        services.get_opt(OTLP_SERVICE).await.with_context(|| format!("cannot read Service {OTLP_SERVICE}"))?;
     let version = client.apiserver_version().await.context("cannot ask the API server for its version")?;
     let service = service.with_context(|| {
-        format!("there is no Service {SERVICE} in {}: it comes with the first pipeline that is valid", args.namespace)
+        format!(
+            "there is no Service {OTLP_SERVICE} in {}: it comes with the first pipeline that is valid",
+            args.namespace
+        )
     })?;
-    print!("{}", document(endpoint(&service)?, &version.minor, args.sampling_rate_per_million));
+    print!("{}", render_config(service_endpoint(&service)?, &version.minor, args.sampling_rate_per_million));
     Ok(())
 }
 
 /// Where the Service is.
-fn endpoint(service: &Service) -> anyhow::Result<SocketAddr> {
+fn service_endpoint(service: &Service) -> anyhow::Result<SocketAddr> {
     let address = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).unwrap_or_default();
     let Ok(address) = address.parse::<IpAddr>() else {
         bail!(
-            "Service {SERVICE} has no address of its own (clusterIP {address:?}), and no other can be given to a kube-apiserver"
+            "Service {OTLP_SERVICE} has no address of its own (clusterIP {address:?}), and no other can be given to a kube-apiserver"
         )
     };
-    Ok(SocketAddr::new(address, PORT))
+    Ok(SocketAddr::new(address, OTLP_GRPC_PORT))
 }
 
 /// In the newest version that the API server knows. All versions have the same fields.
-fn document(endpoint: SocketAddr, minor: &str, rate: u32) -> String {
+fn render_config(endpoint: SocketAddr, minor: &str, rate: u32) -> String {
     let minor = minor.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(u32::MAX);
     let version = match minor {
         34.. => "v1",
@@ -88,10 +92,10 @@ mod tests {
 
     #[test]
     fn the_address_is_the_service_s_in_either_family() {
-        assert_eq!(endpoint(&service("10.96.3.4")).unwrap().to_string(), "10.96.3.4:4317");
-        assert_eq!(endpoint(&service("fd00::7")).unwrap().to_string(), "[fd00::7]:4317");
+        assert_eq!(service_endpoint(&service("10.96.3.4")).unwrap().to_string(), "10.96.3.4:4317");
+        assert_eq!(service_endpoint(&service("fd00::7")).unwrap().to_string(), "[fd00::7]:4317");
         for none in ["None", ""] {
-            let said = endpoint(&service(none)).unwrap_err().to_string();
+            let said = service_endpoint(&service(none)).unwrap_err().to_string();
             assert!(said.contains("no address of its own"), "{said}");
         }
     }
@@ -100,14 +104,14 @@ mod tests {
     fn every_api_server_gets_a_version_that_it_knows() {
         let at = "10.96.3.4:4317".parse().unwrap();
         assert_eq!(
-            document(at, "36", 10_000),
+            render_config(at, "36", 10_000),
             "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n\
              endpoint: \"10.96.3.4:4317\"\nsamplingRatePerMillion: 10000\n"
         );
         for (minor, version) in
             [("34", "/v1\n"), ("33+", "/v1beta1\n"), ("27", "/v1beta1\n"), ("26", "/v1alpha1\n"), ("", "/v1\n")]
         {
-            assert!(document(at, minor, 1).contains(version), "{minor}");
+            assert!(render_config(at, minor, 1).contains(version), "{minor}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The sink's own pages.
+//! The control API of the sink.
 
 use std::sync::atomic::Ordering;
 
@@ -8,18 +8,21 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::{
-    Sink,
-    reply::{self, Body},
+    SinkServer,
+    response::{self, SinkResponseBody},
 };
-use crate::load::ids::Seed;
+use crate::load::ids::RunSeed;
 
-/// Answers whatever is not an export.
-pub(super) async fn answer(sink: &Sink, request: Request<Incoming>) -> Response<Body> {
+/// Handles every request that is not an export.
+pub(super) async fn handle_control_request(
+    sink: &SinkServer,
+    request: Request<Incoming>,
+) -> Response<SinkResponseBody> {
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
     let answer = match (&method, path.as_str()) {
-        (&Method::GET, "/stats") => Ok(stats(sink)),
+        (&Method::GET, "/stats") => Ok(statistics(sink)),
         (&Method::GET, "/traces") => Ok(sink.counters.traces()),
         (&Method::POST, "/reset") => {
             sink.counters.reset();
@@ -27,17 +30,22 @@ pub(super) async fn answer(sink: &Sink, request: Request<Incoming>) -> Response<
         }
         (&Method::GET, "/mode") => Ok(sink.mode.borrow().to_json()),
         (&Method::POST, "/mode") => change_mode(sink, &query),
-        (&Method::GET, "/missing") => range_of_query(&query).map(|range| sink.counters.missing(&[range])),
-        (&Method::POST, "/missing") => missing_of_body(sink, request).await,
-        _ => return reply::json(StatusCode::NOT_FOUND, &json!({ "error": format!("no {method} {path} here") })),
+        (&Method::GET, "/missing") => parse_query_range(&query).map(|range| sink.counters.missing(&[range])),
+        (&Method::POST, "/missing") => report_missing(sink, request).await,
+        _ => {
+            return response::json_response(
+                StatusCode::NOT_FOUND,
+                &json!({ "error": format!("no {method} {path} here") }),
+            );
+        }
     };
     match answer {
-        Ok(document) => reply::json(StatusCode::OK, &document),
-        Err(error) => reply::json(StatusCode::BAD_REQUEST, &json!({ "error": error })),
+        Ok(document) => response::json_response(StatusCode::OK, &document),
+        Err(error) => response::json_response(StatusCode::BAD_REQUEST, &json!({ "error": error })),
     }
 }
 
-fn stats(sink: &Sink) -> Value {
+fn statistics(sink: &SinkServer) -> Value {
     let mut stats = sink.counters.to_json();
     if let Some(stats) = stats.as_object_mut() {
         stats.insert("hanging".to_owned(), sink.hanging.load(Ordering::Relaxed).into());
@@ -51,42 +59,42 @@ fn stats(sink: &Sink) -> Value {
     stats
 }
 
-fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+fn query_pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| pair.split_once('=').unwrap_or((pair, "true")))
 }
 
-/// All of the settings, or none when one of them is wrong.
-fn change_mode(sink: &Sink, query: &str) -> Result<Value, String> {
+/// Applies all settings, or none if one of them is not valid.
+fn change_mode(sink: &SinkServer, query: &str) -> Result<Value, String> {
     let mut mode = *sink.mode.borrow();
-    pairs(query).try_for_each(|(key, value)| mode.set(key, value))?;
+    query_pairs(query).try_for_each(|(key, value)| mode.set(key, value))?;
     sink.mode.send_replace(mode);
     Ok(mode.to_json())
 }
 
-/// `seed=S&count=N`, and `first=N` if it does not begin at 0.
-fn range_of_query(query: &str) -> Result<(Seed, u64, u64), String> {
+/// Parses `seed=S&count=N`, and `first=N` if the range does not begin at 0.
+fn parse_query_range(query: &str) -> Result<(RunSeed, u64, u64), String> {
     let number = |name: &str| {
-        let value = pairs(query).find(|(key, _)| *key == name).map(|(_, value)| value);
+        let value = query_pairs(query).find(|(key, _)| *key == name).map(|(_, value)| value);
         value.map(|value| value.parse::<u64>().map_err(|error| format!("{name}: {error}"))).transpose()
     };
     let seed = number("seed")?.ok_or("seed is needed")?;
     let count = number("count")?.ok_or("count is needed")?;
     let first = number("first")?.unwrap_or(0);
-    Ok((Seed::new(seed), first, first.saturating_add(count)))
+    Ok((RunSeed::new(seed), first, first.saturating_add(count)))
 }
 
-/// Lines of `seed first end`, as the generator writes them.
-async fn missing_of_body(sink: &Sink, request: Request<Incoming>) -> Result<Value, String> {
+/// The body has lines of `seed first end`, as the generator writes them.
+async fn report_missing(sink: &SinkServer, request: Request<Incoming>) -> Result<Value, String> {
     let body = request.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
     let text = std::str::from_utf8(&body).map_err(|error| error.to_string())?;
-    let ranges: Result<Vec<_>, String> = text.lines().map(range_of_line).collect();
+    let ranges: Result<Vec<_>, String> = text.lines().map(parse_line_range).collect();
     Ok(sink.counters.missing(&ranges?))
 }
 
-fn range_of_line(line: &str) -> Result<(Seed, u64, u64), String> {
+fn parse_line_range(line: &str) -> Result<(RunSeed, u64, u64), String> {
     let mut numbers = line.split_whitespace().map(str::parse);
     match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
-        (Some(Ok(seed)), Some(Ok(first)), Some(Ok(end)), None) => Ok((Seed::new(seed), first, end)),
+        (Some(Ok(seed)), Some(Ok(first)), Some(Ok(end)), None) => Ok((RunSeed::new(seed), first, end)),
         _ => Err(format!("{line:?} is not `seed first end`")),
     }
 }

@@ -1,13 +1,13 @@
-//! Every compression that an exporter may use.
+//! Decompresses every encoding that exporters use.
 
 use std::io::{Error, ErrorKind, Read, Result};
 
 use bytes::Bytes;
 
-/// What a framed snappy stream begins with.
+/// The start of a framed snappy stream.
 const SNAPPY_FRAMED: &[u8] = b"\xff\x06\x00\x00sNaPpY";
 
-/// The bytes behind an encoding, as `content-encoding` and `grpc-encoding` name it.
+/// Decompresses a body by the name of its encoding in `content-encoding` or `grpc-encoding`.
 pub(super) fn decompress(encoding: &str, bytes: Bytes) -> Result<Bytes> {
     match encoding {
         "" | "identity" => Ok(bytes),

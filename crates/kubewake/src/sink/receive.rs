@@ -1,4 +1,4 @@
-//! An export request, from its headers to its answer.
+//! Handles an export request, from its headers to its response.
 
 use std::{
     fmt::Display,
@@ -12,22 +12,22 @@ use hyper::body::Incoming;
 use kubewake_otlp::Signal;
 
 use super::{
-    Sink,
+    SinkServer,
     decompress::decompress,
-    mode::Code,
-    reply::{self, Body, Dialect, Failure},
+    mode::FailureCode,
+    response::{self, ExportEncoding, ExportFailure, SinkResponseBody},
 };
 
-/// What a request asks for.
+/// Signal and encoding of an export.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
+pub(super) struct ExportCall {
     signal: Signal,
-    dialect: Dialect,
+    dialect: ExportEncoding,
 }
 
-impl Call {
-    /// The export that a request is; `None` if it is something else.
-    pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
+impl ExportCall {
+    /// The export in a request; `None` for other requests.
+    pub(super) fn from_request<B>(request: &Request<B>) -> Option<Self> {
         if request.method() != Method::POST {
             return None;
         }
@@ -37,106 +37,114 @@ impl Call {
             "/v1/logs" | "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Signal::Logs,
             _ => return None,
         };
-        let content_type = text(request.headers(), header::CONTENT_TYPE.as_str());
+        let content_type = header_text(request.headers(), header::CONTENT_TYPE.as_str());
         let dialect = if content_type.starts_with("application/grpc") {
-            Dialect::Grpc
+            ExportEncoding::Grpc
         } else if content_type.starts_with("application/json") {
-            Dialect::Json
+            ExportEncoding::Json
         } else {
-            Dialect::Protobuf
+            ExportEncoding::Protobuf
         };
         Some(Self { signal, dialect })
     }
 }
 
-/// Takes a request, or does to it what the mode says.
-pub(super) async fn receive(sink: &Sink, call: Call, request: Request<Incoming>) -> Response<Body> {
-    // The body stays unread meanwhile, as with a backend that is stuck: flow control stops the sender.
+/// Accepts a request, or treats it as the mode says.
+pub(super) async fn receive(
+    sink: &SinkServer,
+    call: ExportCall,
+    request: Request<Incoming>,
+) -> Response<SinkResponseBody> {
+    // The body stays unread meanwhile, as with a backend that hangs: flow control stops the sender.
     wait_while_hanging(sink).await;
     let (head, body) = request.into_parts();
     let Ok(body) = body.collect().await else {
         sink.counters.add_unreadable();
-        return reply::failure(call.dialect, &Failure::new(Code::INVALID_ARGUMENT, "the body broke off"));
+        return response::failure_response(
+            call.dialect,
+            &ExportFailure::new(FailureCode::INVALID_ARGUMENT, "the body broke off"),
+        );
     };
     let mode = *sink.mode.borrow();
     tokio::time::sleep(mode.delay).await;
-    if mode.fails() {
+    if mode.draw_failure() {
         sink.counters.add_failed();
-        let failure = Failure { code: mode.fail_code, message: "as asked".to_owned(), retry_after: mode.retry_after };
-        return reply::failure(call.dialect, &failure);
+        let failure =
+            ExportFailure { code: mode.fail_code, message: "as asked".to_owned(), retry_after: mode.retry_after };
+        return response::failure_response(call.dialect, &failure);
     }
-    let taken = message(call, &head.headers, body.to_bytes())
-        .and_then(|message| sink.counters.add(call.signal, &message).map_err(|error| unreadable(&error)));
+    let taken = read_message(call, &head.headers, body.to_bytes())
+        .and_then(|message| sink.counters.add(call.signal, &message).map_err(|error| unreadable_failure(&error)));
     match taken {
-        Ok(()) => reply::success(call.dialect, call.signal, mode.reject_items),
+        Ok(()) => response::success_response(call.dialect, call.signal, mode.reject_items),
         Err(failure) => {
             sink.counters.add_unreadable();
-            reply::failure(call.dialect, &failure)
+            response::failure_response(call.dialect, &failure)
         }
     }
 }
 
-async fn wait_while_hanging(sink: &Sink) {
+async fn wait_while_hanging(sink: &SinkServer) {
     if !sink.mode.borrow().hang {
         return;
     }
-    let _hanging = Hanging::new(&sink.hanging);
+    let _hanging = HangingGuard::new(&sink.hanging);
     let mut mode = sink.mode.subscribe();
-    // The sender of modes lives as long as the sink, so this ends only when the hanging does.
+    // The mode's sender lives as long as the sink, so an error is impossible, and this ends with the hanging.
     let _ = mode.wait_for(|mode| !mode.hang).await;
 }
 
-/// Counts a request while it hangs, also when its sender gives up.
-struct Hanging<'a>(&'a AtomicU64);
+/// Counts a request while it hangs, even if its sender gives up.
+struct HangingGuard<'a>(&'a AtomicU64);
 
-impl<'a> Hanging<'a> {
+impl<'a> HangingGuard<'a> {
     fn new(count: &'a AtomicU64) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Hanging<'_> {
+impl Drop for HangingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The request's protobuf, whole and sound.
-fn message(call: Call, headers: &HeaderMap, body: Bytes) -> Result<Bytes, Failure> {
+/// Reads a request, and checks that it is valid protobuf.
+fn read_message(call: ExportCall, headers: &HeaderMap, body: Bytes) -> Result<Bytes, ExportFailure> {
     let message = match call.dialect {
-        Dialect::Grpc => grpc_message(headers, body)?,
-        Dialect::Protobuf => http_message(headers, body)?,
-        Dialect::Json => {
-            let decoded = kubewake_otlp::json::decode(call.signal, &http_message(headers, body)?);
-            decoded.map_err(|error| unreadable(&error))?.into()
+        ExportEncoding::Grpc => read_grpc_message(headers, body)?,
+        ExportEncoding::Protobuf => read_http_message(headers, body)?,
+        ExportEncoding::Json => {
+            let decoded = kubewake_otlp::json::decode(call.signal, &read_http_message(headers, body)?);
+            decoded.map_err(|error| unreadable_failure(&error))?.into()
         }
     };
-    kubewake_otlp::scan(call.signal, &message).map_err(|error| unreadable(&error))?;
+    kubewake_otlp::scan(call.signal, &message).map_err(|error| unreadable_failure(&error))?;
     Ok(message)
 }
 
-fn http_message(headers: &HeaderMap, body: Bytes) -> Result<Bytes, Failure> {
-    decompress(text(headers, "content-encoding"), body).map_err(|error| unreadable(&error))
+fn read_http_message(headers: &HeaderMap, body: Bytes) -> Result<Bytes, ExportFailure> {
+    decompress(header_text(headers, "content-encoding"), body).map_err(|error| unreadable_failure(&error))
 }
 
-fn grpc_message(headers: &HeaderMap, mut body: Bytes) -> Result<Bytes, Failure> {
+fn read_grpc_message(headers: &HeaderMap, mut body: Bytes) -> Result<Bytes, ExportFailure> {
     let Some((prefix, rest)) = body.split_first_chunk::<5>() else {
-        return Err(unreadable(&"the message has no prefix"));
+        return Err(unreadable_failure(&"the message has no prefix"));
     };
     let [compressed, length @ ..] = *prefix;
     if rest.len() as u64 != u64::from(u32::from_be_bytes(length)) {
-        return Err(unreadable(&"the message has another length than its prefix says"));
+        return Err(unreadable_failure(&"the message has another length than its prefix says"));
     }
     let message = body.split_off(5);
-    let encoding = if compressed == 1 { text(headers, "grpc-encoding") } else { "" };
-    decompress(encoding, message).map_err(|error| unreadable(&error))
+    let encoding = if compressed == 1 { header_text(headers, "grpc-encoding") } else { "" };
+    decompress(encoding, message).map_err(|error| unreadable_failure(&error))
 }
 
-fn unreadable(error: &dyn Display) -> Failure {
-    Failure::new(Code::INVALID_ARGUMENT, error.to_string())
+fn unreadable_failure(error: &dyn Display) -> ExportFailure {
+    ExportFailure::new(FailureCode::INVALID_ARGUMENT, error.to_string())
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

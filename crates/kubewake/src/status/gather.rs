@@ -1,45 +1,48 @@
-//! Everything that there is to say.
+//! Gathers the status of an installation.
 
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client};
 use kubewake_operator::names;
-use kubewake_trail::in_words;
+use kubewake_trail::error_chain;
 
 use super::model;
 use crate::{
-    place::{ClusterArgs, Viewer, ViewerArgs},
-    survey::{
+    discovery::{ClusterArgs, ViewerArgs, ViewerLocation},
+    http_client::JsonHttpClient,
+    inventory::{
         self,
-        collectors::{self, Collector, lost_elsewhere, totals},
+        collectors::{self, CollectorInstance, dropped_elsewhere, sum_totals},
         lease,
-        pipelines::{self, Pipeline},
-        viewer,
+        pipelines::{self, InstalledPipeline},
+        pods, viewer,
     },
-    up::notice::Notice,
-    web::Web,
+    up::instance_record::InstanceRecord,
 };
 
-/// Where the trail webhook is installed, and its name.
-const WEBHOOK: &str = "kubewake-webhook";
-/// A viewer answers from memory.
-const PATIENCE: Duration = Duration::from_secs(3);
-const ABSENT: &str = "Absent";
-const UNKNOWN: &str = "Unknown";
+/// Name and namespace of the trail webhook.
+const TRAIL_WEBHOOK_NAME: &str = "kubewake-webhook";
+/// A viewer responds from memory.
+const VIEWER_TIMEOUT: Duration = Duration::from_secs(3);
+const STATE_ABSENT: &str = "Absent";
+const STATE_UNKNOWN: &str = "Unknown";
 
-/// All of it. What cannot be seen is among the problems.
-pub(super) async fn gather(cluster: &ClusterArgs, viewer: &ViewerArgs) -> anyhow::Result<model::Status> {
-    let mut viewer = viewer.viewer()?;
-    let (mut status, client) = of_cluster(cluster).await;
+/// Gathers everything. Whatever cannot be read is listed as a problem.
+pub(super) async fn gather_status(
+    cluster: &ClusterArgs,
+    viewer: &ViewerArgs,
+) -> anyhow::Result<model::InstallOverview> {
+    let mut viewer = viewer.configured_viewer()?;
+    let (mut status, client) = gather_cluster(cluster).await;
     if let Some(client) = client {
-        viewer = viewer.or_of(&client).await;
+        viewer = viewer.or_discover(&client).await;
     }
-    match of_viewer(&viewer).await {
+    match gather_viewer(&viewer).await {
         Ok(seen) => status.viewer = seen,
         Err(why) => {
             status.viewer.url = viewer.url.clone();
-            // Who has none has not said so.
+            // A missing viewer is a problem only if an argument names it.
             if viewer.is_named {
                 status.problems.push(format!("the viewer at {} does not answer: {why}", viewer.url));
             }
@@ -48,19 +51,21 @@ pub(super) async fn gather(cluster: &ClusterArgs, viewer: &ViewerArgs) -> anyhow
     Ok(status)
 }
 
-async fn of_viewer(viewer: &Viewer) -> Result<model::Viewer, String> {
-    let info = viewer::info(&Web::new(PATIENCE), viewer).await.map_err(|error| error.to_string())?;
-    Ok(model::Viewer { url: viewer.url.clone(), reachable: true, store: Some(info.store) })
+async fn gather_viewer(viewer: &ViewerLocation) -> Result<model::ViewerOverview, String> {
+    let info =
+        viewer::fetch_info(&JsonHttpClient::new(VIEWER_TIMEOUT), viewer).await.map_err(|error| error.to_string())?;
+    Ok(model::ViewerOverview { url: viewer.url.clone(), reachable: true, store: Some(info.store) })
 }
 
-/// With a client, if the cluster answers.
-async fn of_cluster(args: &ClusterArgs) -> (model::Status, Option<Client>) {
-    let mut status = model::Status { version: env!("CARGO_PKG_VERSION").to_owned(), ..model::Status::default() };
-    let cluster = match args.cluster().await {
+/// Returns a client if the cluster responds.
+async fn gather_cluster(args: &ClusterArgs) -> (model::InstallOverview, Option<Client>) {
+    let mut status =
+        model::InstallOverview { version: env!("CARGO_PKG_VERSION").to_owned(), ..model::InstallOverview::default() };
+    let cluster = match args.resolve_cluster().await {
         Ok(cluster) => cluster,
         Err(error) => {
-            status.problems.push(in_words(error.as_ref()));
-            return (unseen(status), None);
+            status.problems.push(error_chain(error.as_ref()));
+            return (mark_unknown(status), None);
         }
     };
     status.cluster.server = cluster.server.clone();
@@ -71,71 +76,79 @@ async fn of_cluster(args: &ClusterArgs) -> (model::Status, Option<Client>) {
             status.cluster.version = version.git_version;
         }
         Err(error) => {
-            let elsewhere = Notice::find().filter(|_| args.reach.kubeconfig.is_none()).map(|up| {
-                format!("; `kubewake up` was started on this machine: --kubeconfig {}", up.kubeconfig.display())
-            });
+            let elsewhere =
+                InstanceRecord::find_newest().filter(|_| args.kubeconfig_args.kubeconfig.is_none()).map(|up| {
+                    format!("; `kubewake up` was started on this machine: --kubeconfig {}", up.kubeconfig.display())
+                });
             let elsewhere = elsewhere.unwrap_or_default();
             status.problems.push(format!(
                 "the API server at {} does not answer: {}{elsewhere}",
                 cluster.server,
-                in_words(&error)
+                error_chain(&error)
             ));
-            return (unseen(status), None);
+            return (mark_unknown(status), None);
         }
     }
-    (installed(&cluster.client, &args.namespace, status).await, Some(cluster.client))
+    (gather_installation(&cluster.client, &args.namespace, status).await, Some(cluster.client))
 }
 
-/// Nothing is known of what is in the cluster.
-fn unseen(mut status: model::Status) -> model::Status {
+/// Marks everything in the cluster as unknown.
+fn mark_unknown(mut status: model::InstallOverview) -> model::InstallOverview {
     for part in [&mut status.operator, &mut status.webhook] {
-        UNKNOWN.clone_into(&mut part.state);
+        STATE_UNKNOWN.clone_into(&mut part.state);
     }
-    UNKNOWN.clone_into(&mut status.telemetry.state);
+    STATE_UNKNOWN.clone_into(&mut status.telemetry.state);
     status
 }
 
-async fn installed(client: &Client, namespace: &str, mut status: model::Status) -> model::Status {
+async fn gather_installation(
+    client: &Client,
+    namespace: &str,
+    mut status: model::InstallOverview,
+) -> model::InstallOverview {
     let (operator, leader, webhook, telemetry, (pipelines, errors), collectors) = tokio::join!(
-        deployment(client, namespace, names::MANAGER),
-        lease::leader(client, namespace),
-        deployment(client, WEBHOOK, WEBHOOK),
-        pipelines::telemetry(client),
-        pipelines::all(client),
-        collectors::all(client, namespace),
+        deployment_overview(client, namespace, names::FIELD_MANAGER),
+        lease::fetch_leader(client, namespace),
+        deployment_overview(client, TRAIL_WEBHOOK_NAME, TRAIL_WEBHOOK_NAME),
+        pipelines::fetch_telemetry(client),
+        pipelines::list_pipelines(client),
+        collectors::list_collectors(client, namespace),
     );
     let problems = &mut status.problems;
-    let leader =
-        said(problems, "the operator's Lease cannot be read", leader).flatten().filter(|leader| !leader.is_gone);
-    status.operator =
-        said(problems, "the operator cannot be seen", operator).unwrap_or_else(|| unknown(namespace, names::MANAGER));
+    let leader = ok_or_note_problem(problems, "the operator's Lease cannot be read", leader)
+        .flatten()
+        .filter(|leader| !leader.is_vacant);
+    status.operator = ok_or_note_problem(problems, "the operator cannot be seen", operator)
+        .unwrap_or_else(|| unknown_workload(namespace, names::FIELD_MANAGER));
     status.operator.leader = leader.map(|leader| leader.holder);
-    judge_operator(&mut status.operator, problems);
-    status.webhook = said(problems, "the webhook cannot be seen", webhook).unwrap_or_else(|| unknown(WEBHOOK, WEBHOOK));
+    assess_operator(&mut status.operator, problems);
+    status.webhook = ok_or_note_problem(problems, "the webhook cannot be seen", webhook)
+        .unwrap_or_else(|| unknown_workload(TRAIL_WEBHOOK_NAME, TRAIL_WEBHOOK_NAME));
     if status.webhook.state == "Degraded" {
-        problems.push(format!("the webhook has {} pods that are ready", status.webhook.ready));
+        problems.push(describe_unready_pods("webhook", &status.webhook));
     }
-    // Without the kinds all lists fail in the same way.
-    match said(problems, "the kinds of pipelines cannot be read", telemetry.map_err(kind_missing)) {
-        Some(telemetry) => status.telemetry = self::telemetry(telemetry),
-        None => UNKNOWN.clone_into(&mut status.telemetry.state),
+    // Without the CRDs all lists fail for the same reason.
+    match ok_or_note_problem(problems, "the kinds of pipelines cannot be read", telemetry.map_err(explain_missing_kind))
+    {
+        Some(telemetry) => status.telemetry = self::telemetry_overview(telemetry),
+        None => STATE_UNKNOWN.clone_into(&mut status.telemetry.state),
     }
-    if status.telemetry.state != UNKNOWN {
-        problems.extend(errors.iter().map(|error| format!("pipelines cannot be listed: {}", in_words(error))));
+    if status.telemetry.state != STATE_UNKNOWN {
+        problems.extend(errors.iter().map(|error| format!("pipelines cannot be listed: {}", error_chain(error))));
     }
-    let collectors = said(problems, "the collectors cannot be seen", collectors).unwrap_or_default();
-    status.pipelines = pipelines.iter().map(|it| pipeline(it, &collectors, problems)).collect();
-    status.collectors = collectors.iter().map(|it| collector(it, problems)).collect();
+    let collectors = ok_or_note_problem(problems, "the collectors cannot be seen", collectors).unwrap_or_default();
+    status.pipelines = pipelines.iter().map(|it| pipeline_overview(it, &collectors, problems)).collect();
+    status.collectors = collectors.iter().map(|it| collector_overview(it, problems)).collect();
     status
 }
 
-/// What was read, or a problem.
-fn said<T>(problems: &mut Vec<String>, what: &str, read: Result<T, kube::Error>) -> Option<T> {
-    read.map_err(|error| problems.push(format!("{what}: {}", in_words(&error)))).ok()
+/// The value, or none with a problem for the error.
+fn ok_or_note_problem<T>(problems: &mut Vec<String>, what: &str, read: Result<T, kube::Error>) -> Option<T> {
+    read.map_err(|error| problems.push(format!("{what}: {}", error_chain(&error)))).ok()
 }
 
-/// In the API server's words it is only "not found".
-fn kind_missing(error: kube::Error) -> kube::Error {
+/// The API server's error is only "not found".
+fn explain_missing_kind(error: kube::Error) -> kube::Error {
     match error {
         kube::Error::Api(mut status) if status.code == 404 => {
             status.reason = "NotFound".to_owned();
@@ -146,34 +159,47 @@ fn kind_missing(error: kube::Error) -> kube::Error {
     }
 }
 
-fn unknown(namespace: &str, name: &str) -> model::Workload {
-    let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    model::Workload { state: UNKNOWN.to_owned(), namespace, name, ..model::Workload::default() }
+fn unknown_workload(namespace: &str, name: &str) -> model::WorkloadOverview {
+    let namespace = namespace.to_owned();
+    let name = name.to_owned();
+    model::WorkloadOverview { state: STATE_UNKNOWN.to_owned(), namespace, name, ..model::WorkloadOverview::default() }
 }
 
-async fn deployment(client: &Client, namespace: &str, name: &str) -> Result<model::Workload, kube::Error> {
+async fn deployment_overview(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<model::WorkloadOverview, kube::Error> {
     let found = Api::<Deployment>::namespaced(client.clone(), namespace).get_opt(name).await?;
-    let mut workload = unknown(namespace, name);
+    let mut workload = unknown_workload(namespace, name);
     let Some(found) = found else {
-        ABSENT.clone_into(&mut workload.state);
+        STATE_ABSENT.clone_into(&mut workload.state);
         return Ok(workload);
     };
-    let wanted = found.spec.and_then(|spec| spec.replicas).unwrap_or(1);
-    let ready = found.status.and_then(|status| status.ready_replicas).unwrap_or(0);
+    let wanted = found.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let ready = found.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
     workload.ready = format!("{ready}/{wanted}");
-    // None of none is not enough: somebody scaled it down, and nothing of it works.
+    // With zero replicas it was scaled down, and does not work.
     workload.state = if ready > 0 && ready >= wanted { "Ready" } else { "Degraded" }.to_owned();
+    if workload.state != "Ready" {
+        workload.problem = pods::find_deployment_problem(client, &found).await;
+    }
     Ok(workload)
 }
 
-/// It may also run outside of the cluster, where only the Lease tells of it.
-fn judge_operator(operator: &mut model::Workload, problems: &mut Vec<String>) {
+fn describe_unready_pods(what: &str, workload: &model::WorkloadOverview) -> String {
+    let why = workload.problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("the {what} has {} pods that are ready{why}", workload.ready)
+}
+
+/// The operator may run outside of the cluster, where only the Lease shows it.
+fn assess_operator(operator: &mut model::WorkloadOverview, problems: &mut Vec<String>) {
     match (operator.state.as_str(), &operator.leader) {
         ("Absent", Some(_)) => "Ready".clone_into(&mut operator.state),
         ("Absent", None) => {
             problems.push("there is no operator: kubewake operator manifests | kubectl apply -f -".to_owned())
         }
-        ("Degraded", _) => problems.push(format!("the operator has {} pods that are ready", operator.ready)),
+        ("Degraded", _) => problems.push(describe_unready_pods("operator", operator)),
         ("Ready", None) => {
             "Degraded".clone_into(&mut operator.state);
             problems.push("no operator leads, so that nothing happens when a pipeline changes".to_owned());
@@ -182,26 +208,31 @@ fn judge_operator(operator: &mut model::Workload, problems: &mut Vec<String>) {
     }
 }
 
-fn telemetry(object: Option<serde_json::Value>) -> model::Telemetry {
+fn telemetry_overview(object: Option<serde_json::Value>) -> model::TelemetryOverview {
     let Some(object) = object else {
-        return model::Telemetry { state: ABSENT.to_owned(), ..model::Telemetry::default() };
+        return model::TelemetryOverview { state: STATE_ABSENT.to_owned(), ..model::TelemetryOverview::default() };
     };
-    let state = survey::text(&object, "/status/state");
-    let endpoint = survey::text(&object, "/status/endpoints/otlp/grpc");
-    model::Telemetry { state: if state.is_empty() { UNKNOWN.to_owned() } else { state }, endpoint }
+    let state = inventory::text_at_pointer(&object, "/status/state");
+    let endpoint = inventory::text_at_pointer(&object, "/status/endpoints/otlp/grpc");
+    model::TelemetryOverview { state: if state.is_empty() { STATE_UNKNOWN.to_owned() } else { state }, endpoint }
 }
 
-fn pipeline(of: &Pipeline, collectors: &[Collector], problems: &mut Vec<String>) -> model::Pipeline {
+fn pipeline_overview(
+    of: &InstalledPipeline,
+    collectors: &[CollectorInstance],
+    problems: &mut Vec<String>,
+) -> model::PipelineOverview {
     let state = of.status("state");
-    let state = if state.is_empty() { UNKNOWN.to_owned() } else { state };
-    let (reason, message) = (of.status("reason"), of.message());
+    let state = if state.is_empty() { STATE_UNKNOWN.to_owned() } else { state };
+    let reason = of.status("reason");
+    let message = of.message();
     if state != "Ready" {
         let why = if message.is_empty() { "nobody says why".to_owned() } else { message.clone() };
-        problems.push(format!("{} is {state} ({reason}): {why}", of.title()));
+        problems.push(format!("{} is {state} ({reason}): {why}", of.display_name()));
     }
-    let totals = totals(collectors, &of.id(), &of.uid());
-    let figure = |of: fn(&collectors::Totals) -> u64| totals.as_ref().map(of);
-    model::Pipeline {
+    let totals = sum_totals(collectors, &of.id(), &of.uid());
+    let figure = |of: fn(&collectors::PipelineTotals) -> u64| totals.as_ref().map(of);
+    model::PipelineOverview {
         kind: of.kind.name().to_owned(),
         name: of.name.clone(),
         state,
@@ -211,20 +242,25 @@ fn pipeline(of: &Pipeline, collectors: &[Collector], problems: &mut Vec<String>)
         backend: of.status("backend"),
         received: figure(|totals| totals.received),
         sent: figure(|totals| totals.sent),
-        dropped: dropped(of, collectors, totals.as_ref()),
+        dropped: total_dropped(of, collectors, totals.as_ref()),
         queued_bytes: figure(|totals| totals.queued),
         queue_capacity_bytes: figure(|totals| totals.queue_capacity),
     }
 }
 
-/// What was lost of a pipeline, as far as anybody says. Collectors that have ended cannot be asked: the operator has noted what they said at last.
-fn dropped(of: &Pipeline, collectors: &[Collector], totals: Option<&collectors::Totals>) -> Option<u64> {
-    let running = totals.map_or_else(|| lost_elsewhere(collectors, &of.uid()), |totals| totals.dropped);
+/// Data of a pipeline that was lost, as far as it is known. Collectors that have ended cannot be queried: the
+/// operator records their last counters.
+fn total_dropped(
+    of: &InstalledPipeline,
+    collectors: &[CollectorInstance],
+    totals: Option<&collectors::PipelineTotals>,
+) -> Option<u64> {
+    let running = totals.map_or_else(|| dropped_elsewhere(collectors, &of.uid()), |totals| totals.dropped);
     let all = running.saturating_add(of.dropped_at_shutdown());
     (totals.is_some() || all > 0).then_some(all)
 }
 
-fn collector(of: &Collector, problems: &mut Vec<String>) -> model::Collector {
+fn collector_overview(of: &CollectorInstance, problems: &mut Vec<String>) -> model::CollectorOverview {
     if !of.is_ready && of.phase != "Terminating" {
         let why = of.trouble.as_deref().unwrap_or(&of.phase);
         problems.push(format!("the collector {} is not ready: {why}", of.pod));
@@ -233,7 +269,7 @@ fn collector(of: &Collector, problems: &mut Vec<String>) -> model::Collector {
         Ok(report) => (report.version.clone(), report.phase.clone()),
         Err(why) => (String::new(), of.trouble.clone().unwrap_or_else(|| why.clone())),
     };
-    model::Collector {
+    model::CollectorOverview {
         pod: of.pod.clone(),
         tier: of.tier.to_owned(),
         phase: of.phase.clone(),
@@ -250,10 +286,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::survey::{
+    use crate::inventory::{
         collectors::tests::{collector, report},
-        pipelines::Kind,
+        pipelines::InstalledPipelineKind,
     };
+
+    #[test]
+    fn operator_without_ready_pods_is_told_with_reason() {
+        let why = "pod kubewake-operator-0: ErrImagePull: image example.com/operator:2: not found";
+        let problems = |problem: Option<&str>| {
+            let mut operator = unknown_workload("kubewake-system", "kubewake-operator");
+            operator.state = "Degraded".to_owned();
+            operator.ready = "0/2".to_owned();
+            operator.problem = problem.map(str::to_owned);
+            let mut problems = Vec::new();
+            assess_operator(&mut operator, &mut problems);
+            problems
+        };
+        assert_eq!(problems(Some(why)), [format!("the operator has 0/2 pods that are ready: {why}")]);
+        assert_eq!(problems(None), ["the operator has 0/2 pods that are ready"]);
+    }
 
     #[test]
     fn losses_count_also_where_no_collector_knows_the_pipeline_any_more() {
@@ -261,9 +313,9 @@ mod tests {
             "metadata": {"name": "a", "uid": "one", "generation": 1},
             "status": {"state": "Ready", "droppedAtShutdown": {"items": 200, "lastTime": "2026-01-01T00:00:00Z"}},
         });
-        let pipeline = Pipeline::example(Kind::Traces, object);
-        let shown = |collectors: &[Collector]| {
-            let shown = super::pipeline(&pipeline, collectors, &mut Vec::new());
+        let pipeline = InstalledPipeline::example(InstalledPipelineKind::Traces, object);
+        let shown = |collectors: &[CollectorInstance]| {
+            let shown = super::pipeline_overview(&pipeline, collectors, &mut Vec::new());
             (shown.received, shown.sent, shown.dropped)
         };
         assert_eq!(shown(&[]), (None, None, Some(200)), "what nobody said is not zero");
@@ -273,8 +325,10 @@ mod tests {
         assert_eq!(shown(std::slice::from_ref(&gateway)), (None, None, Some(202)));
         let sticky = collector("sticky", Ok(report("traces/a", 7, 6, 1)));
         assert_eq!(shown(&[gateway, sticky]), (Some(7), Some(6), Some(203)));
-        let healthy =
-            Pipeline::example(Kind::Traces, json!({"metadata": {"name": "a", "uid": "one", "generation": 1}}));
-        assert_eq!(super::pipeline(&healthy, &[], &mut Vec::new()).dropped, None);
+        let healthy = InstalledPipeline::example(
+            InstalledPipelineKind::Traces,
+            json!({"metadata": {"name": "a", "uid": "one", "generation": 1}}),
+        );
+        assert_eq!(super::pipeline_overview(&healthy, &[], &mut Vec::new()).dropped, None);
     }
 }

@@ -1,63 +1,63 @@
-//! What `status` says, as programs read it. Fields are added with time, and none changes its meaning.
+//! The machine-readable output of `status`. Fields are added over time, and none changes its meaning.
 
 use serde::Serialize;
 
-use crate::survey::viewer::Store;
+use crate::inventory::viewer::StoreInfo;
 
-/// All of it.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Status {
-    /// The version of this program.
+pub(super) struct InstallOverview {
     pub(super) version: String,
-    pub(super) cluster: Cluster,
-    pub(super) operator: Workload,
-    pub(super) webhook: Workload,
-    pub(super) telemetry: Telemetry,
-    pub(super) pipelines: Vec<Pipeline>,
-    pub(super) collectors: Vec<Collector>,
-    pub(super) viewer: Viewer,
-    /// All that is not as it should be, a sentence each. Empty if all is well.
+    pub(super) cluster: ClusterOverview,
+    pub(super) operator: WorkloadOverview,
+    pub(super) webhook: WorkloadOverview,
+    pub(super) telemetry: TelemetryOverview,
+    pub(super) pipelines: Vec<PipelineOverview>,
+    pub(super) collectors: Vec<CollectorOverview>,
+    pub(super) viewer: ViewerOverview,
+    /// All problems, a sentence each. Empty if there are none.
     pub(super) problems: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Cluster {
+pub(super) struct ClusterOverview {
     pub(super) reachable: bool,
     pub(super) server: String,
-    /// Who says that this is the cluster.
+    /// Where the choice of this cluster comes from.
     pub(super) source: String,
     pub(super) version: String,
 }
 
-/// Something that runs beside the collectors.
+/// A workload beside the collectors.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Workload {
-    /// `Ready`, `Degraded`, `Absent`, or `Unknown` if it cannot be seen.
+pub(super) struct WorkloadOverview {
+    /// `Ready`, `Degraded`, `Absent`, or `Unknown` if it cannot be read.
     pub(super) state: String,
     pub(super) namespace: String,
     pub(super) name: String,
-    /// Pods that are ready, of how many.
+    /// Ready and desired pods.
     pub(super) ready: String,
-    /// Who leads, where somebody does.
+    /// Why pods are not ready, according to the scheduler or a kubelet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) problem: Option<String>,
+    /// The leader, if the workload elects one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) leader: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Telemetry {
-    /// `Absent` while all defaults hold.
+pub(super) struct TelemetryOverview {
+    /// `Absent` while all defaults apply.
     pub(super) state: String,
-    /// Where programs send to.
     pub(super) endpoint: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Pipeline {
+pub(super) struct PipelineOverview {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) state: String,
@@ -65,7 +65,7 @@ pub(super) struct Pipeline {
     pub(super) reason: String,
     pub(super) message: String,
     pub(super) backend: String,
-    /// Null where no collector could be asked.
+    /// Null if no collector could be queried.
     pub(super) received: Option<u64>,
     pub(super) sent: Option<u64>,
     pub(super) dropped: Option<u64>,
@@ -75,7 +75,7 @@ pub(super) struct Pipeline {
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Collector {
+pub(super) struct CollectorOverview {
     pub(super) pod: String,
     pub(super) tier: String,
     pub(super) phase: String,
@@ -83,15 +83,15 @@ pub(super) struct Collector {
     pub(super) restarts: i32,
     pub(super) age_seconds: i64,
     pub(super) version: String,
-    /// What it says of itself: `ready`; or why that could not be seen.
+    /// `ready`, or why its status could not be read.
     pub(super) says: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Viewer {
+pub(super) struct ViewerOverview {
     pub(super) url: String,
     pub(super) reachable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) store: Option<Store>,
+    pub(super) store: Option<StoreInfo>,
 }

@@ -1,15 +1,18 @@
-//! Spans that say nothing which the only one below them does not, such as the filters of an API server around each request. Pure.
+//! Folds spans that add nothing to their only child, such as the filters of an API server around each request.
+//! Pure.
 //!
-//! The page folds them by the same rules (`crates/viewer/page/model.js`): inner work of one process with one child, with hardly any time of its own, and
-//! with no word of its own. What is left out of a chain is judged as a whole. A root names its trace, and is left out only around a request.
+//! The page folds by the same rules (`crates/viewer/page/model.js`): internal spans of one process with one
+//! child, hardly any time of their own, and no information of their own. A chain of folded spans is judged as a
+//! whole. A root names its trace, and is folded only around a request.
 
-use super::model::{Attribute, Span, Trace};
+use super::model::{AttributeDocument, SpanDocument, TraceDocument};
 
-/// What may be hidden of a span's time: a hundredth, or this many nanoseconds where that is no more than a tenth.
-const HIDDEN: u64 = 1_000_000;
+/// The limit of hidden time: a hundredth of the span, or this many nanoseconds where that is no more than a
+/// tenth.
+const MAX_HIDDEN_NANOS: u64 = 1_000_000;
 
-/// Names of objects by the semantic conventions.
-const NAMES: [&str; 6] = [
+/// Attributes with names of objects in the semantic conventions.
+const OBJECT_NAME_ATTRIBUTES: [&str; 6] = [
     "k8s.pod.name",
     "k8s.deployment.name",
     "k8s.statefulset.name",
@@ -18,8 +21,13 @@ const NAMES: [&str; 6] = [
     "k8s.cronjob.name",
 ];
 
-/// For each span: the one that says all that it says, if there is one. `order` has parents before their children.
-pub(super) fn wrapped(trace: &Trace, children: &[Vec<usize>], roots: &[usize], order: &[usize]) -> Vec<Option<usize>> {
+/// For each folded span, the descendant that replaces it. `order` has parents before their children.
+pub(super) fn find_wrapper_spans(
+    trace: &TraceDocument,
+    children: &[Vec<usize>],
+    roots: &[usize],
+    order: &[usize],
+) -> Vec<Option<usize>> {
     let mut wraps = vec![None; trace.spans.len()];
     let mut is_root = vec![false; trace.spans.len()];
     for root in roots {
@@ -33,14 +41,14 @@ pub(super) fn wrapped(trace: &Trace, children: &[Vec<usize>], roots: &[usize], o
         else {
             continue;
         };
-        let measures = below.measures() && children.get(*child).is_none_or(Vec::is_empty);
+        let measures = below.is_duration_only() && children.get(*child).is_none_or(Vec::is_empty);
         let root = is_root.get(index).copied().unwrap_or_default();
-        let says_nothing = span.is_inner()
+        let says_nothing = span.is_internal()
             && below.resource == span.resource
             && !measures
-            && is_around(span, inside)
+            && closely_encloses(span, inside)
             && (!root || (inside.kind == "server" && span.parent.is_none()))
-            && !tells(span, inside);
+            && !has_own_information(span, inside);
         if says_nothing {
             wraps.get_mut(index).into_iter().for_each(|it| *it = Some(core));
         }
@@ -48,15 +56,15 @@ pub(super) fn wrapped(trace: &Trace, children: &[Vec<usize>], roots: &[usize], o
     wraps
 }
 
-/// Whether one takes hardly longer than another, which it holds.
-fn is_around(span: &Span, inside: &Span) -> bool {
-    let most = (span.duration / 100).max(HIDDEN.min(span.duration / 10));
+/// Whether a span contains another one and takes hardly longer.
+fn closely_encloses(span: &SpanDocument, inside: &SpanDocument) -> bool {
+    let most = (span.duration / 100).max(MAX_HIDDEN_NANOS.min(span.duration / 10));
     inside.start >= span.start && inside.end() <= span.end() && span.duration.saturating_sub(inside.duration) <= most
 }
 
-/// Whether a span says what another does not.
-fn tells(span: &Span, other: &Span) -> bool {
-    let said = |own: &Attribute| other.attributes.contains(own);
+/// Whether a span has information that another one lacks.
+fn has_own_information(span: &SpanDocument, other: &SpanDocument) -> bool {
+    let said = |own: &AttributeDocument| other.attributes.contains(own);
     span.is_error()
         || span.skew.is_some()
         || !(span.warnings.is_empty() && span.events.is_empty() && span.links.is_empty())
@@ -64,23 +72,23 @@ fn tells(span: &Span, other: &Span) -> bool {
         || !span.attributes.iter().all(said)
 }
 
-fn names_object(attributes: &[Attribute]) -> bool {
+fn names_object(attributes: &[AttributeDocument]) -> bool {
     let has =
         |key: &str| attributes.iter().any(|it| it.key == key && it.value.as_str().is_some_and(|it| !it.is_empty()));
-    (has("k8s.object.kind") && has("k8s.object.name")) || NAMES.into_iter().any(has)
+    (has("k8s.object.kind") && has("k8s.object.name")) || OBJECT_NAME_ATTRIBUTES.into_iter().any(has)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::rows::rows;
+    use crate::trace::rows::build_rows;
 
-    fn span(id: &str, parent: &str, kind: &str, start: u64, duration: u64) -> Span {
+    fn span(id: &str, parent: &str, kind: &str, start: u64, duration: u64) -> SpanDocument {
         let parent = (!parent.is_empty()).then(|| parent.to_owned());
-        Span { id: id.to_owned(), parent, kind: kind.to_owned(), start, duration, ..Span::default() }
+        SpanDocument { id: id.to_owned(), parent, kind: kind.to_owned(), start, duration, ..SpanDocument::default() }
     }
 
-    fn folded(change: impl Fn(&mut Vec<Span>)) -> usize {
+    fn folded(change: impl Fn(&mut Vec<SpanDocument>)) -> usize {
         let mut spans = vec![
             span("request", "", "server", 0, 1000),
             span("filter", "request", "internal", 100, 500),
@@ -89,8 +97,8 @@ mod tests {
             span("step", "work", "internal", 200, 100),
         ];
         change(&mut spans);
-        let trace = Trace { duration: 1000, spans, ..Trace::default() };
-        let rows = rows(&trace, true);
+        let trace = TraceDocument { duration: 1000, spans, ..TraceDocument::default() };
+        let rows = build_rows(&trace, true);
         assert_eq!(rows.rows.len() + rows.folded, trace.spans.len(), "{rows:?}");
         rows.folded
     }
@@ -102,9 +110,10 @@ mod tests {
         assert_eq!(folded(|spans| spans[1].resource = 1), 1, "another process");
         assert_eq!(folded(|spans| spans[3].name = "converge Head".to_owned()), 2, "it has something below it");
         assert_eq!(folded(|spans| spans[1].duration = 800), 1, "time of its own");
-        let attribute = |value: &str| Attribute { key: "verb".to_owned(), value: value.into() };
+        let attribute = |value: &str| AttributeDocument { key: "verb".to_owned(), value: value.into() };
         assert_eq!(folded(|spans| spans[1].attributes.push(attribute("get"))), 1);
-        let both = |spans: &mut Vec<Span>| [1, 3].iter().for_each(|at| spans[*at].attributes.push(attribute("get")));
+        let both =
+            |spans: &mut Vec<SpanDocument>| [1, 3].iter().for_each(|at| spans[*at].attributes.push(attribute("get")));
         assert_eq!(folded(both), 2, "it is said below");
     }
 
@@ -112,7 +121,7 @@ mod tests {
     fn a_root_is_left_out_only_around_a_request() {
         let of = |kind: &str, parent: &str| {
             let spans = vec![span("outer", parent, "internal", 0, 1000), span("inside", "outer", kind, 1, 998)];
-            rows(&Trace { duration: 1000, spans, ..Trace::default() }, true).folded
+            build_rows(&TraceDocument { duration: 1000, spans, ..TraceDocument::default() }, true).folded
         };
         assert_eq!((of("server", ""), of("internal", ""), of("server", "gone")), (1, 0, 0));
     }

@@ -1,74 +1,71 @@
-//! The lines of a waterfall: spans in the order of a tree, and gaps. Pure.
+//! The rows of a waterfall: spans in tree order, and gaps. Pure.
 //!
-//! *Guaranteed*: every span has one row, unless it only wraps another and that is not wanted ([`super::fold`]), whatever its parents are: those without one, or
-//! with one that is not there, begin trees of their own. It costs no stack, however deep a trace is.
+//! *Guaranteed*: every span has one row, unless it is folded ([`super::fold`]), whatever its parents are: spans
+//! without a parent, or with a missing one, are roots. The depth of a trace costs no stack.
 
 use std::collections::HashMap;
 
 use super::{
-    fold::wrapped,
-    model::{Span, Trace},
+    fold::find_wrapper_spans,
+    model::{SpanDocument, TraceDocument},
 };
 
-/// A gap is worth a line when it takes this part of the trace, one in so many.
-const WORTH: u64 = 20;
-/// Levels that are shown.
-const DEEPEST: usize = 40;
+/// A gap has a row of its own if it takes at least one in this many parts of the trace.
+const GAP_SHARE_DIVISOR: u64 = 20;
+const MAX_DEPTH: usize = 40;
 
-/// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum WaterfallRow {
     /// A span, by its index.
     Span {
         index: usize,
-        /// For each level above: whether more of that level follows below. The last is its own.
-        follows: Vec<bool>,
+        /// For each level above: whether it continues below. The last one is the span's own level.
+        has_next_sibling: Vec<bool>,
     },
-    /// Nothing was recorded between two siblings. For each level above them: whether more of it follows below.
+    /// A gap between two siblings, in which nothing was recorded. For each level above them: whether it
+    /// continues below.
     Gap { start: u64, end: u64, above: Vec<bool> },
 }
 
-/// What is drawn of a trace.
 #[derive(Debug)]
-pub(super) struct Rows {
-    pub(super) rows: Vec<Row>,
-    /// Spans that were left out, as they only wrap another.
+pub(super) struct WaterfallRows {
+    pub(super) rows: Vec<WaterfallRow>,
     pub(super) folded: usize,
 }
 
-/// The rows of a trace.
-pub(super) fn rows(trace: &Trace, fold: bool) -> Rows {
-    let (mut children, mut roots) = tree(trace);
-    let order = order(&children, &roots);
-    let measures = measures(trace, &children, &roots);
-    let ends = ends(trace, &children, &order, &measures);
+pub(super) fn build_rows(trace: &TraceDocument, fold: bool) -> WaterfallRows {
+    let (mut children, mut roots) = build_tree(trace);
+    let order = parents_first(&children, &roots);
+    let measures = duration_only_spans(trace, &children, &roots);
+    let ends = subtree_end_times(trace, &children, &order, &measures);
     let mut folded = 0;
     if fold {
-        let wraps = wrapped(trace, &children, &roots, &order);
+        let wraps = find_wrapper_spans(trace, &children, &roots, &order);
         folded = wraps.iter().flatten().count();
-        // Each stands where what it says is said.
+        // A folded span is replaced by the span that it wraps.
         let inside = |index: &mut usize| *index = wraps.get(*index).copied().flatten().unwrap_or(*index);
         children.iter_mut().flatten().chain(&mut roots).for_each(inside);
     }
-    let worth = (trace.duration / WORTH).max(1);
+    let worth = (trace.duration / GAP_SHARE_DIVISOR).max(1);
     let mut rows = Vec::with_capacity(trace.spans.len());
-    let mut waiting: Vec<Row> = Vec::new();
-    let push = |waiting: &mut Vec<Row>, siblings: &[usize], above: &[bool]| {
-        waiting.extend(family(trace, siblings, above, &ends, &measures, worth).into_iter().rev());
+    let mut waiting: Vec<WaterfallRow> = Vec::new();
+    let push = |waiting: &mut Vec<WaterfallRow>, siblings: &[usize], above: &[bool]| {
+        waiting.extend(sibling_rows(trace, siblings, above, &ends, &measures, worth).into_iter().rev());
     };
     push(&mut waiting, &roots, &[]);
     while let Some(row) = waiting.pop() {
-        if let Row::Span { index, follows } = &row {
+        if let WaterfallRow::Span { index, has_next_sibling: follows } = &row {
             push(&mut waiting, children.get(*index).map_or(&[][..], Vec::as_slice), follows);
         }
         rows.push(row);
     }
-    Rows { rows, folded }
+    WaterfallRows { rows, folded }
 }
 
 /// All spans, parents before their children.
-fn order(children: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
-    let (mut order, mut waiting) = (Vec::with_capacity(children.len()), roots.to_vec());
+fn parents_first(children: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
+    let mut order = Vec::with_capacity(children.len());
+    let mut waiting = roots.to_vec();
     while let Some(index) = waiting.pop() {
         order.push(index);
         waiting.extend(children.get(index).into_iter().flatten());
@@ -76,17 +73,17 @@ fn order(children: &[Vec<usize>], roots: &[usize]) -> Vec<usize> {
     order
 }
 
-/// Which spans only say how long others took: while they last somebody may well wait.
-fn measures(trace: &Trace, children: &[Vec<usize>], roots: &[usize]) -> Vec<bool> {
+/// Which spans only measure the duration of others: time inside them may still be a gap.
+fn duration_only_spans(trace: &TraceDocument, children: &[Vec<usize>], roots: &[usize]) -> Vec<bool> {
     let is_leaf = |index: usize| children.get(index).is_none_or(Vec::is_empty);
     let spans = trace.spans.iter().enumerate();
-    let mut measures: Vec<bool> = spans.map(|(index, span)| span.measures() && is_leaf(index)).collect();
+    let mut measures: Vec<bool> = spans.map(|(index, span)| span.is_duration_only() && is_leaf(index)).collect();
     roots.iter().for_each(|root| measures.get_mut(*root).into_iter().for_each(|it| *it = false));
     measures
 }
 
-/// The children of each span, and those that are nobody's. A span whose parents lead back to it is nobody's.
-fn tree(trace: &Trace) -> (Vec<Vec<usize>>, Vec<usize>) {
+/// Children of each span, and roots. Spans whose parents form a cycle are roots.
+fn build_tree(trace: &TraceDocument) -> (Vec<Vec<usize>>, Vec<usize>) {
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     for (index, span) in trace.spans.iter().enumerate() {
         by_id.entry(span.id.as_str()).or_insert(index);
@@ -95,7 +92,8 @@ fn tree(trace: &Trace) -> (Vec<Vec<usize>>, Vec<usize>) {
         let parent = *by_id.get(trace.spans.get(index)?.parent.as_deref()?)?;
         (parent != index).then_some(parent)
     };
-    let (mut children, mut roots) = (vec![Vec::new(); trace.spans.len()], Vec::new());
+    let mut children = vec![Vec::new(); trace.spans.len()];
+    let mut roots = Vec::new();
     let mut is_rooted = vec![None::<bool>; trace.spans.len()];
     for index in 0..trace.spans.len() {
         match parent(index).filter(|_| leads_to_root(index, &parent, &mut is_rooted)) {
@@ -109,13 +107,14 @@ fn tree(trace: &Trace) -> (Vec<Vec<usize>>, Vec<usize>) {
     (children, roots)
 }
 
-/// Whether the parents of a span end somewhere. What is found out is noted for all on the way.
+/// Whether the ancestors of a span end at a root. The result is recorded for all of them.
 fn leads_to_root(index: usize, parent: &impl Fn(usize) -> Option<usize>, known: &mut [Option<bool>]) -> bool {
-    let (mut way, mut at) = (Vec::new(), index);
+    let mut way = Vec::new();
+    let mut at = index;
     let answer = loop {
         match known.get(at).copied().flatten() {
             Some(answer) => break answer,
-            // Everybody who is on the way is marked as going round, until it is known better.
+            // Spans on the current path count as a cycle until a root is found.
             None => known.get_mut(at).into_iter().for_each(|it| *it = Some(false)),
         }
         way.push(at);
@@ -130,9 +129,9 @@ fn leads_to_root(index: usize, parent: &impl Fn(usize) -> Option<usize>, known: 
     answer
 }
 
-/// When each span and all below it were over. Those below may well be later, as in a trace of operators.
-fn ends(trace: &Trace, children: &[Vec<usize>], order: &[usize], measures: &[bool]) -> Vec<u64> {
-    let mut ends: Vec<u64> = trace.spans.iter().map(Span::end).collect();
+/// The end of each span and its descendants, which may be later, as in traces of operators.
+fn subtree_end_times(trace: &TraceDocument, children: &[Vec<usize>], order: &[usize], measures: &[bool]) -> Vec<u64> {
+    let mut ends: Vec<u64> = trace.spans.iter().map(SpanDocument::end).collect();
     for &index in order.iter().rev() {
         let below = children.get(index).into_iter().flatten().filter(|child| measures.get(**child) == Some(&false));
         let below = below.filter_map(|child| ends.get(*child).copied()).max();
@@ -143,23 +142,30 @@ fn ends(trace: &Trace, children: &[Vec<usize>], order: &[usize], measures: &[boo
     ends
 }
 
-/// Siblings, and the gaps between them.
-fn family(trace: &Trace, siblings: &[usize], above: &[bool], ends: &[u64], measures: &[bool], worth: u64) -> Vec<Row> {
+/// The rows of siblings, with the gaps between them.
+fn sibling_rows(
+    trace: &TraceDocument,
+    siblings: &[usize],
+    above: &[bool],
+    ends: &[u64],
+    measures: &[bool],
+    worth: u64,
+) -> Vec<WaterfallRow> {
     let mut rows = Vec::with_capacity(siblings.len());
     let mut until = None::<u64>;
     for (place, &index) in siblings.iter().enumerate() {
         let Some(span) = trace.spans.get(index) else { continue };
         if let Some(start) = until.filter(|until| span.start.saturating_sub(*until) >= worth) {
-            rows.push(Row::Gap { start, end: span.start, above: above.to_vec() });
+            rows.push(WaterfallRow::Gap { start, end: span.start, above: above.to_vec() });
         }
         if measures.get(index) == Some(&false) {
             let end = ends.get(index).copied().unwrap_or_else(|| span.end());
             until = Some(until.map_or(end, |until| until.max(end)));
         }
-        // What is deeper than anybody can follow stays where it is.
-        let mut follows: Vec<bool> = above.iter().take(DEEPEST - 1).copied().collect();
+        // Deeper levels are not indented further.
+        let mut follows: Vec<bool> = above.iter().take(MAX_DEPTH - 1).copied().collect();
         follows.push(place + 1 < siblings.len());
-        rows.push(Row::Span { index, follows });
+        rows.push(WaterfallRow::Span { index, has_next_sibling: follows });
     }
     rows
 }
@@ -167,22 +173,24 @@ fn family(trace: &Trace, siblings: &[usize], above: &[bool], ends: &[u64], measu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::model::Span;
+    use crate::trace::model::SpanDocument;
 
-    fn span(id: &str, parent: &str, start: u64, duration: u64) -> Span {
+    fn span(id: &str, parent: &str, start: u64, duration: u64) -> SpanDocument {
         let parent = (!parent.is_empty()).then(|| parent.to_owned());
-        Span { id: id.to_owned(), parent, name: id.to_owned(), start, duration, ..Span::default() }
+        SpanDocument { id: id.to_owned(), parent, name: id.to_owned(), start, duration, ..SpanDocument::default() }
     }
 
     /// The rows as text: a span's id, indented; `~` and the length of a gap.
-    fn drawn(spans: Vec<Span>) -> Vec<String> {
-        let duration = spans.iter().map(Span::end).max().unwrap_or(0);
-        let trace = Trace { duration, spans, ..Trace::default() };
-        let text = |row: Row| match row {
-            Row::Span { index, follows } => format!("{}{}", " ".repeat(follows.len() - 1), trace.spans[index].id),
-            Row::Gap { start, end, above } => format!("{}~{}", " ".repeat(above.len()), end - start),
+    fn drawn(spans: Vec<SpanDocument>) -> Vec<String> {
+        let duration = spans.iter().map(SpanDocument::end).max().unwrap_or(0);
+        let trace = TraceDocument { duration, spans, ..TraceDocument::default() };
+        let text = |row: WaterfallRow| match row {
+            WaterfallRow::Span { index, has_next_sibling: follows } => {
+                format!("{}{}", " ".repeat(follows.len() - 1), trace.spans[index].id)
+            }
+            WaterfallRow::Gap { start, end, above } => format!("{}~{}", " ".repeat(above.len()), end - start),
         };
-        rows(&trace, false).rows.into_iter().map(text).collect()
+        build_rows(&trace, false).rows.into_iter().map(text).collect()
     }
 
     #[test]
@@ -201,7 +209,7 @@ mod tests {
     fn what_measures_the_waiting_does_not_hide_it() {
         let spans = vec![
             span("root", "", 0, 10),
-            Span { name: "converge Head".to_owned(), ..span("converge", "root", 1, 99) },
+            SpanDocument { name: "converge Head".to_owned(), ..span("converge", "root", 1, 99) },
             span("first", "root", 2, 8),
             span("last", "root", 60, 40),
         ];
@@ -229,11 +237,12 @@ mod tests {
     #[test]
     fn depth_costs_no_stack() {
         let spans = (0..100_000).map(|i| span(&i.to_string(), &(i + 1).to_string(), i, 1)).collect::<Vec<_>>();
-        let trace = Trace { duration: 1, spans, ..Trace::default() };
-        let (children, roots) = tree(&trace);
+        let trace = TraceDocument { duration: 1, spans, ..TraceDocument::default() };
+        let (children, roots) = build_tree(&trace);
         assert_eq!((roots.as_slice(), children.len()), (&[99_999][..], 100_000));
-        let (order, measures) = (order(&children, &roots), vec![false; 100_000]);
-        assert_eq!(ends(&trace, &children, &order, &measures)[99_999], 100_000);
-        assert_eq!(rows(&trace, true).rows.len(), 100_000);
+        let order = parents_first(&children, &roots);
+        let measures = vec![false; 100_000];
+        assert_eq!(subtree_end_times(&trace, &children, &order, &measures)[99_999], 100_000);
+        assert_eq!(build_rows(&trace, true).rows.len(), 100_000);
     }
 }

@@ -1,7 +1,8 @@
-//! What is applied to a cluster that has just started: the manifests of `deploy/` and of the examples, for one machine.
+//! Installs Kubewake in a cluster that has just started: the manifests of `deploy/` and of the examples,
+//! adapted to one machine.
 //!
-//! One replica is enough where everything shares the fate of one process, and nobody has to wait until API servers have learned to call
-//! another one. Spans come soon, as somebody is looking.
+//! One replica is enough where everything runs in one process, and it avoids the wait until API servers know a
+//! second one. Spans are exported with a short delay, because a user is watching.
 
 use std::net::SocketAddr;
 
@@ -11,108 +12,108 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::{
-    objects::{self, Objects, set_variable},
+    manifest_applier::{self, ManifestApplier, set_env_variable},
     operator,
 };
 
-/// The webhook's manifests.
-const WEBHOOK: [&str; 4] = [
+const WEBHOOK_MANIFESTS: [&str; 4] = [
     include_str!("../../../../deploy/webhook/namespace.yaml"),
     include_str!("../../../../deploy/webhook/rbac.yaml"),
     include_str!("../../../../deploy/webhook/service.yaml"),
     include_str!("../../../../deploy/webhook/deployment.yaml"),
 ];
-/// What is stamped: what people change to see what comes of it.
-const STAMPED: [&str; 4] = ["apps/v1/deployments", "v1/pods", "demo.kubewake.io/*/*", "telemetry.kubewake.io/*/*"];
+/// The stamped resources, which users change to see the effects.
+const STAMPED_RESOURCES: [&str; 4] =
+    ["apps/v1/deployments", "v1/pods", "demo.kubewake.io/*/*", "telemetry.kubewake.io/*/*"];
 
-/// Where operator and collectors are.
-pub(crate) const SYSTEM: &str = "kubewake-system";
-/// By which everything in the cluster sends its spans.
-const OTLP: &str = "kubewake-otlp";
-const OTLP_PORT: u16 = 4317;
+/// Namespace of the operator and the collectors.
+pub(crate) const SYSTEM_NAMESPACE: &str = "kubewake-system";
+/// The Service that receives all spans of the cluster.
+const OTLP_SERVICE: &str = "kubewake-otlp";
+const OTLP_GRPC_PORT: u16 = 4317;
 
-/// The TracePipeline that ends at the viewer, which takes OTLP over gRPC there.
-pub(crate) fn pipeline(viewer: &str) -> Value {
+/// A TracePipeline to the viewer, by OTLP over gRPC.
+pub(crate) fn pipeline_manifest(viewer: &str) -> Value {
     json!({
         "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "TracePipeline", "metadata": {"name": "default"},
         "spec": {"output": {"otlp": {"endpoint": {"value": viewer}}}},
     })
 }
 
-/// How collectors run here.
-pub(crate) fn telemetry() -> Value {
+pub(crate) fn telemetry_manifest() -> Value {
     json!({
         "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "Telemetry", "metadata": {"name": "default"},
         "spec": {"replicas": {"min": 1, "max": 1}},
     })
 }
 
-/// The kinds and the operator. Its own spans go straight to the viewer: the pipeline is what it is about to make.
-pub(crate) fn operator(viewer: SocketAddr) -> anyhow::Result<Vec<Value>> {
-    let mut all = objects::parse(&operator::manifests())?;
-    // With one replica it would only be in the way.
+/// The CRDs and the operator. The operator exports directly to the viewer: the pipeline does not exist before
+/// it runs.
+pub(crate) fn operator_manifests(viewer: SocketAddr) -> anyhow::Result<Vec<Value>> {
+    let mut all = manifest_applier::parse_manifest(&operator::default_manifests())?;
+    // With one replica it would only block evictions.
     all.retain(|object| object.get("kind").and_then(Value::as_str) != Some("PodDisruptionBudget"));
-    let deployment = objects::deployment(&mut all, "kubewake-operator")?;
-    alone(deployment, |arg| !arg.starts_with("--shutdown-delay"));
-    trace_to(deployment, &format!("http://{viewer}"));
+    let deployment = manifest_applier::find_deployment(&mut all, "kubewake-operator")?;
+    configure_single_replica(deployment, |arg| !arg.starts_with("--shutdown-delay"));
+    export_traces_to(deployment, &format!("http://{viewer}"));
     Ok(all)
 }
 
-/// The webhook.
-pub(crate) fn webhook(otlp: &str) -> anyhow::Result<Vec<Value>> {
-    let mut all = objects::parse(&WEBHOOK.join("---\n"))?;
-    let deployment = objects::deployment(&mut all, "kubewake-webhook")?;
-    alone(deployment, |arg| !arg.starts_with("--shutdown-delay") && !arg.starts_with("--select"));
+pub(crate) fn webhook_manifests(otlp: &str) -> anyhow::Result<Vec<Value>> {
+    let mut all = manifest_applier::parse_manifest(&WEBHOOK_MANIFESTS.join("---\n"))?;
+    let deployment = manifest_applier::find_deployment(&mut all, "kubewake-webhook")?;
+    configure_single_replica(deployment, |arg| !arg.starts_with("--shutdown-delay") && !arg.starts_with("--select"));
     if let Some(Value::Array(args)) = deployment.pointer_mut("/spec/template/spec/containers/0/args") {
-        args.extend(STAMPED.iter().map(|kind| Value::from(format!("--select={kind}"))));
+        args.extend(STAMPED_RESOURCES.iter().map(|kind| Value::from(format!("--select={kind}"))));
     }
-    trace_to(deployment, otlp);
+    export_traces_to(deployment, otlp);
     Ok(all)
 }
 
-/// One replica, with those of its arguments that make sense for one.
-fn alone(deployment: &mut Value, keep: impl Fn(&str) -> bool) {
+/// Sets one replica, and keeps the arguments that make sense for it.
+fn configure_single_replica(deployment: &mut Value, keep: impl Fn(&str) -> bool) {
     if let Some(replicas) = deployment.pointer_mut("/spec/replicas") {
         *replicas = json!(1);
     }
     if let Some(Value::Array(args)) = deployment.pointer_mut("/spec/template/spec/containers/0/args") {
         args.retain(|arg| arg.as_str().is_none_or(&keep));
     }
-    // Nobody waits five or ten seconds to learn what is so after one.
+    // The default delay of five or ten seconds is unnecessary here.
     if let Some(Value::Object(probe)) = deployment.pointer_mut("/spec/template/spec/containers/0/readinessProbe") {
         probe.insert("periodSeconds".to_owned(), json!(1));
     }
 }
 
-/// Spans of a Deployment go there, and soon.
-pub(crate) fn trace_to(deployment: &mut Value, endpoint: &str) {
-    set_variable(deployment, "OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
-    set_variable(deployment, "OTEL_BSP_SCHEDULE_DELAY", "500");
+/// Configures a Deployment to export spans to `endpoint` with a short delay.
+pub(crate) fn export_traces_to(deployment: &mut Value, endpoint: &str) {
+    set_env_variable(deployment, "OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+    set_env_variable(deployment, "OTEL_BSP_SCHEDULE_DELAY", "500");
 }
 
-/// Where the pipelines' Service is, once it has an address.
-pub(crate) async fn otlp(client: &Client) -> anyhow::Result<String> {
-    let services: Api<Service> = Api::namespaced(client.clone(), SYSTEM);
+/// The endpoint of the pipelines' Service, once it has an address.
+pub(crate) async fn wait_for_otlp_endpoint(client: &Client) -> anyhow::Result<String> {
+    let services: Api<Service> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
     let address = |service: &Service| service.spec.as_ref().and_then(|spec| spec.cluster_ip.clone());
-    let found = objects::becomes(services, OTLP, |service| address(service).is_some()).await?;
-    let address = address(&found).with_context(|| format!("Service {OTLP} has no address"))?;
-    Ok(format!("http://{address}:{OTLP_PORT}"))
+    let found = manifest_applier::wait_until(services, OTLP_SERVICE, |service| address(service).is_some()).await?;
+    let address = address(&found).with_context(|| format!("Service {OTLP_SERVICE} has no address"))?;
+    Ok(format!("http://{address}:{OTLP_GRPC_PORT}"))
 }
 
-/// Waits until the collectors say that the pipeline works.
-pub(crate) async fn pipeline_ready(objects: &mut Objects, pipeline: &Value) -> anyhow::Result<()> {
-    let api = objects.api_of(pipeline).await?;
+/// Waits until the collectors report that the pipeline works.
+pub(crate) async fn wait_for_pipeline(objects: &mut ManifestApplier, pipeline: &Value) -> anyhow::Result<()> {
+    let api = objects.api_for_object(pipeline).await?;
     let is_ready = |object: &kube::api::DynamicObject| {
         let status = object.data.get("status");
         let field = |name: &str| status.and_then(|status| status.get(name));
         field("state").and_then(Value::as_str) == Some("Ready")
             && field("observedGeneration").and_then(Value::as_i64) == object.metadata.generation
     };
-    objects::becomes(api, "default", is_ready).await.map(drop)
+    manifest_applier::wait_until(api, "default", is_ready).await.map(drop)
 }
 
-/// The API server's own spans go to the pipelines' Service, which it looks up for itself. Whoever works in the cluster is believed.
-pub(crate) const TRACING: &str = "apiVersion: apiserver.config.k8s.io/v1alpha1
+/// The API server exports its spans to the pipelines' Service, which it resolves itself, and trusts the trace
+/// context of callers in the cluster.
+pub(crate) const TRACING_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1alpha1
 kind: OpenTelemetryClientConfiguration
 service: {namespace: kubewake-system, name: kubewake-otlp, port: 4317}
 samplingRatePerMillion: 1000000
@@ -129,13 +130,13 @@ mod tests {
     }
 
     fn container<'a>(objects: &'a mut [Value], name: &str) -> (&'a Value, &'a Value) {
-        let deployment = objects::deployment(objects, name).unwrap();
+        let deployment = manifest_applier::find_deployment(objects, name).unwrap();
         (&deployment["spec"]["replicas"], &deployment["spec"]["template"]["spec"]["containers"][0])
     }
 
     #[test]
     fn the_operator_is_alone_and_tells_the_viewer() {
-        let mut all = operator(at()).unwrap();
+        let mut all = operator_manifests(at()).unwrap();
         assert!(all.iter().any(|object| object["kind"] == "CustomResourceDefinition"));
         assert!(all.iter().all(|object| object["kind"] != "PodDisruptionBudget"));
         let (replicas, container) = container(&mut all, "kubewake-operator");
@@ -148,11 +149,11 @@ mod tests {
 
     #[test]
     fn the_webhook_stamps_what_people_change_here() {
-        let mut all = webhook("http://127.1.1.1:4317").unwrap();
+        let mut all = webhook_manifests("http://127.1.1.1:4317").unwrap();
         let (replicas, container) = container(&mut all, "kubewake-webhook");
         assert_eq!(*replicas, 1);
         let args = container["args"].as_array().unwrap();
         let selects = args.iter().filter(|arg| arg.as_str().unwrap().starts_with("--select"));
-        assert_eq!(selects.count(), STAMPED.len());
+        assert_eq!(selects.count(), STAMPED_RESOURCES.len());
     }
 }

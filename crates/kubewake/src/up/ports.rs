@@ -1,4 +1,4 @@
-//! Where the parts listen: where they are asked to, or at the next port that is free.
+//! Addresses of the components: as requested, or with the next free port.
 
 use std::{
     collections::BTreeSet,
@@ -8,46 +8,39 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// So many ports are tried for a part.
-const TRIES: u16 = 200;
+/// Ports that are tried for each component.
+const MAX_PORT_ATTEMPTS: u16 = 200;
 
-/// An address for each part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ports {
-    /// The page.
+pub(crate) struct ListenAddresses {
     pub(crate) page: SocketAddr,
-    /// The API server.
     pub(crate) api: SocketAddr,
-    /// OTLP over gRPC.
     pub(crate) otlp: SocketAddr,
-    /// OTLP over HTTP.
     pub(crate) otlp_http: SocketAddr,
 }
 
-/// A part that listens elsewhere than it was asked to.
+/// A component that listens at another address than requested.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Moved {
-    /// Which part.
+pub(crate) struct MovedAddress {
     pub(crate) what: &'static str,
-    /// What was asked for.
     pub(crate) from: SocketAddr,
-    /// What it got.
     pub(crate) to: SocketAddr,
 }
 
-impl Ports {
-    /// Those that are free now: each as it is wanted, or the next one that no part wants. None if there is none for one of them.
-    pub(crate) fn free(self, is_free: impl Fn(SocketAddr) -> bool) -> Option<Self> {
-        let wanted: BTreeSet<_> = self.named().into_iter().map(|(_, address)| address).collect();
+impl ListenAddresses {
+    /// The addresses that are free now: each as requested, or with the next port that no component requests.
+    /// None if one of them has no free port.
+    pub(crate) fn next_free(self, is_free: impl Fn(SocketAddr) -> bool) -> Option<Self> {
+        let wanted: BTreeSet<_> = self.labelled().into_iter().map(|(_, address)| address).collect();
         let mut given = BTreeSet::new();
         let mut one = |address: SocketAddr| {
-            let last = address.port().saturating_add(TRIES);
+            let last = address.port().saturating_add(MAX_PORT_ATTEMPTS);
             let mut candidates = (address.port()..=last).map(|port| SocketAddr::new(address.ip(), port));
             let found = candidates.find(|candidate| {
                 let is_ours = *candidate == address || !wanted.contains(candidate);
                 is_ours && !given.contains(candidate) && is_free(*candidate)
             })?;
-            // Whoever wants any port gets one of their own from the system.
+            // Port 0 always gets a free port from the system.
             (found.port() == 0 || given.insert(found)).then_some(found)
         };
         Some(Self {
@@ -58,14 +51,14 @@ impl Ports {
         })
     }
 
-    /// What is elsewhere than it was wanted.
-    pub(crate) fn moved(self, wanted: Self) -> Vec<Moved> {
-        let pairs = wanted.named().into_iter().zip(self.named());
+    /// The addresses that differ from the requested ones.
+    pub(crate) fn moved_from(self, wanted: Self) -> Vec<MovedAddress> {
+        let pairs = wanted.labelled().into_iter().zip(self.labelled());
         let moved = pairs.filter(|((_, from), (_, to))| from.port() != 0 && from != to);
-        moved.map(|((what, from), (_, to))| Moved { what, from, to }).collect()
+        moved.map(|((what, from), (_, to))| MovedAddress { what, from, to }).collect()
     }
 
-    fn named(self) -> [(&'static str, SocketAddr); 4] {
+    fn labelled(self) -> [(&'static str, SocketAddr); 4] {
         [
             ("the page", self.page),
             ("the API server", self.api),
@@ -75,8 +68,8 @@ impl Ports {
     }
 }
 
-/// An address of this machine, as somebody typed it. A port that is busy is no mistake.
-pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
+/// Parses an address of this machine. A port in use is no error.
+pub(super) fn parse_local_address(text: &str) -> Result<SocketAddr, String> {
     let address = text.parse().map_err(|_| "it has to be an address and a port, such as 127.0.0.1:16686".to_owned())?;
     match TcpListener::bind(address) {
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => Err(format!("nobody can listen there: {error}")),
@@ -84,9 +77,8 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Whether somebody could listen there now.
 pub(crate) fn is_free(address: SocketAddr) -> bool {
-    // Whatever else is wrong with it is said by whoever listens there.
+    // Other errors are reported when the component listens.
     TcpListener::bind(address).err().is_none_or(|error| error.kind() != io::ErrorKind::AddrInUse)
 }
 

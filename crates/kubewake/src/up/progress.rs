@@ -1,6 +1,7 @@
-//! How far it is: a line for each step, with a spinner and the time on a terminal, and a plain line when it is done anywhere else.
+//! Progress of the start: on a terminal a line for each step, with a spinner and the time; otherwise a plain
+//! line at the end of each step.
 //!
-//! It goes to standard error; standard output is for what people and programs read when everything runs.
+//! Progress goes to standard error; standard output is reserved for the final message.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -10,26 +11,25 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Smooth for the eye, and cheap.
-const TICK: Duration = Duration::from_millis(80);
+const SPINNER_INTERVAL: Duration = Duration::from_millis(80);
 
-/// Shows the steps of a start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct StartProgress {
     terminal: bool,
     colours: bool,
 }
 
-/// A step that is being done. Dropped before it is done, it leaves nothing on the screen.
+/// A step in progress. If it is dropped before its end, its line disappears.
 #[derive(Debug)]
-pub(crate) struct Step {
-    of: Progress,
+pub(crate) struct ProgressStep {
+    progress: StartProgress,
     what: String,
     began: Instant,
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
-    /// As standard error and the environment ask for it.
+impl StartProgress {
+    /// Configured from standard error and the environment.
     pub(crate) fn new() -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let terminal = io::stderr().is_terminal() && !is_dumb;
@@ -37,55 +37,54 @@ impl Progress {
         Self { terminal, colours }
     }
 
-    /// Begins a step.
-    pub(crate) fn begin(self, what: &str) -> Step {
+    pub(crate) fn begin_step(self, what: &str) -> ProgressStep {
         let bar = self.terminal.then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
                 bar.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
             }
             bar.set_message(what.to_owned());
-            bar.enable_steady_tick(TICK);
+            bar.enable_steady_tick(SPINNER_INTERVAL);
             bar
         });
-        Step { of: self, what: what.to_owned(), began: Instant::now(), bar }
+        ProgressStep { progress: self, what: what.to_owned(), began: Instant::now(), bar }
     }
 
-    /// Says something beside the steps.
-    pub(crate) fn note(self, text: &str) {
-        // Whoever does not listen misses nothing that matters.
+    /// Prints a line between the steps.
+    pub(crate) fn print_note(self, text: &str) {
+        // A closed standard error loses nothing essential.
         let _ = writeln!(io::stderr(), "{text}");
     }
 
-    fn mark(self, sign: char, colour: u8) -> String {
+    fn format_mark(self, sign: char, colour: u8) -> String {
         if self.colours { format!("\u{1b}[{colour}m{sign}\u{1b}[0m") } else { sign.to_string() }
     }
 }
 
-impl Step {
-    /// It is done, and this came of it.
-    pub(crate) fn done(self, result: &str) {
-        let mark = self.of.mark('✓', 32);
-        self.end(&mark, result);
+impl ProgressStep {
+    /// Ends the step with its result.
+    pub(crate) fn succeed(self, result: &str) {
+        let mark = self.progress.format_mark('✓', 32);
+        self.finish(&mark, result);
     }
 
-    /// Tells more about where it is.
-    pub(crate) fn at(&self, where_: &str) {
+    /// Adds detail to the step's line.
+    pub(crate) fn set_detail(&self, where_: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{}: {where_}", self.what));
         }
     }
 
-    fn end(self, mark: &str, result: &str) {
-        let Self { of, what, began, bar } = &self;
+    fn finish(self, mark: &str, result: &str) {
+        let Self { progress: of, what, began, bar } = &self;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
-        of.note(format!("{mark} {what:<18} {:>5.1} s  {result}", began.elapsed().as_secs_f64()).trim_end());
+        of.print_note(format!("{mark} {what:<18} {:>5.1} s  {result}", began.elapsed().as_secs_f64()).trim_end());
     }
 }
 
-impl Drop for Step {
+impl Drop for ProgressStep {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

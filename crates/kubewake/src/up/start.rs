@@ -1,4 +1,4 @@
-//! From nothing to everything, step by step.
+//! Starts all components, step by step.
 
 use std::{
     future::Future,
@@ -10,124 +10,134 @@ use std::{
 
 use anyhow::{Context, bail};
 use kubewake_apiserver::server;
-use kubewake_config::model::{LogLevel, Logs};
+use kubewake_config::model::{LogLevel, LogsConfig};
 use kubewake_node::{
-    cluster::Options,
-    images::{Images, Program},
+    cluster::ClusterOptions,
+    images::{ImageEntrypoint, ImageStore},
 };
-use kubewake_release::Image;
+use kubewake_release::ReleaseImage;
 use kubewake_viewer::Viewer;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    Args,
-    folder::{self, Folder},
+    UpArgs,
+    components::RunningComponents,
     install,
-    notice::Notice,
-    parts::Parts,
-    pipelines,
-    ports::{Ports, is_free},
-    progress::Progress,
+    instance_record::InstanceRecord,
+    pipeline_events,
+    ports::{ListenAddresses, is_free},
+    progress::StartProgress,
+    ready_message::ReadyMessage,
     restarts,
-    screen::Screen,
+    state_directory::{self, StateDirectory},
 };
 use crate::{
     cluster,
-    demo::{self, Clients, Followed, Sample},
+    demo::{self, CompletedTrace, DemoClients, DemoSample},
     logging,
-    objects::{self, Objects},
-    output::number::count,
+    manifest_applier::{self, ManifestApplier},
+    output::units::format_count,
 };
 
-/// Who applies what belongs to the system.
-const MANAGER: &str = "kubewake-up";
-/// Only a broken system needs this long for a step.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Who pressed Ctrl-C does not wait long, and a collector needs no more to send what it has to the viewer beside it.
-const GRACE: Duration = Duration::from_secs(2);
-/// Somebody else may take a port between the look and the use of it; hardly more often than this.
-const TRIES: u32 = 5;
+/// Field manager of all applied objects.
+const FIELD_MANAGER: &str = "kubewake-up";
+/// Only a broken system exceeds this.
+const STEP_TIMEOUT: Duration = Duration::from_secs(120);
+/// Ctrl-C should take effect soon, and a collector needs no longer to deliver its queue to the viewer beside
+/// it.
+const POD_GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// Another process may take a port between the check and its use; hardly more often than this.
+const MAX_START_ATTEMPTS: u32 = 5;
 
-/// Starts everything, says so, and tells of restarts from then on. It returns only when something fails.
-pub(super) async fn run(
-    args: &Args,
-    folder: &Folder,
-    parts: &mut Parts,
-    progress: Progress,
-    level: &watch::Sender<Logs>,
+/// Starts everything, prints the message, and reports restarts from then on. Returns only when something fails.
+pub(super) async fn start_and_watch(
+    args: &UpArgs,
+    folder: &StateDirectory,
+    parts: &mut RunningComponents,
+    progress: StartProgress,
+    level: &watch::Sender<LogsConfig>,
 ) -> anyhow::Result<()> {
-    let kubeconfig = kubeconfig(args, folder)?;
-    let starting = Starting { args, folder, progress, kubeconfig: &kubeconfig };
-    let wanted = args.ports(folder.ports()?);
-    let ports = starting.cluster(wanted, parts).await?;
-    let ports = starting.viewer(ports, parts).await?;
-    ports.moved(wanted).iter().for_each(|moved| {
-        progress.note(&format!("  {} is busy: {} is on {}", moved.from, moved.what, moved.to));
+    let kubeconfig = kubeconfig_path(args, folder)?;
+    let starting = SystemStart { args, folder, progress, kubeconfig: &kubeconfig };
+    let wanted = args.requested_addresses(folder.load_ports()?);
+    let ports = starting.start_cluster(wanted, parts).await?;
+    let ports = starting.start_viewer(ports, parts).await?;
+    ports.moved_from(wanted).iter().for_each(|moved| {
+        progress.print_note(&format!("  {} is busy: {} is on {}", moved.from, moved.what, moved.to));
     });
-    folder.remember(&ports)?;
-    let clients = Clients::new(crate::client::config(Some(&kubeconfig)).await?, Some(&kubeconfig))?;
-    let notice = Notice::new(&ports, &kubeconfig);
-    let sample = starting.system(&clients, &ports, &notice).await?;
-    // Without it other commands have to be told where this one is.
-    let _posted = notice.post().inspect_err(|error| progress.note(&format!("  {error:#}"))).ok();
-    let screen = Screen { ports: &ports, kubeconfig: &kubeconfig, sample: sample.as_ref() };
-    // Whoever does not read it has the files.
-    let _ = std::io::stdout().write_all(screen.text().as_bytes());
-    level.send_replace(logging::only(LogLevel::Warn));
+    folder.save_ports(&ports)?;
+    let clients = DemoClients::new(crate::kube_client::load_config(Some(&kubeconfig)).await?, Some(&kubeconfig))?;
+    let notice = InstanceRecord::new(&ports, &kubeconfig);
+    let sample = starting.start_system(&clients, &ports, &notice).await?;
+    // Without the record, other commands need arguments to find this instance.
+    let _posted = notice.publish().inspect_err(|error| progress.print_note(&format!("  {error:#}"))).ok();
+    let screen = ReadyMessage { ports: &ports, kubeconfig: &kubeconfig, sample: sample.as_ref() };
+    // A closed standard output is no failure: the files have the same information.
+    let _ = std::io::stdout().write_all(screen.render().as_bytes());
+    level.send_replace(logging::logs_at_level(LogLevel::Warn));
     if args.open {
-        open(&notice.page, progress);
+        open_browser(&notice.page, progress);
     }
     tokio::select! {
-        () = restarts::tell(clients.quiet.clone(), |text| progress.note(text)) => {}
-        () = pipelines::tell(clients.quiet.clone(), |text| progress.note(text)) => {}
+        () = restarts::report_restarts(clients.quiet.clone(), |text| progress.print_note(text)) => {}
+        () = pipeline_events::report_changes(clients.quiet.clone(), |text| progress.print_note(text)) => {}
     }
     bail!("the cluster cannot be watched any more")
 }
 
-fn kubeconfig(args: &Args, folder: &Folder) -> anyhow::Result<PathBuf> {
+fn kubeconfig_path(args: &UpArgs, folder: &StateDirectory) -> anyhow::Result<PathBuf> {
     let named = args.kubeconfig.as_deref().map(std::path::absolute).transpose()?;
-    Ok(named.unwrap_or_else(|| folder.kubeconfig()))
+    Ok(named.unwrap_or_else(|| folder.kubeconfig_path()))
 }
 
-struct Starting<'a> {
-    args: &'a Args,
-    folder: &'a Folder,
-    progress: Progress,
+struct SystemStart<'a> {
+    args: &'a UpArgs,
+    folder: &'a StateDirectory,
+    progress: StartProgress,
     kubeconfig: &'a Path,
 }
 
-impl Starting<'_> {
-    async fn cluster(&self, wanted: Ports, parts: &mut Parts) -> anyhow::Result<Ports> {
-        let step = self.progress.begin("cluster");
-        folder::write(&self.folder.tracing(), install::TRACING).context("cannot write the tracing configuration")?;
+impl SystemStart<'_> {
+    async fn start_cluster(
+        &self,
+        wanted: ListenAddresses,
+        parts: &mut RunningComponents,
+    ) -> anyhow::Result<ListenAddresses> {
+        let step = self.progress.begin_step("cluster");
+        state_directory::write_atomically(&self.folder.tracing_config_path(), install::TRACING_CONFIGURATION)
+            .context("cannot write the tracing configuration")?;
         let mut tries = 0;
         loop {
-            let mut ports = free(wanted)?;
-            match parts.start_cluster(self.options(&ports)?).await {
+            let mut ports = choose_free_addresses(wanted)?;
+            match parts.start_cluster(self.cluster_options(&ports)?).await {
                 Ok(cluster) => {
                     ports.api = cluster.api().address();
                     let written = cluster.api().kubeconfig().write(self.kubeconfig);
                     written.with_context(|| format!("cannot write {}", self.kubeconfig.display()))?;
-                    step.done(&format!("https://{}, {}", ports.api, count(self.args.nodes.into(), "node")));
+                    step.succeed(&format!("https://{}, {}", ports.api, format_count(self.args.nodes.into(), "node")));
                     return Ok(ports);
                 }
-                Err(_) if tries < TRIES && !is_free(ports.api) => tries += 1,
+                Err(_) if tries < MAX_START_ATTEMPTS && !is_free(ports.api) => tries += 1,
                 Err(error) => return Err(error.context("the cluster does not start")),
             }
         }
     }
 
-    async fn viewer(&self, mut ports: Ports, parts: &mut Parts) -> anyhow::Result<Ports> {
-        let step = self.progress.begin("viewer");
+    async fn start_viewer(
+        &self,
+        mut ports: ListenAddresses,
+        parts: &mut RunningComponents,
+    ) -> anyhow::Result<ListenAddresses> {
+        let step = self.progress.begin_step("viewer");
         let mut tries = 0;
         loop {
-            let options = kubewake_viewer::Options {
+            let options = kubewake_viewer::ViewerOptions {
                 listen: ports.page,
                 otlp_grpc: Some(ports.otlp),
                 otlp_http: Some(ports.otlp_http),
-                data_dir: self.folder.traces(),
+                data_dir: self.folder.traces_dir(),
                 kubeconfig: Some(self.kubeconfig.to_owned()),
-                ..kubewake_viewer::Options::default()
+                ..kubewake_viewer::ViewerOptions::default()
             };
             match Viewer::start(options).await {
                 Ok(viewer) => {
@@ -136,119 +146,151 @@ impl Starting<'_> {
                     ports.page = at.page;
                     ports.otlp = at.otlp_grpc.unwrap_or(ports.otlp);
                     ports.otlp_http = at.otlp_http.unwrap_or(ports.otlp_http);
-                    step.done(&format!("http://{}", ports.page));
+                    step.succeed(&format!("http://{}", ports.page));
                     return Ok(ports);
                 }
                 Err(_)
-                    if tries < TRIES
+                    if tries < MAX_START_ATTEMPTS
                         && [ports.page, ports.otlp, ports.otlp_http].into_iter().any(|at| !is_free(at)) =>
                 {
                     tries += 1;
                     // Only the API server listens so far.
-                    ports = Ports { api: ports.api, ..free(Ports { api: (ports.api.ip(), 0).into(), ..ports })? };
+                    ports = ListenAddresses {
+                        api: ports.api,
+                        ..choose_free_addresses(ListenAddresses { api: (ports.api.ip(), 0).into(), ..ports })?
+                    };
                 }
                 Err(error) => return Err(error).context("the viewer does not start"),
             }
         }
     }
 
-    /// All that runs in the cluster. Gives the trace of the sample, if there is one.
-    async fn system(&self, clients: &Clients, ports: &Ports, notice: &Notice) -> anyhow::Result<Option<Followed>> {
-        let (client, mut objects) = (&clients.quiet, Objects::new(clients.quiet.clone(), MANAGER));
-        let step = self.progress.begin("operator");
-        objects.apply_all(&install::operator(ports.otlp)?).await?;
+    /// Starts everything in the cluster. Returns the trace of the sample, if there is one.
+    async fn start_system(
+        &self,
+        clients: &DemoClients,
+        ports: &ListenAddresses,
+        notice: &InstanceRecord,
+    ) -> anyhow::Result<Option<CompletedTrace>> {
+        let client = &clients.quiet;
+        let mut objects = ManifestApplier::new(clients.quiet.clone(), FIELD_MANAGER);
+        let step = self.progress.begin_step("operator");
+        objects.apply_all(&install::operator_manifests(ports.otlp)?).await?;
         objects.apply(&notice.config_map()).await?;
-        if objects.get(&install::telemetry()).await?.is_none() {
-            objects.apply(&install::telemetry()).await?;
+        if objects.get(&install::telemetry_manifest()).await?.is_none() {
+            objects.apply(&install::telemetry_manifest()).await?;
         }
-        let pipeline = install::pipeline(&notice.otlp.grpc);
+        let pipeline = install::pipeline_manifest(&notice.otlp.grpc);
         objects.apply(&pipeline).await?;
-        within(install::otlp(client), "the operator makes no Service of the pipeline").await?;
-        within(objects::available(client, install::SYSTEM, "kubewake-operator"), "the operator is not ready").await?;
-        step.done("");
+        with_step_timeout(install::wait_for_otlp_endpoint(client), "the operator makes no Service of the pipeline")
+            .await?;
+        with_step_timeout(
+            manifest_applier::wait_until_available(client, install::SYSTEM_NAMESPACE, "kubewake-operator"),
+            "the operator is not ready",
+        )
+        .await?;
+        step.succeed("");
 
-        // What does not depend on each other starts at the same time, and is waited for one by one.
-        let step = self.progress.begin("collector");
-        let otlp = install::otlp(client).await?;
-        objects.apply_all(&install::webhook(&otlp)?).await?;
-        let samples = if self.args.no_demo { &[][..] } else { &Sample::ALL };
+        // Independent components start concurrently, and are awaited one by one.
+        let step = self.progress.begin_step("collector");
+        let otlp = install::wait_for_otlp_endpoint(client).await?;
+        objects.apply_all(&install::webhook_manifests(&otlp)?).await?;
+        let samples = if self.args.no_demo { &[][..] } else { &DemoSample::ALL };
         for sample in samples {
-            demo::install(clients, *sample).await?;
+            demo::apply_operator(clients, *sample).await?;
         }
-        within(install::pipeline_ready(&mut objects, &pipeline), "the pipeline is not ready").await?;
-        step.done(&format!("TracePipeline default, {otlp} to the viewer"));
-        let step = self.progress.begin("webhook");
-        within(objects::available(client, "kubewake-webhook", "kubewake-webhook"), "the webhook is not ready").await?;
-        step.done("");
+        with_step_timeout(install::wait_for_pipeline(&mut objects, &pipeline), "the pipeline is not ready").await?;
+        step.succeed(&format!("TracePipeline default, {otlp} to the viewer"));
+        let step = self.progress.begin_step("webhook");
+        with_step_timeout(
+            manifest_applier::wait_until_available(client, "kubewake-webhook", "kubewake-webhook"),
+            "the webhook is not ready",
+        )
+        .await?;
+        step.succeed("");
         for sample in samples {
-            let step = self.progress.begin(sample.operator().1);
-            demo::ready(clients, *sample).await?;
-            step.done("");
+            let step = self.progress.begin_step(sample.operator().1);
+            demo::wait_for_operator(clients, *sample).await?;
+            step.succeed("");
         }
-        if self.args.no_demo { Ok(None) } else { self.sample(clients, notice).await }
+        if self.args.no_demo { Ok(None) } else { self.apply_sample(clients, notice).await }
     }
 
-    /// The sample Head, as it is or as it was left.
-    async fn sample(&self, clients: &Clients, notice: &Notice) -> anyhow::Result<Option<Followed>> {
-        let step = self.progress.begin("sample Head");
-        let found = match demo::current(clients, Sample::Head).await? {
-            // It was there before; its trace may have gone since.
-            Some(trace) => demo::known(&notice.page, &trace, Sample::Head.converge()).await?,
+    /// Applies the sample Head, or keeps the existing one.
+    async fn apply_sample(
+        &self,
+        clients: &DemoClients,
+        notice: &InstanceRecord,
+    ) -> anyhow::Result<Option<CompletedTrace>> {
+        let step = self.progress.begin_step("sample Head");
+        let found = match demo::current_trace_id(clients, DemoSample::Head).await? {
+            // The sample existed before; its trace may have been evicted since.
+            Some(trace) => demo::lookup_trace(&notice.page, &trace, DemoSample::Head.converge_span_name()).await?,
             None => {
-                let applied = demo::show(clients, Sample::Head).await?;
-                step.at("until its trace is whole");
-                let ready = demo::is_ready(clients, Sample::Head);
-                Some(demo::follow(&notice.page, &applied.trace, Sample::Head.converge(), ready).await?)
+                let applied = demo::show(clients, DemoSample::Head).await?;
+                step.set_detail("until its trace is whole");
+                let ready = demo::wait_until_ready(clients, DemoSample::Head);
+                Some(
+                    demo::wait_for_trace(&notice.page, &applied.trace_id, DemoSample::Head.converge_span_name(), ready)
+                        .await?,
+                )
             }
         };
-        step.done(found.as_ref().map_or("", |found| &found.facts));
+        step.succeed(found.as_ref().map_or("", |found| &found.facts));
         Ok(found)
     }
 
-    fn options(&self, ports: &Ports) -> anyhow::Result<Options> {
-        let images = images(&self.args.images)?;
+    fn cluster_options(&self, ports: &ListenAddresses) -> anyhow::Result<ClusterOptions> {
+        let images = process_images(&self.args.images)?;
         let api = server::Options {
             listen: ports.api,
-            data_dir: self.folder.cluster(),
-            tracing_config_file: Some(self.folder.tracing()),
+            data_dir: self.folder.cluster_dir(),
+            tracing_config_file: Some(self.folder.tracing_config_path()),
             ..server::Options::default()
         };
-        Ok(Options { api, nodes: self.args.nodes, images, grace: GRACE, quiet: true, ..Options::default() })
+        Ok(ClusterOptions {
+            api,
+            nodes: self.args.nodes,
+            images,
+            grace: POD_GRACE_PERIOD,
+            quiet: true,
+            ..ClusterOptions::default()
+        })
     }
 }
 
-/// This program under all its names, a shell for what the samples run, and what was given.
-pub(super) fn images(given: &[String]) -> anyhow::Result<Images> {
+/// This program under all of its image names, a shell for the samples' containers, and the given images.
+pub(super) fn process_images(given: &[String]) -> anyhow::Result<ImageStore> {
     let this = std::env::current_exe().context("this program does not know where it is")?;
-    let example = |name: &str| Program::new(this.clone()).arg("example").arg(name);
-    let images = cluster::own_images()?
-        .with(Image::HeadOperator.reference(), example("head-operator"))
-        .with(Image::DemoScheduler.reference(), example("scheduler"))
-        .with("busybox", Program::new("/bin/sh"))
-        .with("example/shell", Program::new("/bin/sh"));
-    cluster::with_given(images, given)
+    let example = |name: &str| ImageEntrypoint::new(this.clone()).arg("example").arg(name);
+    let images = cluster::builtin_images()?
+        .with_image(ReleaseImage::HeadOperator.reference(), example("head-operator"))
+        .with_image(ReleaseImage::DemoScheduler.reference(), example("scheduler"))
+        .with_image("busybox", ImageEntrypoint::new("/bin/sh"))
+        .with_image("example/shell", ImageEntrypoint::new("/bin/sh"));
+    cluster::add_given_images(images, given)
 }
 
-fn free(wanted: Ports) -> anyhow::Result<Ports> {
+fn choose_free_addresses(wanted: ListenAddresses) -> anyhow::Result<ListenAddresses> {
     wanted
-        .free(is_free)
+        .next_free(is_free)
         .context("there is no free port for one of the parts: name others, as `kubewake up --help` says")
 }
 
-async fn within<T>(step: impl Future<Output = anyhow::Result<T>>, what: &str) -> anyhow::Result<T> {
-    let done = timeout(PATIENCE, step).await;
-    done.with_context(|| format!("{what} after {} s", PATIENCE.as_secs()))?.with_context(|| what.to_owned())
+async fn with_step_timeout<T>(step: impl Future<Output = anyhow::Result<T>>, what: &str) -> anyhow::Result<T> {
+    let done = timeout(STEP_TIMEOUT, step).await;
+    done.with_context(|| format!("{what} after {} s", STEP_TIMEOUT.as_secs()))?.with_context(|| what.to_owned())
 }
 
-/// Opens the page, where there is somebody who can.
-fn open(page: &str, progress: Progress) {
+/// Opens the page in a browser, if there is one.
+fn open_browser(page: &str, progress: StartProgress) {
     let mut command = Command::new("xdg-open");
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.spawn() {
         Ok(mut child) => {
-            // It ends when it has told the browser.
+            // The launcher exits once the browser has the address.
             std::thread::spawn(move || child.wait());
         }
-        Err(error) => progress.note(&format!("no browser is opened: xdg-open: {error}")),
+        Err(error) => progress.print_note(&format!("no browser is opened: xdg-open: {error}")),
     }
 }

@@ -12,12 +12,12 @@ use http::Uri;
 use jiff::{Span, SpanRelativeTo};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubewake_trail::{
-    Trust,
-    carrier::Keys,
+    NamespaceTrust,
+    carrier::AnnotationKeys,
     webhook::{
         PATH,
-        endpoint::Endpoint,
-        select::{Resources, Select, parse_selector},
+        select::{ResourcePattern, Select, parse_selector},
+        webhook_target::WebhookTarget,
     },
 };
 
@@ -28,12 +28,12 @@ use kubewake_trail::{
   kubewake webhook --select example.com/*/* --listen 0.0.0.0:9443 --service tracing/kubewake-webhook \\
     --certificate-secret tracing/kubewake-webhook
 
-Spans go where OTEL_EXPORTER_OTLP_ENDPOINT and its kin say. Without them nothing is recorded, and the API server's own context is
-put on objects.")]
-pub(crate) struct Args {
+Spans go where OTEL_EXPORTER_OTLP_ENDPOINT and its kin say. Without an endpoint no spans are recorded and no traces begun: the API \
+server's own context is put on objects, and objects are not stamped where it sends none.")]
+pub(crate) struct WebhookArgs {
     /// What to stamp: GROUP/VERSION/RESOURCE, or VERSION/RESOURCE; each may be *; may be given more than once
     #[arg(long, value_name = "RESOURCES", required = true)]
-    select: Vec<Resources>,
+    select: Vec<ResourcePattern>,
     /// Only in namespaces with these labels, as kubectl writes them [default: all but kube-system and kube-node-lease]
     #[arg(long, value_name = "LABELS", value_parser = parse_selector)]
     namespace_selector: Option<LabelSelector>,
@@ -51,15 +51,15 @@ pub(crate) struct Args {
     url: Option<Uri>,
     /// The Service that the API server reaches it by; its port is 443 unless given
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]")]
-    service: Option<Service>,
+    service: Option<ServiceArg>,
     /// What the registration is called
     #[arg(long, value_name = "NAME", default_value = "kubewake-webhook")]
     pub(crate) name: String,
     /// Keep certificates in this Secret, so that replicas share them; in memory without it
     #[arg(long, value_name = "NAMESPACE/NAME")]
-    pub(crate) certificate_secret: Option<Named>,
+    pub(crate) certificate_secret: Option<NamespacedArg>,
     /// How long certificates live, as in 90d or 12h; they are renewed before [default: 90d]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) certificate_lifetime: Option<Duration>,
     /// The prefix of the annotations `traceparent` and `tracestate` [default: tracing.k8s.io]
     #[arg(long, value_name = "DOMAIN")]
@@ -73,8 +73,9 @@ pub(crate) struct Args {
     /// Link contexts that are not believed
     #[arg(long)]
     link_untrusted: bool,
-    /// How long to serve on when told to end, until API servers have learned to call another replica, as in 5s [default: not at all]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// How long to serve on when told to end, until API servers have learned to call another replica, as in 5s
+    /// [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) shutdown_delay: Option<Duration>,
     /// Remove the registration when ending; otherwise API servers go on to call, and ignore that nobody answers
     #[arg(long)]
@@ -83,25 +84,25 @@ pub(crate) struct Args {
 
 /// Something in a namespace.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamespacedArg {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
 #[derive(Clone, Debug)]
-struct Service {
-    of: Named,
+struct ServiceArg {
+    name: NamespacedArg,
     port: u16,
 }
 
-impl Args {
+impl WebhookArgs {
     /// The namespace of the Service that API servers call, if they call one.
     pub(crate) fn service_namespace(&self) -> Option<&str> {
-        self.service.as_ref().map(|service| service.of.namespace.as_str())
+        self.service.as_ref().map(|service| service.name.namespace.as_str())
     }
 
     /// What is selected.
-    pub(crate) fn select(&self) -> Select {
+    pub(crate) fn selected_resources(&self) -> Select {
         let mut select = Select::new(self.select.clone());
         select.namespaces = self.namespace_selector.clone().unwrap_or(select.namespaces);
         select.objects = self.object_selector.clone().unwrap_or(select.objects);
@@ -109,33 +110,33 @@ impl Args {
     }
 
     /// Where a context is put.
-    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
+    pub(crate) fn context_keys(&self) -> anyhow::Result<AnnotationKeys> {
         let prefix = self.annotation_prefix.as_deref();
-        prefix.map_or_else(|| Ok(Keys::default()), Keys::new).context("--annotation-prefix")
+        prefix.map_or_else(|| Ok(AnnotationKeys::default()), AnnotationKeys::new).context("--annotation-prefix")
     }
 
     /// Whose contexts are believed.
-    pub(crate) fn trust(&self) -> Trust {
+    pub(crate) fn context_trust(&self) -> NamespaceTrust {
         let trust = match self.trust_namespace.as_slice() {
-            [] => Trust::except(self.distrust_namespace.iter().cloned()),
-            only => Trust::only(only.iter().cloned()),
+            [] => NamespaceTrust::except(self.distrust_namespace.iter().cloned()),
+            only => NamespaceTrust::only(only.iter().cloned()),
         };
         if self.link_untrusted { trust.link_others() } else { trust }
     }
 
     /// Where the API server finds what listens here.
-    pub(crate) fn endpoint(&self, listens: SocketAddr) -> anyhow::Result<Endpoint> {
+    pub(crate) fn webhook_endpoint(&self, listens: SocketAddr) -> anyhow::Result<WebhookTarget> {
         match (&self.service, &self.url) {
-            (Some(Service { of, port }), _) => Ok(Endpoint::service(&of.namespace, &of.name, *port)),
-            (None, Some(url)) => Endpoint::at(url, PATH).with_context(|| format!("--url {url}")),
-            (None, None) => Endpoint::listening(listens).with_context(|| {
+            (Some(ServiceArg { name: of, port }), _) => Ok(WebhookTarget::from_service(&of.namespace, &of.name, *port)),
+            (None, Some(url)) => WebhookTarget::from_url(url, PATH).with_context(|| format!("--url {url}")),
+            (None, None) => WebhookTarget::from_listen_address(listens).with_context(|| {
                 format!("who listens on {} must say how it is reached: --service or --url", listens.ip())
             }),
         }
     }
 }
 
-impl FromStr for Named {
+impl FromStr for NamespacedArg {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -149,7 +150,7 @@ impl FromStr for Named {
     }
 }
 
-impl FromStr for Service {
+impl FromStr for ServiceArg {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -157,11 +158,11 @@ impl FromStr for Service {
             Some((of, port)) => (of, port.parse().with_context(|| format!("{port:?} is no port"))?),
             None => (text, 443),
         };
-        Ok(Self { of: of.parse()?, port })
+        Ok(Self { name: of.parse()?, port })
     }
 }
 
-fn duration(text: &str) -> anyhow::Result<Duration> {
+fn parse_duration(text: &str) -> anyhow::Result<Duration> {
     let span: Span = text.parse().with_context(|| format!("{text:?} is no time such as 90d or 12h"))?;
     Ok(span.to_duration(SpanRelativeTo::days_are_24_hours())?.try_into()?)
 }

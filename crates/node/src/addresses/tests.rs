@@ -3,26 +3,26 @@ use std::net::TcpListener;
 use super::*;
 
 fn pods(range: &NodeRange, count: usize) -> Vec<PodAddress> {
-    (0..count).map_while(|_| range.take()).collect()
+    (0..count).map_while(|_| range.allocate()).collect()
 }
 
 #[test]
 fn a_block_has_one_holder() {
-    let first = Block::take(None).unwrap();
-    let second = Block::take(Some(first.number())).unwrap();
+    let first = AddressBlock::acquire(None).unwrap();
+    let second = AddressBlock::acquire(Some(first.number())).unwrap();
     assert_ne!(first.number(), second.number());
 }
 
 #[test]
 fn a_block_is_free_when_the_last_of_its_addresses_is_given_back() {
-    let block = Block::take(None).unwrap();
+    let block = AddressBlock::acquire(None).unwrap();
     let number = block.number();
-    let address = block.node(3).unwrap().take().unwrap();
+    let address = block.node(3).unwrap().allocate().unwrap();
     drop(block);
-    assert_eq!(claim(number).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    assert_eq!(bind_block_socket(number).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     drop(address);
-    // Another test may be faster to take it; it gives it back soon.
-    while claim(number).is_err() {
+    // Another test may hold the block for a moment.
+    while bind_block_socket(number).is_err() {
         std::thread::yield_now();
     }
 }
@@ -30,7 +30,7 @@ fn a_block_is_free_when_the_last_of_its_addresses_is_given_back() {
 #[test]
 fn only_blocks_that_nobody_else_uses_can_be_preferred() {
     for number in [0, 15, 251, 255] {
-        let error = Block::take(Some(number)).unwrap_err();
+        let error = AddressBlock::acquire(Some(number)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         assert!(error.to_string().contains("16 to 250"), "{error}");
     }
@@ -38,7 +38,7 @@ fn only_blocks_that_nobody_else_uses_can_be_preferred() {
 
 #[test]
 fn nodes_and_services_share_a_block_without_overlap() {
-    let block = Block::take(None).unwrap();
+    let block = AddressBlock::acquire(None).unwrap();
     let b = block.number();
     assert_eq!(block.node(0).unwrap().address(), Ipv4Addr::new(127, b, 0, 1));
     assert_eq!(block.node(14).unwrap().address(), Ipv4Addr::new(127, b, 224, 1));
@@ -49,21 +49,21 @@ fn nodes_and_services_share_a_block_without_overlap() {
 
 #[test]
 fn an_address_that_is_given_back_comes_last() {
-    let block = Block::take(None).unwrap();
+    let block = AddressBlock::acquire(None).unwrap();
     let range = block.node(0).unwrap();
     let mut held = pods(&range, 3);
     let b = block.number();
     assert_eq!(held[0].ip(), Ipv4Addr::new(127, b, 0, 2));
     let given_back = held.remove(1).ip();
-    // Those who ask by another handle hear of the same addresses.
+    // Another handle of the same range sees the same allocations.
     held.extend(pods(&block.node(0).unwrap(), usize::MAX));
     assert_eq!(held.last().unwrap().ip(), given_back);
-    assert!(range.take().is_none());
+    assert!(range.allocate().is_none());
 }
 
 #[test]
 fn no_two_pods_have_the_same_address_and_none_looks_like_a_network() {
-    let block = Block::take(None).unwrap();
+    let block = AddressBlock::acquire(None).unwrap();
     let held = pods(&block.node(1).unwrap(), usize::MAX);
     let distinct: BTreeSet<Ipv4Addr> = held.iter().map(PodAddress::ip).collect();
     // 16 times 254, without the node's own
@@ -73,10 +73,10 @@ fn no_two_pods_have_the_same_address_and_none_looks_like_a_network() {
 
 #[test]
 fn a_program_can_listen_on_every_address() {
-    let block = Block::take(None).unwrap();
+    let block = AddressBlock::acquire(None).unwrap();
     let range = block.node(7).unwrap();
-    let one = range.take().unwrap();
-    let other = range.take().unwrap();
+    let one = range.allocate().unwrap();
+    let other = range.allocate().unwrap();
     let listener = TcpListener::bind((one.ip(), 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     TcpListener::bind((other.ip(), port)).unwrap();

@@ -1,26 +1,26 @@
-//! The nodes as others know them: the API server asks them for logs, the autoscaler for what pods use.
+//! The nodes as seen by others: the API server reads logs from them, the autoscaler the usage of pods.
 
 use std::{collections::HashMap, future::Future, pin::Pin, sync::OnceLock};
 
 use http::StatusCode;
 use kubewake_apiserver::{
-    api::Status,
-    nodes::{self, LogRequest, Output},
+    api::StatusError,
+    kubelet_client::{self, LogRequest, LogStream},
 };
 
 use crate::{
-    key::Key,
+    key::NamespacedKey,
     kubelet::Kubelet,
-    usage::{PodUsage, Usage},
+    usage::{PodUsage, UsageProvider},
 };
 
-/// The nodes of a cluster. There are none until they have started.
+/// The nodes of a cluster; empty until they have started.
 #[derive(Debug, Default)]
-pub(super) struct Nodes(OnceLock<HashMap<String, Kubelet>>);
+pub(super) struct NodeRegistry(OnceLock<HashMap<String, Kubelet>>);
 
-impl Nodes {
-    /// These are the nodes. Only the first call counts.
-    pub(super) fn are(&self, kubelets: &[Kubelet]) {
+impl NodeRegistry {
+    /// Sets the nodes. Only the first call has an effect.
+    pub(super) fn set_kubelets(&self, kubelets: &[Kubelet]) {
         let _ = self.0.set(kubelets.iter().map(|kubelet| (kubelet.name().to_owned(), kubelet.clone())).collect());
     }
 
@@ -29,21 +29,21 @@ impl Nodes {
     }
 }
 
-impl nodes::Nodes for Nodes {
-    fn logs(&self, request: LogRequest) -> Pin<Box<dyn Future<Output = Result<Output, Status>> + Send + '_>> {
+impl kubelet_client::KubeletClient for NodeRegistry {
+    fn logs(&self, request: LogRequest) -> Pin<Box<dyn Future<Output = Result<LogStream, StatusError>> + Send + '_>> {
         Box::pin(async move {
             let kubelet = self.0.get().and_then(|nodes| nodes.get(&request.node));
             let kubelet = kubelet.ok_or_else(|| {
                 let message = format!("node {:?} of pod {} does not answer", request.node, request.pod);
-                Status::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+                StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             })?;
-            kubelet.log(request)
+            kubelet.open_log(request)
         })
     }
 }
 
-impl Usage for Nodes {
-    fn of(&self, pod: &Key) -> Option<PodUsage> {
-        self.all().find_map(|kubelet| kubelet.of(pod))
+impl UsageProvider for NodeRegistry {
+    fn pod_usage(&self, pod: &NamespacedKey) -> Option<PodUsage> {
+        self.all().find_map(|kubelet| kubelet.pod_usage(pod))
     }
 }

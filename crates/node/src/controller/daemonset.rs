@@ -1,15 +1,15 @@
-//! DaemonSets: a pod on every node that fits.
+//! DaemonSets: one pod on every eligible node.
 //!
-//! Pods are bound by the scheduler, as they are tied to their nodes by affinity. A node's capacity is the scheduler's business: a
-//! pod that finds no room waits there.
+//! The scheduler binds the pods, which are tied to their nodes by affinity. It also checks the capacity of the
+//! node: a pod without room waits there.
 
 pub mod backoff;
 pub mod plan;
 pub mod pod;
-mod roll;
-pub mod scene;
+mod rolling_update;
+pub mod snapshot;
 mod status;
-mod work;
+mod sync;
 
 use std::sync::Arc;
 
@@ -19,66 +19,73 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt};
 
-use self::{backoff::Backoff, work::Work};
-use super::{Context, Controller, adopt, owner};
+use self::{backoff::FailedPodBackoff, sync::DaemonSetSync};
+use super::{ControllerContext, ResourceController, controller_ref_manager, owner_reference};
 use crate::{
     error::Result,
-    key::Key,
-    queue::{Again, Queue},
-    view::Change,
+    informer::InformerChange,
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
-/// The controller of DaemonSets.
 #[derive(Debug)]
-pub struct DaemonSets {
-    context: Context,
-    backoff: Backoff,
+pub struct DaemonSetController {
+    context: ControllerContext,
+    backoff: FailedPodBackoff,
 }
 
-impl Controller for DaemonSets {
+impl ResourceController for DaemonSetController {
     const NAME: &'static str = "daemonset-controller";
 
-    fn new(context: Context) -> Self {
-        Self { context, backoff: Backoff::default() }
+    fn new(context: ControllerContext) -> Self {
+        Self { context, backoff: FailedPodBackoff::default() }
     }
 
-    fn listen(&self, queue: &Queue<Key>) {
-        let views = &self.context.views;
+    fn listen(&self, queue: &WorkQueue<NamespacedKey>) {
+        let views = &self.context.informers;
         let to = queue.clone();
-        views.daemon_sets.on_change(move |change| change.latest().into_iter().for_each(|set| to.add(Key::of(&**set))));
-        let (to, sets) = (queue.clone(), Arc::clone(&views.daemon_sets));
+        views.daemon_sets.on_change(move |change| {
+            change.latest().into_iter().for_each(|set| to.add(NamespacedKey::from_object(&**set)))
+        });
+        let to = queue.clone();
+        let sets = Arc::clone(&views.daemon_sets);
         views.pods.on_change(move |change| {
-            wake_owners(&to, change);
-            if let Some(orphan) = change.new.as_ref().filter(|pod| owner::controller_of(&***pod).is_none()) {
-                let sets = sets.within(&orphan.namespace().unwrap_or_default());
-                sets.iter().filter(|set| is_member(set, orphan)).for_each(|set| to.add(Key::of(&**set)));
+            requeue_owners(&to, change);
+            if let Some(orphan) = change.new.as_ref().filter(|pod| owner_reference::controller_of(&***pod).is_none()) {
+                let sets = sets.in_namespace(&orphan.namespace().unwrap_or_default());
+                sets.iter()
+                    .filter(|set| is_member(set, orphan))
+                    .for_each(|set| to.add(NamespacedKey::from_object(&**set)));
             }
         });
         let to = queue.clone();
-        views.revisions.on_change(move |change| wake_owners(&to, change));
-        let (to, sets) = (queue.clone(), Arc::clone(&views.daemon_sets));
+        views.revisions.on_change(move |change| requeue_owners(&to, change));
+        let to = queue.clone();
+        let sets = Arc::clone(&views.daemon_sets);
         views.nodes.on_change(move |change| {
             if concerns_daemons(change) {
-                sets.all().iter().for_each(|set| to.add(Key::of(&**set)));
+                sets.all().iter().for_each(|set| to.add(NamespacedKey::from_object(&**set)));
             }
         });
     }
 
-    async fn reconcile(&self, key: Key) -> Result<Again> {
-        match self.context.views.daemon_sets.get(&key) {
-            Some(set) => Work { context: &self.context, backoff: &self.backoff, set: &set }.look().await,
+    async fn reconcile(&self, key: NamespacedKey) -> Result<RequeueAfter> {
+        match self.context.informers.daemon_sets.get(&key) {
+            Some(set) => DaemonSetSync { context: &self.context, backoff: &self.backoff, set: &set }.sync().await,
             None => Ok(None),
         }
     }
 }
 
-fn wake_owners<K: Resource>(queue: &Queue<Key>, change: &Change<K>) {
+fn requeue_owners<K: Resource>(queue: &WorkQueue<NamespacedKey>, change: &InformerChange<K>) {
     let sides = [&change.old, &change.new].into_iter().flatten();
-    sides.filter_map(|object| owner::key_of_controller::<DaemonSet>(&**object)).for_each(|key| queue.add(key));
+    sides
+        .filter_map(|object| owner_reference::key_of_controller::<DaemonSet>(&**object))
+        .for_each(|key| queue.add(key));
 }
 
-/// Most changes of a node only say that it still is there.
-fn concerns_daemons(change: &Change<Node>) -> bool {
+/// Most changes of a node are heartbeats only.
+fn concerns_daemons(change: &InformerChange<Node>) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
     let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone());
     old.labels() != new.labels() || taints(old) != taints(new) || old.uid() != new.uid()
@@ -86,13 +93,13 @@ fn concerns_daemons(change: &Change<Node>) -> bool {
 
 /// Whether the set's selector matches.
 fn is_member(set: &DaemonSet, pod: &Pod) -> bool {
-    let selector = set.spec.as_ref().and_then(|spec| adopt::selector(&spec.selector).ok());
-    selector.is_some_and(|selector| adopt::selects(&selector, pod))
+    let selector = set.spec.as_ref().and_then(|spec| controller_ref_manager::parse_selector(&spec.selector).ok());
+    selector.is_some_and(|selector| controller_ref_manager::selects(&selector, pod))
 }
 
-/// The name of the node that the pod is on, for people.
+/// The name of the pod's node, for messages.
 fn node_name(pod: &Pod) -> &str {
-    pod::node_of(pod).unwrap_or_default()
+    pod::target_node(pod).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! EndpointSlices: where a Service's pods are, and which of them take requests.
+//! EndpointSlices: the addresses of a Service's pods, and which of them are ready.
 //!
-//! *Guarantees.* Every Service with a selector has at least one slice, and every pod that it selects, has an address and has not
-//! ended is in exactly one, with conditions as kube-controller-manager sets them. An endpoint stays in its slice, and nothing is
-//! written that did not change. *Not done*: `Endpoints`, which nobody should read since 1.33; zones and hints, as the
-//! cluster is one machine; IPv6.
+//! *Guaranteed*: every Service with a selector has at least one slice. Every selected pod with an address that
+//! has not ended is in exactly one of them, with conditions as kube-controller-manager sets them. An endpoint
+//! stays in its slice, and nothing unchanged is written. *Not done*: the `Endpoints` API, deprecated since
+//! 1.33; zones and hints, as the cluster is one machine; IPv6.
 
+mod desired_endpoints;
 mod plan;
-mod wanted;
 
 use std::sync::Arc;
 
@@ -16,69 +16,71 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt};
 
-use self::plan::Plan;
-use super::{Context, Controller, pods, write};
+use self::plan::EndpointSlicePlan;
+use super::{ControllerContext, ResourceController, pods, write_through};
 use crate::{
-    error::{Error, Result},
-    key::Key,
-    queue::{Again, Queue},
-    view::Change,
+    error::{ClusterError, Result},
+    informer::InformerChange,
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
-/// The label that names a slice's Service.
-pub const SERVICE: &str = "kubernetes.io/service-name";
+/// The label with the name of a slice's Service.
+pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
-/// The label that says who looks after a slice.
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// The label with the controller that manages a slice.
+const MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 
-/// Who we are in that label.
-const US: &str = "endpointslice-controller.k8s.io";
+/// Our value of that label.
+const MANAGED_BY_VALUE: &str = "endpointslice-controller.k8s.io";
 
-/// The controller of EndpointSlices.
 #[derive(Debug)]
-pub struct Endpoints {
-    context: Context,
+pub struct EndpointSliceController {
+    context: ControllerContext,
 }
 
-impl Controller for Endpoints {
+impl ResourceController for EndpointSliceController {
     const NAME: &'static str = "endpoint-slice-controller";
 
-    fn new(context: Context) -> Self {
+    fn new(context: ControllerContext) -> Self {
         Self { context }
     }
 
-    fn listen(&self, queue: &Queue<Key>) {
-        let views = &self.context.views;
+    fn listen(&self, queue: &WorkQueue<NamespacedKey>) {
+        let views = &self.context.informers;
         let to = queue.clone();
         views.services.on_change(move |change| {
-            change.new.iter().for_each(|service| to.add(Key::of(&**service)));
+            change.new.iter().for_each(|service| to.add(NamespacedKey::from_object(&**service)));
         });
         let to = queue.clone();
         views.endpoint_slices.on_change(move |change| {
             change.latest().into_iter().filter_map(|slice| service_of(slice)).for_each(|key| to.add(key));
         });
-        let (to, services) = (queue.clone(), Arc::downgrade(&views.services));
+        let to = queue.clone();
+        let services = Arc::downgrade(&views.services);
         views.pods.on_change(move |change| {
-            let Some(pod) = change.latest().filter(|_| matters(change)) else { return };
-            let services = services.upgrade().map(|view| view.within(&pod.namespace().unwrap_or_default()));
+            let Some(pod) = change.latest().filter(|_| affects_endpoints(change)) else { return };
+            let services = services.upgrade().map(|view| view.in_namespace(&pod.namespace().unwrap_or_default()));
             let touched = |service: &Service| {
-                [&change.old, &change.new].into_iter().flatten().any(|pod| wanted::selects(service, pod))
+                [&change.old, &change.new].into_iter().flatten().any(|pod| desired_endpoints::selects(service, pod))
             };
             let services = services.into_iter().flatten().filter(|service| touched(service));
-            services.for_each(|service| to.add(Key::of(&*service)));
+            services.for_each(|service| to.add(NamespacedKey::from_object(&*service)));
         });
     }
 
-    async fn reconcile(&self, key: Key) -> Result<Again> {
-        // What a Service that is gone left behind is garbage, which the API server collects.
-        let Some(service) = self.context.views.services.get(&key).filter(|service| wanted::is_ours(service)) else {
+    async fn reconcile(&self, key: NamespacedKey) -> Result<RequeueAfter> {
+        // The garbage collector removes the slices of a deleted Service.
+        let Some(service) =
+            self.context.informers.services.get(&key).filter(|service| desired_endpoints::is_managed(service))
+        else {
             return Ok(None);
         };
-        let pods = self.context.views.pods.within(&key.namespace);
-        let plan = plan::plan(&service, wanted::groups(&service, &pods), self.slices(&key));
-        match self.carry_out(&key, plan).await {
+        let pods = self.context.informers.pods.in_namespace(&key.namespace);
+        let plan = plan::plan_slices(&service, desired_endpoints::endpoint_groups(&service, &pods), self.slices(&key));
+        match self.execute(&key, plan).await {
             Err(error) if !error.is_conflict() && !error.is_not_found() => {
-                self.complain(&service, &key, &error);
+                self.record_failure(&service, &key, &error);
                 Err(error)
             }
             outcome => outcome.map(|()| None),
@@ -86,61 +88,68 @@ impl Controller for Endpoints {
     }
 }
 
-impl Endpoints {
-    /// The Service's slices that are ours.
-    fn slices(&self, key: &Key) -> Vec<Arc<EndpointSlice>> {
-        let mut slices = self.context.views.endpoint_slices.within(&key.namespace);
+impl EndpointSliceController {
+    /// The Service's slices that this controller manages.
+    fn slices(&self, key: &NamespacedKey) -> Vec<Arc<EndpointSlice>> {
+        let mut slices = self.context.informers.endpoint_slices.in_namespace(&key.namespace);
         slices.retain(|slice| service_of(slice).as_ref() == Some(key));
         slices
     }
 
-    /// What is new is written before what is old goes, so that an endpoint is never nowhere.
-    async fn carry_out(&self, key: &Key, plan: Plan) -> Result<()> {
-        let Context { client, views, .. } = &self.context;
+    /// Creations and updates come before deletions, so that no endpoint is missing in between.
+    async fn execute(&self, key: &NamespacedKey, plan: EndpointSlicePlan) -> Result<()> {
+        let ControllerContext { client, informers: views, .. } = &self.context;
         let view = &views.endpoint_slices;
         if !plan.create.is_empty() && !self.is_terminating(&key.namespace) {
             for slice in &plan.create {
-                write::create(client, view, slice).await?;
+                write_through::create(client, view, slice).await?;
             }
         }
         for slice in &plan.update {
-            write::replace(client, view, slice).await?;
+            write_through::replace(client, view, slice).await?;
         }
         for slice in &plan.delete {
-            write::delete(client, view, &**slice).await?;
+            write_through::delete(client, view, &**slice).await?;
         }
         Ok(())
     }
 
-    /// Whether nothing can be created there any more.
+    /// Whether the namespace is being deleted.
     fn is_terminating(&self, namespace: &str) -> bool {
-        let namespace: Option<Arc<Namespace>> = self.context.views.namespaces.get(&Key::new("", namespace));
+        let namespace: Option<Arc<Namespace>> =
+            self.context.informers.namespaces.get(&NamespacedKey::new("", namespace));
         namespace.is_some_and(|namespace| namespace.meta().deletion_timestamp.is_some())
     }
 
-    fn complain(&self, service: &Service, key: &Key, error: &Error) {
+    fn record_failure(&self, service: &Service, key: &NamespacedKey, error: &ClusterError) {
         let note = format!("Error updating Endpoint Slices for Service {key}: {error}");
-        self.context.events.warning(service.object_ref(&()), "FailedToUpdateEndpointSlices", note);
+        self.context.events.record_warning(service.object_ref(&()), "FailedToUpdateEndpointSlices", note);
     }
 }
 
-/// The Service of a slice that is ours.
-fn service_of(slice: &EndpointSlice) -> Option<Key> {
+/// The Service of a slice that this controller manages.
+fn service_of(slice: &EndpointSlice) -> Option<NamespacedKey> {
     let labels = slice.labels();
-    let ours = labels.get(MANAGED_BY).is_some_and(|manager| manager == US);
-    let name = labels.get(SERVICE).filter(|_| ours)?;
-    Some(Key::new(slice.namespace().unwrap_or_default(), name))
+    let ours = labels.get(MANAGED_BY_LABEL).is_some_and(|manager| manager == MANAGED_BY_VALUE);
+    let name = labels.get(SERVICE_NAME_LABEL).filter(|_| ours)?;
+    Some(NamespacedKey::new(slice.namespace().unwrap_or_default(), name))
 }
 
-/// Whether a change of a pod is one of what slices say.
-fn matters(change: &Change<Pod>) -> bool {
+/// Whether a change of a pod affects its endpoint.
+fn affects_endpoints(change: &InformerChange<Pod>) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
-    seen(old) != seen(new) || old.labels() != new.labels()
+    endpoint_fields(old) != endpoint_fields(new) || old.labels() != new.labels()
 }
 
-fn seen(pod: &Pod) -> impl PartialEq {
+fn endpoint_fields(pod: &Pod) -> impl PartialEq {
     let going = pod.meta().deletion_timestamp.is_some();
-    (pod.uid(), wanted::address(pod).map(str::to_owned), pods::phase(pod).to_owned(), pods::is_ready(pod), going)
+    (
+        pod.uid(),
+        desired_endpoints::address(pod).map(str::to_owned),
+        pods::phase(pod).to_owned(),
+        pods::is_ready(pod),
+        going,
+    )
 }
 
 #[cfg(test)]

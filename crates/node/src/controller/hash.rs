@@ -1,9 +1,9 @@
-//! The short hash that stands in the names of revisions.
+//! The short hash in the names of revisions.
 
-/// Letters and digits that make no words.
+/// Letters and digits that form no words.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The hash of something in its serialized form. `collisions` makes another hash of the same.
+/// The hash of a serialized object. Another `collisions` gives another hash.
 pub fn short(serialized: &[u8], collisions: i32) -> String {
     let collisions = collisions.to_string();
     let bytes = serialized.iter().chain(collisions.as_bytes());
@@ -25,7 +25,7 @@ mod tests {
         assert_ne!(hash, short(b"templatf", 0));
     }
 
-    /// FNV-1 of "a0", 32 bits wide, is 1749302706; its digits are written in an alphabet without vowels.
+    /// FNV-1 of "a0", 32 bits wide, is 1749302706; its digits are mapped to an alphabet without vowels.
     #[test]
     fn it_is_written_as_kubernetes_does() {
         let sum =

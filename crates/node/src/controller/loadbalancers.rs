@@ -1,59 +1,58 @@
-//! Services of type LoadBalancer: what a cloud's service controller does.
+//! Services of type LoadBalancer, as a cloud's service controller handles them.
 //!
-//! Whatever runs on this machine reaches the address of a Service, so that this address is the load balancer. Services with a
-//! `loadBalancerClass` are somebody else's, and so are their statuses.
+//! The address of a Service is reachable from this whole machine, so it is also the address of the load
+//! balancer. Services with a `loadBalancerClass` belong to other controllers.
 
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, LoadBalancerStatus, Service, ServiceStatus};
 use kube::Resource;
 
-use super::{Context, Controller, status::Update};
+use super::{ControllerContext, ResourceController, status::StatusPatch};
 use crate::{
     error::Result,
-    key::Key,
-    queue::{Again, Queue},
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
-/// The controller of load balancers.
 #[derive(Debug)]
-pub struct LoadBalancers {
-    context: Context,
+pub struct LoadBalancerController {
+    context: ControllerContext,
 }
 
-impl Controller for LoadBalancers {
+impl ResourceController for LoadBalancerController {
     const NAME: &'static str = "service-controller";
 
-    fn new(context: Context) -> Self {
+    fn new(context: ControllerContext) -> Self {
         Self { context }
     }
 
-    fn listen(&self, queue: &Queue<Key>) {
+    fn listen(&self, queue: &WorkQueue<NamespacedKey>) {
         let to = queue.clone();
-        self.context.views.services.on_change(move |change| {
+        self.context.informers.services.on_change(move |change| {
             change
                 .new
                 .iter()
                 .filter(|service| ingress(service).is_some())
-                .for_each(|service| to.add(Key::of(&**service)));
+                .for_each(|service| to.add(NamespacedKey::from_object(&**service)));
         });
     }
 
-    async fn reconcile(&self, key: Key) -> Result<Again> {
-        let Context { client, views, events } = &self.context;
+    async fn reconcile(&self, key: NamespacedKey) -> Result<RequeueAfter> {
+        let ControllerContext { client, informers: views, events } = &self.context;
         let Some(service) = views.services.get(&key) else { return Ok(None) };
         let Some(ingress) = ingress(&service) else { return Ok(None) };
         let held = service.status.clone().unwrap_or_default();
         let balancer = LoadBalancerStatus { ingress: Some(vec![ingress]) };
         let wanted = ServiceStatus { load_balancer: Some(balancer), ..held };
-        let update = Update::between(service.status.as_ref(), &wanted);
+        let update = StatusPatch::between(service.status.as_ref(), &wanted);
         if !update.is_empty() {
             update.write(client, &views.services, &*service).await?;
-            events.normal(service.object_ref(&()), "EnsuredLoadBalancer", "Ensured load balancer");
+            events.record_normal(service.object_ref(&()), "EnsuredLoadBalancer", "Ensured load balancer");
         }
         Ok(None)
     }
 }
 
-/// Where a Service that wants a load balancer of us is reached.
+/// The load balancer address of a Service that this controller handles.
 fn ingress(service: &Service) -> Option<LoadBalancerIngress> {
     let spec = service.spec.as_ref()?;
     if spec.type_.as_deref() != Some("LoadBalancer") || spec.load_balancer_class.is_some() {

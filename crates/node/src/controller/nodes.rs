@@ -1,22 +1,22 @@
-//! What follows from the state of nodes: [taints](taints) that keep pods away or [evict](evict) them, and pods that are
-//! [orphans](orphans).
+//! Consequences of node states: [taints](node_taints) keep pods away or [evict](taint_eviction) them, and pods
+//! of deleted nodes are [removed](pod_gc).
 //!
-//! *Not done*: nodes that are there but do not answer. They live in this process.
+//! *Not done*: nodes that do not respond. All nodes are in this process.
 
-mod evict;
-pub mod orphans;
-mod taints;
+mod node_taints;
+pub mod pod_gc;
+mod taint_eviction;
 
 use std::time::Duration;
 
 use kube::Client;
 use tokio::task::JoinSet;
 
-use crate::views::Views;
+use crate::informers::InformerSet;
 
-/// Starts the controllers. `quarantine` is for orphans.
-pub fn start(client: &Client, views: &Views, quarantine: Duration, tasks: &mut JoinSet<()>) {
-    super::start::<taints::Taints>(client, views, tasks);
-    super::start::<evict::Evictions>(client, views, tasks);
-    orphans::start(client, views, quarantine, tasks);
+/// Starts the controllers. `quarantine` is the time for which pods of deleted nodes are kept.
+pub fn start(client: &Client, views: &InformerSet, quarantine: Duration, tasks: &mut JoinSet<()>) {
+    super::start::<node_taints::NodeTaintController>(client, views, tasks);
+    super::start::<taint_eviction::TaintEvictionController>(client, views, tasks);
+    pod_gc::start(client, views, quarantine, tasks);
 }

@@ -1,9 +1,11 @@
-//! ControllerRevisions: what the template of a StatefulSet or DaemonSet was and is.
+//! ControllerRevisions: the former and the current templates of a StatefulSet or DaemonSet.
 //!
-//! A revision holds a patch that restores the template, as `kubectl rollout undo` applies it. The revision with the highest number
-//! is what the object asks for now. A template that comes back gets its old revision, with a new number.
+//! A revision holds a patch that restores the template, as `kubectl rollout undo` applies it. The revision with
+//! the highest number is the current one. A template that is restored gets its old revision back, with a new
+//! number.
 //!
-//! *Assumes* that the revisions it is given are all that the object has: see [`adopt`](super::adopt).
+//! *Assumed*: the given revisions are all revisions of the object; see
+//! [`controller_ref_manager`](super::controller_ref_manager).
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,75 +16,76 @@ use k8s_openapi::{
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 use serde_json::{Value, json};
 
-use super::{Context, hash, owner, write};
+use super::{ControllerContext, hash, owner_reference, write_through};
 use crate::{
-    error::{Error, Result},
-    key::Key,
+    error::{ClusterError, Result},
+    key::NamespacedKey,
 };
 
-/// The label of a pod that names its revision; on a StatefulSet's pods by name, on a DaemonSet's by hash.
-pub const POD_LABEL: &str = "controller-revision-hash";
-/// Kubernetes leaves room for the hash in names of at most 253 letters.
-const LONGEST_PREFIX: usize = 223;
-/// So many hashes in a row that others have taken are no accident.
-const TRIES: i32 = 16;
+/// The label of a pod with its revision: on a StatefulSet's pods its name, on a DaemonSet's its hash.
+pub const POD_REVISION_HASH_LABEL: &str = "controller-revision-hash";
+/// Kubernetes leaves room for the hash in names of at most 253 characters.
+const MAX_NAME_PREFIX_LENGTH: usize = 223;
+/// More collisions in a row than this are no accident.
+const MAX_NAME_COLLISIONS: i32 = 16;
 
-/// Whose revisions these are.
 #[derive(Debug)]
-pub struct Parent<'a, K> {
-    /// The StatefulSet or DaemonSet.
+pub struct RevisionParent<'a, K> {
     pub object: &'a K,
-    /// What it asks for now.
+    /// The current template.
     pub template: &'a PodTemplateSpec,
-    /// How often a name was taken before.
+    /// The number of name collisions so far.
     pub collisions: i32,
-    /// The label of a revision that tells its hash.
+    /// The label of a revision with its hash.
     pub label: &'static str,
 }
 
-/// The revisions of an object.
 #[derive(Debug)]
-pub struct History {
+pub struct RevisionHistory {
     /// All but the newest, oldest first.
     pub old: Vec<Arc<ControllerRevision>>,
-    /// What the object asks for now.
+    /// The revision of the current template.
     pub newest: Arc<ControllerRevision>,
-    /// How often a name was taken by now.
+    /// The number of name collisions so far.
     pub collisions: i32,
 }
 
-impl History {
-    /// The revision of this name.
+impl RevisionHistory {
     pub fn find(&self, name: &str) -> Option<&Arc<ControllerRevision>> {
         self.old.iter().chain([&self.newest]).find(|revision| revision.name_any() == name)
     }
 
-    /// Deletes the oldest revisions that nothing uses, all but `limit` of them.
-    pub async fn truncate(&self, context: &Context, live: &HashSet<String>, limit: Option<i32>) -> Result<()> {
+    /// Deletes the oldest unused revisions, all but `limit` of them.
+    pub async fn truncate(
+        &self,
+        context: &ControllerContext,
+        live: &HashSet<String>,
+        limit: Option<i32>,
+    ) -> Result<()> {
         let unused = || self.old.iter().filter(|revision| !live.contains(&revision.name_any()));
         let keep = usize::try_from(limit.unwrap_or(10)).unwrap_or(usize::MAX);
         for revision in unused().take(unused().count().saturating_sub(keep)) {
-            write::delete(&context.client, &context.views.revisions, &**revision).await?;
+            write_through::delete(&context.client, &context.informers.revisions, &**revision).await?;
         }
         Ok(())
     }
 }
 
-/// Finds the revision of what the object asks for now, or makes it.
-pub async fn settle<K>(
-    context: &Context,
-    parent: &Parent<'_, K>,
+/// Finds or creates the revision of the current template.
+pub async fn sync_revisions<K>(
+    context: &ControllerContext,
+    parent: &RevisionParent<'_, K>,
     mut held: Vec<Arc<ControllerRevision>>,
-) -> Result<History>
+) -> Result<RevisionHistory>
 where
     K: Resource<DynamicType = ()>,
 {
-    let data = data(parent.template)?;
+    let data = revision_data(parent.template)?;
     held.sort_by_cached_key(|revision| (revision.revision, revision.creation_timestamp(), revision.name_any()));
     let next = held.last().map_or(0, |last| last.revision) + 1;
-    let Some(place) = held.iter().rposition(|revision| is_of(revision, &data)) else {
-        let (newest, collisions) = make(context, parent, data, next).await?;
-        return Ok(History { old: held, newest, collisions });
+    let Some(place) = held.iter().rposition(|revision| has_data(revision, &data)) else {
+        let (newest, collisions) = create_revision(context, parent, data, next).await?;
+        return Ok(RevisionHistory { old: held, newest, collisions });
     };
     let found = held.remove(place);
     let is_last = place == held.len();
@@ -90,36 +93,39 @@ where
         found
     } else {
         let patch = json!({"metadata": {"resourceVersion": found.resource_version()}, "revision": next});
-        write::merge(&context.client, &context.views.revisions, &*found, &patch).await?
+        write_through::merge_patch(&context.client, &context.informers.revisions, &*found, &patch).await?
     };
-    Ok(History { old: held, newest, collisions: parent.collisions })
+    Ok(RevisionHistory { old: held, newest, collisions: parent.collisions })
 }
 
-/// The template that a revision holds.
+/// The template of a revision.
 pub fn template(revision: &ControllerRevision) -> Result<PodTemplateSpec> {
     let template = revision.data.as_ref().and_then(|data| data.0.pointer("/spec/template")).cloned();
-    serde_json::from_value(template.unwrap_or_default())
-        .map_err(|error| Error::Object(format!("ControllerRevision {} holds no template: {error}", Key::of(revision))))
+    serde_json::from_value(template.unwrap_or_default()).map_err(|error| {
+        ClusterError::Object(format!(
+            "ControllerRevision {} holds no template: {error}",
+            NamespacedKey::from_object(revision)
+        ))
+    })
 }
 
-/// A strategic merge patch.
-fn data(template: &PodTemplateSpec) -> Result<Value> {
-    let mut template =
-        serde_json::to_value(template).map_err(|error| Error::Object(format!("its template is no JSON: {error}")))?;
+fn revision_data(template: &PodTemplateSpec) -> Result<Value> {
+    let mut template = serde_json::to_value(template)
+        .map_err(|error| ClusterError::Object(format!("its template is no JSON: {error}")))?;
     if let Some(fields) = template.as_object_mut() {
         fields.insert("$patch".to_owned(), "replace".into());
     }
     Ok(json!({"spec": {"template": template}}))
 }
 
-fn is_of(revision: &ControllerRevision, data: &Value) -> bool {
+fn has_data(revision: &ControllerRevision, data: &Value) -> bool {
     revision.data.as_ref().is_some_and(|held| held.0 == *data)
 }
 
-/// Another name if somebody else has taken the one that the hash gives.
-async fn make<K>(
-    context: &Context,
-    parent: &Parent<'_, K>,
+/// Creates a revision under another name if the name of the hash is taken.
+async fn create_revision<K>(
+    context: &ControllerContext,
+    parent: &RevisionParent<'_, K>,
     data: Value,
     number: i64,
 ) -> Result<(Arc<ControllerRevision>, i32)>
@@ -128,45 +134,46 @@ where
 {
     let mut collisions = parent.collisions;
     loop {
-        let revision = new(parent, &data, number, collisions);
-        let error = match write::create(&context.client, &context.views.revisions, &revision).await {
+        let revision = new_revision(parent, &data, number, collisions);
+        let error = match write_through::create(&context.client, &context.informers.revisions, &revision).await {
             Ok(made) => return Ok((made, collisions)),
             Err(error) => error,
         };
-        if !error.is_conflict() || collisions - parent.collisions >= TRIES {
+        if !error.is_conflict() || collisions - parent.collisions >= MAX_NAME_COLLISIONS {
             return Err(error);
         }
-        let taken = write::fresh(&context.client, &context.views.revisions, &revision).await?;
-        if taken.is_none_or(|taken| is_of(&taken, &data) && is_within_reach(&taken, parent.object)) {
+        let taken = write_through::get_latest(&context.client, &context.informers.revisions, &revision).await?;
+        if taken.is_none_or(|taken| has_data(&taken, &data) && is_adoptable(&taken, parent.object)) {
             return Err(error);
         }
         collisions += 1;
     }
 }
 
-/// Whether the revision is the parent's or soon can be: it is now seen as it is, and adopted when the parent is looked at again; or
-/// it goes with an earlier object of the same name.
-fn is_within_reach<K>(revision: &ControllerRevision, parent: &K) -> bool
+/// Whether the revision has no controller, or one of the parent's kind and name: it is the parent's, or will be
+/// adopted in the next sync, or belongs to an earlier object of this name and is about to be deleted.
+fn is_adoptable<K>(revision: &ControllerRevision, parent: &K) -> bool
 where
     K: Resource<DynamicType = ()>,
 {
-    owner::controller_of(revision).is_none_or(|owner| owner.kind == K::kind(&()) && owner.name == parent.name_any())
+    owner_reference::controller_of(revision)
+        .is_none_or(|owner| owner.kind == K::kind(&()) && owner.name == parent.name_any())
 }
 
-fn new<K>(parent: &Parent<'_, K>, data: &Value, number: i64, collisions: i32) -> ControllerRevision
+fn new_revision<K>(parent: &RevisionParent<'_, K>, data: &Value, number: i64, collisions: i32) -> ControllerRevision
 where
     K: Resource<DynamicType = ()>,
 {
     let hash = hash::short(data.to_string().as_bytes(), collisions);
     let mut labels = parent.template.metadata.as_ref().and_then(|meta| meta.labels.clone()).unwrap_or_default();
     labels.insert(parent.label.to_owned(), hash.clone());
-    let prefix: String = parent.object.name_any().chars().take(LONGEST_PREFIX).collect();
+    let prefix: String = parent.object.name_any().chars().take(MAX_NAME_PREFIX_LENGTH).collect();
     let metadata = ObjectMeta {
         name: Some(format!("{prefix}-{hash}")),
         namespace: parent.object.namespace(),
         labels: Some(labels),
         annotations: parent.object.meta().annotations.clone(),
-        owner_references: Some(vec![owner::reference(parent.object)]),
+        owner_references: Some(vec![owner_reference::controller_reference(parent.object)]),
         ..ObjectMeta::default()
     };
     ControllerRevision { metadata, data: Some(RawExtension(data.clone())), revision: number }

@@ -1,12 +1,13 @@
-//! StatefulSets: pods with stable names and claims, made and updated in order.
+//! StatefulSets: pods with stable names and claims, created and updated in order.
 //!
-//! *Not done*: volumes of an adopted pod that lack the set's claims; Kubernetes tries to add them, which no pod allows.
+//! *Not done*: the claims of an adopted pod that lacks them; Kubernetes tries to add its volumes, which no pod
+//! allows.
 
 pub mod identity;
 pub mod plan;
 pub mod retention;
 pub mod status;
-mod work;
+mod sync;
 
 use std::sync::Arc;
 
@@ -17,63 +18,70 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt};
 
-use self::work::Work;
-use super::{Context, Controller, adopt, owner};
+use self::sync::StatefulSetSync;
+use super::{ControllerContext, ResourceController, controller_ref_manager, owner_reference};
 use crate::{
     error::Result,
-    key::Key,
-    queue::{Again, Queue},
-    view::Change,
+    informer::InformerChange,
+    key::NamespacedKey,
+    queue::{RequeueAfter, WorkQueue},
 };
 
-/// The controller of StatefulSets.
 #[derive(Debug)]
-pub struct StatefulSets(Context);
+pub struct StatefulSetController(ControllerContext);
 
-impl Controller for StatefulSets {
+impl ResourceController for StatefulSetController {
     const NAME: &'static str = "statefulset-controller";
 
-    fn new(context: Context) -> Self {
+    fn new(context: ControllerContext) -> Self {
         Self(context)
     }
 
-    fn listen(&self, queue: &Queue<Key>) {
-        let views = &self.0.views;
+    fn listen(&self, queue: &WorkQueue<NamespacedKey>) {
+        let views = &self.0.informers;
         let to = queue.clone();
-        views
-            .stateful_sets
-            .on_change(move |change| change.latest().into_iter().for_each(|set| to.add(Key::of(&**set))));
-        let (to, sets) = (queue.clone(), Arc::clone(&views.stateful_sets));
+        views.stateful_sets.on_change(move |change| {
+            change.latest().into_iter().for_each(|set| to.add(NamespacedKey::from_object(&**set)))
+        });
+        let to = queue.clone();
+        let sets = Arc::clone(&views.stateful_sets);
         views.pods.on_change(move |change| {
-            wake_owners(&to, change);
-            if let Some(orphan) = change.new.as_ref().filter(|pod| owner::controller_of(&***pod).is_none()) {
-                let sets = sets.within(&orphan.namespace().unwrap_or_default());
-                sets.iter().filter(|set| is_member(set, orphan)).for_each(|set| to.add(Key::of(&**set)));
+            requeue_owners(&to, change);
+            if let Some(orphan) = change.new.as_ref().filter(|pod| owner_reference::controller_of(&***pod).is_none()) {
+                let sets = sets.in_namespace(&orphan.namespace().unwrap_or_default());
+                sets.iter()
+                    .filter(|set| is_member(set, orphan))
+                    .for_each(|set| to.add(NamespacedKey::from_object(&**set)));
             }
         });
         let to = queue.clone();
-        views.revisions.on_change(move |change| wake_owners(&to, change));
-        let (to, sets) = (queue.clone(), Arc::clone(&views.stateful_sets));
+        views.revisions.on_change(move |change| requeue_owners(&to, change));
+        let to = queue.clone();
+        let sets = Arc::clone(&views.stateful_sets);
         views.claims.on_change(move |change| {
-            // A pod may wait for a claim to go, or have lost one.
-            if let Change { old: Some(gone), new: None } = change {
-                let sets = sets.within(&gone.namespace().unwrap_or_default());
-                sets.iter().filter(|set| could_claim(set, &gone.name_any())).for_each(|set| to.add(Key::of(&**set)));
+            // A pod may be waiting for the deletion of a claim, or may have lost one.
+            if let InformerChange { old: Some(gone), new: None } = change {
+                let sets = sets.in_namespace(&gone.namespace().unwrap_or_default());
+                sets.iter()
+                    .filter(|set| could_claim(set, &gone.name_any()))
+                    .for_each(|set| to.add(NamespacedKey::from_object(&**set)));
             }
         });
     }
 
-    async fn reconcile(&self, key: Key) -> Result<Again> {
-        match self.0.views.stateful_sets.get(&key) {
-            Some(set) => self.look_at(&set).await,
+    async fn reconcile(&self, key: NamespacedKey) -> Result<RequeueAfter> {
+        match self.0.informers.stateful_sets.get(&key) {
+            Some(set) => self.sync(&set).await,
             None => Ok(None),
         }
     }
 }
 
-fn wake_owners<K: Resource>(queue: &Queue<Key>, change: &Change<K>) {
+fn requeue_owners<K: Resource>(queue: &WorkQueue<NamespacedKey>, change: &InformerChange<K>) {
     let sides = [&change.old, &change.new].into_iter().flatten();
-    sides.filter_map(|object| owner::key_of_controller::<StatefulSet>(&**object)).for_each(|key| queue.add(key));
+    sides
+        .filter_map(|object| owner_reference::key_of_controller::<StatefulSet>(&**object))
+        .for_each(|key| queue.add(key));
 }
 
 fn could_claim(set: &StatefulSet, claim: &str) -> bool {
@@ -82,28 +90,28 @@ fn could_claim(set: &StatefulSet, claim: &str) -> bool {
     templates.filter_map(pod).any(|pod| identity::ordinal_of(set, pod).is_some())
 }
 
-/// Whether the pod has a name and labels of the set's.
+/// Whether name and labels of the pod are those of the set.
 fn is_member(set: &StatefulSet, pod: &Pod) -> bool {
-    let selector = set.spec.as_ref().and_then(|spec| adopt::selector(&spec.selector).ok());
+    let selector = set.spec.as_ref().and_then(|spec| controller_ref_manager::parse_selector(&spec.selector).ok());
     identity::ordinal_of(set, &pod.name_any()).is_some()
-        && selector.is_some_and(|selector| adopt::selects(&selector, pod))
+        && selector.is_some_and(|selector| controller_ref_manager::selects(&selector, pod))
 }
 
-impl StatefulSets {
-    async fn look_at(&self, set: &Arc<StatefulSet>) -> Result<Again> {
-        let work = Work { context: &self.0, set };
+impl StatefulSetController {
+    async fn sync(&self, set: &Arc<StatefulSet>) -> Result<RequeueAfter> {
+        let work = StatefulSetSync { context: &self.0, set };
         if set.metadata.deletion_timestamp.is_some() {
-            return work.see_off().await.map(|()| None);
+            return work.write_final_status().await.map(|()| None);
         }
-        let pods = work.pods().await?;
-        let history = work.history().await?;
+        let pods = work.claim_pods().await?;
+        let history = work.sync_revisions().await?;
         let now = Timestamp::now();
         let plan = plan::plan(set, &pods, &history.newest.name_any(), now);
-        let again = plan.again;
-        let done = work.carry_out(plan, &history).await;
+        let again = plan.requeue_after;
+        let done = work.execute(plan, &history).await;
         work.write_status(&history, now).await?;
         done?;
-        work.truncate(&history).await?;
+        work.truncate_history(&history).await?;
         Ok(again)
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 async fn repetitions_are_counted_and_other_words_are_another_event() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
-    let events = Events::new(client.clone(), "kubelet", Some("node-0"));
+    let events = EventRecorder::new(client.clone(), "kubelet", Some("node-0"));
     let about = ObjectReference {
         field_path: Some("spec.containers{main}".into()),
         ..k8s_openapi::api::core::v1::Pod {
@@ -21,11 +21,11 @@ async fn repetitions_are_counted_and_other_words_are_another_event() {
         }
         .object_ref(&())
     };
-    events.warning(about.clone(), "Failed", "one");
-    events.warning(about.clone(), "Failed", "two");
+    events.record_warning(about.clone(), "Failed", "one");
+    events.record_warning(about.clone(), "Failed", "two");
     let changed = ObjectReference { resource_version: Some("7".into()), ..about.clone() };
-    events.warning(changed, "Failed", "one");
-    events.normal(about, "Started", "ü".repeat(1000));
+    events.record_warning(changed, "Failed", "one");
+    events.record_normal(about, "Started", "ü".repeat(1000));
     let api = Api::<Event>::namespaced(client, "default");
     let all = loop {
         let all = api.list(&Default::default()).await.unwrap().items;
@@ -45,10 +45,11 @@ async fn repetitions_are_counted_and_other_words_are_another_event() {
 
 #[test]
 fn who_says_too_much_is_not_heard_for_a_while() {
-    let (mut budget, now) = (Budget::new(), Instant::now());
+    let mut budget = EventTokenBucket::new();
+    let now = Instant::now();
     assert_eq!((0..100).filter(|_| budget.take(now)).count(), 25);
-    assert!(budget.take(now + REFILL));
-    assert!(!budget.take(now + REFILL));
-    assert!(!budget.is_full(now + REFILL));
-    assert!(budget.is_full(now + REFILL * 30));
+    assert!(budget.take(now + TOKEN_REFILL_INTERVAL));
+    assert!(!budget.take(now + TOKEN_REFILL_INTERVAL));
+    assert!(!budget.is_full(now + TOKEN_REFILL_INTERVAL));
+    assert!(budget.is_full(now + TOKEN_REFILL_INTERVAL * 30));
 }

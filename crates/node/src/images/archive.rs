@@ -1,11 +1,12 @@
-//! Archives of images, imported as containerd does.
+//! Image archives, imported as by containerd.
 //!
-//! An archive with an OCI layout says what its images are called by annotations in its index, which are taken literally.
-//! One of `docker save` has them in `manifest.json`, and these are completed. So a short name in an OCI layout is stored as
-//! it is, and a kubelet, which asks for the complete name, does not find it.
+//! An archive with an OCI layout has the names of its images in annotations of its index, which are used
+//! literally. An archive of `docker save` has them in `manifest.json`, where they are completed. So a short
+//! name in an OCI layout is stored unchanged, and a kubelet, which looks up the complete name, does not find
+//! it.
 //!
-//! *Assumed*: `tar` is on the machine; it refuses members that would be written elsewhere.
-//! *Not done*: images for several platforms in one archive, and files that a layer removes from those below.
+//! *Assumed*: `tar` is installed; it refuses members that would be written outside of the target directory.
+//! *Not done*: images for several platforms in one archive, and whiteouts (files that a layer removes).
 
 use std::{
     fs, io,
@@ -15,9 +16,9 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{LocalImage, Program, reference::Reference};
+use super::{ImageEntrypoint, LocalImage, reference::NormalizedReference};
 
-/// Why an archive cannot be imported.
+/// The reason why an archive cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[error("the image archive {archive:?} cannot be imported: {why}")]
 pub struct ArchiveError {
@@ -25,36 +26,36 @@ pub struct ArchiveError {
     why: String,
 }
 
-/// An image of an archive, unpacked.
+/// An unpacked image of an archive.
 #[derive(Debug)]
 pub(super) struct ImportedImage {
     pub(super) name: String,
     pub(super) digest: String,
-    program: Program,
+    program: ImageEntrypoint,
 }
 
 impl ImportedImage {
     pub(super) fn to_local(&self) -> LocalImage {
         let repository = self.name.rsplit_once(':').map_or(self.name.as_str(), |(repository, _)| repository);
         let id = format!("{repository}@{}", self.digest);
-        LocalImage { name: self.name.clone(), id, program: self.program.clone(), is_pullable: false }
+        LocalImage { name: self.name.clone(), id, entrypoint: self.program.clone(), is_pullable: false }
     }
 }
 
 #[derive(Deserialize)]
-struct Index {
-    manifests: Vec<Descriptor>,
+struct OciIndex {
+    manifests: Vec<OciDescriptor>,
 }
 
 #[derive(Deserialize)]
-struct Descriptor {
+struct OciDescriptor {
     digest: String,
     #[serde(default)]
-    annotations: Annotations,
+    annotations: IndexAnnotations,
 }
 
 #[derive(Default, Deserialize)]
-struct Annotations {
+struct IndexAnnotations {
     #[serde(rename = "io.containerd.image.name")]
     image_name: Option<String>,
     #[serde(rename = "org.opencontainers.image.ref.name")]
@@ -62,9 +63,9 @@ struct Annotations {
 }
 
 #[derive(Deserialize)]
-struct Manifest {
-    config: Descriptor,
-    layers: Vec<Descriptor>,
+struct OciManifest {
+    config: OciDescriptor,
+    layers: Vec<OciDescriptor>,
 }
 
 /// An entry of `manifest.json`, the index of `docker save`.
@@ -91,7 +92,7 @@ struct RunConfig {
     cmd: Option<Vec<String>>,
 }
 
-/// Unpacks the images of an archive into a folder of their own below `folder`.
+/// Unpacks the images of an archive into directories of their own below `folder`.
 pub(super) fn import(archive: &Path, folder: &Path) -> Result<Vec<ImportedImage>, ArchiveError> {
     let failed = |why: String| ArchiveError { archive: archive.to_owned(), why };
     let make = |folder: &Path| {
@@ -99,100 +100,99 @@ pub(super) fn import(archive: &Path, folder: &Path) -> Result<Vec<ImportedImage>
         tempfile::Builder::new().prefix("image-").tempdir_in(folder).map(tempfile::TempDir::keep)
     };
     let place = make(folder).map_err(|error| failed(error.to_string()))?;
-    let layout = Layout { blobs: place.join("layout"), root: place.join("root") };
+    let layout = ImageLayout { blobs: place.join("layout"), root: place.join("root") };
     layout.import(archive).map_err(failed)
 }
 
-/// An archive that is being unpacked.
-struct Layout {
+/// An archive while it is unpacked.
+struct ImageLayout {
     blobs: PathBuf,
     root: PathBuf,
 }
 
-impl Layout {
+impl ImageLayout {
     fn import(&self, archive: &Path) -> Result<Vec<ImportedImage>, String> {
         extract(archive, &self.blobs)?;
-        let images = match self.blobs.join("oci-layout").exists() {
-            true => self.import_oci(),
-            false => self.import_docker(),
-        };
-        // The layers are in the root file systems now.
+        let images = if self.blobs.join("oci-layout").exists() { self.import_oci() } else { self.import_docker() };
+        // The layers have been extracted to the root file systems.
         let _ = fs::remove_dir_all(&self.blobs);
         images
     }
 
     fn import_oci(&self) -> Result<Vec<ImportedImage>, String> {
-        let index: Index = self.read("index.json")?;
+        let index: OciIndex = self.read_json("index.json")?;
         let mut images = Vec::new();
         for entry in index.manifests {
             let name = entry.annotations.image_name.or(entry.annotations.ref_name);
             let name = name.ok_or("an image has no name: index.json has no annotation io.containerd.image.name")?;
-            let manifest: Manifest = self.read(&blob(&entry.digest)?)?;
-            let layers = manifest.layers.iter().map(|layer| blob(&layer.digest)).collect::<Result<Vec<_>, _>>()?;
-            let program = self.unpack(&entry.digest, &blob(&manifest.config.digest)?, &layers)?;
+            let manifest: OciManifest = self.read_json(&blob_path(&entry.digest)?)?;
+            let layers = manifest.layers.iter().map(|layer| blob_path(&layer.digest)).collect::<Result<Vec<_>, _>>()?;
+            let program = self.unpack(&entry.digest, &blob_path(&manifest.config.digest)?, &layers)?;
             images.push(ImportedImage { name, digest: entry.digest, program });
         }
         Ok(images)
     }
 
     fn import_docker(&self) -> Result<Vec<ImportedImage>, String> {
-        let manifests: Vec<DockerManifest> = self.read("manifest.json")?;
+        let manifests: Vec<DockerManifest> = self.read_json("manifest.json")?;
         let mut images = Vec::new();
         for manifest in manifests {
             let digest = manifest.config.rsplit('/').next().unwrap_or_default().trim_end_matches(".json");
             let digest = format!("sha256:{digest}");
             let program = self.unpack(&digest, &manifest.config, &manifest.layers)?;
             for tag in &manifest.repo_tags {
-                let name = Reference::parse(tag).map_err(|error| format!("{tag:?}: {error}"))?.to_string();
+                let name = NormalizedReference::parse(tag).map_err(|error| format!("{tag:?}: {error}"))?.to_string();
                 images.push(ImportedImage { name, digest: digest.clone(), program: program.clone() });
             }
         }
         Ok(images)
     }
 
-    fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, String> {
-        let text = fs::read(self.blobs.join(inner(path)?)).map_err(|error| format!("{path}: {error}"))?;
+    fn read_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, String> {
+        let text =
+            fs::read(self.blobs.join(checked_relative_path(path)?)).map_err(|error| format!("{path}: {error}"))?;
         serde_json::from_slice(&text).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// Writes the root file system of an image, and returns its entry point.
-    fn unpack(&self, digest: &str, config: &str, layers: &[String]) -> Result<Program, String> {
-        let config: ImageConfig = self.read(config)?;
+    /// Extracts the root file system of an image and returns its entry point.
+    fn unpack(&self, digest: &str, config: &str, layers: &[String]) -> Result<ImageEntrypoint, String> {
+        let config: ImageConfig = self.read_json(config)?;
         let root = self.root.join(digest.trim_start_matches("sha256:"));
         for layer in layers {
-            extract(&self.blobs.join(inner(layer)?), &root)?;
+            extract(&self.blobs.join(checked_relative_path(layer)?), &root)?;
         }
         let RunConfig { entrypoint, cmd } = config.config;
         let mut words = entrypoint.into_iter().flatten().chain(cmd.into_iter().flatten());
         let program = words.next().ok_or("an image has neither an entry point nor a command")?;
-        let program = root.join(inner(program.trim_start_matches('/'))?);
-        Ok(words.fold(Program::new(program), Program::arg))
+        let program = root.join(checked_relative_path(program.trim_start_matches('/'))?);
+        Ok(words.fold(ImageEntrypoint::new(program), ImageEntrypoint::arg))
     }
 }
 
-/// Where a layout has the bytes of this digest.
-fn blob(digest: &str) -> Result<String, String> {
+/// The path of the blob with this digest.
+fn blob_path(digest: &str) -> Result<String, String> {
     let digits = digest.strip_prefix("sha256:").filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()));
     digits.map(|digits| format!("blobs/sha256/{digits}")).ok_or_else(|| format!("{digest:?} is no SHA-256 digest"))
 }
 
-/// A path that stays where it is joined to.
-fn inner(path: &str) -> Result<&Path, String> {
+/// Checks that a path does not leave the directory to which it is joined.
+fn checked_relative_path(path: &str) -> Result<&Path, String> {
     let path = Path::new(path);
     let stays = path.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
     if stays { Ok(path) } else { Err(format!("{path:?} leads out of the archive")) }
 }
 
-/// `tar` finds out by itself how a layer is compressed.
+/// `tar` detects the compression of a layer itself.
 fn extract(archive: &Path, folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--no-same-owner", "--delay-directory-restore", "--file"]).arg(archive);
     tar.arg("--directory").arg(folder).stdin(Stdio::null());
     let output = tar.output().map_err(|error: io::Error| format!("tar cannot be run: {error}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; "))
     }
 }
 

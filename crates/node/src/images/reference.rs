@@ -1,41 +1,39 @@
-//! Names of images, as container runtimes complete them.
+//! Image names, completed as by container runtimes.
 //!
-//! *Guaranteed*: a short name becomes the complete one that a kubelet and containerd look for: `busybox` is
-//! `docker.io/library/busybox:latest`, `team/web:1` is `docker.io/team/web:1`. What `distribution/reference` refuses is
-//! refused, with the same words.
+//! *Guaranteed*: a short name becomes the complete one that a kubelet and containerd use: `busybox` becomes
+//! `docker.io/library/busybox:latest`, `team/web:1` becomes `docker.io/team/web:1`. Names that
+//! `distribution/reference` rejects are rejected with the same message.
 
 use std::fmt;
 
-/// The registry of names that have none.
+/// The registry of names without one.
 const DEFAULT_REGISTRY: &str = "docker.io";
-/// The same one, as it was called before.
+/// The former name of the same registry.
 const LEGACY_DEFAULT_REGISTRY: &str = "index.docker.io";
-/// Where the default registry has images whose names have one part.
+/// The path prefix of the default registry for names of one component.
 const OFFICIAL_PREFIX: &str = "library/";
 const DEFAULT_TAG: &str = "latest";
 const MAX_REPOSITORY_LENGTH: usize = 255;
 const MAX_TAG_LENGTH: usize = 128;
-/// Hexadecimal digits of a SHA-256 sum.
+/// Hexadecimal digits of a SHA-256 digest.
 const SHA256_DIGITS: usize = 64;
 
-/// A complete name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
+pub struct NormalizedReference {
     repository: String,
-    version: Version,
+    version: ImageVersion,
 }
 
-/// Which image of a repository.
+/// A tag or digest of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Version {
+enum ImageVersion {
     Tag(String),
     Digest(String),
 }
 
-/// Why a text is no name of an image.
+/// The reason why a text is not a valid image name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum ReferenceError {
+pub enum ImageReferenceError {
     #[error("invalid reference format")]
     Format,
     #[error("invalid reference format: repository name ({0}) must be lowercase")]
@@ -50,53 +48,53 @@ pub enum ReferenceError {
     DigestAlgorithm,
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for NormalizedReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.version {
-            Version::Tag(tag) => write!(f, "{}:{tag}", self.repository),
-            Version::Digest(digest) => write!(f, "{}@{digest}", self.repository),
+            ImageVersion::Tag(tag) => write!(f, "{}:{tag}", self.repository),
+            ImageVersion::Digest(digest) => write!(f, "{}@{digest}", self.repository),
         }
     }
 }
 
-impl Reference {
-    /// Completes a name. One that has a digest is known by it, and its tag is dropped.
+impl NormalizedReference {
+    /// Parses and completes a name. A name with a digest loses its tag.
     ///
     /// # Errors
-    /// If it is no name of an image.
-    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+    /// If the text is not a valid image name.
+    pub fn parse(text: &str) -> Result<Self, ImageReferenceError> {
         if is_hex(text, SHA256_DIGITS) {
-            return Err(ReferenceError::Identifier(text.to_owned()));
+            return Err(ImageReferenceError::Identifier(text.to_owned()));
         }
         let (registry, rest) = split_registry(text);
         let remote = rest.split(':').next().unwrap_or_default();
         if remote.chars().any(char::is_uppercase) {
-            return Err(ReferenceError::Uppercase(remote.to_owned()));
+            return Err(ImageReferenceError::Uppercase(remote.to_owned()));
         }
         let (rest, digest) = rest.split_once('@').map_or((rest.as_str(), None), |(rest, digest)| (rest, Some(digest)));
         let (path, tag) = rest.split_once(':').map_or((rest, None), |(path, tag)| (path, Some(tag)));
         if !is_registry(registry) || !path.split('/').all(is_path_component) || !tag.is_none_or(is_tag) {
-            return Err(ReferenceError::Format);
+            return Err(ImageReferenceError::Format);
         }
         let repository = format!("{registry}/{path}");
         if repository.len() > MAX_REPOSITORY_LENGTH {
-            return Err(ReferenceError::Length);
+            return Err(ImageReferenceError::Length);
         }
         let version = match digest {
-            Some(digest) => Version::Digest(checked_digest(digest)?.to_owned()),
-            None => Version::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()),
+            Some(digest) => ImageVersion::Digest(checked_digest(digest)?.to_owned()),
+            None => ImageVersion::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()),
         };
         Ok(Self { repository, version })
     }
 
-    /// The same repository, by the digest of one of its images.
+    /// The same repository with the digest of one of its images.
     #[must_use]
     pub fn with_digest(&self, digest: &str) -> Self {
-        Self { repository: self.repository.clone(), version: Version::Digest(digest.to_owned()) }
+        Self { repository: self.repository.clone(), version: ImageVersion::Digest(digest.to_owned()) }
     }
 }
 
-/// The registry, and the rest as that registry calls it.
+/// Splits a name into registry and path.
 fn split_registry(text: &str) -> (&str, String) {
     let (registry, rest) = match text.split_once('/') {
         Some((first, rest)) if is_registry_like(first) => (first, rest),
@@ -107,7 +105,7 @@ fn split_registry(text: &str) -> (&str, String) {
     (registry, if is_official { format!("{OFFICIAL_PREFIX}{rest}") } else { rest.to_owned() })
 }
 
-/// Whether the first part of a name is a registry and not a part of the path.
+/// Whether the first component of a name is a registry and not part of the path.
 fn is_registry_like(first: &str) -> bool {
     first.contains(['.', ':']) || first == "localhost" || first.chars().any(char::is_uppercase)
 }
@@ -126,7 +124,7 @@ fn is_registry(text: &str) -> bool {
     host.split('.').all(is_label) && port.is_none_or(is_port)
 }
 
-/// Lower-case letters and digits, with one `.`, one or two `_`, or any number of `-` between them.
+/// Lower-case letters and digits, separated by one `.`, one or two `_`, or any number of `-`.
 fn is_path_component(text: &str) -> bool {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let separators = text.split(is_word).filter(|separator| !separator.is_empty());
@@ -141,15 +139,15 @@ fn is_tag(text: &str) -> bool {
         && text.chars().all(|c| is_word(c) || matches!(c, '.' | '-'))
 }
 
-fn checked_digest(text: &str) -> Result<&str, ReferenceError> {
-    let (algorithm, digits) = text.split_once(':').ok_or(ReferenceError::Format)?;
+fn checked_digest(text: &str) -> Result<&str, ImageReferenceError> {
+    let (algorithm, digits) = text.split_once(':').ok_or(ImageReferenceError::Format)?;
     if digits.len() < 32 || !digits.chars().all(|c| c.is_ascii_hexdigit()) || algorithm.is_empty() {
-        return Err(ReferenceError::Format);
+        return Err(ImageReferenceError::Format);
     }
     match algorithm {
         "sha256" if is_hex(digits, SHA256_DIGITS) => Ok(text),
-        "sha256" => Err(ReferenceError::DigestLength),
-        _ => Err(ReferenceError::DigestAlgorithm),
+        "sha256" => Err(ImageReferenceError::DigestLength),
+        _ => Err(ImageReferenceError::DigestAlgorithm),
     }
 }
 
@@ -162,10 +160,11 @@ mod tests {
     use super::*;
 
     fn completed(text: &str) -> String {
-        Reference::parse(text).map_or_else(|error| format!("error: {error}"), |reference| reference.to_string())
+        NormalizedReference::parse(text)
+            .map_or_else(|error| format!("error: {error}"), |reference| reference.to_string())
     }
 
-    /// As `distribution/reference` completes them (`TestParseDockerRef` and its kin).
+    /// The completion of `distribution/reference` (its `TestParseDockerRef` and similar tests).
     #[test]
     fn names_are_completed_as_container_runtimes_do() {
         let digest = format!("sha256:{}", "0a".repeat(32));

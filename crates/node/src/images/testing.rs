@@ -10,12 +10,12 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// An archive with an image of this name, as `cargo xtask image` writes them.
+/// An archive with an image of this name, as `cargo xtask image` writes it.
 pub(crate) fn archive(place: &TempDir, name: &str) -> PathBuf {
     archive_with(place, Some(json!({"io.containerd.image.name": name})), &[name])
 }
 
-/// Some digest; whether it is the right one is the archive's business.
+/// Some digests; they are not verified.
 const DIGESTS: [&str; 3] = ["11", "22", "33"];
 
 pub(crate) fn digest(which: usize) -> String {
@@ -25,7 +25,8 @@ pub(crate) fn digest(which: usize) -> String {
 /// An archive whose only file is an executable `/app`, with these annotations or these names of `docker save`.
 pub(crate) fn archive_with(place: &TempDir, annotations: Option<Value>, repo_tags: &[&str]) -> PathBuf {
     let layout = place.path().join("made");
-    let (root, blobs) = (place.path().join("files"), layout.join("blobs/sha256"));
+    let root = place.path().join("files");
+    let blobs = layout.join("blobs/sha256");
     for folder in [&root, &blobs] {
         fs::create_dir_all(folder).unwrap();
     }

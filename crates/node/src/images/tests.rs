@@ -1,30 +1,30 @@
 use super::*;
 
-fn images() -> Images {
-    Images::default().with("kubewake/collector:1", Program::new("/bin/kubewake").arg("collector"))
+fn images() -> ImageStore {
+    ImageStore::default().with_image("kubewake/collector:1", ImageEntrypoint::new("/bin/kubewake").arg("collector"))
 }
 
-fn named(text: &str) -> Reference {
-    Reference::parse(text).unwrap()
+fn named(text: &str) -> NormalizedReference {
+    NormalizedReference::parse(text).unwrap()
 }
 
 #[test]
 fn image_is_found_under_its_complete_name_only() {
     for text in ["kubewake/collector:1", "docker.io/kubewake/collector:1"] {
-        assert_eq!(images().find_present(&named(text)).unwrap().program.args, ["collector"], "{text}");
+        assert_eq!(images().find_present(&named(text)).unwrap().entrypoint.args, ["collector"], "{text}");
         assert_eq!(images().pull(&named(text)).unwrap().name, "docker.io/kubewake/collector:1");
     }
     for text in ["kubewake/collector", "kubewake/collector:2", "collector:1", "example.com:5000/kubewake/collector:1"] {
         assert!(images().find_present(&named(text)).is_none(), "{text}");
     }
-    let images = images().with("python", Program::new("/bin/python3"));
+    let images = images().with_image("python", ImageEntrypoint::new("/bin/python3"));
     assert!(images.find_present(&named("docker.io/library/python:latest")).is_some());
     assert!(images.find_present(&named("python:3")).is_none());
 }
 
 #[test]
 fn who_asks_for_an_unknown_image_learns_which_are_known() {
-    let images = images().with("web", Program::new("/bin/web"));
+    let images = images().with_image("web", ImageEntrypoint::new("/bin/web"));
     let said = images.pull(&named("nginx:1.29")).unwrap_err().to_string();
     assert_eq!(
         said,
@@ -38,8 +38,8 @@ fn who_asks_for_an_unknown_image_learns_which_are_known() {
 #[test]
 fn entries_are_checked_when_they_are_given() {
     let mut images = images();
-    images.add("shell=/bin/sh").unwrap();
-    assert_eq!(images.find_present(&named("shell")).unwrap().program, Program::new("/bin/sh"));
+    images.add_entry("shell=/bin/sh").unwrap();
+    assert_eq!(images.find_present(&named("shell")).unwrap().entrypoint, ImageEntrypoint::new("/bin/sh"));
     for (bad, why) in [
         ("shell", "NAME=PATH"),
         ("=/bin/sh", "NAME=PATH"),
@@ -49,7 +49,7 @@ fn entries_are_checked_when_they_are_given() {
         ("shell=/etc/passwd", "it is not executable"),
         ("Shell Script=/bin/sh", "is no name of an image"),
     ] {
-        let said = images.add(bad).unwrap_err().to_string();
+        let said = images.add_entry(bad).unwrap_err().to_string();
         assert!(said.contains(why), "{bad}: {said}");
     }
 }
@@ -57,9 +57,12 @@ fn entries_are_checked_when_they_are_given() {
 #[test]
 fn a_name_is_given_once() {
     let mut images = images();
-    images.add("kubewake/collector:1=/bin/sh").unwrap();
-    assert_eq!(images.find_present(&named("kubewake/collector:1")).unwrap().program, Program::new("/bin/sh"));
-    let twice = images.add("docker.io/kubewake/collector:1=/bin/cat").unwrap_err().to_string();
+    images.add_entry("kubewake/collector:1=/bin/sh").unwrap();
+    assert_eq!(
+        images.find_present(&named("kubewake/collector:1")).unwrap().entrypoint,
+        ImageEntrypoint::new("/bin/sh")
+    );
+    let twice = images.add_entry("docker.io/kubewake/collector:1=/bin/cat").unwrap_err().to_string();
     assert_eq!(twice, "image \"docker.io/kubewake/collector:1\" is given twice: it is \"/bin/sh\" already");
 }
 
@@ -71,8 +74,8 @@ fn a_script_without_its_interpreter_is_found_at_once() {
     std::fs::write(&script, "#! /no/such/interpreter -x\necho\n").unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut images = images();
-    let said = images.add(&format!("script={}", script.display())).unwrap_err().to_string();
+    let said = images.add_entry(&format!("script={}", script.display())).unwrap_err().to_string();
     assert!(said.ends_with("it is a script for \"/no/such/interpreter\", and there is no such file"), "{said}");
     std::fs::write(&script, "#!/bin/sh\n").unwrap();
-    images.add(&format!("script={}", script.display())).unwrap();
+    images.add_entry(&format!("script={}", script.display())).unwrap();
 }

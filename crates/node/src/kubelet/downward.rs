@@ -1,4 +1,4 @@
-//! The downward API: what a pod is told about itself, in variables and in files.
+//! The downward API: information about a pod, in its variables and files.
 
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 
@@ -9,23 +9,23 @@ use k8s_openapi::{
 use kube::ResourceExt;
 use kubewake_apiserver::schema::quantity::Quantity;
 
-use super::facts::NodeFacts;
+use super::node_facts::NodeFacts;
 
 /// The ServiceAccount of a pod that names none.
-const DEFAULT_ACCOUNT: &str = "default";
+const DEFAULT_SERVICE_ACCOUNT: &str = "default";
 
-/// The ServiceAccount that a pod runs as.
+/// The ServiceAccount of a pod.
 pub fn service_account(pod: &Pod) -> &str {
     let named = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref());
-    named.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_ACCOUNT)
+    named.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_SERVICE_ACCOUNT)
 }
 
-/// The value of a field that a `fieldRef` names. An error says why there is none, in the kubelet's words.
+/// The value of the field that a `fieldRef` names. Error messages are the kubelet's.
 ///
 /// # Errors
-/// If it names what the downward API does not know.
-pub fn field(pod: &Pod, node: &NodeFacts, pod_ip: Option<IpAddr>, path: &str) -> Result<String, String> {
-    if let Some((map, key)) = subscripted(path) {
+/// If the downward API does not have the field.
+pub fn resolve_field_ref(pod: &Pod, node: &NodeFacts, pod_ip: Option<IpAddr>, path: &str) -> Result<String, String> {
+    if let Some((map, key)) = parse_subscript(path) {
         let values = match map {
             "metadata.labels" => pod.labels(),
             "metadata.annotations" => pod.annotations(),
@@ -38,8 +38,8 @@ pub fn field(pod: &Pod, node: &NodeFacts, pod_ip: Option<IpAddr>, path: &str) ->
         "metadata.name" => pod.name_any(),
         "metadata.namespace" => pod.namespace().unwrap_or_default(),
         "metadata.uid" => pod.uid().unwrap_or_default(),
-        "metadata.labels" => lines(pod.labels()),
-        "metadata.annotations" => lines(pod.annotations()),
+        "metadata.labels" => format_map(pod.labels()),
+        "metadata.annotations" => format_map(pod.annotations()),
         "spec.nodeName" => node.name.clone(),
         "spec.serviceAccountName" => service_account(pod).to_owned(),
         "status.hostIP" | "status.hostIPs" => node.address.to_string(),
@@ -48,24 +48,24 @@ pub fn field(pod: &Pod, node: &NodeFacts, pod_ip: Option<IpAddr>, path: &str) ->
     })
 }
 
-/// `metadata.labels['app']` in its two parts.
-fn subscripted(path: &str) -> Option<(&str, &str)> {
+/// Splits `metadata.labels['app']` into its two parts.
+fn parse_subscript(path: &str) -> Option<(&str, &str)> {
     path.strip_suffix("']")?.split_once("['")
 }
 
-/// One `key="value"` in each line.
-fn lines(values: &BTreeMap<String, String>) -> String {
+/// Formats one `key="value"` per line.
+fn format_map(values: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     for (key, value) in values {
         let separator = if text.is_empty() { "" } else { "\n" };
-        // Writing to a text cannot fail.
-        let _ = write!(text, "{separator}{key}={}", quoted(value));
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{separator}{key}={}", go_quote(value));
     }
     text
 }
 
-/// A text in quotes as Go writes it.
-fn quoted(text: &str) -> String {
+/// Quotes a text as Go does.
+fn go_quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for letter in text.chars() {
@@ -93,11 +93,12 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The value of a `resourceFieldRef`. `own` is the container that asks, for references that name none.
+/// The value of a `resourceFieldRef`. `own` is the container that uses it, for references without a container
+/// name.
 ///
 /// # Errors
-/// If it names a container or a resource that is not there.
-pub fn resource(
+/// If the container or the resource does not exist.
+pub fn resolve_resource_field_ref(
     pod: &Pod,
     node: &NodeFacts,
     own: Option<&Container>,
@@ -120,10 +121,10 @@ pub fn resource(
         "requests" => resources.and_then(|resources| resources.requests.as_ref()?.get(name)),
         _ => return Err(unknown()),
     };
-    // Processors are counted in thousandths.
+    // cpu is in thousandths.
     let scale = if name == "cpu" { -3 } else { 0 };
-    let amount = amount.map_or(Some(0), |amount| parse(amount, scale));
-    let divisor = wanted.divisor.as_ref().map_or(Some(0), |divisor| parse(divisor, scale));
+    let amount = amount.map_or(Some(0), |amount| parse_quantity(amount, scale));
+    let divisor = wanted.divisor.as_ref().map_or(Some(0), |divisor| parse_quantity(divisor, scale));
     let whole = if name == "cpu" { 1000 } else { 1 };
     let divisor = divisor.map(|divisor| if divisor == 0 { whole } else { divisor });
     let (amount, divisor) = amount.zip(divisor).ok_or_else(|| format!("{} cannot be read", wanted.resource))?;
@@ -134,11 +135,11 @@ fn container<'a>(spec: &'a PodSpec, name: &str) -> Option<&'a Container> {
     spec.containers.iter().chain(spec.init_containers.iter().flatten()).find(|container| container.name == name)
 }
 
-fn parse(text: &Text, scale: i32) -> Option<i64> {
+fn parse_quantity(text: &Text, scale: i32) -> Option<i64> {
     Some(Quantity::parse(&text.0).ok()?.units(scale))
 }
 
-/// Rounded up, as what is not enough is no use.
+/// Rounds up, as in Kubernetes.
 fn divided_up(amount: i64, divisor: i64) -> i64 {
     let whole = amount.wrapping_div(divisor);
     if amount.wrapping_rem(divisor) != 0 && (amount < 0) == (divisor < 0) { whole + 1 } else { whole }

@@ -1,16 +1,18 @@
-//! How a container is started: its program, arguments, variables and working directory.
+//! The process of a container: its program, arguments, variables and working directory.
 //!
-//! A container has no file system of its own here. It has a *root*, a directory where its volumes are at their mount paths,
-//! and sees the node's files where the root has none, as it would see an image's. `KUBEWAKE_ROOT` names the root. A
-//! pod cannot set it: a manifest that gives it an empty value works here and on any cluster with arguments such as
+//! A container has no file system of its own here. It has a *root*, a directory with its volumes at their mount
+//! paths, and sees the node's files where the root has none, as a container sees the files of its image.
+//! `KUBEWAKE_ROOT` is the path of the root. A pod cannot set this variable: a manifest that sets it to an empty
+//! value works here and on any other cluster, with arguments such as
 //! `--config=$(KUBEWAKE_ROOT)/etc/app/config.yaml`.
 //!
-//! *Guarantees.* Variables are the kubelet's: what `env` says, over `envFrom`, over Services, with `$(NAME)` expanded. Of the node's own
-//! environment a container has only [what everybody may know](super::facts::inherited). Values appear in no error and no `Debug`.
+//! *Guaranteed*: variables are resolved as by the kubelet: `env` overrides `envFrom`, which overrides Services,
+//! and `$(NAME)` is expanded. Of the node's own environment a container gets only the [inherited
+//! variables](super::node_facts::inherited_environment). Values appear in no error and in no `Debug` output.
 
 mod command;
-mod services;
-mod values;
+mod declared_variables;
+mod service_variables;
 mod variables;
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, path::PathBuf, sync::Arc};
@@ -19,73 +21,65 @@ use k8s_openapi::api::core::v1::{Container, Pod, Service};
 use kube::ResourceExt;
 
 use super::{
-    facts::NodeFacts,
-    sources::{Kind, Ref, Sources},
-    volumes::{MountError, Volumes},
+    node_facts::NodeFacts,
+    sources::{SourceKind, SourceReader, SourceRef},
+    volumes::{MountError, PodVolumes},
 };
-use crate::{error::Error, images::Program};
+use crate::{error::ClusterError, images::ImageEntrypoint};
 
-pub use self::variables::{TooLong, Variables};
+pub use self::variables::{EnvVariables, TooLong};
 
-/// The variable that names a container's root.
-pub const ROOT: &str = "KUBEWAKE_ROOT";
-/// The longest name that a machine has.
-const HOST_NAME: usize = 63;
+/// The variable with the path of a container's root.
+pub const ROOT_VARIABLE: &str = "KUBEWAKE_ROOT";
+/// The longest host name on Linux.
+const MAX_HOST_NAME_BYTES: usize = 63;
 
-/// What a container is started from.
+/// The inputs for the process of a container.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
-    /// The pod.
+pub struct ContainerInputs<'a> {
     pub pod: &'a Pod,
-    /// One of its containers.
     pub container: &'a Container,
-    /// What the container's image stands for.
-    pub program: &'a Program,
-    /// The node that it runs on.
+    /// The entry point of the container's image.
+    pub program: &'a ImageEntrypoint,
+    /// The node of the pod.
     pub node: &'a NodeFacts,
-    /// The pod's address.
     pub pod_ip: IpAddr,
-    /// The pod's volumes, which are prepared.
-    pub volumes: &'a Volumes,
-    /// All Services of the pod's namespace.
+    /// The prepared volumes of the pod.
+    pub volumes: &'a PodVolumes,
+    /// All Services in the pod's namespace.
     pub services: &'a [Arc<Service>],
-    /// Where ConfigMaps and Secrets are read.
-    pub sources: &'a Sources,
+    /// The reader for ConfigMaps and Secrets.
+    pub sources: &'a SourceReader,
 }
 
-/// A process to start. `Debug` shows no arguments and no values, which may be secrets.
+/// A process to start. `Debug` omits arguments and values, which may be secrets.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Launch {
+pub struct ProcessSpec {
     /// An absolute path, or a name to look up in `PATH`.
     pub program: PathBuf,
-    /// The program as the pod writes it, for messages: what is found or expanded is the node's to know.
-    pub written: PathBuf,
-    /// Its arguments.
+    /// The program as the pod names it, for messages.
+    pub displayed_program: PathBuf,
     pub args: Vec<String>,
-    /// All of its variables.
     pub env: Vec<(String, String)>,
-    /// Its working directory.
     pub dir: PathBuf,
-    /// The container's root.
     pub root: PathBuf,
 }
 
-impl fmt::Debug for Launch {
+impl fmt::Debug for ProcessSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Launch").field("program", &self.program).field("dir", &self.dir).finish_non_exhaustive()
     }
 }
 
-/// Why a container cannot be started yet: `CreateContainerConfigError` with this text, until it can.
+/// The reason why a container cannot be started yet: the message of `CreateContainerConfigError`.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum ConfigError {
-    #[error("{} {:?} not found", .0.kind.name().to_lowercase(), .0.key.name)]
-    Missing(Ref),
-    #[error("couldn't find key {key} in {} {}", .of.kind.name(), .of.key)]
-    MissingKey { of: Ref, key: String },
-    #[error("key {key} in {} {} cannot be the value of a variable, as it is no text; mount it as a file", .of.kind.name(), .of.key)]
-    NotText { of: Ref, key: String },
+    #[error("{} {:?} not found", .0.kind.kind_name().to_lowercase(), .0.key.name)]
+    Missing(SourceRef),
+    #[error("couldn't find key {key} in {} {}", .of.kind.kind_name(), .of.key)]
+    MissingKey { of: SourceRef, key: String },
+    #[error("key {key} in {} {} cannot be the value of a variable, as it is no text; mount it as a file", .of.kind.kind_name(), .of.key)]
+    NotText { of: SourceRef, key: String },
     #[error("variable {name:?}: {why}")]
     Variable { name: String, why: String },
     #[error(transparent)]
@@ -93,12 +87,12 @@ pub enum ConfigError {
     #[error(transparent)]
     Mount(#[from] MountError),
     #[error(transparent)]
-    Api(Error),
+    Api(ClusterError),
 }
 
 impl ConfigError {
-    /// The object whose change may help.
-    pub fn needs(&self) -> Option<&Ref> {
+    /// The object whose change may resolve the error.
+    pub fn missing_source(&self) -> Option<&SourceRef> {
         match self {
             Self::Missing(of) | Self::MissingKey { of, .. } | Self::NotText { of, .. } => Some(of),
             Self::Variable { .. } | Self::TooLong(_) | Self::Mount(_) | Self::Api(_) => None,
@@ -106,53 +100,55 @@ impl ConfigError {
     }
 }
 
-/// Makes the container's root, and says how to start it. Each start begins with a new root.
+/// Creates the container's root and returns the process to start. Each start gets a new root.
 ///
 /// # Errors
-/// If something that the container refers to is not there, or cannot be what it is to be.
-pub async fn resolve(inputs: &Inputs<'_>) -> Result<Launch, ConfigError> {
-    let Inputs { pod, container, node, volumes, .. } = *inputs;
+/// If a referenced object does not exist, or a value is not valid for its use.
+pub async fn resolve_process_spec(inputs: &ContainerInputs<'_>) -> Result<ProcessSpec, ConfigError> {
+    let ContainerInputs { pod, container, node, volumes, .. } = *inputs;
     let root = volumes.root(&container.name);
-    let mut variables = Variables::default();
-    // Before all others, which may refer to it.
-    variables.set(ROOT, root.to_string_lossy())?;
-    services::add(pod, node, inputs.services, &mut variables)?;
-    values::add(inputs, &mut variables).await?;
-    volumes.mount(container, &mut variables).await?;
-    let dir = command::directory(container, &root);
+    let mut variables = EnvVariables::default();
+    // The first variable, since all others may reference it.
+    variables.set(ROOT_VARIABLE, root.to_string_lossy())?;
+    service_variables::add_service_variables(pod, node, inputs.services, &mut variables)?;
+    declared_variables::add_declared_variables(inputs, &mut variables).await?;
+    volumes.mount_root(container, &mut variables).await?;
+    let dir = command::working_directory(container, &root);
     let written = container.command.iter().flatten().next().map_or_else(|| inputs.program.path.clone(), PathBuf::from);
-    let (program, args) = command::line(container, inputs.program, &mut variables, &root, &dir)?;
+    let (program, args) = command::command_line(container, inputs.program, &mut variables, &root, &dir)?;
     tokio::fs::create_dir_all(&dir).await.map_err(|source| MountError::io("make the directory", &dir, source))?;
-    let mut env = beneath(inputs);
+    let mut env = base_variables(inputs);
     env.extend(variables.iter().map(|(name, value)| (name.clone(), value.clone())));
-    values::check(&env)?;
-    Ok(Launch { program, written, args, env: env.into_iter().collect(), dir, root })
+    declared_variables::check_variables(&env)?;
+    Ok(ProcessSpec { program, displayed_program: written, args, env: env.into_iter().collect(), dir, root })
 }
 
-/// What is there before the pod says anything. It is not expanded in arguments: that is the kubelet's rule for what an image brings.
-fn beneath(inputs: &Inputs<'_>) -> BTreeMap<String, String> {
-    let Inputs { pod, container, node, volumes, .. } = *inputs;
+/// The variables before those of the pod. They are not expanded in arguments: the kubelet's rule for variables
+/// of an image.
+fn base_variables(inputs: &ContainerInputs<'_>) -> BTreeMap<String, String> {
+    let ContainerInputs { pod, container, node, volumes, .. } = *inputs;
     let path = |path: PathBuf| path.to_string_lossy().into_owned();
     let named = pod.spec.as_ref().and_then(|spec| spec.hostname.clone()).filter(|name| !name.is_empty());
-    let host_name = named.unwrap_or_else(|| pod.name_any()).chars().take(HOST_NAME).collect();
+    let host_name = named.unwrap_or_else(|| pod.name_any()).chars().take(MAX_HOST_NAME_BYTES).collect();
     let own = [
         ("HOSTNAME".to_owned(), host_name),
-        // Without credentials of its own a container must not find those of the person who runs the cluster.
+        // Without a token of its own, a container must not find the credentials of the user who runs the
+        // cluster.
         ("KUBECONFIG".to_owned(), volumes.kubeconfig(&container.name).map_or_else(|| "/dev/null".to_owned(), path)),
         ("TMPDIR".to_owned(), path(volumes.root(&container.name).join("tmp"))),
     ];
     node.environment.clone().into_iter().chain(own).collect()
 }
 
-impl From<Error> for ConfigError {
-    fn from(error: Error) -> Self {
+impl From<ClusterError> for ConfigError {
+    fn from(error: ClusterError) -> Self {
         Self::Api(error)
     }
 }
 
-/// A ConfigMap or Secret of the pod's own namespace.
-fn refer(pod: &Pod, kind: Kind, name: &str) -> Ref {
-    Ref::new(kind, pod.metadata.namespace.as_deref().unwrap_or_default(), name)
+/// A reference to a ConfigMap or Secret in the pod's namespace.
+fn source_ref(pod: &Pod, kind: SourceKind, name: &str) -> SourceRef {
+    SourceRef::new(kind, pod.metadata.namespace.as_deref().unwrap_or_default(), name)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! What containers say, kept and read back.
+//! Container logs: written, rotated and read.
 //!
-//! *Guarantees.* Two [files](file) of a given size for each run of a container, of its last run and of the one before. A reader that follows
-//! ends when the run has. A disk that is full costs lines, and stops no program. Logs are found again by a node that starts again in the same
-//! directory. *Not done*: logs do not outlive their pod.
+//! *Guaranteed*: there are two [files](run_log) of a given size for each run of a container, for its last run
+//! and the one before. A following reader ends when the run has ended. A full disk loses lines and stops no
+//! program. A node that restarts with the same directory finds its logs again. *Not done*: logs do not outlive
+//! their pod.
 
-mod file;
 pub(crate) mod line;
-mod read;
+mod reader;
+mod run_log;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,35 +23,34 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream as Items, stream};
 use jiff::Timestamp;
-use kubewake_apiserver::nodes::LogRequest;
+use kubewake_apiserver::kubelet_client::LogRequest;
 use tokio::net::unix::pipe::Receiver;
 
 use self::{
-    file::{Place, RunLog},
-    line::{Entry, Splitter, Stream},
-    read::Reader,
+    line::{LineSplitter, LogEntry, OutputStream},
+    reader::LogReader,
+    run_log::{LogPosition, RunLog},
 };
-use super::process::Output;
+use super::process::ProcessOutput;
 
-/// So much of a container's output is read at once. A program that says more than that at a time has to wait for a moment, so that it
-/// does not keep the node from its work: it may say ten MiB a second, about.
-const READ: usize = 16 << 10;
-const REST: Duration = Duration::from_millis(1);
+/// The bytes of output that are read at once. A program that writes more has to wait for a moment, so that it
+/// does not block the node: the limit is about 10 MiB per second.
+const READ_CHUNK_BYTES: usize = 16 << 10;
+const READ_PAUSE: Duration = Duration::from_millis(1);
 
-/// Why there is no log to read.
+/// The reason why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// No such pod, or container, has run here.
+    /// The pod or container has not run on this node.
     #[error("container {container:?} in pod {pod:?} is waiting to start: {reason}")]
     NotStarted {
         /// The name of the pod.
         pod: String,
         /// The name of the container.
         container: String,
-        /// What it waits for, such as `ContainerCreating`.
+        /// The reason of the waiting state, such as `ContainerCreating`.
         reason: String,
     },
-    /// It ran only once.
     #[error("previous terminated container {container:?} in pod {pod:?} not found")]
     NoPrevious {
         /// The name of the pod.
@@ -58,77 +58,77 @@ pub enum LogError {
         /// The name of the container.
         container: String,
     },
-    /// A file.
     #[error("the log cannot be read")]
     Read(#[from] io::Error),
 }
 
-/// The logs of a node: `UID/CONTAINER/NUMBER.log`. Clones are the same.
+/// The logs of a node: `UID/CONTAINER/NUMBER.log`. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct Logs(Arc<Shared>);
+pub struct ContainerLogStore(Arc<LogStoreState>);
 
 #[derive(Debug)]
-struct Shared {
+struct LogStoreState {
     dir: PathBuf,
-    /// Of one file, in bytes.
-    limit: u64,
-    /// Those that somebody wrote or read, by the uid of the pod, then by the name of the container.
-    known: Mutex<Known>,
+    /// The limit of one file.
+    max_file_bytes: u64,
+    /// The known logs, by pod uid and container name.
+    known: Mutex<LogsByPod>,
 }
 
-type Known = HashMap<String, HashMap<String, ContainerLogs>>;
+type LogsByPod = HashMap<String, HashMap<String, ContainerLogs>>;
 
 #[derive(Debug, Default)]
 struct ContainerLogs {
     last: Option<Arc<RunLog>>,
     previous: Option<Arc<RunLog>>,
-    /// No file has this number or a higher one.
-    free: i32,
+    /// The next unused file number.
+    next_number: i32,
 }
 
 impl ContainerLogs {
-    /// What is left of an earlier life of the node.
-    fn found(dir: &Path, limit: u64) -> Self {
+    /// Finds the logs that an earlier run of the node has left.
+    fn scan_directory(dir: &Path, limit: u64) -> Self {
         let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
         let number = |name: OsString| name.to_str()?.strip_suffix(".log")?.parse().ok();
         let mut numbers: Vec<i32> = names.filter_map(number).collect();
         numbers.sort_unstable();
-        let free = numbers.last().map_or(0, |last| last.saturating_add(1));
-        let mut open = || RunLog::open_again(file(dir, numbers.pop()?), limit).ok().map(Arc::new);
-        Self { last: open(), previous: open(), free }
+        let next_number = numbers.last().map_or(0, |last| last.saturating_add(1));
+        let mut open = || RunLog::open_finished(log_path(dir, numbers.pop()?), limit).ok().map(Arc::new);
+        Self { last: open(), previous: open(), next_number }
     }
 }
 
-/// Nothing else in the directory is ours to remove.
+/// Only directories named by a uid are ours to remove.
 fn is_uid(name: &str) -> bool {
     name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-fn file(dir: &Path, number: i32) -> PathBuf {
+fn log_path(dir: &Path, number: i32) -> PathBuf {
     dir.join(format!("{number}.log"))
 }
 
-/// Where the output of one run goes.
+/// The output of one run.
 #[derive(Clone, Debug)]
 pub(super) struct RunOutput(Arc<RunLog>);
 
-impl Logs {
-    /// Of all containers that keep their logs below this directory, in files of this size.
+impl ContainerLogStore {
+    /// Creates the logs of a node in this directory, with files of this size.
     pub(super) fn new(dir: PathBuf, limit: u64) -> Self {
-        Self(Arc::new(Shared { dir, limit, known: Mutex::default() }))
+        Self(Arc::new(LogStoreState { dir, max_file_bytes: limit, known: Mutex::default() }))
     }
 
-    /// Begins the log of a run of a container. The run before it stays, those before that go.
-    pub(super) fn begin(&self, run: &Run<'_>) -> io::Result<RunOutput> {
-        let (dir, limit) = (self.place(run.uid, run.container), self.0.limit);
-        let mut known = self.known();
+    /// Begins the log of a run of a container. The log of the previous run is kept, earlier ones are removed.
+    pub(super) fn begin(&self, run: &ContainerLogKey<'_>) -> io::Result<RunOutput> {
+        let dir = self.container_dir(run.uid, run.container);
+        let limit = self.0.max_file_bytes;
+        let mut known = self.lock_logs();
         let container = self.container(&mut known, run.uid, run.container);
-        // What programs say is for nobody else to read.
+        // Only the owner may read the output of programs.
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        // A node that was killed may have counted further than it could say.
-        let number = run.number.max(container.free);
-        let log = Arc::new(RunLog::create(file(&dir, number), limit)?);
-        container.free = number.saturating_add(1);
+        // A node that was killed may not have recorded its last restart count.
+        let number = run.number.max(container.next_number);
+        let log = Arc::new(RunLog::create(log_path(&dir, number), limit)?);
+        container.next_number = number.saturating_add(1);
         let before = container.last.replace(Arc::clone(&log));
         if let Some(old) = std::mem::replace(&mut container.previous, before) {
             old.remove();
@@ -136,9 +136,8 @@ impl Logs {
         Ok(RunOutput(log))
     }
 
-    /// The pod is gone.
     pub(super) fn remove(&self, uid: &str) {
-        self.known().remove(uid);
+        self.lock_logs().remove(uid);
         let dir = self.0.dir.join(uid);
         if let Err(error) = fs::remove_dir_all(&dir)
             && error.kind() != io::ErrorKind::NotFound
@@ -147,7 +146,8 @@ impl Logs {
         }
     }
 
-    /// Removes the logs of all pods but these, which are asked for once it is known who has logs: the others went while nobody looked.
+    /// Removes the logs of all other pods. The pods are requested after the logs are listed; the other pods
+    /// were deleted while the node did not run.
     pub(super) fn remove_others(&self, pods: impl FnOnce() -> HashSet<String>) {
         let entries = fs::read_dir(&self.0.dir).into_iter().flatten().flatten();
         let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -155,80 +155,81 @@ impl Logs {
         names.iter().filter(|name| is_uid(name) && !pods.contains(*name)).for_each(|uid| self.remove(uid));
     }
 
-    /// The log of a container in pieces, lines first to last.
+    /// The log of a container in chunks, in order.
     ///
     /// # Errors
-    /// If the container has not run, or not twice if the previous run is asked for.
+    /// If the container has not run, or has no previous run if that is requested.
     pub fn open(&self, request: &LogRequest) -> Result<impl Items<Item = Bytes> + Send + use<>, LogError> {
-        let log = self.find(request).ok_or_else(|| missing(request))?;
-        let reader = Reader::new(log, &request.options, Timestamp::now())?;
-        Ok(stream::unfold(reader, Reader::next))
+        let log = self.find(request).ok_or_else(|| missing_log_error(request))?;
+        let reader = LogReader::new(log, &request.options, Timestamp::now())?;
+        Ok(stream::unfold(reader, LogReader::next))
     }
 
     fn find(&self, request: &LogRequest) -> Option<Arc<RunLog>> {
-        let mut known = self.known();
+        let mut known = self.lock_logs();
         if known.get(&request.uid).is_none_or(|pod| !pod.contains_key(&request.container))
-            && !self.place(&request.uid, &request.container).is_dir()
+            && !self.container_dir(&request.uid, &request.container).is_dir()
         {
-            // Nothing is remembered of who may never come.
+            // Unknown containers are not remembered, as they may never start.
             return None;
         }
         let logs = self.container(&mut known, &request.uid, &request.container);
         if request.options.previous { logs.previous.clone() } else { logs.last.clone() }
     }
 
-    fn place(&self, uid: &str, container: &str) -> PathBuf {
+    fn container_dir(&self, uid: &str, container: &str) -> PathBuf {
         self.0.dir.join(uid).join(container)
     }
 
-    fn container<'a>(&self, known: &'a mut Known, uid: &str, name: &str) -> &'a mut ContainerLogs {
+    fn container<'a>(&self, known: &'a mut LogsByPod, uid: &str, name: &str) -> &'a mut ContainerLogs {
         let pod = known.entry(uid.to_owned()).or_default();
-        let found = || ContainerLogs::found(&self.place(uid, name), self.0.limit);
+        let found = || ContainerLogs::scan_directory(&self.container_dir(uid, name), self.0.max_file_bytes);
         pod.entry(name.to_owned()).or_insert_with(found)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_logs(&self) -> MutexGuard<'_, LogsByPod> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn missing(request: &LogRequest) -> LogError {
-    let (pod, container) = (request.pod.clone(), request.container.clone());
-    match request.options.previous {
-        true => LogError::NoPrevious { pod, container },
-        false => LogError::NotStarted { pod, container, reason: "ContainerCreating".to_owned() },
+fn missing_log_error(request: &LogRequest) -> LogError {
+    let pod = request.pod.clone();
+    let container = request.container.clone();
+    if request.options.previous {
+        LogError::NoPrevious { pod, container }
+    } else {
+        LogError::NotStarted { pod, container, reason: "ContainerCreating".to_owned() }
     }
 }
 
-/// Which run a log is of.
+/// The run of a container to which a log belongs.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
+pub(super) struct ContainerLogKey<'a> {
     pub(super) uid: &'a str,
     pub(super) container: &'a str,
-    /// How often it was started before.
+    /// The restart count.
     pub(super) number: i32,
 }
 
 impl RunOutput {
-    /// Keeps everything until both streams have ended.
-    pub(super) async fn keep(self, output: Output) {
-        let out = self.keep_stream(output.stdout, Stream::Stdout);
-        let err = self.keep_stream(output.stderr, Stream::Stderr);
+    /// Stores the output until both streams have ended.
+    pub(super) async fn store_output(self, output: ProcessOutput) {
+        let out = self.store_stream(output.stdout, OutputStream::Stdout);
+        let err = self.store_stream(output.stderr, OutputStream::Stderr);
         tokio::join!(out, err);
-        self.0.end();
+        self.0.finish();
     }
 
-    /// Nothing more is kept.
-    pub(super) fn end(&self) {
-        self.0.end();
+    pub(super) fn finish(&self) {
+        self.0.finish();
     }
 
-    async fn keep_stream(&self, from: Receiver, stream: Stream) {
-        let mut splitter = Splitter::new(stream);
+    async fn store_stream(&self, from: Receiver, stream: OutputStream) {
+        let mut splitter = LineSplitter::new(stream);
         let mut entries = Vec::new();
         while from.readable().await.is_ok() {
-            // Made anew each time: most containers are silent most of the time, and there are many.
-            let mut block = Vec::with_capacity(READ);
+            // Allocated for each read: there may be many containers, and most are silent most of the time.
+            let mut block = Vec::with_capacity(READ_CHUNK_BYTES);
             match from.try_read_buf(&mut block) {
                 Ok(0) => break,
                 Ok(_) => splitter.push(&block, Timestamp::now(), &mut entries),
@@ -236,15 +237,15 @@ impl RunOutput {
                 Err(_) => break,
             }
             self.append(&mut entries);
-            if block.len() >= READ {
-                tokio::time::sleep(REST).await;
+            if block.len() >= READ_CHUNK_BYTES {
+                tokio::time::sleep(READ_PAUSE).await;
             }
         }
         splitter.finish(Timestamp::now(), &mut entries);
         self.append(&mut entries);
     }
 
-    /// The write goes to the page cache; there is no need to leave the thread for it.
+    /// The write goes to the page cache, so it does not need a blocking thread.
     fn append(&self, entries: &mut Vec<u8>) {
         if !entries.is_empty()
             && let Err(error) = self.0.append(entries)
@@ -254,11 +255,11 @@ impl RunOutput {
         *entries = Vec::new();
     }
 
-    /// The last words: so many lines at most, and so many bytes of them.
-    pub(super) fn last_words(&self, lines: u64, bytes: usize) -> String {
-        let entries = self.last_entries(lines).unwrap_or_default();
+    /// The tail of the log, limited in lines and bytes.
+    pub(super) fn tail(&self, lines: u64, bytes: usize) -> String {
+        let entries = self.tail_entries(lines).unwrap_or_default();
         let mut text = Vec::new();
-        for entry in entries.split(|byte| *byte == b'\n').filter_map(Entry::parse) {
+        for entry in entries.split(|byte| *byte == b'\n').filter_map(LogEntry::parse) {
             text.extend_from_slice(entry.text);
             if entry.full {
                 text.push(b'\n');
@@ -268,10 +269,11 @@ impl RunOutput {
         String::from_utf8_lossy(text).into_owned()
     }
 
-    /// Not more than fits into two MiB, which is enough for 80 of the longest kind.
-    fn last_entries(&self, lines: u64) -> io::Result<Vec<u8>> {
+    /// Reads at most 2 MiB, enough for 80 entries of the longest kind.
+    fn tail_entries(&self, lines: u64) -> io::Result<Vec<u8>> {
         use std::io::{Read, Seek, SeekFrom};
-        let (mut place, mut entries) = (self.0.before_last(lines)?, Vec::new());
+        let mut place = self.0.position_before_last(lines)?;
+        let mut entries = Vec::new();
         loop {
             let (part, mut file) = self.0.open(place.part)?;
             if part == place.part {
@@ -281,7 +283,7 @@ impl RunOutput {
             if part >= self.0.progress().borrow().part {
                 return Ok(entries);
             }
-            place = Place { part: part + 1, offset: 0 };
+            place = LogPosition { part: part + 1, offset: 0 };
         }
     }
 }

@@ -1,30 +1,30 @@
-//! One pod on its node, from the moment that it is bound until nothing of it is left.
+//! One pod on its node, from its binding until nothing of it is left.
 //!
 //! ```text
-//!   told by the view ──► orders ──► containers ──► runs ──► processes
-//!                                       │            │
-//!                                       └── board ◄──┘
-//!                                             └──► report ──► API server
+//!   informer ──► stop signal ──► containers ──► runs ──► processes
+//!                                    │            │
+//!                                    └─ status cell ─┘
+//!                                             └──► status report ──► API server
 //! ```
 //!
-//! *Guarantees.* A pod's worker is the only one who runs its processes and writes its part of the status. When the pod is to go, its
-//! containers are asked to end and made to when their time is over; only when all of them are gone is the pod removed
-//! from the API. A worker that is dropped takes its processes with it.
+//! *Guaranteed*: only the worker of a pod runs its processes and writes its part of the status. When the pod is
+//! deleted, its containers are terminated, and killed after their grace period; only when all of them have
+//! ended is the pod removed from the API. Dropping a worker kills its processes.
 
 mod backoff;
-mod board;
-mod care;
-mod container;
-mod earlier;
-mod ground;
-mod image;
+mod container_lifecycle;
+mod container_run;
+mod image_pull;
 mod launch;
-mod orders;
-mod remove;
-mod report;
-mod rivals;
-mod run;
+mod port_conflicts;
+mod probes;
+mod recovered_status;
+mod removal;
+mod sandbox;
 mod security;
+mod status_cell;
+mod status_report;
+mod stop_signal;
 
 use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -35,76 +35,77 @@ use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 pub use self::backoff::BackoffRules;
 use self::{
-    board::Board,
-    container::{Kind, Outcome},
-    ground::Ground,
-    orders::{Order, Orders},
+    container_lifecycle::{ContainerKind, ContainerOutcome},
+    sandbox::PodSandbox,
+    status_cell::StatusCell,
+    stop_signal::{DesiredRunState, StopSignal},
 };
 use super::{
-    Node,
-    status::{Facts, Verdict, is_sidecar},
+    NodeAgent,
+    status::{PodFailure, PodRuntimeState, is_sidecar},
 };
-use crate::{controller::pods::phase, key::Key};
+use crate::{controller::pods::phase, key::NamespacedKey};
 
-/// When the node stops, the API server has so long to hear how a pod ended.
-const LAST_WORD: Duration = Duration::from_secs(2);
+/// The time limit for the final status reports when the node stops.
+const FINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the view says of a pod.
+/// An update of a pod from the informer.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct PodUpdate {
     pub(super) pod: Arc<Pod>,
-    /// It is not there any more.
+    /// Whether the pod was removed from the API.
     pub(super) gone: bool,
 }
 
-/// Who looks after one pod.
+/// The worker of one pod.
 #[derive(Debug)]
-pub(super) struct Worker {
-    node: Arc<Node>,
-    key: Key,
+pub(super) struct PodWorker {
+    node: Arc<NodeAgent>,
+    key: NamespacedKey,
     uid: String,
-    /// Everything that it has on disk.
+    /// The directory of the pod.
     dir: PathBuf,
     reference: ObjectReference,
-    told: watch::Receiver<Told>,
-    board: Board,
-    /// The version of the board that was written last.
-    written: watch::Sender<u64>,
+    updates: watch::Receiver<PodUpdate>,
+    status: StatusCell,
+    /// The last version of the status cell that was written.
+    written_version: watch::Sender<u64>,
 }
 
-impl Worker {
-    /// Of a pod that the node takes, or why it does not.
-    pub(super) fn new(node: Arc<Node>, told: watch::Receiver<Told>, refused: Option<Verdict>) -> Self {
-        let pod = Arc::clone(&told.borrow().pod);
-        let (uid, now) = (pod.uid().unwrap_or_default(), Timestamp::now());
-        let facts = Facts {
-            // What will never run has no state.
-            containers: if refused.is_none() { earlier::statuses(&pod, now) } else { BTreeMap::new() },
-            verdict: refused,
+impl PodWorker {
+    /// Creates the worker of a pod, with the reason if the node rejects it.
+    pub(super) fn new(node: Arc<NodeAgent>, updates: watch::Receiver<PodUpdate>, refused: Option<PodFailure>) -> Self {
+        let pod = Arc::clone(&updates.borrow().pod);
+        let uid = pod.uid().unwrap_or_default();
+        let now = Timestamp::now();
+        let facts = PodRuntimeState {
+            // Containers of a rejected pod have no state.
+            containers: if refused.is_none() { recovered_status::initial_statuses(&pod, now) } else { BTreeMap::new() },
+            failure: refused,
             host_ip: node.options.range.address().to_string(),
             start_time: Some(now),
-            ..Facts::default()
+            ..PodRuntimeState::default()
         };
         Self {
-            key: Key::of(&*pod),
+            key: NamespacedKey::from_object(&*pod),
             dir: node.options.dir.join("pods").join(&uid),
             uid,
             reference: pod.object_ref(&()),
             node,
-            told,
-            board: Board::new(facts),
-            written: watch::Sender::new(0),
+            updates,
+            status: StatusCell::new(facts),
+            written_version: watch::Sender::new(0),
         }
     }
 
-    /// Returns when nothing is left of the pod.
+    /// Runs the pod; returns when nothing of it is left.
     pub(super) async fn run(self) {
         let worker = Arc::new(self);
         tokio::select! {
-            () = worker.report() => {}
-            () = Arc::clone(&worker).live() => {}
+            () = worker.report_status() => {}
+            () = Arc::clone(&worker).sync_pod() => {}
         }
-        // A node that starts again shows them again.
+        // A node that starts again needs the logs.
         if !worker.node.is_stopping() {
             worker.node.logs.remove(&worker.uid);
         }
@@ -115,93 +116,100 @@ impl Worker {
         }
     }
 
-    async fn live(self: Arc<Self>) {
-        let order = watch::Sender::new(Order::Run);
+    async fn sync_pod(self: Arc<Self>) {
+        let order = watch::Sender::new(DesiredRunState::Run);
         let ground = tokio::select! {
-            () = self.give_orders(&order) => None,
-            ground = Arc::clone(&self).contain(Orders::from(&order)) => ground,
+            () = self.send_stop_signals(&order) => None,
+            ground = Arc::clone(&self).run_containers(StopSignal::subscribe(&order)) => ground,
         };
         tokio::select! {
-            // What ended because the node stops is not finished.
+            // Containers that end because the node stops are not finished.
             biased;
-            // The next start goes on with what is written now, such as exit codes.
-            () = self.node.stops() => drop(tokio::time::timeout(LAST_WORD, self.flush()).await),
-            () = self.finish(ground.as_deref()) => {}
+            // The next start continues with this status, such as exit codes.
+            () = self.node.wait_until_stopping() => drop(tokio::time::timeout(FINAL_STATUS_TIMEOUT, self.wait_until_reported()).await),
+            () = self.finish_pod(ground.as_deref()) => {}
         }
-        // Also when the node stops: nothing is written any more.
+        // Also when the node stops: nothing is written to volumes any more.
         if let Some(ground) = ground {
             ground.volumes.close().await;
         }
     }
 
-    /// Nothing runs any more. Its directory is removed only when nobody writes to it.
-    async fn finish(&self, ground: Option<&Ground>) {
-        let is_news = !is_over(&self.pod());
+    /// Cleans up after the last container. The directory is removed only when nothing writes to it.
+    async fn finish_pod(&self, ground: Option<&PodSandbox>) {
+        let is_news = !has_final_phase(&self.current_pod());
         if is_news {
-            self.board.change(|facts| facts.finished = true);
+            self.status.update(|facts| facts.finished = true);
         }
         if let Some(ground) = ground {
             ground.volumes.close().await;
         }
         if is_news {
-            self.flush().await;
+            self.wait_until_reported().await;
         }
-        self.remove().await;
+        self.remove_from_api().await;
     }
 
-    /// All containers from the first to the last; returns when none runs, with what they stood on.
-    async fn contain(self: Arc<Self>, mut orders: Orders) -> Option<Arc<Ground>> {
-        if is_over(&self.pod()) || self.is_done() {
+    /// Runs all containers; returns the sandbox when none of them runs any more.
+    async fn run_containers(self: Arc<Self>, mut orders: StopSignal) -> Option<Arc<PodSandbox>> {
+        if has_final_phase(&self.current_pod()) || self.is_done() {
             return None;
         }
-        if let Some(Verdict { reason, message, .. }) = self.board.read(|facts| facts.verdict.clone()) {
-            self.node.events.warning(self.reference.clone(), &reason, message);
+        if let Some(PodFailure { reason, message, .. }) = self.status.read(|facts| facts.failure.clone()) {
+            self.node.events.record_warning(self.reference.clone(), &reason, message);
             return None;
         }
-        let ground = self.prepare(&mut orders).await?;
+        let ground = self.prepare_sandbox(&mut orders).await?;
         tokio::select! {
             () = self.watch_volumes(&ground) => {}
-            () = self.run_all(&ground, &orders) => {}
+            () = self.run_containers_in_order(&ground, &orders) => {}
         }
         Some(ground)
     }
 
-    async fn run_all(self: &Arc<Self>, ground: &Arc<Ground>, orders: &Orders) {
-        let mut sidecars = Sidecars::default();
-        if self.initialize(ground, orders, &mut sidecars).await {
-            self.run_main(ground, orders).await;
+    async fn run_containers_in_order(self: &Arc<Self>, ground: &Arc<PodSandbox>, orders: &StopSignal) {
+        let mut sidecars = RunningSidecars::default();
+        if self.run_init_containers(ground, orders, &mut sidecars).await {
+            self.run_main_containers(ground, orders).await;
         }
-        sidecars.stop(orders.by().unwrap_or_else(|| Instant::now() + self.grace())).await;
+        sidecars.stop(orders.stop_deadline().unwrap_or_else(|| Instant::now() + self.grace_period())).await;
     }
 
-    /// Whether none of the containers that it is for would run again.
+    /// Whether none of the main containers would run again.
     fn is_done(&self) -> bool {
-        let pod = self.pod();
+        let pod = self.current_pod();
         let mut names = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| &container.name);
-        names.all(|name| self.has_ended(name, Kind::Main).is_some())
+        names.all(|name| self.final_exit_code(name, ContainerKind::Main).is_some())
     }
 
-    /// Runs what comes before the others; whether these may begin.
-    async fn initialize(self: &Arc<Self>, ground: &Arc<Ground>, orders: &Orders, sidecars: &mut Sidecars) -> bool {
-        for container in self.pod().spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()) {
+    /// Runs init containers and starts sidecars. Returns whether the main containers may start.
+    async fn run_init_containers(
+        self: &Arc<Self>,
+        ground: &Arc<PodSandbox>,
+        orders: &StopSignal,
+        sidecars: &mut RunningSidecars,
+    ) -> bool {
+        for container in self.current_pod().spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()) {
             let name = &container.name;
             if is_sidecar(container) {
                 sidecars.start(self, ground, container);
-                if !self.has_started(name, orders.clone()).await {
+                if !self.wait_for_sidecar_start(name, orders.clone()).await {
                     return false;
                 }
-            } else if self.container(name, Kind::Init, ground, orders.clone()).await != Outcome::Succeeded {
+            } else if self.run_container(name, ContainerKind::Init, ground, orders.clone()).await
+                != ContainerOutcome::Succeeded
+            {
                 return false;
             }
         }
         true
     }
 
-    /// Waits for a sidecar; whether it came so far before the pod stopped.
-    async fn has_started(&self, name: &str, mut orders: Orders) -> bool {
-        let mut changed = self.board.version();
+    /// Waits for the start of a sidecar. Returns whether it started before the pod stopped.
+    async fn wait_for_sidecar_start(&self, name: &str, mut orders: StopSignal) -> bool {
+        let mut changed = self.status.version();
         let started = async {
-            while self.board.container(name, |status| status.started) != Some(Some(true)) {
+            while self.status.container(name, |status| status.started) != Some(Some(true)) {
                 if changed.changed().await.is_err() {
                     return;
                 }
@@ -209,73 +217,77 @@ impl Worker {
         };
         tokio::select! {
             () = started => true,
-            () = orders.stop() => false,
+            () = orders.wait_for_stop() => false,
         }
     }
 
-    async fn run_main(self: &Arc<Self>, ground: &Arc<Ground>, orders: &Orders) {
+    async fn run_main_containers(self: &Arc<Self>, ground: &Arc<PodSandbox>, orders: &StopSignal) {
         let mut tasks = JoinSet::new();
-        for container in self.pod().spec.iter().flat_map(|spec| &spec.containers) {
-            let (worker, ground) = (Arc::clone(self), Arc::clone(ground));
-            let (name, orders) = (container.name.clone(), orders.clone());
-            tasks.spawn(async move { worker.container(&name, Kind::Main, &ground, orders).await });
+        for container in self.current_pod().spec.iter().flat_map(|spec| &spec.containers) {
+            let worker = Arc::clone(self);
+            let ground = Arc::clone(ground);
+            let name = container.name.clone();
+            let orders = orders.clone();
+            tasks.spawn(async move { worker.run_container(&name, ContainerKind::Main, &ground, orders).await });
         }
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Its address; the node's as long as it has none.
+    /// The address of the pod; the node's as long as it has none.
     fn ip(&self) -> Ipv4Addr {
-        let own = self.board.read(|facts| facts.ip.as_ref().and_then(|ip| ip.parse().ok()));
+        let own = self.status.read(|facts| facts.ip.as_ref().and_then(|ip| ip.parse().ok()));
         own.unwrap_or_else(|| self.node.options.range.address())
     }
 
-    /// As it is now.
-    fn pod(&self) -> Arc<Pod> {
-        Arc::clone(&self.told.borrow().pod)
+    fn current_pod(&self) -> Arc<Pod> {
+        Arc::clone(&self.updates.borrow().pod)
     }
 
-    /// Something happened to a container as it should.
-    fn normal(&self, container: &str, reason: &str, note: impl Into<String>) {
-        self.node.events.normal(self.refer(container), reason, note);
+    /// Records a Normal event about a container.
+    fn record_normal(&self, container: &str, reason: &str, note: impl Into<String>) {
+        self.node.events.record_normal(self.container_reference(container), reason, note);
     }
 
-    /// Something is wrong with a container.
-    fn warning(&self, container: &str, reason: &str, note: impl Into<String>) {
-        self.node.events.warning(self.refer(container), reason, note);
+    /// Records a Warning event about a container.
+    fn record_warning(&self, container: &str, reason: &str, note: impl Into<String>) {
+        self.node.events.record_warning(self.container_reference(container), reason, note);
     }
 
-    fn refer(&self, container: &str) -> ObjectReference {
-        let pod = self.pod();
+    fn container_reference(&self, container: &str) -> ObjectReference {
+        let pod = self.current_pod();
         let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
         let list = if init.any(|one| one.name == container) { "initContainers" } else { "containers" };
         ObjectReference { field_path: Some(format!("spec.{list}{{{container}}}")), ..self.reference.clone() }
     }
 }
 
-/// Whether the API says that nothing of it runs or will.
-pub(super) fn is_over(pod: &Pod) -> bool {
+/// Whether the phase of the pod is final.
+pub(super) fn has_final_phase(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Sidecars that run, first to last.
+/// Running sidecars, in the order of their start.
 #[derive(Default)]
-struct Sidecars(Vec<(watch::Sender<Order>, JoinSet<()>)>);
+struct RunningSidecars(Vec<(watch::Sender<DesiredRunState>, JoinSet<()>)>);
 
-impl Sidecars {
-    fn start(&mut self, worker: &Arc<Worker>, ground: &Arc<Ground>, container: &Container) {
-        let (worker, ground, name) = (Arc::clone(worker), Arc::clone(ground), container.name.clone());
-        let (order, mut task) = (watch::Sender::new(Order::Run), JoinSet::new());
-        let orders = Orders::from(&order);
+impl RunningSidecars {
+    fn start(&mut self, worker: &Arc<PodWorker>, ground: &Arc<PodSandbox>, container: &Container) {
+        let worker = Arc::clone(worker);
+        let ground = Arc::clone(ground);
+        let name = container.name.clone();
+        let order = watch::Sender::new(DesiredRunState::Run);
+        let mut task = JoinSet::new();
+        let orders = StopSignal::subscribe(&order);
         task.spawn(async move {
-            worker.container(&name, Kind::Sidecar, &ground, orders).await;
+            worker.run_container(&name, ContainerKind::Sidecar, &ground, orders).await;
         });
         self.0.push((order, task));
     }
 
-    /// Ends them, last to first: who began later may need who began earlier.
+    /// Terminates the sidecars in reverse order: later ones may need earlier ones.
     async fn stop(self, by: Instant) {
         for (order, mut task) in self.0.into_iter().rev() {
-            order.send_replace(Order::Stop(by));
+            order.send_replace(DesiredRunState::Stop(by));
             task.join_next().await;
         }
     }

@@ -1,11 +1,11 @@
-//! Whether a container is well: what its startup, readiness and liveness probes say.
+//! Probes of a container: startup, readiness and liveness.
 //!
-//! A [`Checker`] looks once; a [`Prober`] looks again and again and counts, as the kubelet does. What they say is what the
-//! kubelet says, so that it can stand behind `Readiness probe failed: `.
+//! A [`ProbeChecker`] checks once; a [`Prober`] repeats the check and counts, as the kubelet does. The messages
+//! are the kubelet's, so that they can follow `Readiness probe failed: `.
 //!
-//! *Guarantees.* A check ends within the probe's `timeoutSeconds`, and reads a bounded answer. What it started is gone when it ends
-//! or is dropped. *Assumes* that the target's address is local. *Not done*: HTTP proxies; verification of certificates, which
-//! the kubelet does not do either.
+//! *Guaranteed*: a check ends within the probe's `timeoutSeconds` and reads a bounded response. Its processes
+//! and connections are gone when it ends or is dropped. *Assumed*: the address of the target is local. *Not
+//! done*: HTTP proxies; verification of certificates, which the kubelet does not do either.
 
 mod dial;
 mod exec;
@@ -18,45 +18,43 @@ use std::{fmt, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use k8s_openapi::{api::core::v1::Probe, apimachinery::pkg::util::intstr::IntOrString};
 
-use crate::marks::Mark;
+use crate::process_tags::ContainerTag;
 
 pub use self::{
-    exec::{Exit, run},
-    http::get,
-    prober::{Kind, Outcome, Prober},
+    exec::{CommandExit, run_command},
+    http::send_hook_request,
+    prober::{ProbeKind, ProbeOutcome, Prober},
 };
 
-/// As kubelets of the release that we speak for call themselves.
+/// The kubelet's user agent, with the reported version of Kubernetes.
 const USER_AGENT: &str = "kube-probe/1.35";
 
-/// How much of an answer, or of a command's output, is read. The kubelet's own number.
-const ANSWER: usize = 10 << 10;
+/// The limit for responses and for the output of commands: the kubelet's value.
+const MAX_RESPONSE_BYTES: usize = 10 << 10;
 
-/// The container that is looked at. It may be shared by its probes and hooks.
+/// The container to check. It may be shared by its probes and hooks.
 #[derive(Clone)]
-pub struct Target {
-    /// The pod's address.
+pub struct ProbeTarget {
     pub ip: IpAddr,
-    /// The container's ports that have names.
+    /// The named ports of the container.
     pub ports: Vec<(String, u16)>,
-    /// The container's whole environment, in which commands run.
+    /// The whole environment of the container, in which commands run.
     pub env: Vec<(String, String)>,
-    /// The container's working directory.
     pub dir: PathBuf,
-    /// What all processes of the container carry.
-    pub mark: Mark,
+    /// The tag of all processes of the container.
+    pub tag: ContainerTag,
 }
 
-/// Without the environment, which may hold secrets.
-impl fmt::Debug for Target {
+/// Omits the environment, which may hold secrets.
+impl fmt::Debug for ProbeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target").field("ip", &self.ip).field("ports", &self.ports).finish_non_exhaustive()
     }
 }
 
-impl Target {
-    /// The number of a port that is given by name or by number.
-    fn port(&self, port: &IntOrString) -> Result<u16, Fault> {
+impl ProbeTarget {
+    /// Resolves a port that is given by name or number.
+    fn resolve_port(&self, port: &IntOrString) -> Result<u16, ProbeError> {
         let number = match port {
             IntOrString::Int(number) => u16::try_from(*number).ok(),
             IntOrString::String(name) => {
@@ -68,61 +66,62 @@ impl Target {
             IntOrString::Int(number) => number.to_string(),
             IntOrString::String(name) => format!("{name:?}"),
         };
-        let unknown = || Fault::Errored(format!("couldn't find port {shown} in the container"));
+        let unknown = || ProbeError::Errored(format!("couldn't find port {shown} in the container"));
         number.filter(|number| *number > 0).ok_or_else(unknown)
     }
 }
 
-/// Why a check did not succeed. Its text is for people.
+/// The reason why a check did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The container is not well.
+pub enum ProbeError {
+    /// The container is unhealthy.
     #[error("{0}")]
     Failed(String),
-    /// There was no check, such as for a port that the container does not have. That says nothing about the container.
+    /// The check was not possible, such as for an unknown port. This says nothing about the container.
     #[error("{0}")]
     Errored(String),
 }
 
-impl From<String> for Fault {
+impl From<String> for ProbeError {
     fn from(why: String) -> Self {
         Self::Failed(why)
     }
 }
 
-/// Looks once. Clones are the same.
+/// Performs single checks. Clones share their state.
 #[derive(Clone, Debug, Default)]
-pub struct Checker {
-    tls: Arc<tls::Unverified>,
+pub struct ProbeChecker {
+    tls: Arc<tls::UnverifiedTls>,
 }
 
-impl Checker {
-    /// Whether the probe succeeds now; if not, why.
-    pub async fn check(&self, probe: &Probe, target: &Target) -> Result<(), Fault> {
-        let limit = seconds(probe.timeout_seconds, 1);
+impl ProbeChecker {
+    /// Checks once. The error is the kubelet's message.
+    pub async fn check(&self, probe: &Probe, target: &ProbeTarget) -> Result<(), ProbeError> {
+        let limit = seconds_or(probe.timeout_seconds, 1);
         if let Some(exec) = &probe.exec {
-            exec::check(exec.command.as_deref().unwrap_or_default(), target, limit).await
+            exec::check_command(exec.command.as_deref().unwrap_or_default(), target, limit).await
         } else if let Some(action) = &probe.http_get {
-            http::check(action, target, &self.tls, limit).await
+            http::check_http(action, target, &self.tls, limit).await
         } else if let Some(action) = &probe.tcp_socket {
-            let (host, port) = (host(action.host.as_deref(), target), target.port(&action.port)?);
-            Ok(dial::tcp(&host, port, limit).await.map(drop)?)
+            let host = host_or_pod_ip(action.host.as_deref(), target);
+            let port = target.resolve_port(&action.port)?;
+            Ok(dial::dial_tcp(&host, port, limit).await.map(drop)?)
         } else if let Some(action) = &probe.grpc {
-            let port = target.port(&IntOrString::Int(action.port))?;
-            Ok(grpc::check(target.ip, port, action.service.as_deref().unwrap_or_default(), limit).await?)
+            let port = target.resolve_port(&IntOrString::Int(action.port))?;
+            Ok(grpc::check_health(target.ip, port, action.service.as_deref().unwrap_or_default(), limit).await?)
         } else {
-            Err(Fault::Errored("missing probe handler: give one of exec, httpGet, tcpSocket and grpc".to_owned()))
+            Err(ProbeError::Errored("missing probe handler: give one of exec, httpGet, tcpSocket and grpc".to_owned()))
         }
     }
 }
 
-/// What an action names, or the pod.
-fn host(named: Option<&str>, target: &Target) -> String {
+/// The host of the action, or the address of the pod.
+fn host_or_pod_ip(named: Option<&str>, target: &ProbeTarget) -> String {
     named.filter(|host| !host.is_empty()).map_or_else(|| target.ip.to_string(), str::to_owned)
 }
 
-/// A number of seconds of a probe. Those that make no sense never pass the API server.
-fn seconds(given: Option<i32>, default: u64) -> Duration {
+/// A number of seconds of a probe. The API server admits only valid ones.
+fn seconds_or(given: Option<i32>, default: u64) -> Duration {
     Duration::from_secs(given.and_then(|given| u64::try_from(given).ok()).filter(|given| *given > 0).unwrap_or(default))
 }
 

@@ -1,8 +1,8 @@
-//! ConfigMaps and Secrets as a node reads them, and word of what changed.
+//! ConfigMaps and Secrets for pods, and notifications of their changes.
 //!
-//! *Guarantees.* A reader gets what the API server has now, or has had since the views last heard of a change. All who read
-//! the same version at the same time share one request and one copy; nothing is kept when nobody uses it, so that no Secret
-//! stays in memory. Who has [`Changes`] hears of every change after it got them.
+//! *Guaranteed*: a reader gets the current version of the API server, or the last one that the informers have
+//! seen. All concurrent readers of a version share one request and one copy. Nothing is kept without a user, so
+//! that no Secret stays in memory. A holder of [`SourceChanges`] is notified of every later change.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,30 +15,28 @@ use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::{
-    error::{Error, Result},
-    key::Key,
-    view::{Change, View},
-    views::Views,
+    error::{ClusterError, Result},
+    informer::{InformerChange, SharedInformer},
+    informers::InformerSet,
+    key::NamespacedKey,
 };
 
-/// How many changes may wait for a reader. One that falls further behind looks at everything.
-const BEHIND: usize = 512;
+/// The number of buffered changes per reader. A reader that lags further behind refreshes everything.
+const MAX_PENDING_CHANGES: usize = 512;
 
-/// The kinds that a pod's environment and files are made of.
+/// The kinds of objects that provide environments and files of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Kind {
+pub enum SourceKind {
     Claim,
     ConfigMap,
-    /// Its labels and annotations.
     Pod,
     Secret,
     ServiceAccount,
 }
 
-impl Kind {
-    /// As the API calls it.
-    pub fn name(self) -> &'static str {
+impl SourceKind {
+    /// The kind in the API.
+    pub fn kind_name(self) -> &'static str {
         match self {
             Self::Claim => "PersistentVolumeClaim",
             Self::ConfigMap => "ConfigMap",
@@ -49,44 +47,40 @@ impl Kind {
     }
 }
 
-/// An object that something is made of.
+/// A reference to a source object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Ref {
-    pub kind: Kind,
-    pub key: Key,
+pub struct SourceRef {
+    pub kind: SourceKind,
+    pub key: NamespacedKey,
 }
 
-impl Ref {
-    /// An object in a namespace.
-    pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
-        Self { kind, key: Key::new(namespace, name) }
+impl SourceRef {
+    pub fn new(kind: SourceKind, namespace: &str, name: &str) -> Self {
+        Self { kind, key: NamespacedKey::new(namespace, name) }
     }
 }
 
-/// The values of a ConfigMap or a Secret by their keys. `Debug` shows no value.
+/// The data of a ConfigMap or a Secret. `Debug` shows no value.
 #[derive(Default)]
-pub struct Content(BTreeMap<String, Vec<u8>>);
+pub struct SourceData(BTreeMap<String, Vec<u8>>);
 
-impl Content {
-    /// The value of a key.
+impl SourceData {
     pub fn get(&self, key: &str) -> Option<&[u8]> {
         self.0.get(key).map(Vec::as_slice)
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_slice()))
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for SourceData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-impl From<ConfigMap> for Content {
+impl From<ConfigMap> for SourceData {
     fn from(object: ConfigMap) -> Self {
         let text = object.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.into_bytes()));
         let bytes = object.binary_data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0));
@@ -94,73 +88,73 @@ impl From<ConfigMap> for Content {
     }
 }
 
-impl From<Secret> for Content {
+impl From<Secret> for SourceData {
     fn from(object: Secret) -> Self {
         Self(object.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect())
     }
 }
 
-/// A read that is under way or whose result somebody still uses. Nothing is in it if the object is not there.
-type Reading = OnceCell<Option<Arc<Content>>>;
+/// A read in progress or a result in use. Empty if the object does not exist.
+type PendingRead = OnceCell<Option<Arc<SourceData>>>;
 
-/// Reads what pods are made of.
-pub struct Sources {
+/// Reads source objects.
+pub struct SourceReader {
     client: Client,
-    views: Views,
-    changes: broadcast::Sender<Ref>,
-    /// By object, with the version that was to be read.
-    readings: Mutex<HashMap<Ref, (String, Weak<Reading>)>>,
+    informers: InformerSet,
+    changes: broadcast::Sender<SourceRef>,
+    /// By object, with the version to read.
+    pending_reads: Mutex<HashMap<SourceRef, (String, Weak<PendingRead>)>>,
 }
 
-impl fmt::Debug for Sources {
+impl fmt::Debug for SourceReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sources")
     }
 }
 
-impl Sources {
-    /// Reads with this client what these views tell of. One is enough for all pods: it listens to the views for ever.
-    pub fn new(client: Client, views: &Views) -> Arc<Self> {
-        let changes = broadcast::Sender::new(BEHIND);
-        tell(&views.claims, Kind::Claim, &changes, |_| true);
-        tell(&views.config_maps, Kind::ConfigMap, &changes, |_| true);
-        tell(&views.pods, Kind::Pod, &changes, is_relabelled);
-        tell(&views.secrets, Kind::Secret, &changes, |_| true);
-        tell(&views.service_accounts, Kind::ServiceAccount, &changes, |_| true);
-        Arc::new(Self { client, views: views.clone(), changes, readings: Mutex::default() })
+impl SourceReader {
+    /// Creates a reader with this client and these informers. One serves all pods; it listens to the informers
+    /// for ever.
+    pub fn new(client: Client, views: &InformerSet) -> Arc<Self> {
+        let changes = broadcast::Sender::new(MAX_PENDING_CHANGES);
+        forward_changes(&views.claims, SourceKind::Claim, &changes, |_| true);
+        forward_changes(&views.config_maps, SourceKind::ConfigMap, &changes, |_| true);
+        forward_changes(&views.pods, SourceKind::Pod, &changes, has_new_labels);
+        forward_changes(&views.secrets, SourceKind::Secret, &changes, |_| true);
+        forward_changes(&views.service_accounts, SourceKind::ServiceAccount, &changes, |_| true);
+        Arc::new(Self { client, informers: views.clone(), changes, pending_reads: Mutex::default() })
     }
 
-    /// Word of changes from now on. Get it before you read: then no change is missed.
-    pub fn changes(&self) -> Changes {
-        Changes(self.changes.subscribe())
+    /// Subscribes to changes. Subscribe before reading, so that no change is missed.
+    pub fn subscribe(&self) -> SourceChanges {
+        SourceChanges(self.changes.subscribe())
     }
 
-    /// What the API server is asked with.
+    /// The client for reads.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The values of a ConfigMap or a Secret, if it is there.
-    pub async fn read(&self, wanted: &Ref) -> Result<Option<Arc<Content>>> {
-        let Some(version) = self.version(wanted) else {
-            // The view may not have heard of it yet.
+    /// The data of a ConfigMap or a Secret, if it exists.
+    pub async fn read_data(&self, wanted: &SourceRef) -> Result<Option<Arc<SourceData>>> {
+        let Some(version) = self.cached_version(wanted) else {
+            // The informer may not have seen the object yet.
             return self.fetch(wanted).await;
         };
-        self.reading(wanted, version).get_or_try_init(|| self.fetch(wanted)).await.cloned()
+        self.shared_read(wanted, version).get_or_try_init(|| self.fetch(wanted)).await.cloned()
     }
 
-    /// A pod, as far as it is known.
-    pub fn pod(&self, key: &Key) -> Option<Arc<Pod>> {
-        self.views.pods.get(key)
+    /// The cached state of a pod.
+    pub fn cached_pod(&self, key: &NamespacedKey) -> Option<Arc<Pod>> {
+        self.informers.pods.get(key)
     }
 
-    /// A claim of storage.
-    pub async fn claim(&self, key: &Key) -> Result<Option<Arc<PersistentVolumeClaim>>> {
-        self.object(&self.views.claims, key).await
+    pub async fn get_claim(&self, key: &NamespacedKey) -> Result<Option<Arc<PersistentVolumeClaim>>> {
+        self.get_object(&self.informers.claims, key).await
     }
 
-    /// From the view or, as that may be behind, from the API server.
-    async fn object<K>(&self, view: &View<K>, key: &Key) -> Result<Option<Arc<K>>>
+    /// From the informer or, as that may be behind, from the API server.
+    async fn get_object<K>(&self, view: &SharedInformer<K>, key: &NamespacedKey) -> Result<Option<Arc<K>>>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
             + Clone
@@ -174,16 +168,16 @@ impl Sources {
         Ok(api.get_opt(&key.name).await?.map(Arc::new))
     }
 
-    fn version(&self, wanted: &Ref) -> Option<String> {
+    fn cached_version(&self, wanted: &SourceRef) -> Option<String> {
         match wanted.kind {
-            Kind::ConfigMap => self.views.config_maps.get(&wanted.key)?.resource_version(),
-            Kind::Secret => self.views.secrets.get(&wanted.key)?.resource_version(),
-            Kind::Claim | Kind::Pod | Kind::ServiceAccount => None,
+            SourceKind::ConfigMap => self.informers.config_maps.get(&wanted.key)?.resource_version(),
+            SourceKind::Secret => self.informers.secrets.get(&wanted.key)?.resource_version(),
+            SourceKind::Claim | SourceKind::Pod | SourceKind::ServiceAccount => None,
         }
     }
 
-    fn reading(&self, wanted: &Ref, version: String) -> Arc<Reading> {
-        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+    fn shared_read(&self, wanted: &SourceRef, version: String) -> Arc<PendingRead> {
+        let mut readings = self.pending_reads.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((held, reading)) = readings.get(wanted)
             && *held == version
             && let Some(reading) = reading.upgrade()
@@ -191,61 +185,62 @@ impl Sources {
             return reading;
         }
         readings.retain(|_, (_, reading)| reading.strong_count() > 0);
-        let reading = Arc::new(Reading::new());
+        let reading = Arc::new(PendingRead::new());
         readings.insert(wanted.clone(), (version, Arc::downgrade(&reading)));
         reading
     }
 
-    async fn fetch(&self, wanted: &Ref) -> Result<Option<Arc<Content>>> {
-        let Key { namespace, name } = &wanted.key;
+    async fn fetch(&self, wanted: &SourceRef) -> Result<Option<Arc<SourceData>>> {
+        let NamespacedKey { namespace, name } = &wanted.key;
         let content = match wanted.kind {
-            Kind::ConfigMap => {
-                Api::<ConfigMap>::namespaced(self.client.clone(), namespace).get_opt(name).await?.map(Content::from)
+            SourceKind::ConfigMap => {
+                Api::<ConfigMap>::namespaced(self.client.clone(), namespace).get_opt(name).await?.map(SourceData::from)
             }
-            Kind::Secret => {
-                Api::<Secret>::namespaced(self.client.clone(), namespace).get_opt(name).await?.map(Content::from)
+            SourceKind::Secret => {
+                Api::<Secret>::namespaced(self.client.clone(), namespace).get_opt(name).await?.map(SourceData::from)
             }
-            other => return Err(Error::Object(format!("a {} has no values", other.name()))),
+            other => return Err(ClusterError::Object(format!("a {} has no values", other.kind_name()))),
         };
         Ok(content.map(Arc::new))
     }
 }
 
-/// Tells of changes of one kind.
-fn tell<K: Resource + Send + Sync + 'static>(
-    view: &View<K>,
-    kind: Kind,
-    changes: &broadcast::Sender<Ref>,
-    counts: fn(&Change<K>) -> bool,
+/// Forwards the changes of one kind to subscribers.
+fn forward_changes<K: Resource + Send + Sync + 'static>(
+    view: &SharedInformer<K>,
+    kind: SourceKind,
+    changes: &broadcast::Sender<SourceRef>,
+    counts: fn(&InformerChange<K>) -> bool,
 ) {
     let changes = changes.clone();
     view.on_change(move |change| {
         if let Some(object) = change.latest().filter(|_| counts(change)) {
-            // Without readers there is nobody to tell.
-            let _ = changes.send(Ref { kind, key: Key::of(&**object) });
+            // An error means that there are no subscribers.
+            let _ = changes.send(SourceRef { kind, key: NamespacedKey::from_object(&**object) });
         }
     });
 }
 
-/// A pod's status changes all the time, and is in no file.
-fn is_relabelled(change: &Change<Pod>) -> bool {
+/// Ignores status changes of a pod: they are frequent and are in no file.
+fn has_new_labels(change: &InformerChange<Pod>) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
-    let (old, new) = (&old.metadata, &new.metadata);
+    let old = &old.metadata;
+    let new = &new.metadata;
     (&old.labels, &old.annotations) != (&new.labels, &new.annotations)
 }
 
-/// What changed, for one reader.
+/// A subscription to changes.
 #[derive(Debug)]
-pub struct Changes(broadcast::Receiver<Ref>);
+pub struct SourceChanges(broadcast::Receiver<SourceRef>);
 
-impl Changes {
-    /// Waits until one of these changed, came or went.
-    pub async fn any_of(&mut self, wanted: &BTreeSet<Ref>) {
+impl SourceChanges {
+    /// Waits until one of these objects is created, changed or deleted.
+    pub async fn wait_for_any(&mut self, wanted: &BTreeSet<SourceRef>) {
         loop {
             match self.0.recv().await {
                 Ok(changed) if wanted.contains(&changed) => return,
                 Ok(_) => {}
-                // Who knows what was missed.
+                // Some of the missed changes may be relevant.
                 Err(broadcast::error::RecvError::Lagged(_)) => return,
                 Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
             }

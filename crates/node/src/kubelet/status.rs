@@ -1,7 +1,7 @@
-//! The status of a pod, from what its node knows of it. Pure.
+//! The status of a pod, computed from the runtime state. Pure.
 //!
-//! The rules are the kubelet's: which phase follows from which containers, which [conditions](conditions) hold and how they
-//! are explained. What others wrote into the status (conditions of controllers, of the scheduler) stays.
+//! The rules are the kubelet's: the phase, the [conditions] and their messages. Parts of the status that others
+//! wrote (conditions of controllers and of the scheduler) are kept.
 
 mod conditions;
 
@@ -20,57 +20,53 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 
-pub use self::conditions::WILDCARD;
+pub use self::conditions::WILDCARD_BIND_CONDITION;
 
-/// What a node knows of one of its pods.
+/// The runtime state of a pod on its node.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// By name, of containers of all kinds.
+pub struct PodRuntimeState {
+    /// The status of all types of containers, by name.
     pub containers: BTreeMap<String, ContainerStatus>,
-    /// The node's.
     pub host_ip: String,
-    /// The pod's, once it has one.
+    /// The address of the pod, once it has one.
     pub ip: Option<String>,
-    /// When the node took it on.
+    /// The time at which the node admitted the pod.
     pub start_time: Option<Timestamp>,
-    /// Whether it has everything that containers need to start.
+    /// Whether volumes and address are ready.
     pub prepared: bool,
-    /// Whether no container runs or will again.
+    /// Whether no container runs or will run again.
     pub finished: bool,
-    /// Why the node ended it, if it did.
-    pub verdict: Option<Verdict>,
-    /// Which of its containers listen on all addresses, and where.
-    pub wildcards: BTreeMap<String, BTreeSet<SocketAddr>>,
+    /// The reason if the node failed the pod.
+    pub failure: Option<PodFailure>,
+    /// The containers that listen on all addresses, with these.
+    pub wildcard_binds: BTreeMap<String, BTreeSet<SocketAddr>>,
 }
 
-/// Why a node ended a pod.
+/// The reason why the node failed a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// Such as `DeadlineExceeded`.
+pub struct PodFailure {
     pub reason: Cow<'static, str>,
-    /// For people.
     pub message: String,
-    /// How long its containers may take to end, if not as long as usual.
+    /// The grace period, if it differs from the pod's.
     pub grace: Option<Duration>,
 }
 
-/// Whether an init container keeps running beside the others.
+/// Whether an init container keeps running beside the main containers.
 pub fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-/// The restart policy of the pod.
 pub fn restart_policy(spec: &PodSpec) -> &str {
     spec.restart_policy.as_deref().unwrap_or("Always")
 }
 
-/// To the second, as the API has it: what is compared with what was read back must not differ by less.
-pub fn time(at: Timestamp) -> Time {
+/// Truncates to seconds, as the API does, so that a value equals the one that is read back.
+pub fn api_time(at: Timestamp) -> Time {
     Time(Timestamp::from_second(at.as_second()).unwrap_or(at))
 }
 
-/// A container that has not begun.
-pub fn waiting(container: &Container, reason: &str) -> ContainerStatus {
+/// The status of a container that has not started.
+pub fn waiting_status(container: &Container, reason: &str) -> ContainerStatus {
     let waiting = ContainerStateWaiting { reason: Some(reason.to_owned()), message: None };
     ContainerStatus {
         name: container.name.clone(),
@@ -82,7 +78,7 @@ pub fn waiting(container: &Container, reason: &str) -> ContainerStatus {
     }
 }
 
-/// What is to be said of a container that listens on all addresses.
+/// The message about a container that listens on all addresses.
 pub fn wildcard_message(container: &str, addresses: &BTreeSet<SocketAddr>) -> String {
     let addresses: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     format!(
@@ -92,8 +88,8 @@ pub fn wildcard_message(container: &str, addresses: &BTreeSet<SocketAddr>) -> St
     )
 }
 
-/// The status as it should be now, given the one that the pod has.
-pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
+/// The new status, based on the existing one.
+pub fn generate_status(pod: &Pod, facts: &PodRuntimeState, now: Timestamp) -> PodStatus {
     let mut status = pod.status.clone().unwrap_or_default();
     let Some(spec) = pod.spec.as_ref() else { return status };
     let of = |containers: &[Container]| -> Vec<ContainerStatus> {
@@ -104,15 +100,15 @@ pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
     main.sort_by(|a, b| a.name.cmp(&b.name));
     let phase = phase(spec, facts);
     let ends = matches!(phase, "Succeeded" | "Failed");
-    // It is over only when nothing runs or will; until then it is only not ready.
-    let quiet = facts.finished || (facts.verdict.is_none() && !facts.containers.values().any(is_running));
+    // A phase is final only when no container runs or will run; until then the pod is only not ready.
+    let quiet = facts.finished || (facts.failure.is_none() && !facts.containers.values().any(is_running));
     let over = ends && quiet;
     if over || !ends {
         status.phase = Some(phase.to_owned());
     }
     status.init_container_statuses = (!init.is_empty()).then_some(init);
     status.container_statuses = (!main.is_empty()).then_some(main);
-    if let Some(Verdict { reason, message, .. }) = facts.verdict.as_ref().filter(|_| over) {
+    if let Some(PodFailure { reason, message, .. }) = facts.failure.as_ref().filter(|_| over) {
         (status.reason, status.message) = (Some(reason.clone().into_owned()), Some(message.clone()));
     }
     status.observed_generation = pod.metadata.generation;
@@ -122,14 +118,14 @@ pub fn generate(pod: &Pod, facts: &Facts, now: Timestamp) -> PodStatus {
         status.pod_ip = Some(ip.clone());
         status.pod_ips = Some(vec![PodIP { ip: ip.clone() }]);
     }
-    status.start_time = status.start_time.or_else(|| facts.start_time.map(time));
-    conditions::set(&mut status, phase, pod, facts, now);
+    status.start_time = status.start_time.or_else(|| facts.start_time.map(api_time));
+    conditions::set_conditions(&mut status, phase, pod, facts, now);
     status
 }
 
-/// What containers add up to.
+/// Counts of containers by state.
 #[derive(Default)]
-struct Count {
+struct ContainerCounts {
     unknown: usize,
     waiting: usize,
     running: usize,
@@ -137,8 +133,8 @@ struct Count {
     succeeded: usize,
 }
 
-impl Count {
-    fn of(containers: &[Container], facts: &Facts) -> Self {
+impl ContainerCounts {
+    fn count_containers(containers: &[Container], facts: &PodRuntimeState) -> Self {
         let mut count = Self::default();
         for container in containers {
             let status = facts.containers.get(&container.name);
@@ -166,23 +162,23 @@ fn has_ended_before(status: &ContainerStatus) -> bool {
     status.last_state.as_ref().is_some_and(|last| last.terminated.is_some())
 }
 
-fn phase(spec: &PodSpec, facts: &Facts) -> &'static str {
-    if facts.verdict.is_some() {
+fn phase(spec: &PodSpec, facts: &PodRuntimeState) -> &'static str {
+    if facts.failure.is_some() {
         return "Failed";
     }
-    let count = Count::of(&spec.containers, facts);
+    let count = ContainerCounts::count_containers(&spec.containers, facts);
     match initialization(spec, facts) {
-        Initialization::Failed => return "Failed",
-        Initialization::Pending if facts.finished => return "Failed",
-        Initialization::Pending => return "Pending",
-        Initialization::Done => {}
+        InitializationState::Failed => return "Failed",
+        InitializationState::Pending if facts.finished => return "Failed",
+        InitializationState::Pending => return "Pending",
+        InitializationState::Done => {}
     }
     match count {
-        // It was ended before all of them began.
-        Count { waiting: 1.., .. } if facts.finished => "Failed",
-        Count { waiting: 1.., .. } => "Pending",
-        Count { running: 1.., unknown: 0, .. } => "Running",
-        Count { stopped: stopped @ 1.., succeeded, unknown: 0, .. } => {
+        // The pod was stopped before all containers started.
+        ContainerCounts { waiting: 1.., .. } if facts.finished => "Failed",
+        ContainerCounts { waiting: 1.., .. } => "Pending",
+        ContainerCounts { running: 1.., unknown: 0, .. } => "Running",
+        ContainerCounts { stopped: stopped @ 1.., succeeded, unknown: 0, .. } => {
             match (facts.finished, restart_policy(spec), stopped == succeeded) {
                 (false, "Always", _) | (false, "OnFailure", false) => "Running",
                 (_, _, true) => "Succeeded",
@@ -193,34 +189,34 @@ fn phase(spec: &PodSpec, facts: &Facts) -> &'static str {
     }
 }
 
-enum Initialization {
+enum InitializationState {
     Done,
     Pending,
     Failed,
 }
 
-fn initialization(spec: &PodSpec, facts: &Facts) -> Initialization {
+fn initialization(spec: &PodSpec, facts: &PodRuntimeState) -> InitializationState {
     let begun = has_begun(spec, facts);
-    let mut outcome = Initialization::Done;
+    let mut outcome = InitializationState::Done;
     for container in spec.init_containers.iter().flatten() {
-        let Some(status) = facts.containers.get(&container.name) else { return Initialization::Pending };
+        let Some(status) = facts.containers.get(&container.name) else { return InitializationState::Pending };
         if is_sidecar(container) {
             if !begun && status.started != Some(true) {
-                outcome = Initialization::Pending;
+                outcome = InitializationState::Pending;
             }
             continue;
         }
         match status.state.as_ref().and_then(|state| state.terminated.as_ref()) {
             Some(ended) if ended.exit_code == 0 => {}
-            Some(_) if restart_policy(spec) == "Never" => return Initialization::Failed,
-            _ => outcome = Initialization::Pending,
+            Some(_) if restart_policy(spec) == "Never" => return InitializationState::Failed,
+            _ => outcome = InitializationState::Pending,
         }
     }
     outcome
 }
 
-/// Whether any container that is not for initialization has run.
-fn has_begun(spec: &PodSpec, facts: &Facts) -> bool {
+/// Whether any main container or sidecar has run.
+fn has_begun(spec: &PodSpec, facts: &PodRuntimeState) -> bool {
     spec.containers.iter().filter_map(|container| facts.containers.get(&container.name)).any(|status| {
         has_ended_before(status)
             || status.state.as_ref().is_some_and(|state| state.running.is_some() || state.terminated.is_some())

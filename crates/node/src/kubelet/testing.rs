@@ -1,4 +1,4 @@
-//! A node's surroundings for tests: a real API server, a directory, and no processes.
+//! The environment of a node in tests: a real API server, a directory, and no processes.
 
 use std::{collections::BTreeMap, ops::Deref, path::PathBuf, sync::Arc};
 
@@ -10,48 +10,49 @@ use kubewake_apiserver::server::Options;
 use serde_json::{Value, json};
 
 use super::{
-    facts::NodeFacts,
-    sources::Sources,
-    volumes::{Request, VolumeError, Volumes},
+    node_facts::NodeFacts,
+    sources::SourceReader,
+    volumes::{PodVolumes, VolumeError, VolumeRequest},
 };
-use crate::testing::World;
+use crate::testing::TestCluster;
 
-/// What a node works with.
-pub(super) struct Desk {
-    world: World,
-    pub(super) sources: Arc<Sources>,
+/// The fixture of kubelet tests.
+pub(super) struct KubeletFixture {
+    world: TestCluster,
+    pub(super) sources: Arc<SourceReader>,
     pub(super) node: Arc<NodeFacts>,
     pub(super) dir: tempfile::TempDir,
 }
 
-impl Deref for Desk {
-    type Target = World;
+impl Deref for KubeletFixture {
+    type Target = TestCluster;
 
-    fn deref(&self) -> &World {
+    fn deref(&self) -> &TestCluster {
         &self.world
     }
 }
 
-impl Desk {
+impl KubeletFixture {
     pub(super) async fn new() -> Self {
-        let world = World::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
+        let world = TestCluster::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
         let dir = tempfile::tempdir().unwrap();
-        let node = NodeFacts { api_server: world.server.address(), claims: dir.path().join("claims"), ..facts() };
-        let (sources, node) = (Sources::new(world.client.clone(), &world.views), Arc::new(node));
+        let node = NodeFacts { api_server: world.server.address(), claims: dir.path().join("claims"), ..node_facts() };
+        let sources = SourceReader::new(world.client.clone(), &world.informers);
+        let node = Arc::new(node);
         let authority = json!({"ca.crt": world.server.kubeconfig().certificate_authority.unwrap()});
         world.make::<ConfigMap>(json!({"metadata": {"name": "kube-root-ca.crt"}, "data": authority})).await;
         world.make::<ServiceAccount>(json!({"metadata": {"name": "default"}})).await;
         Self { world, sources, node, dir }
     }
 
-    /// A pod with one container, which has these fields besides.
+    /// Creates a pod with one container that has these additional fields.
     pub(super) async fn pod(&self, name: &str, container: Value, spec: Value) -> Pod {
         let mut pod = json!({
             "metadata": {"name": name, "labels": {"app": name}},
             "spec": {"containers": [{"name": "main", "image": "example/app"}]},
         });
-        merge(&mut pod["spec"]["containers"][0], container);
-        merge(&mut pod["spec"], spec);
+        merge_json(&mut pod["spec"]["containers"][0], container);
+        merge_json(&mut pod["spec"], spec);
         self.make(pod).await
     }
 
@@ -59,14 +60,14 @@ impl Desk {
         self.dir.path().join("pods").join(pod.metadata.uid.as_deref().unwrap())
     }
 
-    pub(super) async fn prepare(&self, pod: &Pod) -> Result<Volumes, VolumeError> {
+    pub(super) async fn prepare(&self, pod: &Pod) -> Result<PodVolumes, VolumeError> {
         let dir = self.pod_dir(pod);
-        Volumes::prepare(Request { pod, dir: &dir, node: &self.node, sources: &self.sources }).await
+        PodVolumes::prepare(VolumeRequest { pod, dir: &dir, node: &self.node, sources: &self.sources }).await
     }
 }
 
 /// A node without an API server.
-pub(super) fn facts() -> NodeFacts {
+pub(super) fn node_facts() -> NodeFacts {
     let quantity = |name: &str, amount: &str| (name.to_owned(), Quantity(amount.to_owned()));
     NodeFacts {
         name: "node-0".into(),
@@ -78,7 +79,7 @@ pub(super) fn facts() -> NodeFacts {
     }
 }
 
-fn merge(into: &mut Value, from: Value) {
+fn merge_json(into: &mut Value, from: Value) {
     if let (Some(into), Value::Object(from)) = (into.as_object_mut(), from) {
         into.extend(from);
     }

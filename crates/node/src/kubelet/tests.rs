@@ -16,46 +16,46 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
-use kubewake_apiserver::{nodes::LogOptions, server::Options};
+use kubewake_apiserver::{kubelet_client::LogOptions, server::Options};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    addresses::Block,
+    addresses::AddressBlock,
+    cleanup_guard::CleanupGuard,
     controller::{
-        accounts,
+        namespace_defaults,
         pods::{is_ready, phase},
     },
-    guard::Guard,
-    images::Program,
-    testing::{PATIENCE, World},
+    images::ImageEntrypoint,
+    testing::{TestCluster, WAIT_TIMEOUT},
 };
 
-/// Ends at once when it is asked to.
+/// Exits at once on SIGTERM.
 const SERVE: &str = "trap 'exit 0' TERM; echo up; sleep 1000 & wait";
 
-/// A shell under two names.
-fn images() -> Images {
-    let shell = || Program::new("/bin/sh").arg("-c");
-    Images::default().with("shell:1", shell()).with("shell:2", shell())
+/// A shell under two image names.
+fn images() -> ImageStore {
+    let shell = || ImageEntrypoint::new("/bin/sh").arg("-c");
+    ImageStore::default().with_image("shell:1", shell()).with_image("shell:2", shell())
 }
 
 /// An API server, and a node that knows the images `shell:1` and `shell:2`.
 struct Fixture {
     kubelet: Kubelet,
     options: KubeletOptions,
-    world: World,
+    world: TestCluster,
     pods: Api<Pod>,
-    _guard: Guard,
+    _guard: CleanupGuard,
     dir: tempfile::TempDir,
-    /// Files of the story that go with it.
+    /// Temporary directories of the test.
     kept: Vec<tempfile::TempDir>,
 }
 
 impl Deref for Fixture {
-    type Target = World;
+    type Target = TestCluster;
 
-    fn deref(&self) -> &World {
+    fn deref(&self) -> &TestCluster {
         &self.world
     }
 }
@@ -65,34 +65,34 @@ impl Fixture {
         Self::with_images(images()).await
     }
 
-    async fn with_images(images: Images) -> Self {
-        let mut world = World::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
+    async fn with_images(images: ImageStore) -> Self {
+        let mut world = TestCluster::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
         let authority = world.server.kubeconfig().certificate_authority.unwrap();
-        accounts::start(&world.client, &world.views, authority, &mut world.tasks);
+        namespace_defaults::start(&world.client, &world.informers, authority, &mut world.tasks);
         let dir = tempfile::tempdir().unwrap();
-        let guard = Guard::start(dir.path()).unwrap();
+        let guard = CleanupGuard::start(dir.path()).unwrap();
         let short = Duration::from_millis(50);
         let options = KubeletOptions {
             name: "node-0".into(),
-            range: Block::take(None).unwrap().node(0).unwrap(),
-            capacity: Capacity { cpu_millis: 2000, memory_bytes: 1 << 30, pods: 20 },
+            range: AddressBlock::acquire(None).unwrap().node(0).unwrap(),
+            capacity: NodeCapacity { cpu_millis: 2000, memory_bytes: 1 << 30, pods: 20 },
             dir: dir.path().join("node-0"),
             claims: dir.path().join("claims"),
             logs: dir.path().join("logs"),
             api_server: world.server.address(),
             images: Arc::new(images),
-            mark: guard.mark().clone(),
+            tag: guard.cluster_tag().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },
-            log_bytes: LOG_BYTES,
-            usage_window: USAGE_WINDOW,
+            log_bytes: DEFAULT_MAX_LOG_FILE_BYTES,
+            usage_window: DEFAULT_USAGE_WINDOW,
         };
         let kubelet = started(&options, &mut world).await;
         Self { kubelet, options, pods: world.api(), world, _guard: guard, dir, kept: Vec::new() }
     }
 
-    /// The node goes and comes again.
+    /// Stops the node and starts it again.
     async fn restart(&mut self) {
-        self.kubelet.stop(PATIENCE).await;
+        self.kubelet.stop(WAIT_TIMEOUT).await;
         self.kubelet = started(&self.options, &mut self.world).await;
     }
 
@@ -105,18 +105,18 @@ impl Fixture {
         self.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap()
     }
 
-    /// Waits until this is so.
+    /// Waits until a condition holds for the pod.
     async fn until(&self, name: &str, what: impl Fn(&Pod) -> bool) -> Pod {
         let condition = |pod: Option<&Pod>| pod.is_some_and(|pod| has_containers(pod) && what(pod));
         let waited = await_condition(self.pods.clone(), name, condition);
-        match tokio::time::timeout(PATIENCE, waited).await {
+        match tokio::time::timeout(WAIT_TIMEOUT, waited).await {
             Ok(pod) => pod.unwrap().unwrap(),
             Err(_) => panic!("it never came: {:#?}", self.pods.get(name).await.map(|pod| pod.status)),
         }
     }
 
     async fn until_gone(&self, name: &str) {
-        tokio::time::timeout(PATIENCE, self.world.until_gone::<Pod>(name)).await.unwrap();
+        tokio::time::timeout(WAIT_TIMEOUT, self.world.until_gone::<Pod>(name)).await.unwrap();
     }
 
     async fn delete(&self, name: &str) {
@@ -124,21 +124,21 @@ impl Fixture {
         self.until_gone(name).await;
     }
 
-    /// Follows the log until this was said; returns what was said so far.
+    /// Follows the log until these words appear; returns the output so far.
     async fn until_said(&self, name: &str, words: &str) -> String {
         self.until(name, |pod| main_status(pod).container_id.is_some()).await;
         let follow = LogOptions { follow: true, ..LogOptions::default() };
-        let mut output = self.kubelet.log(self.log_request(name, &follow)).unwrap();
+        let mut output = self.kubelet.open_log(self.log_request(name, &follow)).unwrap();
         let mut said = String::new();
         while !said.contains(words) {
-            let piece = tokio::time::timeout(PATIENCE, output.recv()).await.unwrap().expect("it ended");
+            let piece = tokio::time::timeout(WAIT_TIMEOUT, output.recv()).await.unwrap().expect("it ended");
             said.push_str(std::str::from_utf8(&piece).unwrap());
         }
         said
     }
 
     async fn log(&self, name: &str, options: &LogOptions) -> String {
-        let mut output = self.kubelet.log(self.log_request(name, options)).unwrap();
+        let mut output = self.kubelet.open_log(self.log_request(name, options)).unwrap();
         let mut all = Vec::new();
         while let Some(piece) = output.recv().await {
             all.extend_from_slice(&piece);
@@ -147,7 +147,7 @@ impl Fixture {
     }
 
     fn log_request(&self, name: &str, options: &LogOptions) -> LogRequest {
-        let pod = self.views.pods.get(&Key::new("default", name)).unwrap();
+        let pod = self.informers.pods.get(&NamespacedKey::new("default", name)).unwrap();
         LogRequest {
             node: "node-0".into(),
             namespace: "default".into(),
@@ -158,7 +158,7 @@ impl Fixture {
         }
     }
 
-    /// Reasons and notes of the pod's events, once they are as they should be.
+    /// Reasons and notes of the pod's events, once there are enough.
     async fn events(&self, name: &str, enough: impl Fn(&[(String, String)]) -> bool) -> Vec<(String, String)> {
         let api = Api::<Event>::namespaced(self.client.clone(), "default");
         let list = ListParams::default().fields(&format!("involvedObject.name={name}"));
@@ -173,33 +173,33 @@ impl Fixture {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.expect("no such events")
+        tokio::time::timeout(WAIT_TIMEOUT, wait).await.expect("no such events")
     }
 
-    /// Waits until no worker and no directory of a pod is there.
+    /// Waits until no worker and no directory of a pod is left.
     async fn nothing_is_left(&self) {
         let mut count = self.kubelet.workers.count.subscribe();
-        tokio::time::timeout(PATIENCE, count.wait_for(|count| *count == 0)).await.unwrap().unwrap();
+        tokio::time::timeout(WAIT_TIMEOUT, count.wait_for(|count| *count == 0)).await.unwrap().unwrap();
         for folder in ["node-0/pods", "logs"] {
             let left = std::fs::read_dir(self.dir.path().join(folder)).into_iter().flatten().count();
             assert_eq!(left, 0, "{folder}");
         }
     }
 
-    /// Waits until there is no such process.
+    /// Waits until the process has ended.
     async fn until_ended(&self, id: u32) {
         let gone = async {
-            // Whoever was not a child of ours is reaped by somebody else, at some time.
+            // A process that is not our child is reaped by another process, at some time.
             while std::fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| !environment.is_empty()) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, gone).await.expect("it still runs");
+        tokio::time::timeout(WAIT_TIMEOUT, gone).await.expect("it still runs");
     }
 }
 
-async fn started(options: &KubeletOptions, world: &mut World) -> Kubelet {
-    Kubelet::start(options.clone(), world.client.clone(), &world.views, &mut world.tasks).await.unwrap()
+async fn started(options: &KubeletOptions, world: &mut TestCluster) -> Kubelet {
+    Kubelet::start(options.clone(), world.client.clone(), &world.informers, &mut world.tasks).await.unwrap()
 }
 
 fn pod(name: &str, script: &str) -> Value {

@@ -1,7 +1,7 @@
-//! Tokens of ServiceAccounts for pods: asked for by TokenRequest, bound to the pod, and renewed in time.
+//! ServiceAccount tokens of pods: requested with TokenRequest, bound to the pod, and renewed in time.
 //!
-//! *Guarantees.* A token that is handed out is good for at least a fifth of its life, unless the API server does not give a new one.
-//! Tokens are kept for as long as their pod, and shown by no `Debug`.
+//! *Guaranteed*: a returned token is valid for at least a fifth of its lifetime, unless the API server issues
+//! no new one. Tokens are kept as long as their pod, and no `Debug` output shows them.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -15,50 +15,49 @@ use tokio::time::Instant;
 
 use super::downward;
 use crate::{
-    error::{Error, Result},
-    key::Key,
+    error::{ClusterError, Result},
+    key::NamespacedKey,
 };
 
-/// The part of its life for which a token is used.
-const USED: f64 = 0.8;
-/// However long a token is good for, it is not used for longer: the kubelet's own rule.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// When to ask again for a token that was not given.
-const PAUSE: Duration = Duration::from_secs(5);
+/// The part of its lifetime after which a token is renewed.
+const RENEW_AFTER_FRACTION: f64 = 0.8;
+/// The longest use of a token, whatever its lifetime: the kubelet's rule.
+const MAX_TOKEN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The retry delay after a failed request.
+const REQUEST_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// What a pod wants a token for.
+/// The audience and lifetime of a token.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
-    /// Who is to accept it; the API server if nothing is said.
+pub struct TokenSpec {
+    /// The audience; none means the API server.
     pub audience: Option<String>,
-    /// For how long.
     pub seconds: i64,
 }
 
-struct Token {
+struct ServiceAccountToken {
     text: String,
     renew: Instant,
     expires: Instant,
 }
 
 /// The tokens of one pod.
-pub struct Tokens {
+pub struct TokenManager {
     api: Api<ServiceAccount>,
-    account: Key,
+    account: NamespacedKey,
     pod: BoundObjectReference,
-    held: BTreeMap<Wanted, Token>,
+    held: BTreeMap<TokenSpec, ServiceAccountToken>,
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for TokenManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokens").field("account", &self.account).field("for", &self.held.keys()).finish_non_exhaustive()
     }
 }
 
-impl Tokens {
-    /// None yet, for this pod and its ServiceAccount.
+impl TokenManager {
+    /// Creates a manager without tokens for this pod and its ServiceAccount.
     pub fn new(client: Client, pod: &Pod) -> Self {
-        let account = Key::new(pod.namespace().unwrap_or_default(), downward::service_account(pod));
+        let account = NamespacedKey::new(pod.namespace().unwrap_or_default(), downward::service_account(pod));
         let pod = BoundObjectReference {
             api_version: Some("v1".into()),
             kind: Some("Pod".into()),
@@ -68,21 +67,21 @@ impl Tokens {
         Self { api: Api::namespaced(client, &account.namespace), account, pod, held: BTreeMap::new() }
     }
 
-    /// Whose tokens they are.
-    pub fn account(&self) -> &Key {
+    pub fn account(&self) -> &NamespacedKey {
         &self.account
     }
 
-    /// A token that is good for a while: the one that is there or, if it is old, a new one.
+    /// A valid token: the current one or, if it is old, a new one.
     ///
     /// # Errors
-    /// If there is none and the API server gives none, most likely because the ServiceAccount is not there.
-    pub async fn get(&mut self, wanted: &Wanted) -> Result<String> {
+    /// If there is no token and the API server issues none, most likely because the ServiceAccount does not
+    /// exist.
+    pub async fn get_token(&mut self, wanted: &TokenSpec) -> Result<String> {
         let now = Instant::now();
         if let Some(token) = self.held.get(wanted).filter(|token| token.renew > now) {
             return Ok(token.text.clone());
         }
-        match self.request(wanted).await {
+        match self.request_token(wanted).await {
             Ok(token) => {
                 let text = token.text.clone();
                 self.held.insert(wanted.clone(), token);
@@ -91,7 +90,7 @@ impl Tokens {
             Err(error) => match self.held.get_mut(wanted).filter(|token| token.expires > now) {
                 Some(token) => {
                     tracing::warn!(account = %self.account, %error, "a token is not renewed yet; it is tried again");
-                    token.renew = now + PAUSE;
+                    token.renew = now + REQUEST_RETRY_DELAY;
                     Ok(token.text.clone())
                 }
                 None => Err(error),
@@ -99,12 +98,12 @@ impl Tokens {
         }
     }
 
-    /// When the first of them is to be renewed.
-    pub fn renewal(&self) -> Option<Instant> {
+    /// The time of the next renewal.
+    pub fn next_renewal(&self) -> Option<Instant> {
         self.held.values().map(|token| token.renew).min()
     }
 
-    async fn request(&self, wanted: &Wanted) -> Result<Token> {
+    async fn request_token(&self, wanted: &TokenSpec) -> Result<ServiceAccountToken> {
         let spec = TokenRequestSpec {
             audiences: wanted.audience.iter().cloned().collect(),
             bound_object_ref: Some(self.pod.clone()),
@@ -113,9 +112,14 @@ impl Tokens {
         let request = TokenRequest { spec, ..TokenRequest::default() };
         let now = Instant::now();
         let answer = self.api.create_token_request(&self.account.name, &PostParams::default(), &request).await?;
-        let status = answer.status.ok_or_else(|| Error::Object("the API server answered without a token".into()))?;
+        let status =
+            answer.status.ok_or_else(|| ClusterError::Object("the API server answered without a token".into()))?;
         let left = status.expiration_timestamp.0.duration_since(Timestamp::now());
         let life = Duration::try_from(left).unwrap_or_default();
-        Ok(Token { text: status.token, renew: now + life.mul_f64(USED).min(LONGEST), expires: now + life })
+        Ok(ServiceAccountToken {
+            text: status.token,
+            renew: now + life.mul_f64(RENEW_AFTER_FRACTION).min(MAX_TOKEN_AGE),
+            expires: now + life,
+        })
     }
 }

@@ -1,11 +1,12 @@
-//! What containers use of the machine, measured when somebody asks.
+//! Resource usage of containers, measured on demand.
 //!
-//! All processes are looked at in one go, and the result serves everybody who asks within [a moment](FRESH): nothing is measured, and
-//! nothing costs anything, while nobody wants to know. CPU is the average over a window: since the oldest measurement within it, or since the
-//! container started if that was within it. Without either there is no answer yet, and there will be one the next time.
+//! A measurement reads all processes at once and is reused for `MEASUREMENT_TTL`: without requests nothing is
+//! measured. CPU usage is the average over a window: since the oldest measurement within it, or since the start
+//! of the container if that was within it. Without either there is no value yet, but there will be one the next
+//! time.
 //!
-//! A process belongs to a container if it is in the process group of the container's first process or descends from it.
-//! *Not done*: memory that several processes share is counted for each.
+//! A process belongs to a container if it is in the process group of the container's first process or descends
+//! from it. *Not done*: memory that several processes share is counted for each of them.
 
 use std::{
     collections::HashMap,
@@ -17,79 +18,78 @@ use std::{
 use rustix::param::{clock_ticks_per_second, page_size};
 
 use crate::{
-    key::Key,
-    usage::{ContainerUsage, PodUsage, Usage},
+    key::NamespacedKey,
+    usage::{ContainerUsage, PodUsage, UsageProvider},
 };
 
-/// A measurement serves for so long.
-const FRESH: Duration = Duration::from_millis(500);
-/// How many generations a process may be away from its container's first.
-const DEEPEST: usize = 64;
+/// The time for which a measurement is reused.
+const MEASUREMENT_TTL: Duration = Duration::from_millis(500);
+/// The most generations between a process and the container's first one.
+const MAX_ANCESTRY_DEPTH: usize = 64;
 
-/// Measures the containers of a node. Clones are the same.
+/// Measures the containers of a node. Clones share their state.
 #[derive(Clone, Debug)]
-pub(super) struct Meter(Arc<Mutex<State>>);
+pub(super) struct UsageMeter(Arc<Mutex<MeterState>>);
 
 #[derive(Debug)]
-struct State {
+struct MeterState {
     window: Duration,
     /// By the id of the first process.
-    runs: HashMap<i32, Counted>,
+    runs: HashMap<i32, MeteredContainer>,
     measured: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Counted {
-    pod: Key,
+struct MeteredContainer {
+    pod: NamespacedKey,
     container: String,
     started: Instant,
-    /// The last measurements, first to last: when, and how much CPU time was used in all.
+    /// The last measurements, oldest first: time, and total CPU time.
     cpu: Vec<(Instant, Duration)>,
     memory_bytes: u64,
 }
 
-/// A container that is counted until this is dropped.
+/// A measured container; unregistered on drop.
 #[derive(Debug)]
-pub(super) struct Counting {
-    meter: Meter,
+pub(super) struct MeterRegistration {
+    meter: UsageMeter,
     id: i32,
 }
 
-impl Drop for Counting {
+impl Drop for MeterRegistration {
     fn drop(&mut self) {
-        self.meter.state().runs.remove(&self.id);
+        self.meter.lock_state().runs.remove(&self.id);
     }
 }
 
-impl Meter {
-    /// Averages over this time.
+impl UsageMeter {
     pub(super) fn new(window: Duration) -> Self {
-        Self(Arc::new(Mutex::new(State { window, runs: HashMap::new(), measured: None })))
+        Self(Arc::new(Mutex::new(MeterState { window, runs: HashMap::new(), measured: None })))
     }
 
-    /// Counts a container from its start, by its first process.
-    pub(super) fn count(&self, pod: &Key, container: &str, id: i32) -> Counting {
-        let counted = Counted {
+    /// Registers a container at its start, by its first process.
+    pub(super) fn register(&self, pod: &NamespacedKey, container: &str, id: i32) -> MeterRegistration {
+        let counted = MeteredContainer {
             pod: pod.clone(),
             container: container.to_owned(),
             started: Instant::now(),
             cpu: Vec::new(),
             memory_bytes: 0,
         };
-        self.state().runs.insert(id, counted);
-        Counting { meter: self.clone(), id }
+        self.lock_state().runs.insert(id, counted);
+        MeterRegistration { meter: self.clone(), id }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, MeterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Usage for Meter {
-    fn of(&self, pod: &Key) -> Option<PodUsage> {
-        let mut state = self.state();
-        if state.measured.is_none_or(|at| at.elapsed() > FRESH) {
-            state.measure(&processes());
+impl UsageProvider for UsageMeter {
+    fn pod_usage(&self, pod: &NamespacedKey) -> Option<PodUsage> {
+        let mut state = self.lock_state();
+        if state.measured.is_none_or(|at| at.elapsed() > MEASUREMENT_TTL) {
+            state.measure(&read_processes());
         }
         let window = state.window;
         let mut containers = Vec::new();
@@ -101,12 +101,12 @@ impl Usage for Meter {
     }
 }
 
-impl State {
-    fn measure(&mut self, processes: &HashMap<i32, Process>) {
+impl MeterState {
+    fn measure(&mut self, processes: &HashMap<i32, ProcessStat>) {
         let now = Instant::now();
         let mut sums: HashMap<i32, (Duration, u64)> = HashMap::new();
         for process in processes.values() {
-            if let Some(id) = self.owner(process, processes) {
+            if let Some(id) = self.owning_container(process, processes) {
                 let sum = sums.entry(id).or_default();
                 sum.0 += process.cpu;
                 sum.1 += process.memory_bytes;
@@ -116,17 +116,17 @@ impl State {
             let (cpu, memory_bytes) = sums.get(id).copied().unwrap_or_default();
             counted.memory_bytes = memory_bytes;
             counted.cpu.push((now, cpu));
-            // One that is older than the window is kept, so that there is always one at its beginning.
+            // One measurement from before the window is kept, as its start.
             let old = counted.cpu.iter().take_while(|(at, _)| now.duration_since(*at) > self.window).count();
             counted.cpu.drain(..old.saturating_sub(1));
         }
         self.measured = Some(now);
     }
 
-    /// The first process of the container that a process belongs to.
-    fn owner(&self, process: &Process, processes: &HashMap<i32, Process>) -> Option<i32> {
+    /// The first process of the container to which a process belongs.
+    fn owning_container(&self, process: &ProcessStat, processes: &HashMap<i32, ProcessStat>) -> Option<i32> {
         let mut at = process;
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_ANCESTRY_DEPTH {
             if self.runs.contains_key(&at.group) {
                 return Some(at.group);
             }
@@ -136,7 +136,7 @@ impl State {
     }
 }
 
-impl Counted {
+impl MeteredContainer {
     fn usage(&self, window: Duration) -> Option<ContainerUsage> {
         let (now, used) = *self.cpu.last()?;
         let (then, before) = match self.cpu.first()? {
@@ -148,33 +148,33 @@ impl Counted {
             return None;
         }
         let cpu = used.saturating_sub(before).as_secs_f64() / passed.as_secs_f64();
-        // A number of cores is small.
+        // The number of cores is small.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small and not negative")]
         let cpu_nanocores = (cpu * 1e9) as u64;
         Some(ContainerUsage { cpu_nanocores, memory_bytes: self.memory_bytes, window: passed })
     }
 }
 
-/// What the system says of one process.
+/// The statistics of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Process {
+struct ProcessStat {
     parent: i32,
     group: i32,
-    /// Its own, and that of its children that have ended.
+    /// Own CPU time, and that of reaped children.
     cpu: Duration,
     memory_bytes: u64,
 }
 
 /// All processes by their ids.
-fn processes() -> HashMap<i32, Process> {
+fn read_processes() -> HashMap<i32, ProcessStat> {
     let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter_map(|id: i32| Some((id, Process::parse(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
+    ids.filter_map(|id: i32| Some((id, ProcessStat::parse(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
         .collect()
 }
 
-impl Process {
-    /// A line of /proc/PID/stat, whose second field is a name that may hold anything, in parentheses.
+impl ProcessStat {
+    /// Parses a line of /proc/PID/stat. Its second field is a name in parentheses that may contain anything.
     fn parse(stat: &str) -> Option<Self> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let number = |index: usize| fields.get(index)?.parse::<i64>().ok();

@@ -1,27 +1,27 @@
-//! The volumes of a pod, and the roots of its containers where they are mounted.
+//! The volumes of a pod, and the roots of its containers in which they are mounted.
 //!
 //! ```text
-//!   <pod>/volumes/<volume>/            what is written here, and emptyDirs
-//!   <pod>/containers/<name>/root/      where each mount path is a link to its volume
+//!   <pod>/volumes/<volume>/            written volumes, and emptyDirs
+//!   <pod>/containers/<name>/root/      each mount path is a link to its volume
 //!   <pod>/containers/<name>/kubeconfig
 //! ```
 //!
-//! *Guarantees.* Volumes of ConfigMaps, Secrets, tokens and the downward API are written as the kubelet does: readers see the
-//! old files or the new ones, never half of either, and the new ones within a second of a change for as long as these
-//! [`Volumes`] live. Tokens are renewed at four fifths of their life. What is mounted with a `subPath` is a copy of the moment at which its container
-//! started. A volume whose ConfigMap is deleted keeps its files.
+//! *Guaranteed*: volumes of ConfigMaps, Secrets, tokens and the downward API are written as by the kubelet:
+//! readers see the old files or the new ones, never a mixture, and the new ones within a second of a change for
+//! as long as the [`PodVolumes`] live. Tokens are renewed at four fifths of their lifetime. A mount with a
+//! `subPath` is a copy from the start of its container. A volume whose ConfigMap is deleted keeps its files.
 //!
-//! *Not done*, as all processes are one user's on one machine: read-only mounts, `fsGroup`, limits of sizes (they are
-//! [watched](Volumes::exceeded) instead), and memory as a medium.
+//! *Not done*, as all processes belong to one user on one machine: read-only mounts, `fsGroup`, memory as a
+//! medium, and enforced size limits (they are [checked](PodVolumes::exceeded_size_limit) instead).
 
-mod account;
-mod atomic;
+mod atomic_writer;
 pub mod claims;
+mod container_root;
 mod directories;
-mod mounts;
-mod payload;
-mod prepared;
-mod upkeep;
+mod kubeconfig;
+mod prepared_volume;
+mod projection;
+mod volume_updater;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,67 +36,65 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use self::{
-    account::Account,
-    directories::Limit,
-    mounts::{Job, Mount, Place},
-    payload::Surroundings,
-    prepared::Prepared,
-    upkeep::{Upkeep, Written},
+    container_root::{MountPoint, RootBuilder, VolumeLocation},
+    directories::SizeLimit,
+    kubeconfig::KubeconfigTemplate,
+    prepared_volume::PreparedVolume,
+    projection::ProjectionContext,
+    volume_updater::{VolumeUpdater, WrittenVolume},
 };
 use super::{
-    env::{TooLong, Variables},
-    facts::NodeFacts,
-    sources::{Ref, Sources},
-    tokens::Tokens,
+    env::{EnvVariables, TooLong},
+    node_facts::NodeFacts,
+    sources::{SourceReader, SourceRef},
+    tokens::TokenManager,
 };
-use crate::error::Error;
+use crate::error::ClusterError;
 
-/// How long an API server may keep a volume from being closed.
-const CLOSING: Duration = Duration::from_secs(5);
+/// The longest wait for the API server when volumes are closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a volume is not there yet. The text is that of the kubelet's `FailedMount` events.
+/// The reason why a volume is not ready. The message is that of the kubelet's `FailedMount` events.
 #[derive(Debug, thiserror::Error)]
 #[error("MountVolume.SetUp failed for volume {volume:?} : {cause}")]
 pub struct VolumeError {
-    /// Which volume.
     pub volume: String,
-    cause: Cause,
+    cause: VolumeErrorCause,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Cause {
-    #[error("{} {:?} not found", .0.kind.name().to_lowercase(), .0.key.name)]
-    Missing(Ref),
+enum VolumeErrorCause {
+    #[error("{} {:?} not found", .0.kind.kind_name().to_lowercase(), .0.key.name)]
+    Missing(SourceRef),
     #[error("{0}")]
-    Waits(String, Ref),
+    Waits(String, SourceRef),
     #[error("failed to fetch token: {1}")]
-    Token(Ref, Error),
+    Token(SourceRef, ClusterError),
     #[error("{0}")]
     Refused(String),
     #[error("cannot {what} {}: {source}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error("{0}")]
-    Api(#[from] Error),
+    Api(#[from] ClusterError),
 }
 
 impl VolumeError {
-    /// The object whose change may help.
-    pub fn needs(&self) -> Option<&Ref> {
+    /// The object whose change may resolve the error.
+    pub fn missing_source(&self) -> Option<&SourceRef> {
         match &self.cause {
-            Cause::Missing(of) | Cause::Waits(_, of) | Cause::Token(of, _) => Some(of),
-            Cause::Refused(_) | Cause::Io { .. } | Cause::Api(_) => None,
+            VolumeErrorCause::Missing(of) | VolumeErrorCause::Waits(_, of) | VolumeErrorCause::Token(of, _) => Some(of),
+            VolumeErrorCause::Refused(_) | VolumeErrorCause::Io { .. } | VolumeErrorCause::Api(_) => None,
         }
     }
 
-    /// Whether the object that it shows is not there.
+    /// Whether the referenced object does not exist.
     fn is_missing(&self) -> bool {
-        matches!(self.cause, Cause::Missing(_))
+        matches!(self.cause, VolumeErrorCause::Missing(_))
     }
 }
 
-/// Why a container does not get its root.
+/// The reason why a container's root cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum MountError {
     #[error("volumeMount {path:?}: {why}")]
     Mount { path: String, why: String },
@@ -112,77 +110,76 @@ impl MountError {
     }
 }
 
-/// Whose volumes, and where.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The pod.
+pub struct VolumeRequest<'a> {
     pub pod: &'a Pod,
-    /// The pod's own directory. Whoever made it removes it when the volumes are dropped.
+    /// The directory of the pod. Its creator removes it after the volumes are dropped.
     pub dir: &'a Path,
-    /// The pod's node.
     pub node: &'a Arc<NodeFacts>,
-    /// Where ConfigMaps and Secrets are read.
-    pub sources: &'a Arc<Sources>,
+    /// The reader for ConfigMaps and Secrets.
+    pub sources: &'a Arc<SourceReader>,
 }
 
-/// The volumes of one pod, which are kept up to date until this is dropped.
+/// The volumes of one pod, which are updated until this is dropped.
 #[derive(Debug)]
-pub struct Volumes {
+pub struct PodVolumes {
     dir: PathBuf,
-    account: Account,
-    places: BTreeMap<String, Place>,
-    limits: Vec<Limit>,
-    /// Links within directories of the host, which must not stay there.
-    outside: Mutex<BTreeSet<PathBuf>>,
-    /// It ends when the first of the two is dropped.
+    account: KubeconfigTemplate,
+    locations: BTreeMap<String, VolumeLocation>,
+    limits: Vec<SizeLimit>,
+    /// Links within directories of the host, which have to be removed.
+    host_links: Mutex<BTreeSet<PathBuf>>,
+    /// The update task; it ends when the sender is dropped.
     upkeep: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
 }
 
-impl Volumes {
-    /// Makes the volumes of a pod. What is there from an earlier run stays or is brought up to date.
+impl PodVolumes {
+    /// Prepares the volumes of a pod. Existing directories are kept and updated.
     ///
     /// # Errors
-    /// With the first volume that cannot be made. It may be there later: try again when what it needs has changed.
-    pub async fn prepare(request: Request<'_>) -> Result<Self, VolumeError> {
-        let dir = &directories::private(request.dir).map_err(|cause| cause.of("root"))?;
-        let Request { pod, node, sources, .. } = request;
-        let request = Request { dir, ..request };
-        // Before anything is read, so that no change is missed.
-        let changes = sources.changes();
-        let account = Account::of(&request);
+    /// The error of the first volume that fails. Retry after a change of the object that it needs.
+    pub async fn prepare(request: VolumeRequest<'_>) -> Result<Self, VolumeError> {
+        let dir = &directories::make_private_dir(request.dir).map_err(|cause| cause.for_volume("root"))?;
+        let VolumeRequest { pod, node, sources, .. } = request;
+        let request = VolumeRequest { dir, ..request };
+        // Before the first read, so that no change is missed.
+        let changes = sources.subscribe();
+        let account = KubeconfigTemplate::for_pod(&request);
         let given = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-        let prepared = try_join_all(given.map(|volume| Prepared::new(volume, &request))).await?;
-        let (mut written, mut places, mut limits) = (Vec::<Written>::new(), BTreeMap::new(), Vec::new());
-        for Prepared { name, place, recipe, limit } in prepared {
-            written.extend(recipe.map(|recipe| Written::new(&name, place.path(), recipe)));
+        let prepared = try_join_all(given.map(|volume| PreparedVolume::new(volume, &request))).await?;
+        let mut written = Vec::<WrittenVolume>::new();
+        let mut places = BTreeMap::new();
+        let mut limits = Vec::new();
+        for PreparedVolume { name, location: place, projected_files: recipe, size_limit: limit } in prepared {
+            written.extend(recipe.map(|recipe| WrittenVolume::new(&name, place.path(), recipe)));
             limits.extend(limit);
             places.insert(name, place);
         }
-        let surroundings = Surroundings { node: Arc::clone(node), sources: Arc::clone(sources) };
-        let tokens = Tokens::new(sources.client().clone(), pod);
+        let surroundings = ProjectionContext { node: Arc::clone(node), sources: Arc::clone(sources) };
+        let tokens = TokenManager::new(sources.client().clone(), pod);
         for volume in &written {
-            directories::make(volume.dir()).map_err(|cause| cause.of(volume.name()))?;
+            directories::make_dir(volume.dir()).map_err(|cause| cause.for_volume(volume.name()))?;
         }
-        let mut upkeep = Upkeep::new(pod, surroundings, written, tokens);
-        upkeep.write().await?;
+        let mut upkeep = VolumeUpdater::new(pod, surroundings, written, tokens);
+        upkeep.write_all().await?;
         let (end, ended) = oneshot::channel();
         let upkeep = tokio::spawn(upkeep.run(changes, ended));
         Ok(Self {
             dir: dir.clone(),
             account,
-            places,
+            locations: places,
             limits,
-            outside: Mutex::default(),
+            host_links: Mutex::default(),
             upkeep: Mutex::new(Some((end, upkeep))),
         })
     }
 
-    /// The root of a container, whether it has been made or not.
+    /// The path of a container's root, whether it exists or not.
     pub fn root(&self, container: &str) -> PathBuf {
         self.container(container).join("root")
     }
 
-    /// A file by which programs find the API server, if the container has been mounted and has a token.
+    /// The kubeconfig of a container, if its root exists and it has a token.
     pub fn kubeconfig(&self, container: &str) -> Option<PathBuf> {
         Some(self.container(container).join("kubeconfig")).filter(|path| path.exists())
     }
@@ -191,67 +188,70 @@ impl Volumes {
         self.dir.join("containers").join(name)
     }
 
-    /// Makes the root of a container anew, with its volumes at their paths. What was written to an earlier root is gone.
+    /// Creates the root of a container anew, with its volumes at their mount paths. The content of an earlier
+    /// root is removed.
     ///
     /// # Errors
-    /// If mounts get into each other's way, or a path cannot be made.
-    pub async fn mount(&self, container: &Container, variables: &mut Variables) -> Result<(), MountError> {
+    /// If mounts conflict, or a path cannot be created.
+    pub async fn mount_root(&self, container: &Container, variables: &mut EnvVariables) -> Result<(), MountError> {
         let mut mounts = Vec::new();
         for mount in container.volume_mounts.iter().flatten() {
             let refuse = |why: &str| MountError::Mount { path: mount.mount_path.clone(), why: why.to_owned() };
-            let place = self.places.get(&mount.name).ok_or_else(|| refuse("there is no volume of this name"))?;
+            let place = self.locations.get(&mount.name).ok_or_else(|| refuse("there is no volume of this name"))?;
             let sub_path = match &mount.sub_path_expr {
                 Some(expression) if !expression.is_empty() => Some(variables.expand(expression)?),
                 _ => mount.sub_path.clone(),
             };
-            mounts.push(Mount::new(&mount.mount_path, place, sub_path.as_deref())?);
+            mounts.push(MountPoint::new(&mount.mount_path, place, sub_path.as_deref())?);
         }
-        let message = container.termination_message_path.as_deref().map(|path| within(Path::new(path)));
+        let message = container.termination_message_path.as_deref().map(|path| relative_to_root(Path::new(path)));
         let dir = self.container(&container.name);
-        let (account, mut job) = (self.account.clone(), Job { dir, pod: self.dir.clone(), mounts, message });
+        let (account, mut job) =
+            (self.account.clone(), RootBuilder { dir, pod: self.dir.clone(), mounts, termination_message: message });
         let made = tokio::task::spawn_blocking(move || {
-            let made = job.run()?;
+            let made = job.build()?;
             account.write_kubeconfig(&job.dir).map(|()| made)
         });
         let made = made.await.map_err(|error| MountError::io("make", &self.dir, io::Error::other(error)))??;
-        self.outside.lock().unwrap_or_else(PoisonError::into_inner).extend(made);
+        self.host_links.lock().unwrap_or_else(PoisonError::into_inner).extend(made);
         Ok(())
     }
 
-    /// Ends the upkeep and waits until it has: nothing is written after this, so that the pod's directory can be removed.
+    /// Stops the updates and waits for the end: nothing is written after this, so that the pod's directory can
+    /// be removed.
     pub async fn close(&self) {
         let upkeep = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((end, mut upkeep)) = upkeep else { return };
         drop(end);
-        if tokio::time::timeout(CLOSING, &mut upkeep).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, &mut upkeep).await.is_err() {
             upkeep.abort();
         }
     }
 
-    /// Whether there is a limit to what one of them may hold.
+    /// Whether a volume has a size limit.
     pub fn is_limited(&self) -> bool {
         !self.limits.is_empty()
     }
 
-    /// Why the pod must be evicted, if one of its emptyDirs holds more than it may. It looks at every file.
-    pub fn exceeded(&self) -> Option<String> {
-        self.limits.iter().find_map(Limit::exceeded)
+    /// The reason for an eviction, if an emptyDir exceeds its size limit. Reads all its files.
+    pub fn exceeded_size_limit(&self) -> Option<String> {
+        self.limits.iter().find_map(SizeLimit::exceeded_message)
     }
 }
 
-impl Drop for Volumes {
+impl Drop for PodVolumes {
     fn drop(&mut self) {
-        for link in self.outside.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
+        for link in self.host_links.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
             if link.is_symlink() {
-                // It may be gone already.
+                // It may have been removed already.
                 let _ = std::fs::remove_file(link);
             }
         }
     }
 }
 
-impl Cause {
-    fn of(self, volume: &str) -> VolumeError {
+impl VolumeErrorCause {
+    fn for_volume(self, volume: &str) -> VolumeError {
         VolumeError { volume: volume.to_owned(), cause: self }
     }
 
@@ -260,8 +260,8 @@ impl Cause {
     }
 }
 
-/// A path of a container as one relative to its root, which it never leaves.
-pub(super) fn within(path: &Path) -> PathBuf {
+/// Converts a path of a container to one relative to its root, which it cannot leave.
+pub(super) fn relative_to_root(path: &Path) -> PathBuf {
     let mut inside = PathBuf::new();
     for part in path.components() {
         match part {

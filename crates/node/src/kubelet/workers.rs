@@ -1,4 +1,4 @@
-//! Who looks after which pod of a node.
+//! The workers of a node, one for each pod.
 
 use std::{
     collections::HashMap,
@@ -10,92 +10,94 @@ use kube::ResourceExt;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
-    Node, admit,
-    pod::{Told, Worker, is_over},
+    NodeAgent, admission,
+    pod::{PodUpdate, PodWorker, has_final_phase},
 };
-use crate::{scheduler::resources::Resources, view::Change};
+use crate::{informer::InformerChange, scheduler::resources::ResourceAmounts};
 
-/// The workers of a node, by the uid of their pods.
+/// The workers of a node, by pod uid.
 #[derive(Debug)]
-pub(super) struct Workers {
-    node: Arc<Node>,
-    all: Mutex<HashMap<String, Handle>>,
-    /// How many there are.
+pub(super) struct PodWorkers {
+    node: Arc<NodeAgent>,
+    all: Mutex<HashMap<String, PodWorkerHandle>>,
     pub(super) count: watch::Sender<usize>,
     runtime: tokio::runtime::Handle,
 }
 
 #[derive(Debug)]
-struct Handle {
-    told: watch::Sender<Told>,
-    /// Of the node's capacity: nothing, if the node did not take the pod.
-    holds: Resources,
+struct PodWorkerHandle {
+    updates: watch::Sender<PodUpdate>,
+    /// The resources that the pod uses; none if the node rejected it.
+    holds: ResourceAmounts,
     task: JoinHandle<()>,
 }
 
-impl Drop for Handle {
+impl Drop for PodWorkerHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Workers {
-    pub(super) fn new(node: Arc<Node>) -> Self {
+impl PodWorkers {
+    pub(super) fn new(node: Arc<NodeAgent>) -> Self {
         let runtime = tokio::runtime::Handle::current();
         Self { node, all: Mutex::default(), count: watch::Sender::new(0), runtime }
     }
 
-    /// A pod came, changed or went. One that was made again under its name is another.
-    pub(super) fn tell(&self, me: &Weak<Self>, change: &Change<Pod>) {
+    /// Handles a change of a pod. A pod that was created again under the same name has another uid.
+    pub(super) fn handle_change(&self, me: &Weak<Self>, change: &InformerChange<Pod>) {
         let uid = |pod: &Option<Arc<Pod>>| pod.as_ref().and_then(|pod| pod.uid());
         if let Some(old) = &change.old
             && uid(&change.old) != uid(&change.new)
         {
-            self.tell_one(me, old, true);
+            self.update_pod(me, old, true);
         }
         if let Some(new) = &change.new {
-            self.tell_one(me, new, false);
+            self.update_pod(me, new, false);
         }
     }
 
-    fn tell_one(&self, me: &Weak<Self>, pod: &Arc<Pod>, gone: bool) {
+    fn update_pod(&self, me: &Weak<Self>, pod: &Arc<Pod>, gone: bool) {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         let Some(uid) = pod.uid().filter(|_| node == Some(&self.node.options.name)) else { return };
-        let told = Told { pod: Arc::clone(pod), gone };
+        let told = PodUpdate { pod: Arc::clone(pod), gone };
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(worker) = all.get(&uid) {
-            worker.told.send_replace(told);
+            worker.updates.send_replace(told);
         } else if !gone && !self.node.is_stopping() {
             let (sender, receiver) = watch::channel(told);
-            let refused = admit::refusal(pod, &self.node.allocatable(), &held(&all));
-            let holds = if refused.is_none() { Resources::of_pod(pod) } else { Resources::default() };
-            let worker = Worker::new(Arc::clone(&self.node), receiver, refused);
-            let (me, mine) = (me.clone(), uid.clone());
+            let refused = admission::admission_failure(pod, &self.node.allocatable(), &held_resources(&all));
+            let holds =
+                if refused.is_none() { ResourceAmounts::requested_by_pod(pod) } else { ResourceAmounts::default() };
+            let worker = PodWorker::new(Arc::clone(&self.node), receiver, refused);
+            let me = me.clone();
+            let mine = uid.clone();
             let task = self.runtime.spawn(async move {
                 worker.run().await;
                 if let Some(workers) = me.upgrade() {
-                    workers.done(&mine);
+                    workers.remove_worker(&mine);
                 }
             });
-            all.insert(uid, Handle { told: sender, holds, task });
+            all.insert(uid, PodWorkerHandle { updates: sender, holds, task });
             self.count.send_replace(all.len());
         }
     }
 
-    fn done(&self, uid: &str) {
+    fn remove_worker(&self, uid: &str) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        // It is the task itself that says so: aborting it changes nothing.
+        // Called by the task itself at its end, so aborting it has no effect.
         all.remove(uid);
         self.count.send_replace(all.len());
     }
 }
 
-/// What those that are there hold together. Who is gone or has ended holds nothing, although something may be left to clean up.
-fn held(all: &HashMap<String, Handle>) -> Resources {
-    let mut sum = Resources::default();
+/// The resources in use by all pods. A pod that is gone or has ended uses none, even if its cleanup is not
+/// finished.
+fn held_resources(all: &HashMap<String, PodWorkerHandle>) -> ResourceAmounts {
+    let mut sum = ResourceAmounts::default();
     for worker in all.values() {
-        let told = worker.told.borrow();
-        if !told.gone && !is_over(&told.pod) {
+        let told = worker.updates.borrow();
+        if !told.gone && !has_final_phase(&told.pod) {
             sum.add(&worker.holds);
         }
     }

@@ -1,4 +1,4 @@
-//! The endpoints behind a port.
+//! The endpoints behind a Service port.
 
 use std::{
     net::SocketAddr,
@@ -7,13 +7,13 @@ use std::{
 
 /// Endpoints that are used in turn.
 #[derive(Debug)]
-pub(super) struct Backends {
+pub(super) struct ServiceBackends {
     addresses: Vec<SocketAddr>,
     next: AtomicUsize,
 }
 
-impl Backends {
-    /// Those who start with the same endpoints, again and again, do not all begin with the first.
+impl ServiceBackends {
+    /// Starts at a random endpoint, so that not all ports with the same endpoints begin with the first one.
     pub(super) fn new(addresses: Vec<SocketAddr>) -> Self {
         let next = AtomicUsize::new(fastrand::usize(..addresses.len().max(1)));
         Self { addresses, next }
@@ -23,12 +23,12 @@ impl Backends {
         self.addresses.is_empty()
     }
 
-    /// Whether these are the same endpoints.
+    /// Whether the endpoints are the same.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.addresses == other.addresses
     }
 
-    /// All of them, beginning with the one whose turn it is.
+    /// All endpoints, starting with the next one.
     pub(super) fn in_turn(&self) -> impl Iterator<Item = SocketAddr> {
         let from = self.next.fetch_add(1, Ordering::Relaxed) % self.addresses.len().max(1);
         let (before, after) = self.addresses.split_at(from.min(self.addresses.len()));

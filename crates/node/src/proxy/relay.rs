@@ -1,8 +1,8 @@
-//! Bytes from one connection to another, and back.
+//! Relays bytes between two connections.
 //!
-//! Little is copied, through one buffer for each thread; much goes through a pipe, so that the kernel hands over pages and nobody
-//! copies. A direction that last moved much uses a pipe next. Pipes are borrowed for as long as something is in them, so that a
-//! connection that is idle holds neither a buffer nor a pipe.
+//! Small amounts are copied through one buffer per thread; large amounts are spliced through a pipe, so that
+//! the kernel moves pages without a copy. A direction that has just moved a large amount uses a pipe next. A
+//! pipe is borrowed only while it holds data, so that an idle connection holds neither a buffer nor a pipe.
 
 use std::{
     cell::RefCell,
@@ -23,135 +23,137 @@ use tokio::{
     },
 };
 
-/// What is copied at once: as much as stays in the processor's nearest cache.
-const LITTLE: usize = 16 << 10;
+/// The size of the copy buffer: it fits into the L1 cache.
+const COPY_BUFFER_BYTES: usize = 16 << 10;
 
-/// The most that goes through a pipe at once. A pipe has 16 places; each takes a piece of up to 32 KiB, as TCP makes them.
-const MUCH: usize = 512 << 10;
+/// The most bytes per splice. A pipe has 16 slots; each takes a segment of up to 32 KiB, as TCP delivers them.
+const MAX_SPLICE_BYTES: usize = 512 << 10;
 
-/// Pipes that are kept when nobody uses them.
-const PIPES: usize = 32;
+/// The number of unused pipes that are kept.
+const MAX_IDLE_PIPES: usize = 32;
 
 thread_local! {
-    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; LITTLE].into());
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; COPY_BUFFER_BYTES].into());
 }
 
-/// Pipes that are empty.
+/// A pool of empty pipes.
 #[derive(Debug, Default)]
-pub(super) struct Pipes(Mutex<Vec<Pipe>>);
+pub(super) struct PipePool(Mutex<Vec<SplicePipe>>);
 
 #[derive(Debug)]
-struct Pipe {
+struct SplicePipe {
     from: OwnedFd,
     to: OwnedFd,
 }
 
-impl Pipes {
-    fn take(&self) -> io::Result<Pipe> {
+impl PipePool {
+    fn take(&self) -> io::Result<SplicePipe> {
         if let Some(pipe) = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             return Ok(pipe);
         }
         let (from, to) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
-        Ok(Pipe { from, to })
+        Ok(SplicePipe { from, to })
     }
 
-    fn give_back(&self, empty: Pipe) {
+    fn put_back(&self, empty: SplicePipe) {
         let mut pipes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if pipes.len() < PIPES {
+        if pipes.len() < MAX_IDLE_PIPES {
             pipes.push(empty);
         }
     }
 }
 
-/// Carries what each side sends to the other, until both have ended. If one breaks off, so does the other.
-pub(super) async fn relay(mut one: TcpStream, mut other: TcpStream, pipes: &Pipes) {
-    // What is here has waited long enough.
+/// Relays both directions until both have ended. If one side resets its connection, the other one is reset,
+/// too.
+pub(super) async fn relay(mut one: TcpStream, mut other: TcpStream, pipes: &PipePool) {
+    // The data has been buffered once already, so Nagle's algorithm would only add delay.
     let _ = (one.set_nodelay(true), other.set_nodelay(true));
     let (from_one, to_one) = one.split();
     let (from_other, to_other) = other.split();
-    let there = Direction { from: from_one, to: to_other, pipes };
-    let back = Direction { from: from_other, to: to_one, pipes };
-    if tokio::try_join!(there.carry(), back.carry()).is_err() {
+    let there = RelayDirection { from: from_one, to: to_other, pipes };
+    let back = RelayDirection { from: from_other, to: to_one, pipes };
+    if tokio::try_join!(there.run(), back.run()).is_err() {
         let _ = (one.set_zero_linger(), other.set_zero_linger());
     }
 }
 
-struct Direction<'a> {
+struct RelayDirection<'a> {
     from: ReadHalf<'a>,
     to: WriteHalf<'a>,
-    pipes: &'a Pipes,
+    pipes: &'a PipePool,
 }
 
-/// Why a direction does not go on.
-enum End {
-    /// The sender has ended.
+/// The reason why a direction ends.
+enum DirectionEnd {
     Finished,
-    /// The sender broke off.
-    Broken,
-    /// The receiver takes nothing more. What it still sends is carried; that it ends is for the other direction to see.
-    Deaf,
+    SenderBroken,
+    /// The receiver takes no more data. Its own data is still relayed; the other direction sees its end.
+    ReceiverClosed,
 }
 
-impl Direction<'_> {
-    /// The error is that the sender broke off.
-    async fn carry(mut self) -> Result<(), ()> {
+impl RelayDirection<'_> {
+    /// Returns an error if the sender reset the connection.
+    async fn run(mut self) -> Result<(), ()> {
         let mut much = false;
         let end = loop {
             let moved = if much { self.splice().await } else { self.copy().await };
             match moved {
-                Ok(count) => much = count >= LITTLE,
+                Ok(count) => much = count >= COPY_BUFFER_BYTES,
                 Err(end) => break end,
             }
         };
         match end {
-            End::Finished => {
+            DirectionEnd::Finished => {
                 let _ = self.to.shutdown().await;
                 Ok(())
             }
-            End::Deaf => Ok(()),
-            End::Broken => Err(()),
+            DirectionEnd::ReceiverClosed => Ok(()),
+            DirectionEnd::SenderBroken => Err(()),
         }
     }
 
-    /// Reads once and writes all of it. What the receiver takes at once is never anywhere but in the thread's buffer.
-    async fn copy(&mut self) -> Result<usize, End> {
-        let (from, to) = (&mut self.from, &self.to);
+    /// Reads once and writes all of it. Data that the receiver takes at once is never anywhere but in the
+    /// thread's buffer.
+    async fn copy(&mut self) -> Result<usize, DirectionEnd> {
+        let from = &mut self.from;
+        let to = &self.to;
         let (count, rest) = poll_fn(|context| {
             BUFFER.with_borrow_mut(|buffer| {
                 let mut buffer = ReadBuf::new(buffer);
                 if ready!(Pin::new(&mut *from).poll_read(context, &mut buffer)).is_err() {
-                    return Poll::Ready(Err(End::Broken));
+                    return Poll::Ready(Err(DirectionEnd::SenderBroken));
                 }
-                Poll::Ready(hand_on(to, buffer.filled()))
+                Poll::Ready(try_write(to, buffer.filled()))
             })
         })
         .await?;
         if !rest.is_empty() {
-            self.to.write_all(&rest).await.map_err(|_| End::Deaf)?;
+            self.to.write_all(&rest).await.map_err(|_| DirectionEnd::ReceiverClosed)?;
         }
         Ok(count)
     }
 
-    /// Moves what is there through a pipe.
-    async fn splice(&mut self) -> Result<usize, End> {
-        self.from.readable().await.map_err(|_| End::Broken)?;
-        // Without another pipe, it is copied.
+    /// Splices the available data through a pipe.
+    async fn splice(&mut self) -> Result<usize, DirectionEnd> {
+        self.from.readable().await.map_err(|_| DirectionEnd::SenderBroken)?;
+        // Without a pipe, the data is copied.
         let Ok(pipe) = self.pipes.take() else { return Ok(0) };
         let from = self.from.as_ref();
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-        let moved = from.try_io(Interest::READABLE, || Ok(splice(from, None, &pipe.to, None, MUCH, flags)?));
+        let moved =
+            from.try_io(Interest::READABLE, || Ok(splice(from, None, &pipe.to, None, MAX_SPLICE_BYTES, flags)?));
         let count = match moved {
             Ok(0) => {
-                self.pipes.give_back(pipe);
-                return Err(End::Finished);
+                self.pipes.put_back(pipe);
+                return Err(DirectionEnd::Finished);
             }
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.pipes.give_back(pipe);
-                // Whoever sends much at once is likely to go on.
-                return Ok(LITTLE);
+                self.pipes.put_back(pipe);
+                // A sender of a large amount is likely to continue.
+                return Ok(COPY_BUFFER_BYTES);
             }
-            Err(_) => return Err(End::Broken),
+            Err(_) => return Err(DirectionEnd::SenderBroken),
         };
         let to = self.to.as_ref();
         let mut left = count;
@@ -159,25 +161,25 @@ impl Direction<'_> {
             match to.try_io(Interest::WRITABLE, || Ok(splice(&pipe.from, None, to, None, left, flags)?)) {
                 Ok(count) => left = left.saturating_sub(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    to.writable().await.map_err(|_| End::Deaf)?;
+                    to.writable().await.map_err(|_| DirectionEnd::ReceiverClosed)?;
                 }
-                Err(_) => return Err(End::Deaf),
+                Err(_) => return Err(DirectionEnd::ReceiverClosed),
             }
         }
-        self.pipes.give_back(pipe);
+        self.pipes.put_back(pipe);
         Ok(count)
     }
 }
 
-/// Writes as much as can be written now: how much there was, and what is left.
-fn hand_on(to: &WriteHalf<'_>, bytes: &[u8]) -> Result<(usize, Vec<u8>), End> {
+/// Writes as much as possible without blocking: returns the written length and the rest.
+fn try_write(to: &WriteHalf<'_>, bytes: &[u8]) -> Result<(usize, Vec<u8>), DirectionEnd> {
     if bytes.is_empty() {
-        return Err(End::Finished);
+        return Err(DirectionEnd::Finished);
     }
     let written = match to.try_write(bytes) {
         Ok(written) => written,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-        Err(_) => return Err(End::Deaf),
+        Err(_) => return Err(DirectionEnd::ReceiverClosed),
     };
     Ok((bytes.len(), bytes.get(written..).unwrap_or_default().to_vec()))
 }

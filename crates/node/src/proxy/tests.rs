@@ -16,30 +16,33 @@ use tokio::{
 };
 
 use super::*;
-use crate::addresses::Block;
+use crate::addresses::AddressBlock;
 
-/// A cluster's addresses and a proxy, and nobody who writes objects but the test.
+/// A cluster's addresses and a proxy; only the test writes objects.
 struct World {
-    block: Block,
-    views: Views,
+    block: AddressBlock,
+    views: InformerSet,
     tasks: JoinSet<()>,
     version: u64,
 }
 
-/// Nobody answers there.
 fn nowhere() -> Client {
     Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()
 }
 
 impl World {
     fn new() -> Self {
-        let mut world =
-            Self { block: Block::take(None).unwrap(), views: Views::default(), tasks: JoinSet::new(), version: 0 };
-        Proxy::start(&world.views, Events::new(nowhere(), "kube-proxy", None), &mut world.tasks);
+        let mut world = Self {
+            block: AddressBlock::acquire(None).unwrap(),
+            views: InformerSet::default(),
+            tasks: JoinSet::new(),
+            version: 0,
+        };
+        ServiceProxy::start(&world.views, EventRecorder::new(nowhere(), "kube-proxy", None), &mut world.tasks);
         world
     }
 
-    /// An address of a Service.
+    /// The address of a Service.
     fn ip(&self, number: u8) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.block.services().0) + u32::from(number))
     }
@@ -52,7 +55,7 @@ impl World {
     fn service(&mut self, name: &str, spec: Value) -> Service {
         let service = json!({ "metadata": self.metadata(name), "spec": spec });
         let service: Service = serde_json::from_value(service).unwrap();
-        self.views.services.note(service.clone());
+        self.views.services.record_write(service.clone());
         service
     }
 
@@ -64,16 +67,16 @@ impl World {
         let ports = json!([{ "name": "", "port": port }]);
         let slice = json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports });
         let slice: EndpointSlice = serde_json::from_value(slice).unwrap();
-        self.views.endpoint_slices.note(slice);
+        self.views.endpoint_slices.record_write(slice);
     }
 
-    /// Pods that say who they are, all on the same port.
+    /// Pods that respond with their own address, all on the same port.
     async fn pods<const N: usize>(&mut self) -> [SocketAddr; N] {
         let range = self.block.node(0).unwrap();
         let mut at: Vec<SocketAddr> = Vec::new();
         let mut leases = Vec::new();
         while at.len() < N {
-            let lease = range.take().unwrap();
+            let lease = range.allocate().unwrap();
             let port = at.first().map_or(0, SocketAddr::port);
             let listener = TcpListener::bind((lease.ip(), port)).await.unwrap();
             at.push(listener.local_addr().unwrap());
@@ -93,14 +96,14 @@ impl World {
     }
 }
 
-/// Who answers at an address.
+/// The address of the pod that responds.
 async fn ask(at: SocketAddr) -> io::Result<IpAddr> {
     let mut answer = String::new();
     TcpStream::connect(at).await?.read_to_string(&mut answer).await?;
     answer.parse().map_err(io::Error::other)
 }
 
-/// Asks until it is as it should be.
+/// Asks until a condition holds.
 async fn until(at: SocketAddr, holds: impl Fn(&io::Result<IpAddr>) -> bool) {
     while !holds(&ask(at).await) {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -111,7 +114,7 @@ fn refused(answer: &io::Result<IpAddr>) -> bool {
     answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Any port will do: addresses of Services are the cluster's own.
+/// Any port is free: the addresses of Services belong to this cluster.
 const PORT: u16 = 8080;
 
 #[tokio::test]
@@ -130,18 +133,41 @@ async fn connections_go_to_each_endpoint_in_turn() {
 }
 
 #[tokio::test]
+async fn backend_sees_address_of_client() {
+    let mut world = World::new();
+    let range = world.block.node(0).unwrap();
+    let (server, client) = (range.allocate().unwrap(), range.allocate().unwrap());
+    let listener = TcpListener::bind((server.ip(), 0)).await.unwrap();
+    let at = SocketAddr::new(world.ip(5).into(), PORT);
+    world.service("web", json!({ "clusterIP": at.ip(), "ports": [{ "port": PORT }] }));
+    world.slice("web", &[listener.local_addr().unwrap()]);
+    while TcpStream::connect(at).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    let (_, unbound) = listener.accept().await.unwrap();
+    assert_eq!(unbound.ip(), Ipv4Addr::LOCALHOST, "a client that binds no address has the machine's");
+    for _ in 0..3 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((client.ip(), 0).into()).unwrap();
+        let _connection = socket.connect(at).await.unwrap();
+        let (_, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer.ip(), client.ip());
+    }
+}
+
+#[tokio::test]
 async fn a_service_without_endpoints_refuses() {
     let mut world = World::new();
     let [pod] = world.pods::<1>().await;
     let at = SocketAddr::new(world.ip(5).into(), PORT);
     world.service("web", json!({ "clusterIP": at.ip(), "ports": [{ "port": PORT }] }));
-    // Services are looked at in the order in which they came: when the second is there, so is the first.
+    // Services are processed in the order in which they were added: when the second is served, so is the first.
     let second = SocketAddr::new(world.ip(6).into(), PORT);
     world.service("second", json!({ "clusterIP": second.ip(), "ports": [{ "port": PORT }] }));
     world.slice("second", &[pod]);
     until(second, Result::is_ok).await;
     assert!(refused(&ask(at).await));
-    // Nobody else can have the address.
+    // No other process can bind the address.
     assert_eq!(TcpSocket::new_v4().unwrap().bind(at).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     for _ in 0..5 {
         world.slice("web", &[pod]);
@@ -171,7 +197,7 @@ async fn an_endpoint_that_refuses_is_passed_over() {
 async fn ports_of_nodes_lead_to_the_service_too() {
     let mut world = World::new();
     let [pod] = world.pods::<1>().await;
-    // All clusters share 127.0.0.1. Neither the kernel nor API servers hand out ports of this range.
+    // All clusters share 127.0.0.1. Neither the kernel nor API servers assign ports of this range.
     let free = fastrand::u16(20_000..30_000);
     let spec = json!({ "type": "NodePort", "clusterIP": world.ip(5), "ports": [{ "port": PORT, "nodePort": free }] });
     world.service("web", spec);
@@ -183,44 +209,45 @@ async fn ports_of_nodes_lead_to_the_service_too() {
         "status": { "addresses": [{ "type": "InternalIP", "address": address }] },
     });
     let node: Node = serde_json::from_value(node).unwrap();
-    let node = world.views.nodes.note(node);
+    let node = world.views.nodes.record_write(node);
     until((address, free).into(), Result::is_ok).await;
-    world.views.nodes.forget(&node);
+    world.views.nodes.remove(&node);
     until((address, free).into(), refused).await;
 }
 
 #[tokio::test]
 async fn an_address_moves_from_one_service_to_another() {
     let mut world = World::new();
-    // This one looks only when it is told to.
+    // Without the proxy's own worker: this test syncs the Services itself.
     world.tasks.shutdown().await;
-    let proxy = Proxy::new(&world.views, Events::new(nowhere(), "kube-proxy", None));
+    let proxy = ServiceProxy::new(&world.views, EventRecorder::new(nowhere(), "kube-proxy", None));
     let pods = world.pods::<2>().await;
     let at = SocketAddr::new(world.ip(5).into(), PORT);
     let spec = json!({ "clusterIP": at.ip(), "ports": [{ "port": PORT }] });
-    let (old, new) = (world.service("old", spec.clone()), world.service("new", spec));
+    let old = world.service("old", spec.clone());
+    let new = world.service("new", spec);
     world.slice("old", &[pods[0]]);
     world.slice("new", &[pods[1]]);
-    assert_eq!(proxy.look(&Key::of(&old)), None);
-    assert_eq!(proxy.look(&Key::of(&new)), Some(AGAIN));
+    assert_eq!(proxy.sync_service(&NamespacedKey::from_object(&old)), None);
+    assert_eq!(proxy.sync_service(&NamespacedKey::from_object(&new)), Some(ADDRESS_RETRY_INTERVAL));
     assert_eq!(ask(at).await.unwrap(), pods[0].ip());
-    world.views.services.forget(&old);
-    assert_eq!(proxy.look(&Key::of(&old)), None);
-    // Who waited for the address is looked at again, and at once.
+    world.views.services.remove(&old);
+    assert_eq!(proxy.sync_service(&NamespacedKey::from_object(&old)), None);
+    // A Service that waited for the address is processed again at once.
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    world.tasks.spawn(proxy.queue.clone().run("test", 1, move |key| {
+    world.tasks.spawn(proxy.queue.clone().run_workers("test", 1, move |key| {
         told.send(key).unwrap();
         async { Ok(None) }
     }));
-    assert_eq!(heard.recv().await, Some(Key::of(&new)));
-    assert_eq!(proxy.look(&Key::of(&new)), None);
+    assert_eq!(heard.recv().await, Some(NamespacedKey::from_object(&new)));
+    assert_eq!(proxy.sync_service(&NamespacedKey::from_object(&new)), None);
     assert_eq!(ask(at).await.unwrap(), pods[1].ip());
 }
 
 #[tokio::test]
 async fn a_connection_outlives_its_service_but_not_the_proxy() {
     let mut world = World::new();
-    let lease = world.block.node(0).unwrap().take().unwrap();
+    let lease = world.block.node(0).unwrap().allocate().unwrap();
     let pod = TcpListener::bind((lease.ip(), 0)).await.unwrap();
     let at = SocketAddr::new(world.ip(5).into(), PORT);
     let service = world.service("web", json!({ "clusterIP": at.ip(), "ports": [{ "port": PORT }] }));
@@ -232,7 +259,7 @@ async fn a_connection_outlives_its_service_but_not_the_proxy() {
         }
     };
     let (mut server, _) = pod.accept().await.unwrap();
-    world.views.services.forget(&service);
+    world.views.services.remove(&service);
     while TcpStream::connect(at).await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -248,11 +275,12 @@ async fn a_connection_outlives_its_service_but_not_the_proxy() {
 #[tokio::test]
 async fn what_cannot_be_served_is_an_event() {
     let server = ApiServer::start(Options::default()).await.unwrap();
-    let (client, mut world) = (server.client().unwrap(), World::new());
+    let client = server.client().unwrap();
+    let mut world = World::new();
     world.tasks.shutdown().await;
-    world.views.follow(&client, &mut world.tasks).await;
-    Proxy::start(&world.views, Events::new(client.clone(), "kube-proxy", None), &mut world.tasks);
-    // An address that is no loopback address cannot be ours.
+    world.views.start_all(&client, &mut world.tasks).await;
+    ServiceProxy::start(&world.views, EventRecorder::new(client.clone(), "kube-proxy", None), &mut world.tasks);
+    // An address outside of the loopback network cannot be bound.
     let service = json!({
         "metadata": { "name": "web" },
         "spec": { "ports": [{ "name": "http", "port": 8080 }, { "name": "dns", "port": 53, "protocol": "UDP" }] },
@@ -279,8 +307,8 @@ async fn what_cannot_be_served_is_an_event() {
 
 #[test]
 fn it_is_said_what_can_be_done() {
-    let denied = why(&io::Error::from(io::ErrorKind::PermissionDenied));
+    let denied = bind_error_message(&io::Error::from(io::ErrorKind::PermissionDenied));
     assert!(denied.contains("above 1023"), "{denied}");
-    let in_use = why(&io::Error::from(io::ErrorKind::AddrInUse));
+    let in_use = bind_error_message(&io::Error::from(io::ErrorKind::AddrInUse));
     assert!(in_use.contains("0.0.0.0"), "{in_use}");
 }

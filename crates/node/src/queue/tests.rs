@@ -2,11 +2,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Runs the queue until it has looked so often.
-async fn looks(queue: Queue<String>, count: usize, look: impl Fn(String, usize) -> Result<Again>) -> Vec<String> {
-    let (seen, number) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+/// Runs the queue until this number of keys was processed.
+async fn looks(
+    queue: WorkQueue<String>,
+    count: usize,
+    look: impl Fn(String, usize) -> Result<RequeueAfter>,
+) -> Vec<String> {
+    let seen = Mutex::new(Vec::new());
+    let number = AtomicUsize::new(0);
     let done = Notify::new();
-    let run = queue.run("test", 2, |key| {
+    let run = queue.run_workers("test", 2, |key| {
         let nth = number.fetch_add(1, Ordering::SeqCst);
         seen.lock().unwrap().push(key.clone());
         let outcome = look(key, nth);
@@ -24,7 +29,7 @@ async fn looks(queue: Queue<String>, count: usize, look: impl Fn(String, usize) 
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_waits_is_looked_at_once() {
-    let queue = Queue::default();
+    let queue = WorkQueue::default();
     queue.add("a".to_owned());
     queue.add("a".to_owned());
     queue.add_after("a".to_owned(), Duration::from_secs(1));
@@ -34,7 +39,7 @@ async fn a_key_that_waits_is_looked_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn earlier_wins() {
-    let queue = Queue::default();
+    let queue = WorkQueue::default();
     queue.add_after("late".to_owned(), Duration::from_secs(9));
     queue.add_after("a".to_owned(), Duration::from_secs(5));
     queue.add_after("late".to_owned(), Duration::from_secs(1));
@@ -43,17 +48,17 @@ async fn earlier_wins() {
 
 #[tokio::test(start_paused = true)]
 async fn what_failed_is_tried_again_and_later_each_time() {
-    let queue = Queue::default();
+    let queue = WorkQueue::default();
     queue.add("a".to_owned());
     let begun = Instant::now();
-    let seen = looks(queue, 6, |_, nth| if nth < 5 { Err(Error::Object("no".into())) } else { Ok(None) }).await;
+    let seen = looks(queue, 6, |_, nth| if nth < 5 { Err(ClusterError::Object("no".into())) } else { Ok(None) }).await;
     assert_eq!(seen.len(), 6);
-    assert!(begun.elapsed() >= PAUSE * (1 + 2 + 4 + 8 + 16), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= INITIAL_RETRY_DELAY * (1 + 2 + 4 + 8 + 16), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_changes_while_it_is_looked_at_is_looked_at_again() {
-    let queue = Queue::default();
+    let queue = WorkQueue::default();
     queue.add("a".to_owned());
     let again = queue.clone();
     let seen = looks(queue, 2, move |key, nth| {
@@ -67,11 +72,12 @@ async fn one_that_changes_while_it_is_looked_at_is_looked_at_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_a_failure_of_one_key() {
-    let queue = Queue::default();
+    let queue = WorkQueue::default();
     queue.add("a".to_owned());
     queue.add("b".to_owned());
-    let (seen, done) = (Mutex::new(Vec::new()), Notify::new());
-    let run = queue.run("test", 1, |key: String| {
+    let seen = Mutex::new(Vec::new());
+    let done = Notify::new();
+    let run = queue.run_workers("test", 1, |key: String| {
         let nth = {
             let mut seen = seen.lock().unwrap();
             seen.push(key);

@@ -1,8 +1,8 @@
-//! Which of several nodes that fit is the best.
+//! Scores feasible nodes.
 //!
-//! As in kube-scheduler each rule gives 0 to 100 points, which weigh differently: a node with more room left, with fewer pods of
-//! the same owner or that it wants to be spread from, that the pod prefers or whose pods it likes, and whose taints do not ask it to
-//! stay away.
+//! As in kube-scheduler, each rule gives 0 to 100 points, multiplied by its weight: for free resources, for few
+//! pods of the same controller and spreading, for node and pod preferences, and for few taints of the effect
+//! `PreferNoSchedule`.
 
 use std::cmp::Reverse;
 
@@ -10,39 +10,45 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 
 use super::{
-    eligible,
-    neighbours::Neighbours,
-    place::Place,
-    resources::{CPU, MEMORY, Resources},
+    inter_pod_affinity::InterPodAffinity,
+    node_eligibility,
+    node_selection::NodeInfo,
+    resources::{CPU_RESOURCE, MEMORY_RESOURCE, ResourceAmounts},
 };
-use crate::controller::owner::controller_of;
+use crate::controller::owner_reference::controller_of;
 
-/// The most that a rule gives.
-const MOST: i64 = 100;
-/// What a pod that asks for nothing is taken to need, as kube-scheduler does: else all such pods would land on one node.
-const USUAL: [(&str, i64); 2] = [(CPU, 100), (MEMORY, 200 << 20)];
-/// kube-scheduler's weights.
-const ROOM: i64 = 1;
-const SPREAD: i64 = 2;
-const PREFERENCE: i64 = 2;
-const TAINTS: i64 = 3;
+/// The most points of a rule.
+const MAX_NODE_SCORE: i64 = 100;
+/// The assumed requests of a container without any, as in kube-scheduler; without them all such pods would get
+/// the same node.
+const DEFAULT_REQUESTS: [(&str, i64); 2] = [(CPU_RESOURCE, 100), (MEMORY_RESOURCE, 200 << 20)];
+const RESOURCES_WEIGHT: i64 = 1;
+const SPREAD_WEIGHT: i64 = 2;
+const PREFERENCE_WEIGHT: i64 = 2;
+const TAINT_WEIGHT: i64 = 3;
 
-/// The name of the best node. Of equals it is the one with fewer pods, then the first by name.
-pub fn best(
+/// The name of the best node. Of nodes with equal scores the one with fewer pods wins, then the first by name.
+pub fn select_best(
     pod: &Pod,
     spec: &PodSpec,
-    asks: &Resources,
-    neighbours: &Neighbours,
-    places: &[&Place<'_>],
+    asks: &ResourceAmounts,
+    neighbours: &InterPodAffinity,
+    places: &[&NodeInfo<'_>],
 ) -> Option<String> {
     let rules = [
-        (SPREAD, fewest(places.iter().map(|place| siblings(pod, place)))),
-        (SPREAD, fewest(places.iter().map(|place| neighbours.crowd(place.node)))),
-        (PREFERENCE, most(places.iter().map(|place| eligible::preference(spec, place.node)))),
-        (PREFERENCE, most(places.iter().map(|place| neighbours.wishes(place.node)))),
-        (TAINTS, fewest(places.iter().map(|place| deterrents(spec, place)))),
+        (SPREAD_WEIGHT, normalize_reverse_score(places.iter().map(|place| count_sibling_pods(pod, place)))),
+        (SPREAD_WEIGHT, normalize_reverse_score(places.iter().map(|place| neighbours.spread_score(place.node)))),
+        (
+            PREFERENCE_WEIGHT,
+            normalize_score(places.iter().map(|place| node_eligibility::node_affinity_score(spec, place.node))),
+        ),
+        (PREFERENCE_WEIGHT, normalize_score(places.iter().map(|place| neighbours.preference_score(place.node)))),
+        (
+            TAINT_WEIGHT,
+            normalize_reverse_score(places.iter().map(|place| count_prefer_no_schedule_taints(spec, place))),
+        ),
     ];
-    let mut points: Vec<i64> = places.iter().map(|place| ROOM * room(asks, place)).collect();
+    let mut points: Vec<i64> = places.iter().map(|place| RESOURCES_WEIGHT * resources_score(asks, place)).collect();
     for (weight, given) in rules {
         points.iter_mut().zip(given).for_each(|(points, given)| *points += weight * given);
     }
@@ -51,51 +57,58 @@ pub fn best(
     scores.min().map(|(_, _, name)| name)
 }
 
-/// How much of cpu and memory is left once the pod runs there.
-fn room(asks: &Resources, place: &Place<'_>) -> i64 {
-    let left = USUAL.map(|(name, usual)| {
-        let need = |resources: &Resources| match resources.get(name) {
+/// The free cpu and memory with the pod on the node.
+fn resources_score(asks: &ResourceAmounts, place: &NodeInfo<'_>) -> i64 {
+    let left = DEFAULT_REQUESTS.map(|(name, usual)| {
+        let need = |resources: &ResourceAmounts| match resources.get(name) {
             0 => usual,
             amount => amount,
         };
-        let held = place.pods.iter().map(|booking| need(&booking.holds)).fold(need(asks), i64::saturating_add);
-        share(place.has.get(name).saturating_sub(held).max(0), place.has.get(name))
+        let held = place.pods.iter().map(|booking| need(&booking.requests)).fold(need(asks), i64::saturating_add);
+        ratio_score(place.allocatable.get(name).saturating_sub(held).max(0), place.allocatable.get(name))
     });
     left.iter().sum::<i64>() / 2
 }
 
-/// Pods on the node that the same controller made.
-fn siblings(pod: &Pod, place: &Place<'_>) -> i64 {
+/// The number of pods on the node with the same controller.
+fn count_sibling_pods(pod: &Pod, place: &NodeInfo<'_>) -> i64 {
     let Some(owner) = controller_of(pod) else { return 0 };
     let same = |other: &Pod| controller_of(other).is_some_and(|other| other.uid == owner.uid);
-    count(place.pods.iter().filter(|booking| same(&booking.pod)))
+    count_items(place.pods.iter().filter(|booking| same(&booking.pod)))
 }
 
-/// Taints that ask the pod to stay away if it can.
-fn deterrents(spec: &PodSpec, place: &Place<'_>) -> i64 {
-    count(eligible::untolerated(spec, place.node, &["PreferNoSchedule"]))
+/// The number of untolerated `PreferNoSchedule` taints.
+fn count_prefer_no_schedule_taints(spec: &PodSpec, place: &NodeInfo<'_>) -> i64 {
+    count_items(node_eligibility::untolerated(spec, place.node, &["PreferNoSchedule"]))
 }
 
-/// All points for the largest number, none for the smallest that is not above zero.
-fn most(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
+/// Scales to 0–100: all points for the largest number, none for the smallest that is not above zero.
+fn normalize_score(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
     let numbers: Vec<i64> = numbers.collect();
     let smallest = numbers.iter().copied().min().unwrap_or(0).min(0);
     let largest = numbers.iter().copied().max().unwrap_or(0);
-    numbers.into_iter().map(|number| share(number - smallest, largest - smallest)).collect()
+    numbers.into_iter().map(|number| ratio_score(number - smallest, largest - smallest)).collect()
 }
 
 /// All points for zero, none for the largest number.
-fn fewest(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
+fn normalize_reverse_score(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
     let numbers: Vec<i64> = numbers.collect();
     let largest = numbers.iter().copied().max().unwrap_or(0);
-    numbers.into_iter().map(|number| if largest == 0 { MOST } else { share(largest - number, largest) }).collect()
+    numbers
+        .into_iter()
+        .map(|number| if largest == 0 { MAX_NODE_SCORE } else { ratio_score(largest - number, largest) })
+        .collect()
 }
 
-/// Points for a part of a whole.
-fn share(part: i64, whole: i64) -> i64 {
-    if whole == 0 { 0 } else { i64::try_from(i128::from(part) * i128::from(MOST) / i128::from(whole)).unwrap_or(MOST) }
+/// Points in proportion to a part of a whole.
+fn ratio_score(part: i64, whole: i64) -> i64 {
+    if whole == 0 {
+        0
+    } else {
+        i64::try_from(i128::from(part) * i128::from(MAX_NODE_SCORE) / i128::from(whole)).unwrap_or(MAX_NODE_SCORE)
+    }
 }
 
-fn count(all: impl Iterator) -> i64 {
+fn count_items(all: impl Iterator) -> i64 {
     i64::try_from(all.count()).unwrap_or(i64::MAX)
 }

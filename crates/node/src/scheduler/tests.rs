@@ -2,15 +2,15 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PodCondition};
 use serde_json::Value;
 
 use super::*;
-use crate::{controller::nodes, testing::World};
+use crate::{controller::nodes, testing::TestCluster};
 
 /// A cluster with a scheduler.
-struct Scene(World);
+struct Scene(TestCluster);
 
 impl Scene {
     async fn new() -> Self {
-        let mut world = World::new().await.with_scheduler();
-        nodes::start(&world.client, &world.views, nodes::orphans::QUARANTINE, &mut world.tasks);
+        let mut world = TestCluster::new().await.with_scheduler();
+        nodes::start(&world.client, &world.informers, nodes::pod_gc::ORPHAN_QUARANTINE, &mut world.tasks);
         Self(world)
     }
 
@@ -31,11 +31,10 @@ impl Scene {
     }
 
     async fn runs_on(&self, name: &str) -> String {
-        let pod = self.0.until(name, |pod: &Pod| node_of(pod).is_some()).await;
-        node_of(&pod).unwrap().to_owned()
+        let pod = self.0.until(name, |pod: &Pod| bound_node(pod).is_some()).await;
+        bound_node(&pod).unwrap().to_owned()
     }
 
-    /// Why it fits nowhere.
     async fn waits(&self, name: &str, why: &str) {
         self.0
             .until(name, |pod: &Pod| {
@@ -82,11 +81,11 @@ async fn many_pods_at_once_never_get_more_than_there_is() {
     }
     let full =
         |condition: &PodCondition| condition.message.as_deref() == Some("0/2 nodes are available: 2 Insufficient cpu.");
-    let settled = |pod: &Pod| node_of(pod).is_some() || pods::condition(pod, "PodScheduled").is_some_and(full);
+    let settled = |pod: &Pod| bound_node(pod).is_some() || pods::condition(pod, "PodScheduled").is_some_and(full);
     let mut on = std::collections::BTreeMap::new();
     for index in 0..10 {
         let pod = scene.0.until(&format!("p{index}"), settled).await;
-        *on.entry(node_of(&pod).map(str::to_owned)).or_insert(0) += 1;
+        *on.entry(bound_node(&pod).map(str::to_owned)).or_insert(0) += 1;
     }
     let counts: Vec<_> = on.iter().map(|(node, count)| (node.as_deref(), *count)).collect();
     assert_eq!(counts, [(None, 2), (Some("one"), 4), (Some("two"), 4)]);
@@ -101,7 +100,7 @@ async fn pods_of_other_schedulers_and_with_gates_are_left_alone() {
     scene.pod("last", "1m", json!({})).await;
     scene.runs_on("last").await;
     for name in ["other", "gated"] {
-        assert_eq!(node_of(&scene.0.api().get(name).await.unwrap()), None);
+        assert_eq!(bound_node(&scene.0.api().get(name).await.unwrap()), None);
     }
     scene.0.patch::<Pod>("gated", json!({ "spec": { "schedulingGates": null } })).await;
     scene.runs_on("gated").await;

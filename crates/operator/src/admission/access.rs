@@ -1,4 +1,4 @@
-//! Whether a user may read what a resource of theirs names.
+//! Whether a user may read the objects that a resource names.
 
 use std::fmt;
 
@@ -8,57 +8,60 @@ use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
-use kubewake_api::{Reference, ReferenceKind};
+use kubewake_api::{ReferenceKind, ValueReference};
 
-use super::Objects;
+use super::AccessTargets;
 
-/// Questions under way at once for one call. A pipeline names a handful of objects, and 80 at the most.
-const AT_ONCE: usize = 8;
+/// Access reviews in flight for one call. A pipeline names a handful of objects, and 80 at the most.
+const MAX_CONCURRENT_REVIEWS: usize = 8;
 
-/// A Secret or a ConfigMap. Who may read it may read all of its keys.
+/// A Secret or a ConfigMap. A user who may read it may read all of its keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Object {
+pub(super) struct AccessTarget {
     kind: ReferenceKind,
     namespace: String,
     name: String,
 }
 
-impl Object {
-    /// A Secret.
+impl AccessTarget {
     pub(super) fn secret(namespace: &str, name: &str) -> Self {
         Self { kind: ReferenceKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
-impl From<&Reference> for Object {
-    fn from(reference: &Reference) -> Self {
+impl From<&ValueReference> for AccessTarget {
+    fn from(reference: &ValueReference) -> Self {
         Self { kind: reference.kind, namespace: reference.namespace.clone(), name: reference.name.clone() }
     }
 }
 
-/// `Secret default/backend`
-impl fmt::Display for Object {
+impl fmt::Display for AccessTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind.as_str(), self.namespace, self.name)
     }
 }
 
-/// Those that the user may not read.
-pub(super) async fn forbidden(client: &Client, user: &UserInfo, named: &Objects) -> Result<Vec<Object>, kube::Error> {
+/// The objects among these that the user may not read.
+pub(super) async fn forbidden_objects(
+    client: &Client,
+    user: &UserInfo,
+    named: &AccessTargets,
+) -> Result<Vec<AccessTarget>, kube::Error> {
     let reviews = Api::<SubjectAccessReview>::all(client.clone());
     let asked = stream::iter(named.iter().cloned()).map(|object| {
-        let (reviews, question) = (&reviews, question(user, &object));
+        let reviews = &reviews;
+        let question = access_review(user, &object);
         async move {
             let answer = reviews.create(&PostParams::default(), &question).await?;
             let allowed = answer.status.is_some_and(|status| status.allowed);
             Ok::<_, kube::Error>((!allowed).then_some(object))
         }
     });
-    let asked: Vec<Option<Object>> = asked.buffered(AT_ONCE).try_collect().await?;
+    let asked: Vec<Option<AccessTarget>> = asked.buffered(MAX_CONCURRENT_REVIEWS).try_collect().await?;
     Ok(asked.into_iter().flatten().collect())
 }
 
-fn question(user: &UserInfo, object: &Object) -> SubjectAccessReview {
+fn access_review(user: &UserInfo, object: &AccessTarget) -> SubjectAccessReview {
     let resource = match object.kind {
         ReferenceKind::Secret => "secrets",
         ReferenceKind::ConfigMap => "configmaps",

@@ -1,37 +1,36 @@
-//! What became of calls.
+//! Counters of admission reviews by outcome.
 
 use std::{
     fmt::Write as _,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// What became of a call.
+/// The outcome of an admission review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ReviewOutcome {
     Allowed,
     Invalid,
     Forbidden,
     Failed,
 }
 
-/// In the order of the enum.
-const NAMES: [&str; 4] = ["allowed", "invalid", "forbidden", "failed"];
+/// The label values, in the order of [`ReviewOutcome`].
+const OUTCOME_NAMES: [&str; 4] = ["allowed", "invalid", "forbidden", "failed"];
 
 #[derive(Debug, Default)]
-pub(super) struct Counters([AtomicU64; NAMES.len()]);
+pub(super) struct ReviewCounters([AtomicU64; OUTCOME_NAMES.len()]);
 
-impl Counters {
-    pub(super) fn called(&self, outcome: Outcome) {
+impl ReviewCounters {
+    pub(super) fn count(&self, outcome: ReviewOutcome) {
         if let Some(count) = self.0.get(outcome as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// For Prometheus.
-    pub(super) fn page(&self) -> String {
+    pub(super) fn render_metrics(&self) -> String {
         let name = "kubewake_operator_admissions_total";
         let mut out = format!("# HELP {name} Calls of API servers, by what became of them.\n# TYPE {name} counter\n");
-        for (outcome, count) in NAMES.iter().zip(&self.0) {
+        for (outcome, count) in OUTCOME_NAMES.iter().zip(&self.0) {
             // Writing to a string cannot fail.
             let _ = writeln!(out, "{name}{{outcome=\"{outcome}\"}} {}", count.load(Ordering::Relaxed));
         }

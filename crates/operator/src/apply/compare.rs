@@ -1,9 +1,9 @@
-//! Whether an object has everything that is asked for. Pure.
+//! Comparison of a live object with its desired state. Pure.
 
 use serde_json::Value;
 
-/// Lists to which others may add entries of their own: those that server-side apply merges by a key.
-const SHARED: [&str; 10] = [
+/// Lists to which others may add entries: those that server-side apply merges by a key.
+const MERGE_KEYED_LISTS: [&str; 10] = [
     "containers",
     "env",
     "finalizers",
@@ -16,26 +16,27 @@ const SHARED: [&str; 10] = [
     "volumes",
 ];
 
-/// Whether all of `desired` is in `live`. What the API server leaves out because it is empty is there.
+/// Whether `live` contains all of `desired`. Fields that the API server omits because they are empty count as
+/// contained.
 pub fn contains(live: &Value, desired: &Value) -> bool {
-    contains_at("", live, desired)
+    contains_field("", live, desired)
 }
 
-fn contains_at(key: &str, live: &Value, desired: &Value) -> bool {
+fn contains_field(key: &str, live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => {
-            desired.iter().all(|(key, value)| contains_at(key, live.get(key).unwrap_or(&Value::Null), value))
+            desired.iter().all(|(key, value)| contains_field(key, live.get(key).unwrap_or(&Value::Null), value))
         }
-        (Value::Array(live), Value::Array(desired)) if SHARED.contains(&key) => {
-            desired.iter().all(|value| live.iter().any(|live| contains_at("", live, value)))
+        (Value::Array(live), Value::Array(desired)) if MERGE_KEYED_LISTS.contains(&key) => {
+            desired.iter().all(|value| live.iter().any(|live| contains_field("", live, value)))
         }
         (Value::Array(live), Value::Array(desired)) => {
             live.len() == desired.len()
-                && live.iter().zip(desired).all(|(live, desired)| contains_at("", live, desired))
+                && live.iter().zip(desired).all(|(live, desired)| contains_field("", live, desired))
         }
         (Value::Null, desired) => is_empty(desired),
         (Value::String(live), Value::String(desired)) if live != desired => {
-            quantity(live).zip(quantity(desired)).is_some_and(|(live, desired)| live == desired)
+            parse_quantity(live).zip(parse_quantity(desired)).is_some_and(|(live, desired)| live == desired)
         }
         (live, desired) => live == desired,
     }
@@ -50,7 +51,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// `base` with `over` on top: objects are merged, everything else and the field `data` is replaced.
+/// Merges `over` into `base`: objects are merged, everything else and the field `data` is replaced.
 pub fn overlay(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -65,8 +66,8 @@ pub fn overlay(base: &mut Value, over: &Value) {
     }
 }
 
-/// The number that Kubernetes sees in a text such as `100m` or `1.5Gi`: the API server writes it in its own way.
-fn quantity(text: &str) -> Option<f64> {
+/// Parses a quantity such as `100m` or `1.5Gi`, which the API server may write in another form.
+fn parse_quantity(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-'))).unwrap_or(text.len());
     let (number, suffix) = text.split_at_checked(end)?;
     let binary = |power: i32| 1024_f64.powi(power);

@@ -1,4 +1,4 @@
-//! The objects as files to look at, and as an API server takes them.
+//! The objects as golden files, and as an API server accepts them.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
@@ -9,7 +9,7 @@ use k8s_openapi::{
 };
 use kube::api::{Patch, PatchParams, ValidationDirective};
 use kubewake_api::{
-    Pipeline, Resolved, Settings, Valid,
+    CollectorSettings, ResolvedReferences, TelemetryPipeline, ValidPipeline,
     v1alpha1::{TelemetrySpec, TracePipeline},
     validate,
 };
@@ -17,7 +17,7 @@ use kubewake_apiserver::server::{ApiServer, Options};
 use serde_json::json;
 
 use super::*;
-use crate::{apply::Applier, bell::Bell, live::Live};
+use crate::{apply::ServerSideApplier, object_cache::ObjectCache, resync_trigger::ResyncTrigger};
 
 const NAMESPACE: &str = "default";
 
@@ -32,7 +32,7 @@ fn owner(kind: &str, name: &str) -> OwnerReference {
     }
 }
 
-fn pipeline(name: &str, rest: Value) -> Valid {
+fn pipeline(name: &str, rest: Value) -> ValidPipeline {
     let mut spec = json!({"output": {"otlp": {
         "endpoint": {"value": "https://backend.example.com:4317"},
         "authentication": {"bearer": {"token": {"value": "planted-secret"}}},
@@ -42,23 +42,22 @@ fn pipeline(name: &str, rest: Value) -> Valid {
     }
     let mut resource = TracePipeline::new(name, serde_json::from_value(spec).unwrap());
     (resource.metadata.uid, resource.metadata.generation) = (Some(format!("uid-of-{name}")), Some(1));
-    let pipeline = Pipeline::from(&resource);
-    validate(&pipeline, &Resolved::new(), Timestamp::UNIX_EPOCH).unwrap()
+    let pipeline = TelemetryPipeline::from(&resource);
+    validate(&pipeline, &ResolvedReferences::new(), Timestamp::UNIX_EPOCH).unwrap()
 }
 
-fn around(spec: Value) -> Surroundings {
+fn around(spec: Value) -> BuildContext {
     let spec: TelemetrySpec = serde_json::from_value(spec).unwrap();
-    Surroundings {
+    BuildContext {
         anchor: owner("ConfigMap", "kubewake-layer"),
-        keepers: vec![owner("TracePipeline", "backend")],
-        settings: Settings::of(&spec, NAMESPACE).unwrap(),
+        anchor_owners: vec![owner("TracePipeline", "backend")],
+        settings: CollectorSettings::from_spec(&spec, NAMESPACE).unwrap(),
         image: "docker.io/kubewake/collector:1".into(),
     }
 }
 
-/// Every case by its name.
-fn cases() -> Vec<(&'static str, Surroundings, Layer)> {
-    let render = |around: Surroundings, pipeline: Valid| {
+fn cases() -> Vec<(&'static str, BuildContext, CollectorConfigs)> {
+    let render = |around: BuildContext, pipeline: ValidPipeline| {
         let layer = kubewake_api::render(&[pipeline], &around.settings);
         (around, layer)
     };
@@ -79,17 +78,17 @@ fn cases() -> Vec<(&'static str, Surroundings, Layer)> {
     cases.into_iter().map(|(name, (around, layer))| (name, around, layer)).collect()
 }
 
-fn all(around: &Surroundings, layer: &Layer) -> Vec<Desired> {
-    let mut all = vec![secret(around, layer, &BTreeMap::new())];
-    all.extend(documents(around, layer));
-    all.extend(objects(around, layer));
+fn all(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
+    let mut all = vec![values_secret(around, layer, &BTreeMap::new())];
+    all.extend(document_objects(around, layer));
+    all.extend(layer_objects(around, layer));
     all
 }
 
 #[test]
 fn objects_look_like_this() {
     for (name, around, layer) in cases() {
-        let objects = objects(&around, &layer);
+        let objects = layer_objects(&around, &layer);
         let text: Vec<String> = objects.iter().map(|it| serde_saphyr::to_string(&it.value).unwrap()).collect();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.yaml"));
         let text = text.join("---\n");
@@ -106,19 +105,23 @@ fn objects_look_like_this() {
 fn all_of_it_goes_with_the_pipelines_that_keep_it() {
     for (name, around, layer) in cases() {
         for desired in all(&around, &layer) {
-            let owners = if desired.kind.is_of_cluster() { json!(around.keepers) } else { json!([around.anchor]) };
+            let owners =
+                if desired.kind.is_cluster_scoped() { json!(around.anchor_owners) } else { json!([around.anchor]) };
             assert_eq!(desired.value["metadata"]["ownerReferences"], owners, "{name}: {}", desired.name);
         }
     }
     let around = around(json!({}));
-    assert_eq!(anchor(NAMESPACE, &around.keepers).value["metadata"]["ownerReferences"], json!(around.keepers));
+    assert_eq!(
+        anchor_object(NAMESPACE, &around.anchor_owners).value["metadata"]["ownerReferences"],
+        json!(around.anchor_owners)
+    );
 }
 
 #[test]
 fn while_nothing_flows_there_is_an_address_and_no_more() {
     let (_, around, layer) = cases().remove(0);
-    let address = objects(&around, &layer).into_iter().find(|it| it.name == names::OTLP).unwrap();
-    assert_eq!(objects(&around, &Layer::default()), [address], "and it is the same one");
+    let address = layer_objects(&around, &layer).into_iter().find(|it| it.name == names::OTLP_SERVICE).unwrap();
+    assert_eq!(layer_objects(&around, &CollectorConfigs::default()), [address], "and it is the same one");
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn a_secret_is_in_no_other_object() {
             let text = desired.value.to_string();
             assert!(!text.contains("planted-secret"), "{name}: {:?} {}", desired.kind, desired.name);
             let hidden = serde_json::to_string(&ByteString(b"planted-secret".to_vec())).unwrap();
-            assert_eq!(text.contains(hidden.trim_matches('"')), desired.kind == Kind::Secret);
+            assert_eq!(text.contains(hidden.trim_matches('"')), desired.kind == ObjectKind::Secret);
         }
     }
 }
@@ -136,7 +139,7 @@ fn a_secret_is_in_no_other_object() {
 #[test]
 fn replicas_of_the_gateway_are_not_ours() {
     for (_, around, layer) in cases() {
-        let gateway = objects(&around, &layer).into_iter().find(|it| it.kind == Kind::Deployment).unwrap();
+        let gateway = layer_objects(&around, &layer).into_iter().find(|it| it.kind == ObjectKind::Deployment).unwrap();
         assert!(gateway.value.pointer("/spec/replicas").is_none());
     }
 }
@@ -146,9 +149,10 @@ fn a_document_or_a_secret_that_changes_changes_no_workload() {
     let around = around(json!({}));
     let of = |valid| kubewake_api::render(&[valid], &around.settings);
     let paths = json!({"output": {"otlp": {"endpoint": {"value": "https://other.example.com:4317"}}}});
-    let (one, two) = (of(pipeline("backend", json!({}))), of(pipeline("backend", paths)));
-    assert_ne!(documents(&around, &one), documents(&around, &two));
-    assert_eq!(objects(&around, &one), objects(&around, &two));
+    let one = of(pipeline("backend", json!({})));
+    let two = of(pipeline("backend", paths));
+    assert_ne!(document_objects(&around, &one), document_objects(&around, &two));
+    assert_eq!(layer_objects(&around, &one), layer_objects(&around, &two));
 }
 
 #[tokio::test]
@@ -156,19 +160,19 @@ async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
     for (name, around, layer) in cases() {
-        let live = Arc::new(Live::new([], Bell::default()));
-        let applier = Applier::new(client.clone(), NAMESPACE, live);
+        let live = Arc::new(ObjectCache::new([], ResyncTrigger::default()));
+        let applier = ServerSideApplier::new(client.clone(), NAMESPACE, live);
         let strict = PatchParams {
             field_validation: Some(ValidationDirective::Strict),
             dry_run: true,
             ..PatchParams::apply("strict").force()
         };
         let mut all = all(&around, &layer);
-        all.push(anchor(NAMESPACE, &around.keepers));
-        // It has no such kind.
-        all.retain(|desired| desired.kind != Kind::PodMonitor);
+        all.push(anchor_object(NAMESPACE, &around.anchor_owners));
+        // The embedded API server has no such kind.
+        all.retain(|desired| desired.kind != ObjectKind::PodMonitor);
         for desired in &mut all {
-            // There are none, and the garbage collector would notice.
+            // The owners do not exist, and the garbage collector would notice.
             desired.value["metadata"]["ownerReferences"] = json!([]);
         }
         for desired in &all {
@@ -194,11 +198,11 @@ fn values_that_a_document_names_stay_beside_new_ones() {
     let value = |text: &str| ByteString(text.as_bytes().to_vec());
     let data = BTreeMap::from([("old".to_owned(), value("1")), ("older".to_owned(), value("2"))]);
     let live = Secret { data: Some(data), ..Secret::default() };
-    let text = BTreeMap::from([(CONFIG.to_owned(), "token: ${file:/etc/kubewake/secrets/older}".to_owned())]);
+    let text = BTreeMap::from([(CONFIG_FILE.to_owned(), "token: ${file:/etc/kubewake/secrets/older}".to_owned())]);
     let document = ConfigMap { data: Some(text), ..ConfigMap::default() };
-    let keys = |all| staying(Some(&live), [&document].into_iter(), all).into_keys().collect::<Vec<_>>();
+    let keys = |all| retained_values(Some(&live), [&document].into_iter(), all).into_keys().collect::<Vec<_>>();
     assert_eq!(keys(true), ["old", "older"]);
     assert_eq!(keys(false), ["old", "older"], "a name in another name is rather kept");
     let document = ConfigMap::default();
-    assert!(staying(Some(&live), [&document].into_iter(), false).is_empty());
+    assert!(retained_values(Some(&live), [&document].into_iter(), false).is_empty());
 }

@@ -1,5 +1,5 @@
-//! Candidates against a model of an API server, on a paused clock: a test of ten minutes takes no time, and what happens at which second is certain. The last one is against the embedded
-//! API server.
+//! Candidates against a model of an API server, on a paused clock: a test of ten minutes takes no time, and
+//! each second is deterministic. The last test runs against the embedded API server.
 
 use std::sync::{
     Arc,
@@ -17,26 +17,25 @@ use super::*;
 mod model;
 
 const TERM: Duration = Duration::from_secs(15);
-/// Longer than any pause between two looks.
+/// Longer than any delay between two attempts.
 const LOOKS: Duration = Duration::from_millis(2501);
 const SECOND: Duration = Duration::from_secs(1);
 
-fn terms(identity: &str) -> Terms {
-    Terms { identity: identity.to_owned(), seconds: 15 }
+fn terms(identity: &str) -> LeaseConfig {
+    LeaseConfig { identity: identity.to_owned(), seconds: 15 }
 }
 
 fn candidate(model: &Model, line: &Line, identity: &str) -> Candidate {
     Candidate::new(&model.client(line), "default", &terms(identity))
 }
 
-/// One that leads.
 async fn leader(model: &Model, line: &Line, identity: &str) -> Candidate {
     let mut leader = candidate(model, line, identity);
-    leader.elected().await.unwrap();
+    leader.wait_until_elected().await.unwrap();
     leader
 }
 
-/// Somebody's Lease who is not there.
+/// The Lease of a holder that is not there.
 fn held_by(identity: &str) -> Lease {
     let spec = LeaseSpec {
         holder_identity: Some(identity.to_owned()),
@@ -46,14 +45,13 @@ fn held_by(identity: &str) -> Lease {
     Lease { spec: Some(spec), ..Lease::default() }
 }
 
-/// How long it took.
 async fn time<T>(it: impl Future<Output = T>) -> Duration {
     let start = Instant::now();
     it.await;
     start.elapsed()
 }
 
-/// Goes on while time passes.
+/// Asserts that a future does not end within this time.
 async fn goes_on(it: impl Future, period: Duration) {
     assert!(timeout(period, it).await.is_err(), "it does not go on");
 }
@@ -63,7 +61,7 @@ async fn who_is_alone_leads_at_once_and_on() {
     let model = Model::default();
     let mut only = leader(&model, &Line::default(), "only").await;
     assert_eq!(model.log(), [(Method::GET, 404), (Method::POST, 200)]);
-    goes_on(only.deposed(), SECOND * 600).await;
+    goes_on(only.wait_until_deposed(), SECOND * 600).await;
     let renewals = model.log().len() - 2;
     assert!((118..=120).contains(&renewals), "{renewals} requests where one in five seconds is enough");
     assert_eq!(model.lease().unwrap().spec.unwrap().lease_transitions, Some(0));
@@ -81,14 +79,14 @@ async fn who_waits_leads_soon_when_the_lease_is_given_back() {
     let model = Model::default();
     let mut first = leader(&model, &Line::default(), "first").await;
     let mut second = candidate(&model, &Line::default(), "second");
-    let waits = goes_on(second.elected(), SECOND * 100);
+    let waits = goes_on(second.wait_until_elected(), SECOND * 100);
     tokio::select! {
         () = waits => {}
-        () = first.deposed() => panic!("nobody took it"),
+        () = first.wait_until_deposed() => panic!("nobody took it"),
     }
     first.resign().await;
     assert_eq!(model.holder(), None);
-    assert!(time(second.elected()).await < LOOKS);
+    assert!(time(second.wait_until_elected()).await < LOOKS);
     assert_eq!(model.lease().unwrap().spec.unwrap().lease_transitions, Some(1));
 }
 
@@ -97,9 +95,9 @@ async fn who_waits_leads_soon_when_the_lease_is_deleted() {
     let model = Model::default();
     model.write(|lease| *lease = Some(held_by("gone")));
     let mut second = candidate(&model, &Line::default(), "second");
-    goes_on(second.elected(), SECOND * 4).await;
+    goes_on(second.wait_until_elected(), SECOND * 4).await;
     model.write(|lease| *lease = None);
-    assert!(time(second.elected()).await < LOOKS);
+    assert!(time(second.wait_until_elected()).await < LOOKS);
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +105,7 @@ async fn who_does_not_renew_is_waited_for_until_its_term_is_over() {
     let model = Model::default();
     model.write(|lease| *lease = Some(held_by("gone")));
     let mut second = candidate(&model, &Line::default(), "second");
-    let took = time(second.elected()).await;
+    let took = time(second.wait_until_elected()).await;
     assert!(took >= TERM && took < TERM + LOOKS, "{took:?}");
     let writes = model.log().into_iter().filter(|(method, _)| *method != Method::GET);
     assert_eq!(writes.collect::<Vec<_>>(), [(Method::PUT, 200)], "it is taken, and not emptied before");
@@ -116,37 +114,40 @@ async fn who_does_not_renew_is_waited_for_until_its_term_is_over() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_api_server_is_enough_to_lead() {
     for millis in [1500, 4500] {
-        let (model, line) = (Model::default(), Line::default());
+        let model = Model::default();
+        let line = Line::default();
         line.is(Way { there: Duration::from_millis(millis), ..Way::default() });
         model.write(|lease| *lease = Some(held_by("")));
         let mut slow = candidate(&model, &line, "slow");
-        assert_eq!(time(slow.elected()).await, Duration::from_millis(2 * millis), "by its first attempt");
-        goes_on(slow.deposed(), SECOND * 600).await;
+        assert_eq!(time(slow.wait_until_elected()).await, Duration::from_millis(2 * millis), "by its first attempt");
+        goes_on(slow.wait_until_deposed(), SECOND * 600).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_stops_before_its_term_is_over() {
-    let (model, line) = (Model::default(), Line::default());
+    let model = Model::default();
+    let line = Line::default();
     let mut first = leader(&model, &line, "first").await;
     line.is(Way { back: SECOND * 3, ..Way::default() });
     {
-        let mut deposed = std::pin::pin!(first.deposed());
+        let mut deposed = std::pin::pin!(first.wait_until_deposed());
         goes_on(&mut deposed, SECOND * 6).await;
         line.is(Way { is_cut: true, ..Way::default() });
         assert_eq!(time(deposed).await, SECOND * 11, "12 s after it sent at 5 s what was answered at 8 s");
     }
     assert_eq!(model.holder().as_deref(), Some("first"), "it arrives, though");
     line.is(Way::default());
-    assert!(time(first.elected()).await < SECOND, "nobody has taken it");
+    assert!(time(first.wait_until_elected()).await < SECOND, "nobody has taken it");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_own_name_in_the_lease_is_not_enough_to_lead() {
-    let (model, line) = (Model::default(), Line::default());
+    let model = Model::default();
+    let line = Line::default();
     model.write(|lease| *lease = Some(held_by("me")));
     let mut again = candidate(&model, &line, "me");
-    let mut elected = std::pin::pin!(again.elected());
+    let mut elected = std::pin::pin!(again.wait_until_elected());
     line.is(Way { there: SECOND, ..Way::default() });
     goes_on(&mut elected, SECOND / 2).await;
     line.is(Way { is_cut: true, ..Way::default() });
@@ -160,8 +161,8 @@ async fn who_sees_another_in_the_lease_does_not_lead_any_more() {
     let model = Model::default();
     let mut first = leader(&model, &Line::default(), "first").await;
     model.write(|lease| *lease = Some(held_by("second")));
-    assert_eq!(time(first.deposed()).await, TERM / 3, "when it renews it");
-    goes_on(first.elected(), SECOND * 14).await;
+    assert_eq!(time(first.wait_until_deposed()).await, TERM / 3, "when it renews it");
+    goes_on(first.wait_until_elected(), SECOND * 14).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,48 +170,51 @@ async fn who_finds_its_lease_changed_or_gone_leads_on() {
     let model = Model::default();
     let mut first = leader(&model, &Line::default(), "first").await;
     model.write(|lease| lease.as_mut().unwrap().metadata.labels = Some([("a".into(), "b".into())].into()));
-    goes_on(first.deposed(), SECOND * 60).await;
+    goes_on(first.wait_until_deposed(), SECOND * 60).await;
     assert!(model.lease().unwrap().metadata.labels.is_some());
     model.write(|lease| *lease = None);
-    goes_on(first.deposed(), SECOND * 60).await;
+    goes_on(first.wait_until_deposed(), SECOND * 60).await;
     assert_eq!(model.holder().as_deref(), Some("first"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_not_there_yet_is_waited_for() {
     for code in [401, 404, 409, 429, 500, 503] {
-        let (model, line) = (Model::default(), Line::default());
+        let model = Model::default();
+        let line = Line::default();
         line.is(Way { refuses: Some(code), ..Way::default() });
         let mut early = candidate(&model, &line, "early");
-        goes_on(early.elected(), SECOND * 60).await;
+        goes_on(early.wait_until_elected(), SECOND * 60).await;
         line.is(Way::default());
-        early.elected().await.unwrap();
+        early.wait_until_elected().await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_may_not_is_told_at_the_start_and_waits_later() {
-    let (model, line) = (Model::default(), Line::default());
+    let model = Model::default();
+    let line = Line::default();
     let forbidden = Way { refuses: Some(403), ..Way::default() };
     line.is(forbidden);
-    let refusal = candidate(&model, &line, "first").elected().await.unwrap_err();
-    assert_eq!(code(&refusal), Some(403));
+    let refusal = candidate(&model, &line, "first").wait_until_elected().await.unwrap_err();
+    assert_eq!(status_code(&refusal), Some(403));
 
     line.is(Way::default());
     let mut first = leader(&model, &line, "first").await;
     line.is(forbidden);
-    assert_eq!(time(first.deposed()).await, TERM * 4 / 5);
-    goes_on(first.elected(), SECOND * 60).await;
+    assert_eq!(time(first.wait_until_deposed()).await, TERM * 4 / 5);
+    goes_on(first.wait_until_elected(), SECOND * 60).await;
     line.is(Way::default());
-    first.elected().await.unwrap();
+    first.wait_until_elected().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_only_waited_gives_nothing_back() {
-    let (model, line) = (Model::default(), Line::default());
+    let model = Model::default();
+    let line = Line::default();
     model.write(|lease| *lease = Some(held_by("other")));
     let mut second = candidate(&model, &line, "second");
-    goes_on(second.elected(), SECOND).await;
+    goes_on(second.wait_until_elected(), SECOND).await;
     line.is(Way { is_cut: true, ..Way::default() });
     assert_eq!(time(second.resign()).await, Duration::ZERO);
     assert_eq!(model.holder().as_deref(), Some("other"));
@@ -218,17 +222,18 @@ async fn who_only_waited_gives_nothing_back() {
 
 #[tokio::test(start_paused = true)]
 async fn who_ends_while_it_takes_the_lease_gives_it_back() {
-    let (model, line) = (Model::default(), Line::default());
+    let model = Model::default();
+    let line = Line::default();
     line.is(Way { back: SECOND, ..Way::default() });
     let mut first = candidate(&model, &line, "first");
-    // The Lease is made, and the answer has not arrived.
-    goes_on(first.elected(), SECOND + SECOND / 2).await;
+    // The Lease is created, and the response has not arrived.
+    goes_on(first.wait_until_elected(), SECOND + SECOND / 2).await;
     assert_eq!(model.holder().as_deref(), Some("first"));
     first.resign().await;
     assert_eq!(model.holder(), None);
 }
 
-/// Leads for as long as it is there.
+/// Counts a leader as long as the value lives.
 struct Leads(Arc<AtomicUsize>);
 
 impl Leads {
@@ -244,7 +249,7 @@ impl Drop for Leads {
     }
 }
 
-/// Somebody who stands for election, leads and stands again. Elections are counted.
+/// A process that stands for election, leads, and stands again. Elections are counted.
 fn run(
     model: &Model,
     line: &Line,
@@ -253,13 +258,14 @@ fn run(
     elections: &Arc<AtomicUsize>,
 ) -> JoinHandle<()> {
     let mut candidate = candidate(model, line, &format!("candidate-{name}"));
-    let (leaders, elections) = (Arc::clone(leaders), Arc::clone(elections));
+    let leaders = Arc::clone(leaders);
+    let elections = Arc::clone(elections);
     tokio::spawn(async move {
         loop {
-            candidate.elected().await.unwrap();
+            candidate.wait_until_elected().await.unwrap();
             let _leads = Leads::begin(&leaders);
             elections.fetch_add(1, Ordering::SeqCst);
-            candidate.deposed().await;
+            candidate.wait_until_deposed().await;
         }
     })
 }
@@ -279,7 +285,9 @@ fn some_way() -> Way {
 async fn whatever_happens_on_the_way_one_leads_at_a_time() {
     for seed in 0..10 {
         fastrand::seed(seed);
-        let (model, leaders, elections) = (Model::default(), Arc::default(), Arc::default());
+        let model = Model::default();
+        let leaders = Arc::default();
+        let elections = Arc::default();
         let lines = [(); 4].map(|()| Line::default());
         let start = |name: usize| run(&model, &lines[name % 4], name, &leaders, &elections);
         let mut runs = [0, 1, 2, 3].map(start);
@@ -288,7 +296,7 @@ async fn whatever_happens_on_the_way_one_leads_at_a_time() {
             lines[fastrand::usize(..4)].is(some_way());
             assert!(runs.iter().all(|run| !run.is_finished()), "seed {seed}");
             if fastrand::u8(0..10) == 0 {
-                // One is killed, and another takes its place.
+                // One is killed, and another one starts in its place.
                 runs[name % 4].abort();
                 runs[name % 4] = start(name);
             }
@@ -304,7 +312,9 @@ async fn whatever_happens_on_the_way_one_leads_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn of_many_that_take_it_at_once_one_gets_it() {
     for expired in [None, Some(held_by("")), Some(held_by("gone"))] {
-        let (model, leaders, elections) = (Model::default(), Arc::default(), Arc::default());
+        let model = Model::default();
+        let leaders = Arc::default();
+        let elections = Arc::default();
         model.write(|lease| *lease = expired);
         let line = Line::default();
         line.is(Way { there: SECOND, back: SECOND, ..Way::default() });
@@ -315,10 +325,10 @@ async fn of_many_that_take_it_at_once_one_gets_it() {
     }
 }
 
-/// Whether it holds the Lease, however long the answer takes.
+/// Whether a candidate holds the Lease, however long the response takes.
 async fn holds(candidate: &mut Candidate) -> bool {
     loop {
-        if let Ok(asked) = candidate.ask().await {
+        if let Ok(asked) = candidate.acquire_or_renew().await {
             return asked.is_some();
         }
     }
@@ -328,27 +338,27 @@ async fn holds(candidate: &mut Candidate) -> bool {
 async fn an_api_server_lets_them_lead_one_after_the_other() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
-    // Nothing here waits for a term to be over.
-    let terms = |identity: &str| Terms { identity: identity.to_owned(), seconds: 600 };
+    // No step of this test waits for the Lease to expire.
+    let terms = |identity: &str| LeaseConfig { identity: identity.to_owned(), seconds: 600 };
     let mut first = Candidate::new(&client, "not-there-yet", &terms("first"));
-    first.elected().await.unwrap();
+    first.wait_until_elected().await.unwrap();
     let mut second = Candidate::new(&client, "not-there-yet", &terms("second"));
     assert!(!holds(&mut second).await);
     assert!(holds(&mut first).await, "it is renewed");
-    first.own = None;
+    first.own_lease = None;
     assert!(holds(&mut first).await, "also if it was looked at before");
     let leases = Api::<Lease>::namespaced(client.clone(), "not-there-yet");
-    let spec = leases.get(names::LEASE).await.unwrap().spec.unwrap();
+    let spec = leases.get(names::LEASE_NAME).await.unwrap().spec.unwrap();
     assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some("first"), Some(0)));
 
     first.resign().await;
-    let free = leases.get(names::LEASE).await.unwrap().spec.unwrap();
+    let free = leases.get(names::LEASE_NAME).await.unwrap().spec.unwrap();
     assert_eq!((free.holder_identity, free.lease_transitions), (None, Some(0)));
-    second.elected().await.unwrap();
-    let spec = leases.get(names::LEASE).await.unwrap().spec.unwrap();
+    second.wait_until_elected().await.unwrap();
+    let spec = leases.get(names::LEASE_NAME).await.unwrap().spec.unwrap();
     assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some("second"), Some(1)));
 
-    leases.delete(names::LEASE, &kube::api::DeleteParams::default()).await.unwrap();
-    Candidate::new(&client, "not-there-yet", &terms("third")).elected().await.unwrap();
+    leases.delete(names::LEASE_NAME, &kube::api::DeleteParams::default()).await.unwrap();
+    Candidate::new(&client, "not-there-yet", &terms("third")).wait_until_elected().await.unwrap();
     assert!(!holds(&mut second).await, "its renewal is refused, and then it looks");
 }

@@ -17,23 +17,23 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Far more than anything takes on a busy machine.
+/// Far more than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cluster with things of no namespace that want slots.
-struct World {
+/// A cluster with cluster-scoped objects that want slots.
+struct OperatorState {
     _server: ApiServer,
     client: Client,
-    lock: Lock,
-    /// Those who were deleted, or are about to be.
+    lock: SlotLock,
+    /// The objects that were deleted, or are about to be.
     going: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl World {
+impl OperatorState {
     async fn new() -> Self {
         let server = ApiServer::start(Options::default()).await.unwrap();
         let client = server.client().unwrap();
-        let lock = Lock::new(Api::namespaced(client.clone(), "default"), Signal::Traces);
+        let lock = SlotLock::new(Api::namespaced(client.clone(), "default"), Signal::Traces);
         Self { _server: server, client, lock, going: Arc::default() }
     }
 
@@ -57,7 +57,7 @@ impl World {
         self.lock.read().await.unwrap().map(|lock| holders(&lock)).unwrap_or_default()
     }
 
-    /// Waits until the holders are such.
+    /// Waits until the holders satisfy a condition.
     async fn until(&self, what: &str, holds: impl Fn(&BTreeSet<String>) -> bool) {
         let wait = async {
             while !holds(&self.holders().await) {
@@ -67,7 +67,7 @@ impl World {
         timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never: {what}"));
     }
 
-    /// Looks at every revision of the lock: never too many, and nobody but who was deleted loses a slot.
+    /// Checks every revision of the lock: never too many owners, and only deleted objects lose a slot.
     async fn watch(&self, slots: usize) -> tokio::task::JoinHandle<()> {
         let api = self.lock.api.clone();
         let version = api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
@@ -100,7 +100,7 @@ fn holders(lock: &ConfigMap) -> BTreeSet<String> {
 #[tokio::test]
 async fn of_many_who_come_at_once_as_many_as_there_are_slots_get_one() {
     for slots in [1, 3] {
-        let world = World::new().await;
+        let world = OperatorState::new().await;
         let watch = world.watch(slots).await;
         let pipelines =
             future::join_all((0..10).map(|n| format!("p{n}")).map(async |name| world.pipeline(&name).await)).await;
@@ -115,11 +115,11 @@ async fn of_many_who_come_at_once_as_many_as_there_are_slots_get_one() {
     }
 }
 
-/// As a reconcile does: what is in demand is tried again.
-async fn take(world: &World, pipeline: &OwnerReference, slots: usize) -> Slot {
+/// Retries a lock in contention, as a reconcile does.
+async fn take(world: &OperatorState, pipeline: &OwnerReference, slots: usize) -> Slot {
     loop {
         match world.lock.take(pipeline, slots).await {
-            Err(Error::Contended(_)) => {}
+            Err(SlotLockError::Contended(_)) => {}
             answer => return answer.unwrap().slot,
         }
     }
@@ -127,7 +127,7 @@ async fn take(world: &World, pipeline: &OwnerReference, slots: usize) -> Slot {
 
 #[tokio::test]
 async fn a_slot_is_freed_when_its_holder_is_deleted_and_the_lock_goes_with_the_last() {
-    let world = World::new().await;
+    let world = OperatorState::new().await;
     let watch = world.watch(2).await;
     let [one, two, three] = [world.pipeline("one").await, world.pipeline("two").await, world.pipeline("three").await];
     assert_eq!(take(&world, &one, 2).await, Slot::Held);
@@ -151,10 +151,10 @@ async fn a_slot_is_freed_when_its_holder_is_deleted_and_the_lock_goes_with_the_l
 
 #[tokio::test]
 async fn a_pipeline_that_was_deleted_before_it_took_its_slot_leaves_no_lock() {
-    let world = World::new().await;
+    let world = OperatorState::new().await;
     let late = world.pipeline("late").await;
     world.delete(&late).await;
-    // Whether it held a slot for a moment or not: nothing is left.
+    // Whether it held a slot for a moment or not, nothing is left.
     take(&world, &late, 1).await;
     let gone = async { while world.lock.read().await.unwrap().is_some() {} };
     timeout(PATIENCE, gone).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_pipeline_that_was_deleted_before_it_took_its_slot_leaves_no_lock() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_comes_and_goes_there_are_never_too_many() {
-    let world = Arc::new(World::new().await);
+    let world = Arc::new(OperatorState::new().await);
     let watch = world.watch(2).await;
     let lives = (0..6).map(|n| {
         let world = Arc::clone(&world);
@@ -171,7 +171,7 @@ async fn whatever_comes_and_goes_there_are_never_too_many() {
                 let pipeline = world.pipeline(&format!("p{n}-{round}")).await;
                 let slot = take(&world, &pipeline, 2).await;
                 if slot == Slot::Full {
-                    // Somebody else's deletion frees one, or ours does nothing.
+                    // Another task's deletion frees a slot, or this deletion finds none.
                     take(&world, &pipeline, 2).await;
                 }
                 world.delete(&pipeline).await;
@@ -188,26 +188,27 @@ async fn whatever_comes_and_goes_there_are_never_too_many() {
 
 #[tokio::test]
 async fn who_is_gone_for_good_is_released_and_nobody_else() {
-    let world = World::new().await;
-    let (one, two) = (world.pipeline("one").await, world.pipeline("two").await);
+    let world = OperatorState::new().await;
+    let one = world.pipeline("one").await;
+    let two = world.pipeline("two").await;
     let gone = |all: &[&OwnerReference]| all.iter().map(|it| it.uid.clone()).collect::<BTreeSet<_>>();
     take(&world, &one, 2).await;
     take(&world, &two, 2).await;
-    assert!(!world.lock.release(&BTreeSet::new()).await.unwrap(), "both are there");
-    assert!(world.lock.release(&gone(&[&one])).await.unwrap());
+    assert!(!world.lock.release_owners(&BTreeSet::new()).await.unwrap(), "both are there");
+    assert!(world.lock.release_owners(&gone(&[&one])).await.unwrap());
     assert_eq!(world.holders().await, gone(&[&two]));
-    assert!(!world.lock.release(&gone(&[&one])).await.unwrap(), "it is done");
-    assert!(world.lock.release(&gone(&[&one, &two])).await.unwrap());
+    assert!(!world.lock.release_owners(&gone(&[&one])).await.unwrap(), "it is done");
+    assert!(world.lock.release_owners(&gone(&[&one, &two])).await.unwrap());
     assert!(world.lock.read().await.unwrap().is_none(), "nobody is left to own it");
-    assert!(!world.lock.release(&BTreeSet::new()).await.unwrap());
+    assert!(!world.lock.release_owners(&BTreeSet::new()).await.unwrap());
 }
 
 #[tokio::test]
 async fn what_somebody_else_made_is_not_released() {
-    let world = World::new().await;
+    let world = OperatorState::new().await;
     let mut theirs = ConfigMap::default();
     theirs.metadata.name = Some(name(Signal::Traces).to_owned());
     world.lock.api.create(&PostParams::default(), &theirs).await.unwrap();
-    assert!(!world.lock.release(&BTreeSet::new()).await.unwrap());
+    assert!(!world.lock.release_owners(&BTreeSet::new()).await.unwrap());
     assert!(world.lock.read().await.unwrap().is_some());
 }

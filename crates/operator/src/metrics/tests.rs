@@ -1,32 +1,33 @@
 use std::fs;
 
-use kubewake_trail::controller::Queue as _;
+use kubewake_trail::controller::QueueObserver as _;
 
 use super::*;
 
 #[test]
 fn what_failed_is_counted_by_step_and_reason() {
-    let metrics = Metrics::default();
-    metrics.failed(Step::Layer, Cause::Forbidden);
-    metrics.failed(Step::Layer, Cause::Forbidden);
-    metrics.failed(Step::Status, Cause::Conflict);
-    let page = metrics.page();
+    let metrics = OperatorMetrics::default();
+    metrics.count_failure(ReconcileStep::Layer, FailureCause::Forbidden);
+    metrics.count_failure(ReconcileStep::Layer, FailureCause::Forbidden);
+    metrics.count_failure(ReconcileStep::Status, FailureCause::Conflict);
+    let page = metrics.render();
     assert!(page.contains("kubewake_operator_errors_total{step=\"layer\",reason=\"forbidden\"} 2\n"), "{page}");
     assert!(page.contains("kubewake_operator_errors_total{step=\"status\",reason=\"conflict\"} 1\n"), "{page}");
 }
 
 #[test]
 fn who_waits_and_how_long_is_counted_by_kind() {
-    let metrics = Arc::<Metrics>::default();
-    metrics.leads(true);
-    let (traces, logs) = (Queue::new(&metrics, Signal::Traces), Queue::new(&metrics, Signal::Logs));
-    traces.waits(2);
-    logs.waits(1);
-    logs.waits(0);
-    traces.begins(Duration::from_millis(20));
-    let backend = Id { signal: Signal::Traces, name: "backend".into() };
+    let metrics = Arc::<OperatorMetrics>::default();
+    metrics.set_leading(true);
+    let traces = QueueMetrics::new(&metrics, Signal::Traces);
+    let logs = QueueMetrics::new(&metrics, Signal::Logs);
+    traces.on_depth_changed(2);
+    logs.on_depth_changed(1);
+    logs.on_depth_changed(0);
+    traces.on_run_started(Duration::from_millis(20));
+    let backend = PipelineKey { signal: Signal::Traces, name: "backend".into() };
     metrics.state(&backend, Some(State::Ready));
-    let page = metrics.page();
+    let page = metrics.render();
     for line in [
         "queue_depth{signal=\"traces\"} 2",
         "queue_depth{signal=\"logs\"} 0",
@@ -38,22 +39,22 @@ fn who_waits_and_how_long_is_counted_by_kind() {
     ] {
         assert!(page.contains(&format!("kubewake_operator_{line}\n")), "{line} is not in {page}");
     }
-    metrics.leads(false);
-    let page = metrics.page();
+    metrics.set_leading(false);
+    let page = metrics.render();
     assert!(!page.contains("queue_depth{") && !page.contains("pipelines{"), "another one leads: {page}");
-    // Reconciles are not over at once.
+    // Events arrive while reconciles are still running.
     metrics.state(&backend, Some(State::Degraded));
-    traces.waits(1);
-    assert_eq!(metrics.page(), page);
+    traces.on_depth_changed(1);
+    assert_eq!(metrics.render(), page);
 }
 
 /// docs/running-on-a-cluster.md has every name, and every value of a label.
 #[test]
 fn every_metric_is_on_the_page() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/running-on-a-cluster.md")).unwrap();
-    let page = Metrics::default().page();
+    let page = OperatorMetrics::default().render();
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let labels = Step::ALL.iter().map(|it| it.as_str()).chain(Cause::ALL.iter().map(|it| it.as_str()));
+    let labels = ReconcileStep::ALL.iter().map(|it| it.as_str()).chain(FailureCause::ALL.iter().map(|it| it.as_str()));
     let all = names.map(str::to_owned).chain(labels.map(str::to_owned));
     let missing: Vec<String> = all.filter(|name| !text.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:?}");

@@ -1,19 +1,21 @@
 use jiff::SignedDuration;
-use kubewake_api::{ConditionType, Delivery, Problem, Reason, State, Valid, v1alpha1::TracePipeline};
+use kubewake_api::{
+    ConditionReason, ConditionType, DeliveryOutcome, SpecProblem, State, ValidPipeline, v1alpha1::TracePipeline,
+};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 
 use super::*;
 use crate::{
-    layer::Outcome,
-    verdicts::{Rollout, Verdict},
+    delivery_health::{DeliveryHealth, RolloutState},
+    layer::LayerOutcome,
 };
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A pipeline with a certificate that is valid for so many days.
-fn certified(days: u32) -> Pipeline {
+/// A pipeline with a certificate that is valid for this many days.
+fn certified(days: u32) -> TelemetryPipeline {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["sender".to_owned()]).unwrap();
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
@@ -24,15 +26,15 @@ fn certified(days: u32) -> Pipeline {
     let spec = json!({"output": {"otlp": {"endpoint": {"value": "backend:4317"}, "tls": tls}}});
     let mut object = TracePipeline::new("backend", serde_json::from_value(spec).unwrap());
     (object.metadata.uid, object.metadata.generation) = (Some("uid".to_owned()), Some(1));
-    Pipeline::from(&object)
+    TelemetryPipeline::from(&object)
 }
 
-fn looked_at(pipeline: &Pipeline, now: Timestamp) -> Result<Valid, Vec<Problem>> {
-    validate(pipeline, &Resolved::new(), now)
+fn looked_at(pipeline: &TelemetryPipeline, now: Timestamp) -> Result<ValidPipeline, Vec<SpecProblem>> {
+    validate(pipeline, &ResolvedReferences::new(), now)
 }
 
-fn entry(valid: Valid) -> Entry {
-    Entry {
+fn entry(valid: ValidPipeline) -> PipelineState {
+    PipelineState {
         owner: OwnerReference::default(),
         valid: Some(Arc::new(valid)),
         problems: Vec::new(),
@@ -43,33 +45,36 @@ fn entry(valid: Valid) -> Entry {
 
 #[test]
 fn a_pipeline_is_looked_at_again_when_its_certificate_is_to_be_warned_about() {
-    let (pipeline, resync) = (certified(100), DAY * 1000);
+    let pipeline = certified(100);
+    let resync = DAY * 1000;
     let entry = entry(looked_at(&pipeline, NOW).unwrap());
-    assert_eq!(next_look(&entry, None, resync, NOW), DAY * 86);
-    assert_eq!(next_look(&entry, None, DAY, NOW), DAY, "and by then anyway");
+    assert_eq!(next_resync(&entry, None, resync, NOW), DAY * 86);
+    assert_eq!(next_resync(&entry, None, DAY, NOW), DAY, "and by then anyway");
     let warned = NOW + SignedDuration::from_hours(24 * 90);
-    assert_eq!(next_look(&entry, None, resync, warned), DAY * 10 + Duration::from_secs(1), "and when it has expired");
+    assert_eq!(next_resync(&entry, None, resync, warned), DAY * 10 + Duration::from_secs(1), "and when it has expired");
     let expired = NOW + SignedDuration::from_hours(24 * 101);
-    assert_eq!(next_look(&entry, None, resync, expired), resync);
-    assert_eq!(looked_at(&pipeline, expired).unwrap_err()[0].reason, Reason::CertificateExpired);
+    assert_eq!(next_resync(&entry, None, resync, expired), resync);
+    assert_eq!(looked_at(&pipeline, expired).unwrap_err()[0].reason, ConditionReason::CertificateExpired);
 }
 
 #[test]
 fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
-    let (entry, id) = (entry(looked_at(&certified(10), NOW).unwrap()), id_of(&certified(10)));
-    let outcome = Outcome { rendered: [id.clone()].into(), documents: ["new".into()].into(), ..Outcome::default() };
-    let facts = Facts {
+    let entry = entry(looked_at(&certified(10), NOW).unwrap());
+    let id = pipeline_key(&certified(10));
+    let outcome =
+        LayerOutcome { rendered: [id.clone()].into(), documents: ["new".into()].into(), ..LayerOutcome::default() };
+    let facts = PipelineFacts {
         id: &id,
         generation: Some(1),
         backend: "backend:4317".to_owned(),
-        entry: &entry,
+        pipeline: &entry,
         outcome: &outcome,
-        collectors: &Collectors::example(2, 2),
-        verdict: Some(Verdict {
+        collectors: &CollectorReadiness::example(2, 2),
+        health: Some(DeliveryHealth {
             uid: None,
-            delivery: Delivery::NoData,
+            delivery: DeliveryOutcome::NoData,
             message: String::new(),
-            rollout: Rollout::InForce,
+            rollout: RolloutState::InForce,
             document: "new".to_owned(),
         }),
         slots: 1,

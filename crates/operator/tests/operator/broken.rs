@@ -1,14 +1,14 @@
-//! What goes on when something breaks.
+//! Failures, and what must continue despite them.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _, api::DeleteParams};
 use kubewake_api::State;
 use serde_json::json;
 
-use crate::world::{World, condition, to, until, with_token};
+use crate::world::{TestCluster, condition, to, until, with_token};
 
-/// The values that collectors read.
-async fn values(world: &World) -> Vec<String> {
+/// The values in the collectors' Secret.
+async fn values(world: &TestCluster) -> Vec<String> {
     let secret = world.object::<Secret>("kubewake-gateway").await;
     let data = secret.and_then(|secret| secret.data).unwrap_or_default();
     data.into_values().map(|value| String::from_utf8(value.0).unwrap()).collect()
@@ -16,7 +16,7 @@ async fn values(world: &World) -> Vec<String> {
 
 #[tokio::test]
 async fn a_secret_that_comes_changes_and_goes() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", with_token("token")).await;
     let status = world.until_reason("backend", "SecretMissing").await;
@@ -61,7 +61,7 @@ async fn a_secret_that_comes_changes_and_goes() {
     world.secret("token", "planted-third").await;
     world.until_configured("backend").await;
     assert_ne!(world.document("kubewake-gateway").await.unwrap().0, second);
-    // Of all Secrets it asks for its own, by their label, and for those that pipelines name, by their name.
+    // Secrets are read in two ways only: the operator's own by their label, and referenced ones by their name.
     let asked: Vec<String> = operator.asked().into_iter().filter(|uri| uri.contains("/secrets")).collect();
     assert!(asked.iter().any(|uri| uri.contains("/namespaces/default/secrets") && uri.contains("token")), "{asked:?}");
     for uri in asked {
@@ -73,7 +73,7 @@ async fn a_secret_that_comes_changes_and_goes() {
 
 #[tokio::test]
 async fn nonsense_in_one_pipeline_disturbs_neither_itself_nor_others() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.telemetry(json!({"slots": {"traces": 2}})).await;
     world.apply("one", to("one.example.com:4317")).await;
@@ -95,15 +95,16 @@ async fn nonsense_in_one_pipeline_disturbs_neither_itself_nor_others() {
 
 #[tokio::test]
 async fn planted_secrets_are_nowhere_but_in_secrets() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.secret("token", "planted-value").await;
     world.apply("backend", with_token("token")).await;
     world.until_configured("backend").await;
     world.secret("token", "planted-bad\nvalue").await;
     world.until_status("backend", "it is refused", |status| condition(status, "Accepted").0 == "False").await;
-    for kind in
-        kubewake_operator::kind::Kind::ALWAYS.into_iter().filter(|kind| *kind != kubewake_operator::kind::Kind::Secret)
+    for kind in kubewake_operator::kind::ObjectKind::REQUIRED
+        .into_iter()
+        .filter(|kind| *kind != kubewake_operator::kind::ObjectKind::Secret)
     {
         let all =
             kind.api(&world.client, crate::world::NAMESPACE).list(&kube::api::ListParams::default()).await.unwrap();
@@ -112,7 +113,7 @@ async fn planted_secrets_are_nowhere_but_in_secrets() {
     let status = serde_json::to_string(&world.status("backend").await).unwrap();
     let events = Api::<k8s_openapi::api::events::v1::Event>::all(world.client.clone());
     let events = serde_json::to_string(&events.list(&kube::api::ListParams::default()).await.unwrap()).unwrap();
-    for (what, text) in [("status", status), ("events", events), ("metrics", operator.metrics.page())] {
+    for (what, text) in [("status", status), ("events", events), ("metrics", operator.metrics.render())] {
         assert!(!text.contains("planted"), "{what}: {text}");
     }
     operator.stop().await;

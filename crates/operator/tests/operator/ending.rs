@@ -1,19 +1,33 @@
-//! What ends: collectors that lose something with it, and pipelines that are held.
+//! Collectors that lose data when they end, and pipelines whose deletion finalizers hold.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::{core::v1::Pod, events::v1::Event};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use kubewake_api::{State, v1alpha1::TracePipeline};
 use serde_json::json;
 
-use crate::world::{NAMESPACE, World, condition, to, until};
+use crate::world::{NAMESPACE, TestCluster, condition, to, until};
+
+/// Reports 200 dropped items of this pipeline, as a kubelet writes it after the container has ended, right
+/// before the pod is removed.
+async fn drops(world: &TestCluster, pipeline: &str) {
+    let lost = json!({"items": 200, "reason": "shutdown", "id": "traces/_sticky", "carries": [pipeline]});
+    let message = json!({"dropped": [lost]}).to_string();
+    let ended = json!({"exitCode": 0, "reason": "Completed", "finishedAt": Timestamp::now(), "message": message});
+    let container = json!({
+        "name": "collector", "image": "any", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": ended},
+    });
+    let pods = Api::<Pod>::namespaced(world.client.clone(), NAMESPACE);
+    let status = json!({"status": {"containerStatuses": [container]}});
+    pods.patch_status("gateway", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+}
 
 #[tokio::test]
-async fn loss_of_a_collector_that_ended_is_in_the_status_of_its_pipeline() {
-    let world = World::start().await;
+async fn loss_of_a_collector_that_ended_after_its_pipeline_is_told_in_an_event() {
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
@@ -21,16 +35,34 @@ async fn loss_of_a_collector_that_ended_is_in_the_status_of_its_pipeline() {
     let gateway = world.gateway("gateway").await;
     gateway.reads(&world.document("kubewake-gateway").await.unwrap().0);
 
-    // As a kubelet writes it when the container has ended, right before the pod is removed.
-    let message = json!({"dropped": [{"items": 200, "reason": "shutdown", "id": "traces/_sticky", "carries": [uid]}]});
-    let ended =
-        json!({"exitCode": 0, "reason": "Completed", "finishedAt": Timestamp::now(), "message": message.to_string()});
-    let container = json!({
-        "name": "collector", "image": "any", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": ended},
-    });
-    let pods = Api::<Pod>::namespaced(world.client.clone(), NAMESPACE);
-    let status = json!({"status": {"containerStatuses": [container]}});
-    pods.patch_status("gateway", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    world.of::<TracePipeline>().delete("backend", &DeleteParams::background()).await.unwrap();
+    until("it is gone", async || (!world.exists("backend").await).then_some(())).await;
+    drops(&world, &uid).await;
+    gateway.end().await;
+    let events = Api::<Event>::all(world.client.clone());
+    let event = until("an event tells of the loss", async || {
+        let all = events.list(&ListParams::default()).await.unwrap();
+        all.into_iter().find(|event| event.reason.as_deref() == Some("DataDropped"))
+    })
+    .await;
+    assert!(event.note.as_deref().is_some_and(|note| note.contains("200 items")), "{event:?}");
+    let about = event.regarding.unwrap_or_default();
+    assert_eq!((about.kind.as_deref(), about.name.as_deref()), (Some("TracePipeline"), Some("backend")));
+    assert_eq!(about.uid, Some(uid));
+    operator.stop().await;
+}
+
+#[tokio::test]
+async fn loss_of_a_collector_that_ended_is_in_the_status_of_its_pipeline() {
+    let world = TestCluster::start().await;
+    let operator = world.operator();
+    world.apply("backend", to("backend.example.com:4317")).await;
+    world.until_configured("backend").await;
+    let uid = world.of::<TracePipeline>().get("backend").await.unwrap().uid().unwrap();
+    let gateway = world.gateway("gateway").await;
+    gateway.reads(&world.document("kubewake-gateway").await.unwrap().0);
+
+    drops(&world, &uid).await;
     gateway.end().await;
 
     let status =
@@ -53,7 +85,7 @@ async fn loss_of_a_collector_that_ended_is_in_the_status_of_its_pipeline() {
 
 #[tokio::test]
 async fn pipeline_held_by_a_finalizer_is_terminating_and_leaves_the_document() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;

@@ -1,4 +1,4 @@
-//! What is made, changed and removed.
+//! Creation, change and removal of the layer's objects.
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
@@ -10,11 +10,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, condition, to, until};
+use crate::world::{NAMESPACE, TestCluster, condition, to, until};
 
 #[tokio::test]
 async fn everything_goes_with_the_last_pipeline_also_while_no_operator_runs() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
@@ -38,7 +38,7 @@ async fn everything_goes_with_the_last_pipeline_also_while_no_operator_runs() {
 
 #[tokio::test]
 async fn what_others_change_or_delete_is_mended() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
@@ -59,7 +59,7 @@ async fn what_others_change_or_delete_is_mended() {
 
 #[tokio::test]
 async fn pods_are_told_of_a_new_document() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "collector", "labels": {
@@ -81,14 +81,14 @@ async fn pods_are_told_of_a_new_document() {
     operator.stop().await;
 }
 
-async fn image(world: &World) -> Option<String> {
+async fn image(world: &TestCluster) -> Option<String> {
     let deployment = world.object::<Deployment>("kubewake-gateway").await?;
     deployment.spec?.template.spec?.containers.first()?.image.clone()
 }
 
 #[tokio::test]
 async fn an_operator_with_other_defaults_rolls_the_collectors() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
@@ -106,15 +106,15 @@ fn with_policies() -> Value {
     spec
 }
 
-/// Waits until the gateway's document does not spread traces any more, and says what it is then.
-async fn until_plain(world: &World) -> String {
+/// Waits until the gateway's document does not spread traces any more, and returns it.
+async fn until_plain(world: &TestCluster) -> String {
     let is_plain = |(text, _): &(String, ConfigMap)| !text.contains("load_balancing");
     until("the document is plain", async || world.document("kubewake-gateway").await.filter(is_plain)).await.0
 }
 
 #[tokio::test]
 async fn tail_policies_bring_the_sticky_tier_and_take_it_away() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", with_policies()).await;
     world.until_configured("backend").await;
@@ -130,7 +130,7 @@ async fn tail_policies_bring_the_sticky_tier_and_take_it_away() {
 
 #[tokio::test]
 async fn sticky_tier_stays_until_gateways_were_seen_to_have_read_the_new_document() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", with_policies()).await;
     world.until_configured("backend").await;
@@ -139,11 +139,12 @@ async fn sticky_tier_stays_until_gateways_were_seen_to_have_read_the_new_documen
     [&first, &second].iter().for_each(|gateway| gateway.reads(&spreading));
     operator.kill().await;
 
-    // The policies go while nobody leads, and the next leader begins with empty caches.
+    // The policies are deleted while nobody leads, and the next leader begins with empty caches.
     world.apply("backend", to("backend.example.com:4317")).await;
     let operator = world.operator();
     let plain = until_plain(&world).await;
-    // Runs follow each other as long as something changes: this one comes after the document was written and the collectors were asked.
+    // Runs follow each other as long as something changes: this one comes after the document was written and
+    // the collectors were polled.
     world
         .until_status("backend", "collectors are waited for", |status| {
             condition(status, "Configured").1 == "RolloutInProgress"
@@ -170,7 +171,7 @@ async fn sticky_tier_stays_until_gateways_were_seen_to_have_read_the_new_documen
 
 #[tokio::test]
 async fn sticky_tier_stays_while_no_gateway_was_seen() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", with_policies()).await;
     world.until_configured("backend").await;
@@ -186,7 +187,7 @@ async fn sticky_tier_stays_while_no_gateway_was_seen() {
 
 #[tokio::test]
 async fn sticky_tier_outlives_the_gateways_of_a_paused_pipeline() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", with_policies()).await;
     world.until_configured("backend").await;
@@ -204,7 +205,7 @@ async fn sticky_tier_outlives_the_gateways_of_a_paused_pipeline() {
 
 #[tokio::test]
 async fn a_paused_pipeline_keeps_its_slot_and_needs_no_collectors() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("one", to("backend.example.com:4317")).await;
     world.until_configured("one").await;
@@ -234,21 +235,21 @@ async fn a_paused_pipeline_keeps_its_slot_and_needs_no_collectors() {
     world.until_nothing_is_left().await;
 }
 
-/// What senders know, and what runs for them.
-async fn identity(world: &World) -> Option<(String, String)> {
+/// The identities of the Service that senders use, and of the Deployment.
+async fn identity(world: &TestCluster) -> Option<(String, String)> {
     let service = world.object::<Service>("kubewake-otlp").await?;
     Some((service.uid()?, world.object::<Deployment>("kubewake-gateway").await?.uid()?))
 }
 
-/// Waits until nobody holds a slot.
-async fn until_free(world: &World) {
+/// Waits until no pipeline holds a slot.
+async fn until_free(world: &TestCluster) {
     let lock = "kubewake-tracepipeline-lock";
     until("the slot is free", async || world.config_maps().get_opt(lock).await.unwrap().is_none().then_some(())).await;
 }
 
 #[tokio::test]
 async fn who_takes_over_takes_over_what_is_there() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("one", to("one.example.com:4317")).await;
     world.until_configured("one").await;
@@ -281,7 +282,7 @@ async fn who_takes_over_takes_over_what_is_there() {
 
 #[tokio::test]
 async fn who_cannot_take_over_keeps_nothing() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("one", to("one.example.com:4317")).await;
     world.until_configured("one").await;
@@ -296,14 +297,14 @@ async fn who_cannot_take_over_keeps_nothing() {
     world.until_nothing_is_left().await;
 }
 
-/// How many collectors of the gateway are asked for.
-async fn replicas(world: &World) -> Option<i32> {
+/// The desired number of gateway replicas.
+async fn replicas(world: &TestCluster) -> Option<i32> {
     world.object::<Deployment>("kubewake-gateway").await?.spec?.replicas
 }
 
 #[tokio::test]
 async fn gateway_begins_with_the_least_replicas_and_is_the_autoscalers_from_then_on() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     world.telemetry(json!({"replicas": {"min": 3, "max": 6}})).await;
     let operator = world.operator();
     let deployments = Api::<Deployment>::namespaced(world.client.clone(), NAMESPACE);

@@ -1,11 +1,11 @@
-//! Which of several works.
+//! Leader election between several operators.
 
-use kubewake_operator::leader::Terms;
+use kubewake_operator::leader::LeaseConfig;
 
-use crate::world::{Running, World, to, until};
+use crate::world::{Running, TestCluster, to, until};
 
-fn candidate(world: &World, identity: &str, seconds: u64) -> Running {
-    world.operator_on(|_| {}, Terms { identity: identity.into(), seconds })
+fn candidate(world: &TestCluster, identity: &str, seconds: u64) -> Running {
+    world.operator_on(|_| {}, LeaseConfig { identity: identity.into(), seconds })
 }
 
 async fn until_leads(operator: &Running) {
@@ -14,17 +14,18 @@ async fn until_leads(operator: &Running) {
 
 #[tokio::test]
 async fn who_is_cut_off_stops_before_another_takes_over_and_stands_again() {
-    let world = World::start().await;
-    // It is the only one until it is cut off. Should it be too slow to renew so short a Lease, it leads again at once.
+    let world = TestCluster::start().await;
+    // The only candidate until it is cut off. If it is too slow to renew so short a Lease, it leads again at
+    // once.
     let first = candidate(&world, "first", 3);
     until_leads(&first).await;
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
 
     first.cut(true);
-    // Nobody is so slow that this one loses its Lease.
+    // A lease duration that no machine is too slow to renew.
     let second = candidate(&world, "second", 600);
-    // Something to do for whoever works.
+    // A change for whichever operator leads.
     world.apply("backend", to("other.example.com:4317")).await;
     until_leads(&second).await;
     assert_eq!(first.figure("kubewake_operator_leader"), 0.0, "there is one leader at a time");

@@ -1,4 +1,4 @@
-//! The whole operator against the embedded API server, whose garbage collector works and which has no nodes.
+//! The whole operator against the embedded API server, which has a garbage collector and no nodes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "these are tests")]
 
 mod broken;

@@ -7,16 +7,17 @@ use kube::api::PostParams;
 use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, TracePipeline};
 use serde_json::json;
 
-use crate::world::{World, to, until};
+use crate::world::{TestCluster, to, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resync_of_two_hundred_pipelines_sends_nothing() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     world.telemetry(json!({"slots": {"traces": 100, "logs": 50, "metrics": 50}})).await;
     let operator = world.operator_with(|options| options.resync = Duration::from_secs(2));
     let spec = |n: usize| to(&format!("backend-{n}.example.com:4317"));
     let create = async |n: usize| {
-        let (name, params) = (format!("p{n}"), PostParams::default());
+        let name = format!("p{n}");
+        let params = PostParams::default();
         match n % 4 {
             0 => drop(
                 world
@@ -47,7 +48,7 @@ async fn a_resync_of_two_hundred_pipelines_sends_nothing() {
         (text.matches("backend-").count() >= 200).then_some(())
     })
     .await;
-    // Statuses and what was kept are written a moment later.
+    // Statuses and last valid specs are written a moment later.
     let mut quiet = 0;
     until("nothing is sent any more", async || {
         let (before, begun) =

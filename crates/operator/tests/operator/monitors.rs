@@ -1,4 +1,4 @@
-//! Prometheus' operator comes and goes.
+//! A cluster in which PodMonitors appear and disappear.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, DynamicObject, PostParams},
 };
-use kubewake_operator::kind::Kind;
+use kubewake_operator::kind::ObjectKind;
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, Running, World, to, until};
+use crate::world::{NAMESPACE, Running, TestCluster, to, until};
 
 const DEFINITION: &str = "podmonitors.monitoring.coreos.com";
 
-impl World {
-    /// An operator that soon sees whether there are PodMonitors, and a pipeline.
+impl TestCluster {
+    /// An operator that soon notices PodMonitors, and a pipeline.
     async fn with_pipeline(&self) -> Running {
         let operator = self.operator_with(|options| options.resync = Duration::from_secs(1));
         self.apply("backend", to("one.example.com:4317")).await;
@@ -26,7 +26,6 @@ impl World {
         operator
     }
 
-    /// Prometheus' operator comes.
     async fn define(&self, schema: Value) -> Api<CustomResourceDefinition> {
         let definitions = Api::<CustomResourceDefinition>::all(self.client.clone());
         definitions.create(&PostParams::default(), &definition(schema)).await.unwrap();
@@ -34,12 +33,11 @@ impl World {
     }
 
     async fn until_monitored(&self) -> DynamicObject {
-        let monitors: Api<DynamicObject> = Kind::PodMonitor.api(&self.client, NAMESPACE);
+        let monitors: Api<DynamicObject> = ObjectKind::PodMonitor.api(&self.client, NAMESPACE);
         let monitor = async || monitors.get_opt("kubewake-metrics").await.ok().flatten();
         until("there is a PodMonitor", monitor).await
     }
 
-    /// Pipelines go on.
     async fn until_another_is_configured(&self) {
         self.apply("backend", to("two.example.com:4317")).await;
         self.until_configured("backend").await;
@@ -66,7 +64,7 @@ fn definition(schema: Value) -> CustomResourceDefinition {
 
 #[tokio::test]
 async fn a_pod_monitor_is_there_where_its_kind_is() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.with_pipeline().await;
     let definitions = world.define(anything()).await;
     let made = world.until_monitored().await;
@@ -92,10 +90,10 @@ async fn a_pod_monitor_is_there_where_its_kind_is() {
 
 #[tokio::test]
 async fn what_held_before_holds_on_when_the_kind_comes() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     world.telemetry(json!({"replicas": {"min": 3}})).await;
     let operator = world.with_pipeline().await;
-    // No schema knows this, and there is no webhook.
+    // Neither a schema nor a webhook refuses this.
     world.telemetry(json!({"replicas": {"min": 5}, "image": "Not An Image"})).await;
     world.define(anything()).await;
     world.until_monitored().await;
@@ -106,7 +104,7 @@ async fn what_held_before_holds_on_when_the_kind_comes() {
 
 #[tokio::test]
 async fn one_that_cannot_be_written_is_in_nobodys_way() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.with_pipeline().await;
     let mut strict = anything();
     strict["properties"] = json!({"strange": {"type": "string"}});
@@ -120,14 +118,14 @@ async fn one_that_cannot_be_written_is_in_nobodys_way() {
 
 #[tokio::test]
 async fn one_that_cannot_be_listed_is_in_nobodys_way() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.with_pipeline().await;
     operator.never_answer("/podmonitors");
     world.define(anything()).await;
     until("it is asked for", async || operator.asked().iter().any(|uri| uri.contains("/podmonitors?")).then_some(()))
         .await;
     world.until_another_is_configured().await;
-    // A new one does not wait for it either.
+    // A new operator does not wait for the kind either.
     operator.stop().await;
     let operator = world.operator();
     operator.never_answer("/podmonitors");

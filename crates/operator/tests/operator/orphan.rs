@@ -1,4 +1,5 @@
-//! Pipelines that are deleted with `--cascade=orphan`: the garbage collector takes owners off, and leaves what was made.
+//! Pipelines that are deleted with `--cascade=orphan`: the garbage collector removes owner references, and
+//! leaves the objects.
 
 use std::collections::BTreeSet;
 
@@ -6,27 +7,27 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::PostParams};
 use serde_json::json;
 
-use crate::world::{NAMESPACE, World, to, until, with_token};
+use crate::world::{NAMESPACE, TestCluster, to, until, with_token};
 
 const LOCK: &str = "ConfigMap/kubewake-tracepipeline-lock";
 
-/// The Secrets that keep pipelines.
-async fn kept(world: &World) -> BTreeSet<String> {
+/// The Secrets with last valid specs.
+async fn kept(world: &TestCluster) -> BTreeSet<String> {
     world.made().await.into_iter().filter(|it| it.starts_with("Secret/kubewake-kept-")).collect()
 }
 
-/// Waits until so many pipelines are kept.
-async fn until_kept(world: &World, count: usize) -> BTreeSet<String> {
+/// Waits until there are this many Secrets with last valid specs.
+async fn until_kept(world: &TestCluster, count: usize) -> BTreeSet<String> {
     until(&format!("{count} are kept"), async || Some(kept(world).await).filter(|kept| kept.len() == count)).await
 }
 
-async fn until_gone(world: &World, name: &str) {
+async fn until_gone(world: &TestCluster, name: &str) {
     until(&format!("{name} is gone"), async || (!world.exists(name).await).then_some(())).await;
 }
 
 #[tokio::test]
 async fn the_last_pipeline_takes_everything_along_at_once() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.secret("token", "planted").await;
     world.apply("backend", with_token("token")).await;
@@ -41,7 +42,7 @@ async fn the_last_pipeline_takes_everything_along_at_once() {
 
 #[tokio::test]
 async fn what_was_left_while_no_operator_ran_goes_when_one_starts() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.secret("token", "planted").await;
     world.apply("backend", with_token("token")).await;
@@ -61,7 +62,7 @@ async fn what_was_left_while_no_operator_ran_goes_when_one_starts() {
 
 #[tokio::test]
 async fn one_of_several_leaves_its_slot_and_nothing_that_was_kept_of_it() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     world.telemetry(json!({"slots": {"traces": 2}})).await;
     let operator = world.operator();
     world.secret("token", "planted").await;
@@ -82,7 +83,7 @@ async fn one_of_several_leaves_its_slot_and_nothing_that_was_kept_of_it() {
     .await;
     assert!(of_both.difference(&of_one).all(|it| of_others.contains(it)), "what lives is kept");
 
-    // One of the same name that was never valid has no use for it either.
+    // A pipeline of the same name that was never valid has no use for the Secret either.
     operator.kill().await;
     world.orphan("two").await;
     until_gone(&world, "two").await;
@@ -98,7 +99,7 @@ async fn one_of_several_leaves_its_slot_and_nothing_that_was_kept_of_it() {
 
 #[tokio::test]
 async fn what_others_made_stays() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let secrets = Api::<Secret>::namespaced(world.client.clone(), NAMESPACE);
     let labels = json!({"telemetry.kubewake.io/part": "kept"});
     let theirs = [("kubewake-kept-traces-theirs", json!({})), ("theirs", labels.clone())];

@@ -1,4 +1,5 @@
-//! A change on its way to the collectors: what it needs is there first, what is in its way is said, and nothing looks like an error that is none.
+//! Rollouts of a change: its prerequisites exist first, obstacles are reported, and ordinary waits are no
+//! errors.
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, events::v1::Event, rbac::v1::RoleBinding};
 use kube::{
@@ -8,17 +9,17 @@ use kube::{
 use kubewake_api::{State, v1alpha1::Telemetry};
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, condition, to, until, with_token};
+use crate::world::{NAMESPACE, TestCluster, condition, to, until, with_token};
 
-/// All collectors of the gateway are ready, as their Deployment says.
-async fn are_ready(world: &World) {
+/// Reports all collectors of the gateway as ready in the status of their Deployment.
+async fn are_ready(world: &TestCluster) {
     let deployments = Api::<Deployment>::namespaced(world.client.clone(), NAMESPACE);
     let status = json!({"status": {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}});
     deployments.patch_status("kubewake-gateway", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
 }
 
-/// A new one, of which the scheduler says this.
-async fn new_pod(world: &World, name: &str, scheduled: Value) {
+/// Creates a pod of the gateway with this condition of the scheduler.
+async fn new_pod(world: &TestCluster, name: &str, scheduled: Value) {
     let pods = Api::<Pod>::namespaced(world.client.clone(), NAMESPACE);
     let pod = serde_json::from_value(json!({
         "metadata": {"name": name, "labels": {
@@ -32,7 +33,7 @@ async fn new_pod(world: &World, name: &str, scheduled: Value) {
 
 #[tokio::test]
 async fn a_rollout_that_no_node_has_room_for_is_said_until_it_is_over() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.telemetry(json!({})).await;
     world.apply("backend", to("backend.example.com:4317")).await;
@@ -69,7 +70,7 @@ fn revision(text: Option<&String>) -> u64 {
 
 #[tokio::test]
 async fn collectors_have_their_rights_before_the_document_that_asks_for_them() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
@@ -88,7 +89,7 @@ async fn collectors_have_their_rights_before_the_document_that_asks_for_them() {
 
 #[tokio::test]
 async fn what_may_be_missing_is_not_asked_for_as_if_it_were_there() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
@@ -101,7 +102,7 @@ async fn what_may_be_missing_is_not_asked_for_as_if_it_were_there() {
 
 #[tokio::test]
 async fn image_that_cannot_be_pulled_is_a_warning() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("backend", to("backend.example.com:4317")).await;
     world.until_configured("backend").await;
@@ -126,7 +127,7 @@ async fn image_that_cannot_be_pulled_is_a_warning() {
 
 #[tokio::test]
 async fn another_reason_for_the_same_trouble_is_an_event_of_its_own() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     let events = Api::<Event>::all(world.client.clone());
     for secret in ["first", "second"] {

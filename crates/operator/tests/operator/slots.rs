@@ -1,4 +1,4 @@
-//! Who is active, whatever dies when.
+//! Slots while operators are killed at any moment.
 
 use std::{
     collections::BTreeSet,
@@ -13,17 +13,17 @@ use kube::{
     api::{ListParams, WatchEvent, WatchParams},
 };
 
-use crate::world::{World, to, until};
+use crate::world::{TestCluster, to, until};
 
-/// The pipelines that a document sends for.
+/// The pipelines that a document has exporters for.
 fn active(document: &ConfigMap) -> BTreeSet<String> {
     let text = document.data.iter().flatten().map(|(_, text)| text.as_str()).collect::<String>();
     let names = text.lines().filter_map(|line| line.trim().trim_matches(['"', ':', '\'']).strip_prefix("traces/"));
     names.filter(|name| !name.starts_with('_')).map(|name| name.trim_matches(['"', ':']).to_owned()).collect()
 }
 
-/// Looks at every revision of the lock and of the document.
-async fn watch(world: &World, seen: Arc<Mutex<BTreeSet<String>>>) -> tokio::task::JoinHandle<()> {
+/// Checks every revision of the lock and of the document.
+async fn watch(world: &TestCluster, seen: Arc<Mutex<BTreeSet<String>>>) -> tokio::task::JoinHandle<()> {
     let api = world.config_maps();
     let version = api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
     let mut events = api.watch(&WatchParams::default(), &version).await.unwrap().boxed();
@@ -45,7 +45,7 @@ async fn watch(world: &World, seen: Arc<Mutex<BTreeSet<String>>>) -> tokio::task
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_at_once_one_is_active_whatever_dies_when() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let seen = Arc::default();
     let watch = watch(&world, Arc::clone(&seen)).await;
     let names: Vec<String> = (0..10).map(|n| format!("p{n}")).collect();
@@ -54,7 +54,7 @@ async fn of_ten_at_once_one_is_active_whatever_dies_when() {
     let kills = async {
         for round in 0..12 {
             let operator = world.operator();
-            // Wherever it is then: that is the point.
+            // The operator is killed at an arbitrary point.
             tokio::time::sleep(Duration::from_millis(round * 35)).await;
             operator.kill().await;
         }
@@ -74,8 +74,8 @@ async fn of_ten_at_once_one_is_active_whatever_dies_when() {
     operator.stop().await;
 }
 
-/// Waits until exactly one is active and all others wait, and gives the one.
-async fn settled(world: &World, names: &[String], gone: Option<&String>) -> String {
+/// Waits until exactly one pipeline is active and all others wait, and returns the active one.
+async fn settled(world: &TestCluster, names: &[String], gone: Option<&String>) -> String {
     let names: Vec<&String> = names.iter().filter(|name| Some(*name) != gone).collect();
     until("one is active, and all others wait", async || {
         let mut holders = Vec::new();
@@ -94,7 +94,7 @@ async fn settled(world: &World, names: &[String], gone: Option<&String>) -> Stri
 
 #[tokio::test]
 async fn more_slots_let_more_in_and_fewer_take_nothing_away() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     for name in ["one", "two", "three"] {
         world.apply(name, to("backend.example.com:4317")).await;
@@ -118,7 +118,7 @@ async fn more_slots_let_more_in_and_fewer_take_nothing_away() {
 
 #[tokio::test]
 async fn a_pipeline_that_was_never_valid_takes_no_slot() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.apply("broken", to("not an endpoint")).await;
     world.until_reason("broken", "EndpointInvalid").await;

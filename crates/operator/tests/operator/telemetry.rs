@@ -1,4 +1,4 @@
-//! What is said of the Telemetry, and that a pipeline's status holds nothing that is over.
+//! The status of the Telemetry, and statuses of pipelines without outdated content.
 
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ServiceAccount, events::v1::Event},
@@ -14,10 +14,10 @@ use kubewake_api::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, condition, to, until};
+use crate::world::{NAMESPACE, TestCluster, condition, to, until};
 
-impl World {
-    /// Waits until the status of the Telemetry says so, for the newest generation.
+impl TestCluster {
+    /// Waits until the status of the Telemetry satisfies a condition, for the newest generation.
     async fn until_telemetry(&self, what: &str, holds: impl Fn(&TelemetryStatus) -> bool) -> TelemetryStatus {
         let api = self.of::<Telemetry>();
         let check = async || {
@@ -37,7 +37,7 @@ fn paused(is: bool) -> Value {
 
 #[tokio::test]
 async fn what_holds_no_more_is_not_said_any_more() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.telemetry(json!({"receivers": {"opencensus": {"enabled": true}}})).await;
     let alone = world.until_telemetry("it is spoken of without a pipeline", |status| status.state.is_some()).await;
@@ -76,13 +76,13 @@ async fn what_holds_no_more_is_not_said_any_more() {
 
 #[tokio::test]
 async fn a_telemetry_that_makes_no_sense_is_invalid_and_changes_nothing() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let operator = world.operator();
     world.telemetry(json!({"replicas": {"min": 3}, "slots": {"traces": 2}})).await;
     world.apply("one", to("one.example.com:4317")).await;
     world.until_configured("one").await;
     let before = world.object::<Deployment>("kubewake-gateway").await.unwrap();
-    // No schema knows this, and there is no webhook.
+    // Neither a schema nor a webhook refuses this.
     let wrong = json!({"replicas": {"min": 3}, "slots": {"traces": 2}, "image": "Not An Image",
         "resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}});
     world.telemetry(wrong).await;
@@ -112,8 +112,8 @@ async fn a_telemetry_that_makes_no_sense_is_invalid_and_changes_nothing() {
 
 #[tokio::test]
 async fn what_an_api_server_refuses_is_said_in_its_words() {
-    let world = World::start().await;
-    // Somebody else's, whose selector cannot be changed.
+    let world = TestCluster::start().await;
+    // A foreign Deployment, whose selector cannot be changed.
     let deployment: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "kubewake-gateway"},
         "spec": {"selector": {"matchLabels": {"app": "other"}}, "template": {
@@ -134,7 +134,7 @@ async fn what_an_api_server_refuses_is_said_in_its_words() {
     let errors = "kubewake_operator_errors_total{step=\"layer\",reason=\"invalid\"}";
     until("it is counted", async || (operator.figure(errors) >= 1.0).then_some(())).await;
     deployments.delete("kubewake-gateway", &DeleteParams::default()).await.unwrap();
-    // A change is looked at at once, whenever it would have been tried again.
+    // A change is reconciled at once, whatever the backoff.
     world.apply("backend", to("other.example.com:4317")).await;
     world.until_configured("backend").await;
     assert_eq!(condition(&world.status("backend").await, "Configured").1, "Configured");
@@ -143,7 +143,7 @@ async fn what_an_api_server_refuses_is_said_in_its_words() {
 
 #[tokio::test]
 async fn trusted_relay_that_does_not_exist_is_a_warning() {
-    let world = World::start().await;
+    let world = TestCluster::start().await;
     let accounts = Api::<ServiceAccount>::namespaced(world.client.clone(), "default");
     let account = ServiceAccount {
         metadata: ObjectMeta { name: Some("agent".to_owned()), ..ObjectMeta::default() },
@@ -162,7 +162,8 @@ async fn trusted_relay_that_does_not_exist_is_a_warning() {
     };
     let missing = "spec.trustedRelays: ServiceAccount agnet not found in namespace default, so that no pod is trusted by this entry";
     let nowhere = missing.replace("agnet", "agent").replace("namespace default", "namespace nowhere");
-    let (good, typo) = (relay("default", "agent"), relay("default", "agnet"));
+    let good = relay("default", "agent");
+    let typo = relay("default", "agnet");
     accepted("both are named", json!([good, typo, relay("nowhere", "agent")]), &format!("{missing}; {nowhere}")).await;
     accepted("nothing is missing", json!([good]), "everything is right").await;
     operator.stop().await;

@@ -1,4 +1,4 @@
-//! An API server that knows pipelines, and operators that come and go.
+//! An API server with the pipelines' definitions, and operators that can be started and killed.
 
 use std::{
     fmt::Debug,
@@ -26,12 +26,12 @@ use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, PipelineStatus, Teleme
 use kubewake_apiserver::server::{ApiServer, Options as ServerOptions};
 use kubewake_config::fingerprint;
 use kubewake_operator::{
-    context::Options,
-    kind::Kind,
-    leader::Terms,
-    metrics::Metrics,
+    context::OperatorOptions,
+    kind::ObjectKind,
+    leader::LeaseConfig,
+    metrics::OperatorMetrics,
     names,
-    operator::{Error, Operator},
+    operator::{Operator, OperatorError},
 };
 use kubewake_trail::Trail;
 use serde::de::DeserializeOwned;
@@ -46,28 +46,26 @@ use tokio::{
 use tower::{Layer, Service};
 
 pub const NAMESPACE: &str = "kubewake-system";
-/// Far more than anything takes on a busy machine.
+/// Far more than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-pub struct World {
+pub struct TestCluster {
     server: ApiServer,
-    /// Somebody else's.
     pub client: Client,
 }
 
-/// An operator at work.
 pub struct Running {
-    task: JoinHandle<Result<(), Error>>,
+    task: JoinHandle<Result<(), OperatorError>>,
     stop: oneshot::Sender<()>,
     is_cut: Arc<AtomicBool>,
     silent: Arc<Mutex<Option<&'static str>>>,
     asked: Arc<Mutex<Vec<String>>>,
-    pub metrics: Arc<Metrics>,
-    /// Requests that could have changed something, but for those about the Lease.
+    pub metrics: Arc<OperatorMetrics>,
+    /// Requests that could have changed something, without those about the Lease.
     pub writes: Arc<AtomicU64>,
 }
 
-impl World {
+impl TestCluster {
     pub async fn start() -> Self {
         let server = ApiServer::start(ServerOptions::default()).await.unwrap();
         let client = server.client().unwrap();
@@ -78,7 +76,7 @@ impl World {
             let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
             timeout(PATIENCE, established).await.unwrap().unwrap();
         }
-        // They are served a moment later.
+        // The kinds are served a moment after their definition.
         let all = ListParams::default();
         until("pipelines are served", async || {
             Api::<TracePipeline>::all(client.clone()).list(&all).await.ok()?;
@@ -97,30 +95,32 @@ impl World {
         self.operator_with(|_| {})
     }
 
-    pub fn operator_with(&self, change: impl Fn(&mut Options)) -> Running {
-        // The same name each time, so that it leads again at once.
-        self.operator_on(change, Terms { identity: "test".into(), seconds: 15 })
+    pub fn operator_with(&self, change: impl Fn(&mut OperatorOptions)) -> Running {
+        // The same identity each time, so that it leads again at once.
+        self.operator_on(change, LeaseConfig { identity: "test".into(), seconds: 15 })
     }
 
-    pub fn operator_on(&self, change: impl Fn(&mut Options), terms: Terms) -> Running {
+    pub fn operator_on(&self, change: impl Fn(&mut OperatorOptions), terms: LeaseConfig) -> Running {
         let line = Line::default();
-        let (writes, is_cut, asked) = (Arc::clone(&line.writes), Arc::clone(&line.is_cut), Arc::clone(&line.asked));
+        let writes = Arc::clone(&line.writes);
+        let is_cut = Arc::clone(&line.is_cut);
+        let asked = Arc::clone(&line.asked);
         let silent = Arc::clone(&line.silent);
         let builder = ClientBuilder::try_from(self.server.client_config().unwrap()).unwrap();
         let client = builder.with_layer(&line).build();
-        let mut options = Options {
+        let mut options = OperatorOptions {
             namespace: NAMESPACE.into(),
             image: "kubewake/collector".into(),
             resync: Duration::from_secs(300),
         };
         change(&mut options);
-        let metrics = Arc::<Metrics>::default();
+        let metrics = Arc::<OperatorMetrics>::default();
         let operator = Operator {
-            leases: client.clone(),
+            lease_client: client.clone(),
             client,
-            trail: Trail::off(),
+            trail: Trail::disabled(),
             options,
-            terms,
+            lease_config: terms,
             metrics: Arc::clone(&metrics),
         };
         let (stop, stopped) = oneshot::channel();
@@ -136,7 +136,6 @@ impl World {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// Somebody creates or changes a TracePipeline.
     pub async fn apply(&self, name: &str, spec: Value) {
         let object = json!({
             "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "TracePipeline",
@@ -150,7 +149,7 @@ impl World {
         self.of::<TracePipeline>().delete(name, &DeleteParams::background()).await.unwrap();
     }
 
-    /// Somebody deletes a TracePipeline and wishes that nothing goes with it.
+    /// Deletes a TracePipeline and orphans its dependents.
     pub async fn orphan(&self, name: &str) {
         let params = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
         self.of::<TracePipeline>().delete(name, &params).await.unwrap();
@@ -169,7 +168,7 @@ impl World {
         self.of::<Telemetry>().patch("default", &params, &Patch::Apply(&object)).await.unwrap();
     }
 
-    /// Somebody writes a Secret with the key `value`.
+    /// Writes a Secret with the key `value`.
     pub async fn secret(&self, name: &str, value: &str) {
         let data = json!({"value": ByteString(value.as_bytes().to_vec())});
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data});
@@ -181,7 +180,7 @@ impl World {
         self.of::<TracePipeline>().get(name).await.unwrap().status.unwrap_or_default()
     }
 
-    /// Waits until the status says so, for the newest generation.
+    /// Waits until the status satisfies a condition, for the newest generation.
     pub async fn until_status(
         &self,
         name: &str,
@@ -203,12 +202,11 @@ impl World {
         self.until_status(name, "it is configured", configured).await;
     }
 
-    /// Waits until the reason is this one.
+    /// Waits until the status has this reason.
     pub async fn until_reason(&self, name: &str, reason: &str) -> PipelineStatus {
         self.until_status(name, reason, |status| status.reason.as_deref() == Some(reason)).await
     }
 
-    /// A document of the collectors.
     pub async fn document(&self, name: &str) -> Option<(String, ConfigMap)> {
         let map = self.config_maps().get_opt(name).await.unwrap()?;
         Some((map.data.clone().unwrap()["collector.yaml"].clone(), map))
@@ -222,10 +220,10 @@ impl World {
         Api::<K>::namespaced(self.client.clone(), NAMESPACE).get_opt(name).await.unwrap()
     }
 
-    /// Everything that operators made.
     pub async fn made(&self) -> Vec<String> {
-        let (mut all, made) = (Vec::new(), ListParams::default().labels(&names::made()));
-        for kind in Kind::ALWAYS {
+        let mut all = Vec::new();
+        let made = ListParams::default().labels(&names::managed_selector());
+        for kind in ObjectKind::REQUIRED {
             let api: Api<DynamicObject> = kind.api(&self.client, NAMESPACE);
             let list = api.list(&made).await.unwrap().items.into_iter();
             all.extend(list.map(|object| format!("{kind:?}/{}", object.metadata.name.unwrap())));
@@ -238,7 +236,7 @@ impl World {
     }
 }
 
-/// A collector that says by which document it goes, at an address of its own.
+/// A collector that reports the document that it has read, at an address of its own.
 pub struct Collector {
     pods: Api<Pod>,
     name: String,
@@ -247,12 +245,11 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// It has read this document.
+    /// Makes it report this document.
     pub fn reads(&self, document: &str) {
         *self.hash.lock().unwrap() = fingerprint(document);
     }
 
-    /// Its pod is gone.
     pub async fn end(self) {
         self.server.abort();
         let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
@@ -260,12 +257,12 @@ impl Collector {
     }
 }
 
-impl World {
-    /// A collector of the gateway that has read nothing yet.
+impl TestCluster {
+    /// A collector of the gateway that has read no document yet.
     pub async fn gateway(&self, name: &str) -> Collector {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::SeqCst) + 2;
-        // All of 127.0.0.0/8 is this machine's. Two runs of these tests at once have different addresses.
+        // All of 127.0.0.0/8 is this machine. Concurrent runs of these tests have different addresses.
         let address = format!("127.{}.{}.{number}", 64 + std::process::id() % 128, std::process::id() / 128 % 256);
         let listener = TcpListener::bind(format!("{address}:{HEALTH_PORT}")).await.unwrap();
         let hash = Arc::<Mutex<String>>::default();
@@ -291,43 +288,41 @@ impl World {
         Collector { pods, name: name.to_owned(), hash, server }
     }
 
-    /// Whether anything of the sticky tier is there.
+    /// Whether any object of the sticky tier exists.
     pub async fn has_sticky(&self) -> bool {
         self.made().await.iter().any(|it| it.contains("sticky"))
     }
 }
 
 impl Running {
-    /// Ends in good order.
     pub async fn stop(self) {
         self.stop.send(()).unwrap();
         timeout(PATIENCE, self.task).await.expect("it ends").unwrap().unwrap();
     }
 
-    /// Nothing that it asks is answered any more, or everything again.
+    /// Leaves all requests of the operator unanswered, or answers them again.
     pub fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::SeqCst);
     }
 
-    /// Nothing that it asks about this path is answered.
+    /// Leaves requests for this path unanswered.
     pub fn never_answer(&self, path: &'static str) {
         *self.silent.lock().unwrap() = Some(path);
     }
 
-    /// What it read, as URIs.
+    /// The URIs that it read.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Ends wherever it is.
     pub async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;
     }
 
-    /// The sum of its figures that begin so.
+    /// The sum of its metrics with this prefix.
     pub fn figure(&self, name: &str) -> f64 {
-        let page = self.metrics.page();
+        let page = self.metrics.render();
         let lines = page.lines().filter(|line| line.starts_with(name));
         lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
@@ -337,25 +332,25 @@ impl Running {
     }
 }
 
-/// Status and reason of a condition.
+/// The status and reason of a condition.
 pub fn condition(status: &PipelineStatus, name: &str) -> (String, String) {
     let found = status.conditions.iter().find(|it| it.type_ == name);
     found.map(|it| (it.status.clone(), it.reason.clone())).unwrap_or_default()
 }
 
-/// A spec that sends somewhere.
+/// A spec that sends to this endpoint.
 pub fn to(endpoint: &str) -> Value {
     json!({"output": {"otlp": {"endpoint": {"value": endpoint}}}})
 }
 
-/// A spec with a token that stands in a Secret.
+/// A spec with a token from a Secret.
 pub fn with_token(secret: &str) -> Value {
     let reference = json!({"secretKeyRef": {"name": secret, "namespace": "default", "key": "value"}});
     let bearer = json!({"token": {"valueFrom": reference}});
     json!({"output": {"otlp": {"endpoint": {"value": "backend.example.com:4317"}, "authentication": {"bearer": bearer}}}})
 }
 
-/// Waits until there is a value.
+/// Waits until there is a value, and returns it.
 pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
     let wait = async {
         loop {
@@ -368,7 +363,7 @@ pub async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> 
     timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
 }
 
-/// The way to the API server. Counts requests that may change something, and can be cut.
+/// The connection to the API server. Counts requests that may change something, and can be cut.
 #[derive(Clone, Default)]
 struct Line {
     writes: Arc<AtomicU64>,
@@ -404,9 +399,10 @@ impl<S: Service<http::Request<Body>>> Service<http::Request<Body>> for Counted<S
             self.1.asked.lock().unwrap().push(request.uri().to_string());
         }
         let is_silent = self.1.silent.lock().unwrap().is_some_and(|path| request.uri().path().contains(path));
-        match is_silent || self.1.is_cut.load(Ordering::SeqCst) {
-            true => Either::Right(pending()),
-            false => Either::Left(self.0.call(request)),
+        if is_silent || self.1.is_cut.load(Ordering::SeqCst) {
+            Either::Right(pending())
+        } else {
+            Either::Left(self.0.call(request))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON to protobuf.
+//! Decodes JSON to protobuf.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::MAX_DEPTH;
-use super::error::{Error, Reason};
-use super::out::Out;
-use super::put::Scalar;
-use super::reader::{Fault, Reader};
+use super::MAX_MESSAGE_DEPTH;
+use super::error::{JsonError, JsonErrorKind};
+use super::protobuf_output::ProtobufOutput;
+use super::reader::{JsonFault, JsonReader};
 use super::timestamp;
-use crate::memory::Meter;
-use crate::schema::{Field, Kind, Label, Message, Special};
+use super::wire_scalar::WireScalar;
+use crate::memory::MemoryMeter;
+use crate::schema::{FieldKind, FieldLabel, FieldSchema, MessageSchema, SpecialMessage};
 
-/// With or without the padding, as protobuf's JSON has it, and with whatever is in the bits behind the last byte.
+/// With or without padding, as in protobuf's JSON, and with any trailing bits.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -24,41 +24,50 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-pub(super) fn decode(schema: &'static Message, json: &[u8], meter: Meter<'_>) -> Result<Vec<u8>, Error> {
+pub(super) fn decode(
+    schema: &'static MessageSchema,
+    json: &[u8],
+    meter: MemoryMeter<'_>,
+) -> Result<Vec<u8>, JsonError> {
     decode_first(schema, json, meter).map(|(protobuf, _)| protobuf)
 }
 
-/// The first document of several, and how many bytes it takes.
-pub(super) fn decode_first(schema: &'static Message, json: &[u8], meter: Meter<'_>) -> Result<(Vec<u8>, usize), Error> {
-    let mut decoder = Decoder { reader: Reader::new(json), out: Out::new(meter) };
-    // Names and quotes make JSON at least twice as long as its protobuf, but for long strings and packed numbers.
+/// Decodes the first of several documents; returns the number of bytes read.
+pub(super) fn decode_first(
+    schema: &'static MessageSchema,
+    json: &[u8],
+    meter: MemoryMeter<'_>,
+) -> Result<(Vec<u8>, usize), JsonError> {
+    let mut decoder = JsonDecoder { reader: JsonReader::new(json), out: ProtobufOutput::new(meter) };
+    // Names and quotes make JSON at least twice as long as its protobuf, but for long strings and packed
+    // numbers.
     let _ = decoder.out.make_room(json.len() / 2);
     match decoder.document(schema).and_then(|()| decoder.check_memory()) {
-        Ok(()) => Ok((decoder.out.bytes, decoder.reader.taken())),
-        Err(Fault { reason, offset, field }) => {
+        Ok(()) => Ok((decoder.out.bytes, decoder.reader.bytes_read())),
+        Err(JsonFault { reason, offset, field }) => {
             let before = json.get(..offset).unwrap_or(json);
             let line = memchr::memchr_iter(b'\n', before).count() + 1;
-            Err(Error { reason, field, offset, line })
+            Err(JsonError { reason, field, offset, line })
         }
     }
 }
 
-struct Decoder<'a, 'm> {
-    reader: Reader<'a>,
-    out: Out<'m>,
+struct JsonDecoder<'a, 'm> {
+    reader: JsonReader<'a>,
+    out: ProtobufOutput<'m>,
 }
 
-/// Which fields of a message are already in the output.
+/// The fields of a message that are in the output already.
 #[derive(Default)]
-struct Written {
-    /// One bit for each place in the message's table.
+struct WrittenFields {
+    /// One bit for each field of the message's table.
     fields: u32,
-    /// Where the member of the `oneof` is.
+    /// The range of the `oneof` member.
     oneof: Option<Range<usize>>,
 }
 
-impl Written {
-    /// Marks a field as written; whether it was before.
+impl WrittenFields {
+    /// Marks a field as written; returns whether it was marked before.
     fn mark(&mut self, place: usize) -> bool {
         let bit = 1u32.checked_shl(place as u32).unwrap_or(0);
         let before = self.fields & bit != 0;
@@ -67,27 +76,27 @@ impl Written {
     }
 }
 
-impl Decoder<'_, '_> {
-    fn check_memory(&self) -> Result<(), Fault> {
-        if self.out.is_exhausted() { Err(self.reader.fault(Reason::NoMemory)) } else { Ok(()) }
+impl JsonDecoder<'_, '_> {
+    fn check_memory(&self) -> Result<(), JsonFault> {
+        if self.out.is_exhausted() { Err(self.reader.fault(JsonErrorKind::NoMemory)) } else { Ok(()) }
     }
 
-    /// What follows the first value is not looked at, as the Collector does not.
-    fn document(&mut self, schema: &'static Message) -> Result<(), Fault> {
-        if self.reader.null()? {
+    /// Text behind the first value is ignored, as in the Collector.
+    fn document(&mut self, schema: &'static MessageSchema) -> Result<(), JsonFault> {
+        if self.reader.take_null()? {
             return Ok(());
         }
-        self.message(schema, MAX_DEPTH)
+        self.message(schema, MAX_MESSAGE_DEPTH)
     }
 
     /// Writes the fields of an object.
-    fn message(&mut self, schema: &'static Message, depth: usize) -> Result<(), Fault> {
-        let Some(depth) = depth.checked_sub(1) else { return Err(self.reader.fault(Reason::Depth)) };
+    fn message(&mut self, schema: &'static MessageSchema, depth: usize) -> Result<(), JsonFault> {
+        let Some(depth) = depth.checked_sub(1) else { return Err(self.reader.fault(JsonErrorKind::Depth)) };
         self.reader.expect(b'{', "an object")?;
-        if self.reader.eat(b'}')? {
+        if self.reader.take_if(b'}')? {
             return Ok(());
         }
-        let mut written = Written::default();
+        let mut written = WrittenFields::default();
         loop {
             let found = schema.by_name(self.reader.string()?);
             self.reader.colon()?;
@@ -98,24 +107,30 @@ impl Decoder<'_, '_> {
                 None => self.reader.skip()?,
             }
             self.check_memory()?;
-            if !self.reader.more(b'}')? {
+            if !self.reader.has_next(b'}')? {
                 return Ok(());
             }
         }
     }
 
-    fn field(&mut self, place: usize, field: &'static Field, written: &mut Written, depth: usize) -> Result<(), Fault> {
-        if self.reader.null()? {
+    fn field(
+        &mut self,
+        place: usize,
+        field: &'static FieldSchema,
+        written: &mut WrittenFields,
+        depth: usize,
+    ) -> Result<(), JsonFault> {
+        if self.reader.take_null()? {
             return Ok(());
         }
         let again = written.mark(place);
         match field.label {
-            Label::Repeated => self.list(field, depth),
+            FieldLabel::Repeated => self.list(field, depth),
             // A default value is written only to undo an earlier value.
-            Label::Implicit => self.single(field, again, depth),
-            Label::Optional => self.single(field, true, depth),
-            Label::Oneof => {
-                // Only what was written since the earlier member moves, so that no byte moves twice.
+            FieldLabel::Implicit => self.single(field, again, depth),
+            FieldLabel::Optional => self.single(field, true, depth),
+            FieldLabel::Oneof => {
+                // Only bytes behind the earlier member move, so that no byte moves twice.
                 if let Some(earlier) = written.oneof.take() {
                     self.out.bytes.drain(earlier);
                 }
@@ -127,12 +142,12 @@ impl Decoder<'_, '_> {
         }
     }
 
-    fn list(&mut self, field: &'static Field, depth: usize) -> Result<(), Fault> {
+    fn list(&mut self, field: &'static FieldSchema, depth: usize) -> Result<(), JsonFault> {
         self.reader.expect(b'[', "a list")?;
-        if self.reader.eat(b']')? {
+        if self.reader.take_if(b']')? {
             return Ok(());
         }
-        if !field.kind.packs() {
+        if !field.kind.is_packable() {
             return self.elements(|decoder| decoder.element(field, depth));
         }
         let start = self.out.open(field.number);
@@ -145,19 +160,19 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    fn elements(&mut self, mut element: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn elements(&mut self, mut element: impl FnMut(&mut Self) -> Result<(), JsonFault>) -> Result<(), JsonFault> {
         loop {
             element(self)?;
             self.check_memory()?;
-            if !self.reader.more(b']')? {
+            if !self.reader.has_next(b']')? {
                 return Ok(());
             }
         }
     }
 
-    /// An element of a list holds its place, also as `null`.
-    fn element(&mut self, field: &'static Field, depth: usize) -> Result<(), Fault> {
-        if self.reader.null()? {
+    /// Writes an element of a list; `null` is an element with the default value.
+    fn element(&mut self, field: &'static FieldSchema, depth: usize) -> Result<(), JsonFault> {
+        if self.reader.take_null()? {
             self.out.put_bytes(field.number, &[]);
             return Ok(());
         }
@@ -165,22 +180,22 @@ impl Decoder<'_, '_> {
     }
 
     /// Writes one value of a field, a default one only if `always`.
-    fn single(&mut self, field: &'static Field, always: bool, depth: usize) -> Result<(), Fault> {
+    fn single(&mut self, field: &'static FieldSchema, always: bool, depth: usize) -> Result<(), JsonFault> {
         match field.kind {
-            Kind::Message(schema) => {
+            FieldKind::Message(schema) => {
                 let start = self.out.open(field.number);
                 self.message(schema, depth)?;
                 self.out.close(start);
             }
-            Kind::String => {
+            FieldKind::String => {
                 let text = self.reader.string()?;
                 if always || !text.is_empty() {
                     self.out.put_bytes(field.number, text);
                 }
             }
-            Kind::Bytes => self.base64(field, always)?,
-            Kind::Special(special) => self.special(field, special, depth)?,
-            Kind::Id(length) => self.id(field, length, always)?,
+            FieldKind::Bytes => self.base64(field, always)?,
+            FieldKind::Special(special) => self.special(field, special, depth)?,
+            FieldKind::Id(length) => self.id(field, length, always)?,
             kind => {
                 let scalar = self.scalar(kind)?;
                 if always || !scalar.is_default() {
@@ -192,19 +207,19 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// What protobuf's JSON writes in a way of its own.
-    fn special(&mut self, field: &'static Field, special: Special, depth: usize) -> Result<(), Fault> {
+    /// Writes a message with a JSON form of its own.
+    fn special(&mut self, field: &'static FieldSchema, special: SpecialMessage, depth: usize) -> Result<(), JsonFault> {
         match special {
-            Special::Map(entry) => self.map(field, entry, depth),
-            Special::Wrapper(value) => {
+            SpecialMessage::Map(entry) => self.map(field, entry, depth),
+            SpecialMessage::Wrapper(value) => {
                 let start = self.out.open(field.number);
                 self.single(value, false, depth)?;
                 self.out.close(start);
                 Ok(())
             }
-            Special::Timestamp => {
+            SpecialMessage::Timestamp => {
                 let at = self.reader.start()?;
-                let time = timestamp::parse(self.reader.string()?).ok_or_else(|| at.fault(Reason::Timestamp))?;
+                let time = timestamp::parse(self.reader.string()?).ok_or_else(|| at.fault(JsonErrorKind::Timestamp))?;
                 let start = self.out.open(field.number);
                 self.out.put_time(time);
                 self.out.close(start);
@@ -213,12 +228,17 @@ impl Decoder<'_, '_> {
         }
     }
 
-    /// An object whose names are keys: one message for each.
-    fn map(&mut self, field: &'static Field, entry: &'static [Field; 2], depth: usize) -> Result<(), Fault> {
-        let depth = depth.checked_sub(1).ok_or_else(|| self.reader.fault(Reason::Depth))?;
+    /// Writes a map, in JSON an object: one message for each member.
+    fn map(
+        &mut self,
+        field: &'static FieldSchema,
+        entry: &'static [FieldSchema; 2],
+        depth: usize,
+    ) -> Result<(), JsonFault> {
+        let depth = depth.checked_sub(1).ok_or_else(|| self.reader.fault(JsonErrorKind::Depth))?;
         let [key, value] = entry;
         self.reader.expect(b'{', "an object")?;
-        if self.reader.eat(b'}')? {
+        if self.reader.take_if(b'}')? {
             return Ok(());
         }
         loop {
@@ -226,27 +246,27 @@ impl Decoder<'_, '_> {
             let name = self.reader.string()?;
             self.out.put_bytes(key.number, name);
             self.reader.colon()?;
-            if !self.reader.null()? {
+            if !self.reader.take_null()? {
                 self.single(value, false, depth)?;
             }
             self.out.close(start);
-            if !self.reader.more(b'}')? {
+            if !self.reader.has_next(b'}')? {
                 return Ok(());
             }
         }
     }
 
-    fn base64(&mut self, field: &'static Field, always: bool) -> Result<(), Fault> {
+    fn base64(&mut self, field: &'static FieldSchema, always: bool) -> Result<(), JsonFault> {
         let at = self.reader.start()?;
         let text = self.reader.string()?;
-        let bytes = BASE64.decode(text).map_err(|_| at.fault(Reason::Base64))?;
+        let bytes = BASE64.decode(text).map_err(|_| at.fault(JsonErrorKind::Base64))?;
         if always || !bytes.is_empty() {
             self.out.put_bytes(field.number, &bytes);
         }
         Ok(())
     }
 
-    fn id(&mut self, field: &'static Field, bytes: usize, always: bool) -> Result<(), Fault> {
+    fn id(&mut self, field: &'static FieldSchema, bytes: usize, always: bool) -> Result<(), JsonFault> {
         let at = self.reader.start()?;
         let text = self.reader.string()?;
         if text.is_empty() && !always {
@@ -254,65 +274,65 @@ impl Decoder<'_, '_> {
         }
         let (pairs, odd) = text.as_chunks();
         if !odd.is_empty() || (pairs.len() != bytes && !pairs.is_empty()) {
-            return Err(at.fault(Reason::Id { bytes }));
+            return Err(at.fault(JsonErrorKind::Id { bytes }));
         }
         self.out.put_header(field.number, pairs.len());
         for pair in pairs {
-            self.out.push(hex(*pair).ok_or_else(|| at.fault(Reason::Id { bytes }))?);
+            self.out.push(hex(*pair).ok_or_else(|| at.fault(JsonErrorKind::Id { bytes }))?);
         }
         Ok(())
     }
 
-    fn scalar(&mut self, kind: Kind) -> Result<Scalar, Fault> {
+    fn scalar(&mut self, kind: FieldKind) -> Result<WireScalar, JsonFault> {
         Ok(match kind {
-            Kind::Bool => Scalar::Varint(self.reader.bool()?.into()),
-            Kind::Double => Scalar::Fixed64(self.double()?.to_bits()),
-            Kind::Fixed64 => Scalar::Fixed64(self.integer()?),
-            Kind::Sfixed64 => Scalar::Fixed64(self.integer::<i64>()? as u64),
-            Kind::Uint64 => Scalar::Varint(self.integer()?),
-            Kind::Int64 => Scalar::Varint(self.integer::<i64>()? as u64),
-            Kind::Fixed32 => Scalar::Fixed32(self.integer()?),
-            Kind::Uint32 => Scalar::Varint(self.integer::<u32>()?.into()),
-            Kind::Int32 => Scalar::Varint(i64::from(self.integer::<i32>()?) as u64),
-            Kind::Sint32 => {
+            FieldKind::Bool => WireScalar::Varint(self.reader.bool()?.into()),
+            FieldKind::Double => WireScalar::Fixed64(self.double()?.to_bits()),
+            FieldKind::Fixed64 => WireScalar::Fixed64(self.integer()?),
+            FieldKind::Sfixed64 => WireScalar::Fixed64(self.integer::<i64>()? as u64),
+            FieldKind::Uint64 => WireScalar::Varint(self.integer()?),
+            FieldKind::Int64 => WireScalar::Varint(self.integer::<i64>()? as u64),
+            FieldKind::Fixed32 => WireScalar::Fixed32(self.integer()?),
+            FieldKind::Uint32 => WireScalar::Varint(self.integer::<u32>()?.into()),
+            FieldKind::Int32 => WireScalar::Varint(i64::from(self.integer::<i32>()?) as u64),
+            FieldKind::Sint32 => {
                 let value = self.integer::<i32>()?;
-                Scalar::Varint(((value << 1) ^ (value >> 31)) as u32 as u64)
+                WireScalar::Varint(((value << 1) ^ (value >> 31)) as u32 as u64)
             }
-            Kind::Enum(names) => Scalar::Varint(i64::from(self.enumeration(names)?) as u64),
-            Kind::String | Kind::Bytes | Kind::Id(_) | Kind::Message(_) | Kind::Special(_) => {
-                return Err(self.reader.fault(Reason::Expected("a number")));
+            FieldKind::Enum(names) => WireScalar::Varint(i64::from(self.enumeration(names)?) as u64),
+            FieldKind::String | FieldKind::Bytes | FieldKind::Id(_) | FieldKind::Message(_) | FieldKind::Special(_) => {
+                return Err(self.reader.fault(JsonErrorKind::Expected("a number")));
             }
         })
     }
 
-    fn enumeration(&mut self, names: &[(&str, i32)]) -> Result<i32, Fault> {
+    fn enumeration(&mut self, names: &[(&str, i32)]) -> Result<i32, JsonFault> {
         let at = self.reader.start()?;
         if self.reader.peek()? != b'"' {
             return self.integer();
         }
         let text = self.reader.string()?;
         let named = names.iter().find(|(name, _)| name.as_bytes() == text);
-        named.map(|(_, value)| *value).ok_or_else(|| at.fault(Reason::EnumName))
+        named.map(|(_, value)| *value).ok_or_else(|| at.fault(JsonErrorKind::EnumName))
     }
 
-    fn integer<T: FromStr>(&mut self) -> Result<T, Fault> {
+    fn integer<T: FromStr>(&mut self) -> Result<T, JsonFault> {
         let at = self.reader.start()?;
         let text = self.number_or_string()?;
-        // A sign that JSON does not have is none in a string either.
+        // A sign that JSON does not allow is invalid in a string, too.
         let text = text.strip_prefix(b"+").map_or(text, |_| b"+");
-        parse(text).ok_or_else(|| at.fault(Reason::Integer))
+        parse(text).ok_or_else(|| at.fault(JsonErrorKind::Integer))
     }
 
-    fn double(&mut self) -> Result<f64, Fault> {
+    fn double(&mut self) -> Result<f64, JsonFault> {
         let at = self.reader.start()?;
         let text = self.number_or_string()?;
-        // Digits never mean infinity: they are out of range then.
+        // A number of digits that overflows is out of range, not infinity.
         let spelled_out = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
         let value = parse::<f64>(text).filter(|value| spelled_out || !value.is_infinite());
-        value.ok_or_else(|| at.fault(Reason::Double))
+        value.ok_or_else(|| at.fault(JsonErrorKind::Double))
     }
 
-    fn number_or_string(&mut self) -> Result<&[u8], Fault> {
+    fn number_or_string(&mut self) -> Result<&[u8], JsonFault> {
         if self.reader.peek()? == b'"' { self.reader.string() } else { self.reader.number() }
     }
 }

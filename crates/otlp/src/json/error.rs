@@ -1,29 +1,28 @@
-//! Why a document or a message cannot be translated. Nothing of the payload is in it: a payload may hold secrets.
+//! Errors of the JSON codec. They contain nothing of the payload, which may hold secrets.
 
 use std::fmt;
 
 use thiserror::Error;
 
-use super::MAX_DEPTH;
+use super::MAX_MESSAGE_DEPTH;
 use crate::wire::WireError;
 
 /// Why a JSON document is not an OTLP request, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub struct Error {
-    pub(super) reason: Reason,
+pub struct JsonError {
+    pub(super) reason: JsonErrorKind,
     pub(super) field: Option<&'static str>,
     pub(super) offset: usize,
     pub(super) line: usize,
 }
 
-/// What is wrong with a JSON document.
+/// Errors in a JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum JsonErrorKind {
     /// The document ends before it is complete.
     #[error("the document ends early")]
     End,
-    /// Something else belongs here.
     #[error("expected {0}")]
     Expected(&'static str),
     /// A control character in a string that must be escaped.
@@ -54,36 +53,35 @@ pub enum Reason {
     #[error("expected a number or a name of the enum")]
     EnumName,
     /// Too many messages inside each other.
-    #[error("more than {MAX_DEPTH} messages inside each other")]
+    #[error("more than {MAX_MESSAGE_DEPTH} messages inside each other")]
     Depth,
     /// There is no memory for the text.
     #[error("there is no memory for the text")]
     NoMemory,
 }
 
-impl Error {
-    /// What is wrong.
-    pub fn reason(&self) -> Reason {
+impl JsonError {
+    pub fn reason(&self) -> JsonErrorKind {
         self.reason
     }
 
-    /// The JSON name of the field whose value is wrong, where it is one.
+    /// The JSON name of the field with the wrong value, if there is one.
     pub fn field(&self) -> Option<&'static str> {
         self.field
     }
 
-    /// Where, in bytes from the start.
+    /// The position, in bytes from the start.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Where, in lines from 1.
+    /// The position, in lines from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(field) = self.field {
             write!(f, "{field}: ")?;
@@ -92,7 +90,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Why bytes are not the protobuf message that they should be.
+/// Why bytes are not the expected protobuf message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -101,7 +99,7 @@ pub enum EncodeError {
     Wire {
         /// The name of the message.
         message: &'static str,
-        /// What is wrong with them.
+        /// The error in the bytes.
         source: WireError,
     },
     /// A known field in a form that is not its own.
@@ -113,7 +111,7 @@ pub enum EncodeError {
         field: &'static str,
     },
     /// Too many messages inside each other.
-    #[error("more than {MAX_DEPTH} messages inside each other")]
+    #[error("more than {MAX_MESSAGE_DEPTH} messages inside each other")]
     Depth,
     /// There is no memory for the text.
     #[error("there is no memory for the text")]

@@ -1,4 +1,4 @@
-//! Writing the values of JSON.
+//! Writes JSON values.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::io::Write;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-/// A string with whatever needs an escape escaped. What is not UTF-8 becomes U+FFFD.
+/// Writes a string with the necessary escapes. Invalid UTF-8 becomes U+FFFD.
 pub(super) fn string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
@@ -42,7 +42,6 @@ fn escape(byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// An id.
 pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     bytes.iter().for_each(|byte| hex_byte(*byte, out));
@@ -81,7 +80,7 @@ pub(super) fn number(value: impl Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
-/// A number of 64 bits, which JavaScript would round.
+/// Writes a 64-bit number in quotes, as JavaScript would round it.
 pub(super) fn quoted(value: impl Display, out: &mut Vec<u8>) {
     let _ = write!(out, "\"{value}\"");
 }

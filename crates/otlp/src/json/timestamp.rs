@@ -1,33 +1,37 @@
-//! Points in time, as protobuf's JSON writes them: `2026-01-31T12:00:00.5Z`.
+//! Timestamps in protobuf's JSON: `2026-01-31T12:00:00.5Z`.
 
 use crate::wire::put_uint;
 
-/// Seconds since 1970, which may be before it, and nanoseconds from there on.
+/// Seconds since 1970, negative before, and nanoseconds to be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Timestamp {
+pub(super) struct ProtoTimestamp {
     seconds: i64,
     nanoseconds: u32,
 }
 
 /// Reads a time of RFC 3339, in any time zone.
-pub(super) fn parse(text: &[u8]) -> Option<Timestamp> {
+pub(super) fn parse(text: &[u8]) -> Option<ProtoTimestamp> {
     let (date, rest) = text.split_at_checked(10)?;
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = date else { return None };
-    let (year, month, day) = (digits(&[*y1, *y2, *y3, *y4])?, digits(&[*m1, *m2])?, digits(&[*d1, *d2])?);
+    let year = digits(&[*y1, *y2, *y3, *y4])?;
+    let month = digits(&[*m1, *m2])?;
+    let day = digits(&[*d1, *d2])?;
     let (clock, rest) = rest.split_at_checked(9)?;
     let [b'T' | b't', h1, h2, b':', i1, i2, b':', s1, s2] = clock else { return None };
-    let (hour, minute, second) = (digits(&[*h1, *h2])?, digits(&[*i1, *i2])?, digits(&[*s1, *s2])?);
+    let hour = digits(&[*h1, *h2])?;
+    let minute = digits(&[*i1, *i2])?;
+    let second = digits(&[*s1, *s2])?;
     let exists = (1..=9999).contains(&year) && (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
     if !exists || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let (nanoseconds, zone) = fraction(rest)?;
     let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset(zone)?;
-    Some(Timestamp { seconds, nanoseconds })
+    Some(ProtoTimestamp { seconds, nanoseconds })
 }
 
 /// Writes the fields of a `google.protobuf.Timestamp`.
-pub(super) fn put(time: Timestamp, out: &mut Vec<u8>) {
+pub(super) fn put(time: ProtoTimestamp, out: &mut Vec<u8>) {
     put_uint(out, 1, time.seconds as u64);
     put_uint(out, 2, time.nanoseconds.into());
 }
@@ -46,12 +50,13 @@ fn fraction(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::try_from(value).ok()?, zone))
 }
 
-/// Seconds that a time zone is ahead.
+/// The offset of a time zone from UTC, in seconds.
 fn offset(zone: &[u8]) -> Option<i64> {
     match zone {
         [b'Z' | b'z'] => Some(0),
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
-            let (hours, minutes) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
+            let hours = digits(&[*h1, *h2])?;
+            let minutes = digits(&[*m1, *m2])?;
             let seconds = (hours < 24 && minutes < 60).then_some(hours * 3600 + minutes * 60)?;
             Some(if *sign == b'-' { -seconds } else { seconds })
         }
@@ -72,7 +77,7 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from the first of January 1970, for years that begin in March, so that the leap day is the last.
+/// Days since 1 January 1970. Years begin in March, so that the leap day is their last day.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leaps = year / 4 - year / 100 + year / 400;

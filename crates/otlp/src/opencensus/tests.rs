@@ -56,7 +56,7 @@ fn attribute(key: &str, value: Built) -> Built {
 }
 
 fn translated(messages: &[Built]) -> Vec<ResourceSpans> {
-    let mut sender = Sender::default();
+    let mut sender = OpenCensusStream::default();
     let mut out = Vec::new();
     for message in messages {
         let bytes = sender.translate(&message.0, |_| Ok::<_, ()>(())).unwrap();
@@ -134,7 +134,7 @@ fn whoever_sent_last_is_who_sends() {
 
 #[test]
 fn a_stream_begins_with_a_node() {
-    let error = Sender::default().translate(&new().message(2, new()).0, |_| Ok::<_, ()>(())).unwrap_err();
+    let error = OpenCensusStream::default().translate(&new().message(2, new()).0, |_| Ok::<_, ()>(())).unwrap_err();
     assert!(matches!(error, TranslateError::NoNode));
 }
 
@@ -236,8 +236,8 @@ fn a_span_with_a_resource_of_its_own_stands_alone() {
 
 #[test]
 fn what_would_take_much_memory_is_asked_for_and_refused() {
-    let large = new().message(4, new().text(1, "k").text(2, &"v".repeat(MAX_SENDER)));
-    let mut sender = Sender::default();
+    let large = new().message(4, new().text(1, "k").text(2, &"v".repeat(MAX_SENDER_BYTES)));
+    let mut sender = OpenCensusStream::default();
     let error = sender.translate(&new().message(1, large).0, |_| Ok::<_, ()>(())).unwrap_err();
     assert!(matches!(error, TranslateError::SenderTooLarge));
 
@@ -284,11 +284,11 @@ fn json_is_the_same_request() {
 proptest! {
     #[test]
     fn any_bytes_become_a_request_or_an_error(bytes: Vec<u8>, known in any::<bool>()) {
-        let mut sender = Sender::default();
+        let mut sender = OpenCensusStream::default();
         if known {
             sender.translate(&new().message(1, node()).0, |_| Ok::<_, ()>(())).unwrap();
         }
-        // As a whole, as a span, and as what is in one.
+        // As a request, as a span, and as a message in a span.
         let spans = (1..=16).fold(new(), |all, number| all.message(2, new().bytes(number, &bytes)));
         for message in [bytes.clone(), new().bytes(2, &bytes).0, spans.0] {
             if let Ok(translated) = sender.translate(&message, |_| Ok::<_, ()>(())) {

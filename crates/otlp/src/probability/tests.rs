@@ -49,11 +49,11 @@ fn a_threshold_reads_what_it_writes() {
 #[test]
 fn randomness_is_the_end_of_a_trace_id() {
     let id = [0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0x80, 0, 0, 0, 0, 0, 1];
-    let randomness = Randomness::of_trace_id(&id).unwrap();
+    let randomness = Randomness::from_trace_id(&id).unwrap();
     assert_eq!(randomness.hex().as_str(), "80000000000001");
     assert_eq!(Randomness::parse(b"80000000000001"), Some(randomness));
-    assert_eq!(Randomness::of_trace_id(&[0; 16]), None);
-    assert_eq!(Randomness::of_trace_id(&[1; 15]), None);
+    assert_eq!(Randomness::from_trace_id(&[0; 16]), None);
+    assert_eq!(Randomness::from_trace_id(&[1; 15]), None);
     assert_eq!(Randomness::parse(b"8000000000000"), None);
     assert!(Threshold::from_probability(0.5, 4).unwrap().keeps(randomness));
     assert!(!Threshold::from_probability(0.49, 4).unwrap().keeps(randomness));

@@ -1,72 +1,79 @@
-//! Changes to the bytes of one message.
+//! Applies edits to the bytes of one message.
 
-use super::edits::{Action, Edit};
-use super::list::{AttributeList, Change, Memory};
-use crate::numbers::{event, log, span};
-use crate::wire::{Field, Fields, put_bytes};
+use super::attribute_list::{AttributeChange, AttributeList, ListBuffers};
+use super::edits::{EditAction, MessageEdit};
+use crate::field_numbers::{event, log, span};
+use crate::wire::{WireField, WireFields, put_bytes};
 
-/// Where in a message the things are that can be changed.
+/// Numbers of the fields of a message that can be edited.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct EditTarget {
     attributes: u32,
     trace_state: Option<u32>,
     body: Option<u32>,
     events: Option<u32>,
 }
 
-impl Target {
+impl EditTarget {
     pub(super) const SPAN: Self =
         Self { trace_state: Some(span::TRACE_STATE), events: Some(span::EVENTS), ..Self::attributes(span::ATTRIBUTES) };
     pub(super) const LOG_RECORD: Self = Self { body: Some(log::BODY), ..Self::attributes(log::ATTRIBUTES) };
 
-    /// A message of which only the attributes in this field can be changed.
+    /// A message in which only the attributes in this field can be edited.
     pub(super) const fn attributes(number: u32) -> Self {
         Self { attributes: number, trace_state: None, body: None, events: None }
     }
 }
 
-/// What is needed to change messages, kept from one to the next.
+/// Buffers to edit messages, reused from one to the next.
 #[derive(Debug, Default)]
-pub(super) struct Workspace {
-    attributes: Memory,
-    events: Memory,
+pub(super) struct EditBuffers {
+    attributes: ListBuffers,
+    events: ListBuffers,
     event: Vec<u8>,
 }
 
-/// What stands in a message instead of what stood there, beside its attributes.
+/// Replacements in a message, beside its attributes.
 #[derive(Default)]
-struct Replaced<'e> {
+struct ReplacedFields<'e> {
     /// The field, with its new content.
     trace_state: Option<(u32, &'e [u8])>,
     body: Option<(u32, &'e [u8])>,
-    /// The field of the events, and what happens to their attributes.
-    events: Option<(u32, &'e dyn Change)>,
+    /// The field of the events, and the change to their attributes.
+    events: Option<(u32, &'e dyn AttributeChange)>,
 }
 
-/// Writes the content of `message` with the edits done, unless there was nothing to do. All other fields stay as they are; the
-/// attributes stand together where the first of them was. A message that is not well formed stays as it is.
-pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, work: &mut Workspace, out: &mut Vec<u8>) -> bool {
-    let Workspace { attributes, events, event } = work;
+/// Writes the content of `message` with the edits applied, unless nothing changes. All other fields stay
+/// unchanged; the attributes are written together at the position of the first one. A malformed message stays
+/// unchanged.
+pub(super) fn apply(
+    edits: &[MessageEdit],
+    message: &[u8],
+    target: EditTarget,
+    work: &mut EditBuffers,
+    out: &mut Vec<u8>,
+) -> bool {
+    let EditBuffers { attributes, events, event } = work;
     let Some(mut attributes) = AttributeList::read(message, target.attributes, attributes) else { return false };
-    let mut replaced = Replaced::default();
-    for Edit(action) in edits {
+    let mut replaced = ReplacedFields::default();
+    for MessageEdit(action) in edits {
         match action {
-            Action::Set { key, value, when } => attributes.put(key, *when, |new| new.extend_from_slice(value)),
-            Action::Remove { key } => attributes.remove(key),
-            Action::Rename { from, to } => attributes.rename(from, to),
-            Action::With { change } => change.change(&mut attributes),
-            Action::TraceState { value } => {
+            EditAction::Set { key, value, when } => attributes.put(key, *when, |new| new.extend_from_slice(value)),
+            EditAction::Remove { key } => attributes.remove(key),
+            EditAction::Rename { from, to } => attributes.rename(from, to),
+            EditAction::With { change } => change.change(&mut attributes),
+            EditAction::TraceState { value } => {
                 replaced.trace_state = target.trace_state.map(|number| (number, value.as_ref()));
             }
-            Action::Body { value } => replaced.body = target.body.map(|number| (number, value.as_ref())),
-            Action::Events { change } => replaced.events = target.events.map(|number| (number, change.as_ref())),
+            EditAction::Body { value } => replaced.body = target.body.map(|number| (number, value.as_ref())),
+            EditAction::Events { change } => replaced.events = target.events.map(|number| (number, change.as_ref())),
         }
     }
     if !attributes.is_changed() && replaced.is_empty() {
         return false;
     }
     out.clear();
-    let stays = |field: &Field<'_>| {
+    let stays = |field: &WireField<'_>| {
         replaced.fields().all(|(number, _)| !field.is_len(number))
             && replaced.events.is_none_or(|(number, _)| !field.is_len(number))
     };
@@ -81,7 +88,7 @@ pub(super) fn apply(edits: &[Edit], message: &[u8], target: Target, work: &mut W
     out != message
 }
 
-impl<'e> Replaced<'e> {
+impl<'e> ReplacedFields<'e> {
     fn fields(&self) -> impl Iterator<Item = (u32, &'e [u8])> {
         self.trace_state.into_iter().chain(self.body)
     }
@@ -91,26 +98,28 @@ impl<'e> Replaced<'e> {
     }
 }
 
-/// Writes a message with these attributes. Of the other fields those that stay are copied, neighbours as one, and `put` writes what
-/// stands instead of the rest.
+/// Writes a message with these attributes. Other fields that stay are copied, consecutive ones at once, and
+/// `put` writes the replacements of the rest.
 fn write(
     message: &[u8],
     number: u32,
     attributes: &AttributeList<'_>,
     out: &mut Vec<u8>,
-    stays: impl Fn(&Field<'_>) -> bool,
-    mut put: impl FnMut(&Field<'_>, &mut Vec<u8>),
+    stays: impl Fn(&WireField<'_>) -> bool,
+    mut put: impl FnMut(&WireField<'_>, &mut Vec<u8>),
 ) {
     let mut attributes = Some(attributes);
-    let mut fields = Fields::new(message);
-    let (mut run, mut at) = (message, message);
+    let mut fields = WireFields::new(message);
+    let mut run = message;
+    let mut at = message;
     while let Some(field) = fields.next() {
         let is_attribute = field.is_len(number);
         if is_attribute || !stays(&field) {
             out.extend_from_slice(run.get(..run.len() - at.len()).unwrap_or_default());
-            match is_attribute {
-                true => attributes.take().into_iter().for_each(|attributes| attributes.put_all(number, out)),
-                false => put(&field, out),
+            if is_attribute {
+                attributes.take().into_iter().for_each(|attributes| attributes.put_all(number, out))
+            } else {
+                put(&field, out)
             }
             run = fields.rest();
         }
@@ -120,8 +129,14 @@ fn write(
     attributes.take().into_iter().for_each(|attributes| attributes.put_all(number, out));
 }
 
-/// Writes an event of a span with its attributes changed.
-fn put_event(field: &Field<'_>, change: &dyn Change, memory: &mut Memory, event: &mut Vec<u8>, out: &mut Vec<u8>) {
+/// Writes an event of a span with changed attributes.
+fn put_event(
+    field: &WireField<'_>,
+    change: &dyn AttributeChange,
+    memory: &mut ListBuffers,
+    event: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
     let changed = AttributeList::read(field.value, event::ATTRIBUTES, memory).and_then(|mut attributes| {
         change.change(&mut attributes);
         attributes.is_changed().then_some(attributes)

@@ -1,86 +1,85 @@
-//! What to change.
+//! Edits to messages.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Change, Editor, Value, When};
-use crate::view::{Point, RecordRef, Resource};
+use super::{AttributeChange, RecordEditor, SetCondition, Value};
+use crate::view::{DataPoint, RecordRef, Resource};
 
-/// One change. Cheap to clone: keys and values are shared.
+/// One edit. Cheap to clone: keys and values are shared.
 #[derive(Clone, Debug)]
-pub struct Edit(pub(super) Action);
+pub struct MessageEdit(pub(super) EditAction);
 
 #[derive(Clone, Debug)]
-pub(super) enum Action {
-    Set { key: Bytes, value: Bytes, when: When },
+pub(super) enum EditAction {
+    Set { key: Bytes, value: Bytes, when: SetCondition },
     Remove { key: Bytes },
     Rename { from: Bytes, to: Bytes },
-    With { change: Arc<dyn Change> },
+    With { change: Arc<dyn AttributeChange> },
     TraceState { value: Bytes },
     Body { value: Bytes },
-    Events { change: Arc<dyn Change> },
+    Events { change: Arc<dyn AttributeChange> },
 }
 
-impl Edit {
-    /// Sets an attribute, whether it is there or not. Further attributes with that key go.
+impl MessageEdit {
+    /// Sets an attribute, whether it exists or not. Duplicates of the key are removed.
     pub fn set(key: impl Into<Bytes>, value: impl Into<Value>) -> Self {
-        Self::set_when(key, value, When::Always)
+        Self::set_when(key, value, SetCondition::Always)
     }
 
-    /// Sets an attribute if it is not there.
+    /// Sets an attribute if it does not exist.
     pub fn insert(key: impl Into<Bytes>, value: impl Into<Value>) -> Self {
-        Self::set_when(key, value, When::Absent)
+        Self::set_when(key, value, SetCondition::Absent)
     }
 
-    /// Sets an attribute if it is there. Further attributes with that key go.
+    /// Sets an attribute if it exists. Duplicates of the key are removed.
     pub fn update(key: impl Into<Bytes>, value: impl Into<Value>) -> Self {
-        Self::set_when(key, value, When::Present)
+        Self::set_when(key, value, SetCondition::Present)
     }
 
     /// Removes all attributes with that key.
     pub fn remove(key: impl Into<Bytes>) -> Self {
-        Self(Action::Remove { key: key.into() })
+        Self(EditAction::Remove { key: key.into() })
     }
 
-    /// Gives the attribute `from` the key `to`, if it is there. It keeps its place and value; any other attribute `to`
-    /// goes, and so do further attributes `from`.
+    /// Renames the attribute `from` to `to`, if it exists. It keeps its position and value; other attributes
+    /// `to` and duplicates of `from` are removed.
     pub fn rename(from: impl Into<Bytes>, to: impl Into<Bytes>) -> Self {
-        Self(Action::Rename { from: from.into(), to: to.into() })
+        Self(EditAction::Rename { from: from.into(), to: to.into() })
     }
 
-    /// Does what the change says to the attributes as they are when its turn comes.
-    pub fn with(change: Arc<dyn Change>) -> Self {
-        Self(Action::With { change })
+    /// Applies a change that sees the attributes as the edits before it left them.
+    pub fn apply_change(change: Arc<dyn AttributeChange>) -> Self {
+        Self(EditAction::With { change })
     }
 
-    /// Sets the trace state of a span; an empty one removes it. Does nothing on anything but a span.
+    /// Sets the trace state of a span; an empty one removes it. No effect on other messages.
     pub fn trace_state(value: impl Into<Bytes>) -> Self {
-        Self(Action::TraceState { value: value.into() })
+        Self(EditAction::TraceState { value: value.into() })
     }
 
-    /// Sets the body of a log record. Does nothing on anything else.
+    /// Sets the body of a log record. No effect on other messages.
     pub fn body(value: impl Into<Value>) -> Self {
-        Self(Action::Body { value: value.into().encoded() })
+        Self(EditAction::Body { value: value.into().encoded() })
     }
 
-    /// Does what the change says to the attributes of each event of a span. Does nothing on anything else.
-    pub fn events(change: Arc<dyn Change>) -> Self {
-        Self(Action::Events { change })
+    /// Applies a change to the attributes of each event of a span. No effect on other messages.
+    pub fn events(change: Arc<dyn AttributeChange>) -> Self {
+        Self(EditAction::Events { change })
     }
 
-    fn set_when(key: impl Into<Bytes>, value: impl Into<Value>, when: When) -> Self {
-        Self(Action::Set { key: key.into(), value: value.into().encoded(), when })
+    fn set_when(key: impl Into<Bytes>, value: impl Into<Value>, when: SetCondition) -> Self {
+        Self(EditAction::Set { key: key.into(), value: value.into().encoded(), when })
     }
 }
 
-/// Changes to one message, done in their order, each on what the one before left.
+/// Edits of one message, applied in their order, each to the result of the one before.
 #[derive(Clone, Debug, Default)]
-pub struct Edits(Vec<Edit>);
+pub struct EditList(Vec<MessageEdit>);
 
-impl Edits {
-    /// Adds a change.
-    pub fn push(&mut self, edit: Edit) {
+impl EditList {
+    pub fn push(&mut self, edit: MessageEdit) {
         self.0.push(edit);
     }
 
@@ -93,36 +92,35 @@ impl Edits {
         self.0.is_empty()
     }
 
-    pub(super) fn as_slice(&self) -> &[Edit] {
+    pub(super) fn as_slice(&self) -> &[MessageEdit] {
         &self.0
     }
 }
 
-impl Extend<Edit> for Edits {
-    fn extend<I: IntoIterator<Item = Edit>>(&mut self, edits: I) {
+impl Extend<MessageEdit> for EditList {
+    fn extend<I: IntoIterator<Item = MessageEdit>>(&mut self, edits: I) {
         self.0.extend(edits);
     }
 }
 
-/// The same changes to everything: the simplest editor.
+/// The same edits for all messages of a type: the simplest editor.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
-    /// For every resource.
-    pub resources: Vec<Edit>,
+pub struct UniformEditor {
+    pub resources: Vec<MessageEdit>,
     /// For every span, log record and data point.
-    pub records: Vec<Edit>,
+    pub records: Vec<MessageEdit>,
 }
 
-impl Editor for Rules {
-    fn resource(&mut self, _: Resource<'_>, edits: &mut Edits) {
+impl RecordEditor for UniformEditor {
+    fn resource(&mut self, _: Resource<'_>, edits: &mut EditList) {
         edits.extend(self.resources.iter().cloned());
     }
 
-    fn record(&mut self, _: &RecordRef<'_>, edits: &mut Edits) {
+    fn record(&mut self, _: &RecordRef<'_>, edits: &mut EditList) {
         edits.extend(self.records.iter().cloned());
     }
 
-    fn point(&mut self, _: &RecordRef<'_>, _: &Point<'_>, edits: &mut Edits) {
+    fn point(&mut self, _: &RecordRef<'_>, _: &DataPoint<'_>, edits: &mut EditList) {
         edits.extend(self.records.iter().cloned());
     }
 }

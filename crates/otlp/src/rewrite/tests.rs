@@ -19,23 +19,27 @@ fn only_span(request: &Bytes) -> Span<'_> {
     resources(request).next().unwrap().scopes().next().unwrap().spans().next().unwrap()
 }
 
-/// Does this to every record.
-fn edited(request: &Bytes, edits: impl IntoIterator<Item = Edit>) -> Bytes {
-    rewrite(Signal::Traces, request, &mut Rules { records: edits.into_iter().collect(), ..Rules::default() })
+/// Applies this function to every record.
+fn edited(request: &Bytes, edits: impl IntoIterator<Item = MessageEdit>) -> Bytes {
+    rewrite(
+        Signal::Traces,
+        request,
+        &mut UniformEditor { records: edits.into_iter().collect(), ..UniformEditor::default() },
+    )
 }
 
 #[test]
 fn every_kind_of_value_reads_back() {
     let list = Value::KeyValueList(vec![("k".to_owned(), Value::Int(-1))]);
     let edits = [
-        Edit::set("string", "text"),
-        Edit::set("bool", true),
-        Edit::set("int", -7),
-        Edit::set("double", 1.5),
-        Edit::set("bytes", Value::Bytes(Bytes::from_static(b"\xff"))),
-        Edit::set("array", Value::Array(vec![Value::Int(1), "two".into()])),
-        Edit::set("list", list.clone()),
-        Edit::set("encoded", Value::Encoded(list.encoded())),
+        MessageEdit::set("string", "text"),
+        MessageEdit::set("bool", true),
+        MessageEdit::set("int", -7),
+        MessageEdit::set("double", 1.5),
+        MessageEdit::set("bytes", Value::Bytes(Bytes::from_static(b"\xff"))),
+        MessageEdit::set("array", Value::Array(vec![Value::Int(1), "two".into()])),
+        MessageEdit::set("list", list.clone()),
+        MessageEdit::set("encoded", Value::Encoded(list.encoded())),
     ];
     let bytes = edited(&request(&[]), edits);
     let attributes = only_span(&bytes).attributes();
@@ -54,19 +58,22 @@ fn every_kind_of_value_reads_back() {
 #[test]
 fn a_trace_state_is_set_replaced_and_removed() {
     let span = [field(3, b"old=1"), field(5, b"name"), field(3, b"old=2")].concat();
-    let set = edited(&request(&span), [Edit::trace_state("ot=th:8")]);
+    let set = edited(&request(&span), [MessageEdit::trace_state("ot=th:8")]);
     assert_eq!(only_span(&set).trace_state(), b"ot=th:8");
     assert_eq!(only_span(&set).name(), b"name");
-    let removed = edited(&set, [Edit::trace_state("")]);
+    let removed = edited(&set, [MessageEdit::trace_state("")]);
     assert_eq!(removed, request(&field(5, b"name")));
 }
 
 #[test]
 fn an_entry_without_a_resource_gets_one_when_an_attribute_is_set() {
     let request = request(&field(5, b"name"));
-    let mut rules = Rules { resources: vec![Edit::remove("x"), Edit::update("x", 1)], ..Rules::default() };
+    let mut rules = UniformEditor {
+        resources: vec![MessageEdit::remove("x"), MessageEdit::update("x", 1)],
+        ..UniformEditor::default()
+    };
     assert_eq!(rewrite(Signal::Traces, &request, &mut rules).as_ptr(), request.as_ptr(), "nothing to do");
-    rules.resources.push(Edit::insert("service.name", "shop"));
+    rules.resources.push(MessageEdit::insert("service.name", "shop"));
     let bytes = rewrite(Signal::Traces, &request, &mut rules);
     let entry = resources(&bytes).next().unwrap();
     assert_eq!(entry.resource().attributes().text("service.name"), Some(&b"shop"[..]));
@@ -78,22 +85,22 @@ fn a_renamed_attribute_keeps_its_value_its_place_and_its_unknown_fields() {
     let mut pair = [field(1, b"from"), field(2, &field(1, b"v"))].concat();
     put_uint(&mut pair, 77, 5);
     let span = [field(9, &field(1, b"to")), field(9, &pair), field(9, &field(1, b"last"))].concat();
-    let bytes = edited(&request(&span), [Edit::rename("from", "to")]);
+    let bytes = edited(&request(&span), [MessageEdit::rename("from", "to")]);
     let span = only_span(&bytes);
     let keys: Vec<_> = span.attributes().iter().map(|pair| pair.key()).collect();
     assert_eq!(keys, [&b"to"[..], b"last"]);
     let renamed = span.attributes().iter().next().unwrap();
     assert_eq!(renamed.value().as_str(), Some("v"));
-    assert_eq!(Fields::new(renamed.as_bytes()).last_of(77).unwrap().as_varint(), Some(5));
+    assert_eq!(WireFields::new(renamed.as_bytes()).last_of(77).unwrap().as_varint(), Some(5));
 }
 
 #[test]
 fn an_editor_chooses_by_what_it_sees() {
     struct OnlySlow;
-    impl Editor for OnlySlow {
-        fn record(&mut self, record: &RecordRef<'_>, edits: &mut Edits) {
+    impl RecordEditor for OnlySlow {
+        fn record(&mut self, record: &RecordRef<'_>, edits: &mut EditList) {
             if record.span().is_some_and(|span| span.name() == b"slow") {
-                edits.push(Edit::set("kept", true));
+                edits.push(MessageEdit::set("kept", true));
             }
         }
     }
@@ -107,21 +114,21 @@ fn an_editor_chooses_by_what_it_sees() {
 #[derive(Debug)]
 struct Everywhere;
 
-impl Change for Everywhere {
+impl AttributeChange for Everywhere {
     fn change(&self, attributes: &mut AttributeList<'_>) {
         attributes.remove("gone");
-        attributes.set("seen", &Value::Bool(true), When::Present);
+        attributes.set("seen", &Value::Bool(true), SetCondition::Present);
     }
 }
 
-impl Editor for Everywhere {
-    fn scope(&mut self, _: Scope<'_>, edits: &mut Edits) {
-        edits.push(Edit::with(Arc::new(Everywhere)));
+impl RecordEditor for Everywhere {
+    fn scope(&mut self, _: Scope<'_>, edits: &mut EditList) {
+        edits.push(MessageEdit::apply_change(Arc::new(Everywhere)));
     }
 
-    fn record(&mut self, _: &RecordRef<'_>, edits: &mut Edits) {
-        edits.push(Edit::events(Arc::new(Everywhere)));
-        edits.push(Edit::body("said"));
+    fn record(&mut self, _: &RecordRef<'_>, edits: &mut EditList) {
+        edits.push(MessageEdit::events(Arc::new(Everywhere)));
+        edits.push(MessageEdit::body("said"));
     }
 }
 
@@ -145,7 +152,7 @@ fn attributes_of_scopes_and_events_are_changed_where_they_stand() {
     assert_eq!((events[0].name(), events[1].name()), (&b"exception"[..], &b"other"[..]));
     assert_eq!(events[0].attributes().iter().count(), 1);
     assert!(matches!(events[0].attributes().get("seen"), Some(AnyValue::Bool(true))));
-    assert!(Fields::new(events[0].as_bytes()).last_of(77).is_some());
+    assert!(WireFields::new(events[0].as_bytes()).last_of(77).is_some());
     let again = rewrite(Signal::Traces, &rewritten, &mut Everywhere);
     assert_eq!(again.as_ptr(), rewritten.as_ptr(), "there is nothing left to do");
 }

@@ -1,28 +1,22 @@
-//! Values to set.
+//! Values of attribute edits.
 
 use bytes::Bytes;
 
-use crate::numbers::{any_value, key_value};
+use crate::field_numbers::{any_value, key_value};
 use crate::wire::{put_bool, put_bytes, put_double, put_uint};
 
 /// A value that an attribute can be set to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Text.
     String(String),
-    /// A truth value.
     Bool(bool),
-    /// An integer.
     Int(i64),
-    /// A floating point number.
     Double(f64),
-    /// Bytes.
     Bytes(Bytes),
-    /// Values in order.
     Array(Vec<Value>),
-    /// Keys with values.
     KeyValueList(Vec<(String, Value)>),
-    /// The content of an `AnyValue` message, as [`KeyValue::raw_value`](crate::view::KeyValue::raw_value) has it.
+    /// The content of an `AnyValue` message, as returned by
+    /// [`KeyValue::raw_value`](crate::view::KeyValue::raw_value).
     Encoded(Bytes),
 }
 

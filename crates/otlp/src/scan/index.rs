@@ -1,50 +1,50 @@
-//! Where each record is.
+//! Indexes the records of a request.
 
 use std::ops::Range;
 
-use super::{ScanError, Summary, Visitor, scan_with};
+use super::{ScanError, ScanSummary, ScanVisitor, scan_with};
 use crate::Signal;
 
-/// The place of every record of a request. Ordinals count from 0 through the whole request.
+/// The position of every record of a request. Ordinals count from 0 through the whole request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Index {
-    /// What [`scan`](super::scan) says of the request.
-    pub summary: Summary,
-    /// The spans, log records or metrics in the order in which they stand.
+pub struct RequestIndex {
+    /// The result of [`scan`](super::scan).
+    pub summary: ScanSummary,
+    /// The spans, log records or metrics in their order.
     pub records: Vec<IndexedRecord>,
 }
 
-/// The place of one record.
+/// The position of one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedRecord {
-    /// Where the content of its message is, without tag and length.
+    /// The range of the message's content, without tag and length.
     pub range: Range<usize>,
-    /// Which resource entry it is in.
+    /// The ordinal of its resource entry.
     pub resource: usize,
-    /// Which scope entry it is in, counted through all resources.
+    /// The ordinal of its scope entry, counted through all resources.
     pub scope: usize,
-    /// The trace id, of zeroes where the record has none.
+    /// The trace id; all zeroes for a record without one.
     pub trace_id: [u8; 16],
     /// 1, or for a metric the number of its data points.
     pub items: usize,
 }
 
-/// Checks a request as [`scan`](super::scan) does, and says where its records are.
-pub fn index(signal: Signal, bytes: &[u8]) -> Result<Index, ScanError> {
-    let mut indexer = Indexer::default();
+/// Validates a request as [`scan`](super::scan) does, and returns the positions of its records.
+pub fn index(signal: Signal, bytes: &[u8]) -> Result<RequestIndex, ScanError> {
+    let mut indexer = RecordIndexer::default();
     let summary = scan_with(signal, bytes, &mut indexer)?;
-    Ok(Index { summary, records: indexer.records })
+    Ok(RequestIndex { summary, records: indexer.records })
 }
 
-/// Counts one ahead: the entry seen last has the ordinal `resources - 1`.
+/// Counts one ahead: the ordinal of the current entry is `resources - 1`.
 #[derive(Default)]
-struct Indexer {
+struct RecordIndexer {
     resources: usize,
     scopes: usize,
     records: Vec<IndexedRecord>,
 }
 
-impl Visitor for Indexer {
+impl ScanVisitor for RecordIndexer {
     fn resource(&mut self, _: Range<usize>) {
         self.resources += 1;
     }

@@ -1,13 +1,13 @@
-//! Metrics go two levels deeper than spans: a metric holds one data message of five kinds, and that holds the points.
+//! Scans metrics, which nest two levels deeper than spans: a metric has one of five data messages, with points.
 
-use super::error::{Fault, ScanErrorKind};
-use super::shape::{self, Shape};
-use super::{Record, next_field};
-use crate::numbers::{data, metric};
+use super::error::{ScanErrorKind, ScanFault};
+use super::shape::{self, MessageShape};
+use super::{ScannedRecord, next_field};
+use crate::field_numbers::{data, metric};
 
 #[inline]
-pub(super) fn scan_metric(bytes: &[u8]) -> Result<Record<'_>, Fault> {
-    let mut record = Record { trace_id: &[], items: 0, zero_ids: false };
+pub(super) fn scan_metric(bytes: &[u8]) -> Result<ScannedRecord<'_>, ScanFault> {
+    let mut record = ScannedRecord { trace_id: &[], items: 0, zero_ids: false };
     let mut has_data = false;
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -21,16 +21,16 @@ pub(super) fn scan_metric(bytes: &[u8]) -> Result<Record<'_>, Fault> {
             metric::SUMMARY => scan_data(content, &shape::POINTS, &shape::SUMMARY_POINT)?,
             _ => continue,
         };
-        // Protobuf merges two of one kind, and the Collector takes the last one: nobody could say what is in it.
+        // Protobuf merges two of one type, and the Collector takes the last one: this would be ambiguous.
         if std::mem::replace(&mut has_data, true) {
-            return Err(Fault::new(ScanErrorKind::RepeatedData, start));
+            return Err(ScanFault::new(ScanErrorKind::RepeatedData, start));
         }
     }
     Ok(record)
 }
 
 /// Checks a data message and counts its points.
-fn scan_data(bytes: &[u8], data_shape: &Shape, point_shape: &Shape) -> Result<usize, Fault> {
+fn scan_data(bytes: &[u8], data_shape: &MessageShape, point_shape: &MessageShape) -> Result<usize, ScanFault> {
     let mut points = 0;
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -44,7 +44,7 @@ fn scan_data(bytes: &[u8], data_shape: &Shape, point_shape: &Shape) -> Result<us
 }
 
 #[inline]
-fn scan_point(bytes: &[u8], shape: &Shape) -> Result<(), Fault> {
+fn scan_point(bytes: &[u8], shape: &MessageShape) -> Result<(), ScanFault> {
     let mut rest = bytes;
     while !rest.is_empty() {
         next_field(&mut rest, shape)?;

@@ -1,8 +1,8 @@
-//! Spans, of which there are the most: what every SDK writes in the same place is read there in one step.
+//! Scans spans, the most frequent records: fields in the usual order of SDKs are read in one step.
 
-use super::error::Fault;
-use super::{Record, Traits, is_zero_span_id, is_zero_trace_id, next_field, shape};
-use crate::numbers::span;
+use super::error::ScanFault;
+use super::{ScannedRecord, SpanTraits, is_zero_span_id, is_zero_trace_id, next_field, shape};
+use crate::field_numbers::span;
 use crate::wire::{I64, LEN, VARINT, tag};
 
 const TRACE_ID: u8 = tag(span::TRACE_ID, LEN);
@@ -15,11 +15,11 @@ const END: u8 = tag(span::END, I64);
 const ATTRIBUTE: u8 = tag(span::ATTRIBUTES, LEN);
 
 #[inline]
-pub(super) fn scan_span<'a>(bytes: &'a [u8], traits: &mut Traits) -> Result<Record<'a>, Fault> {
-    let mut record = Record { trace_id: &[], items: 1, zero_ids: false };
+pub(super) fn scan_span<'a>(bytes: &'a [u8], traits: &mut SpanTraits) -> Result<ScannedRecord<'a>, ScanFault> {
+    let mut record = ScannedRecord { trace_id: &[], items: 1, zero_ids: false };
     let mut rest = behind_times(behind_name(behind_parent(ids_in_front(bytes, &mut record), &mut record)));
     if record.trace_id.is_empty() {
-        traits.not_plain();
+        traits.mark_ids_not_plain();
     }
     loop {
         rest = behind_attributes(rest, traits);
@@ -30,24 +30,24 @@ pub(super) fn scan_span<'a>(bytes: &'a [u8], traits: &mut Traits) -> Result<Reco
         let (number, content) = next_field(&mut rest, &shape::SPAN)?;
         match number {
             span::TRACE_ID => {
-                traits.not_plain();
+                traits.mark_ids_not_plain();
                 record.zero_ids |= is_zero_trace_id(content, start)?;
                 record.trace_id = content;
             }
             span::TRACE_STATE => {
-                traits.not_plain();
+                traits.mark_ids_not_plain();
                 rest = behind_times(behind_name(behind_parent(rest, &mut record)));
             }
-            span::ATTRIBUTES => traits.attribute(content),
+            span::ATTRIBUTES => traits.note_attribute(content),
             span::SPAN_ID | span::PARENT_SPAN_ID => record.zero_ids |= is_zero_span_id(content, start)?,
             _ => {}
         }
     }
 }
 
-/// Reads the trace id and the span id if they stand first, and says what is behind them.
+/// Reads leading trace and span ids; returns the bytes behind them.
 #[inline(always)]
-fn ids_in_front<'a>(bytes: &'a [u8], record: &mut Record<'a>) -> &'a [u8] {
+fn ids_in_front<'a>(bytes: &'a [u8], record: &mut ScannedRecord<'a>) -> &'a [u8] {
     if let Some((ids, behind)) = bytes.split_first_chunk::<28>()
         && let [TRACE_ID, 16, trace_id @ .., SPAN_ID, 8, a, b, c, d, e, f, g, h] = ids
     {
@@ -59,9 +59,9 @@ fn ids_in_front<'a>(bytes: &'a [u8], record: &mut Record<'a>) -> &'a [u8] {
     bytes
 }
 
-/// What is behind the id of the parent, if it stands here.
+/// Skips the parent id, if it comes next.
 #[inline(always)]
-fn behind_parent<'a>(rest: &'a [u8], record: &mut Record<'a>) -> &'a [u8] {
+fn behind_parent<'a>(rest: &'a [u8], record: &mut ScannedRecord<'a>) -> &'a [u8] {
     match rest.split_first_chunk::<10>() {
         Some(([PARENT, 8, id @ ..], behind)) => {
             record.zero_ids |= u64::from_ne_bytes(*id) == 0;
@@ -71,7 +71,7 @@ fn behind_parent<'a>(rest: &'a [u8], record: &mut Record<'a>) -> &'a [u8] {
     }
 }
 
-/// What is behind the name, if a short one stands here.
+/// Skips the name, if a short one comes next.
 #[inline(always)]
 fn behind_name(rest: &[u8]) -> &[u8] {
     match rest {
@@ -80,7 +80,7 @@ fn behind_name(rest: &[u8]) -> &[u8] {
     }
 }
 
-/// What is behind the kind and the times, if they stand here side by side.
+/// Skips kind and times, if they come next in the usual order.
 #[inline(always)]
 fn behind_times(rest: &[u8]) -> &[u8] {
     match rest.split_first_chunk::<20>() {
@@ -89,13 +89,13 @@ fn behind_times(rest: &[u8]) -> &[u8] {
     }
 }
 
-/// What is behind the attributes that stand here side by side: they are most of a span.
+/// Skips consecutive attributes: they are most of a span.
 ///
-/// The tag, a length of one byte, the tag of the key and the length of the key are looked at in one word. What is shorter may be
-/// followed by something that looks like a key: [`Traits`] may take it for one.
+/// The tag, a length of one byte, the tag of the key and the length of the key are checked in one word. A
+/// shorter attribute may be followed by bytes that look like a key: [`SpanTraits`] may take them for one.
 #[inline(always)]
-fn behind_attributes<'a>(mut rest: &'a [u8], traits: &mut Traits) -> &'a [u8] {
-    const HEAD: u32 = u32::from_le_bytes([ATTRIBUTE, 0, Traits::KEY, 0]);
+fn behind_attributes<'a>(mut rest: &'a [u8], traits: &mut SpanTraits) -> &'a [u8] {
+    const HEAD: u32 = u32::from_le_bytes([ATTRIBUTE, 0, SpanTraits::KEY, 0]);
     const KNOWN: u32 = u32::from_le_bytes([0xff, 0x80, 0xff, 0]);
     // A copy, which stays in a register.
     let mut seen = *traits;
@@ -104,7 +104,7 @@ fn behind_attributes<'a>(mut rest: &'a [u8], traits: &mut Traits) -> &'a [u8] {
         && head & KNOWN == HEAD
         && let Some(behind) = rest.get(2 + (head >> 8 & 0x7f) as usize..)
     {
-        seen.key((head >> 24) as u8);
+        seen.note_key_length((head >> 24) as u8);
         rest = behind;
     }
     *traits = seen;

@@ -1,4 +1,4 @@
-//! What a Collector refuses and accepts, case by case.
+//! Requests that a Collector refuses and accepts, case by case.
 
 use super::*;
 use crate::wire::{LEN, put_bytes, put_tag, put_uint};
@@ -24,20 +24,20 @@ const HEADER: usize = 6;
 #[test]
 fn nothing_is_a_request_of_nothing() {
     for signal in Signal::ALL {
-        assert_eq!(scan(signal, &[]), Ok(Summary::default()));
+        assert_eq!(scan(signal, &[]), Ok(ScanSummary::default()));
         let empty_entry = scan(signal, &[0x0a, 0x00]).unwrap();
-        assert_eq!(empty_entry, Summary { resources: 1, ..Summary::default() });
+        assert_eq!(empty_entry, ScanSummary { resources: 1, ..ScanSummary::default() });
     }
 }
 
 #[test]
 fn a_record_is_counted_with_its_scope_and_resource() {
-    let one = Summary { items: 1, records: 1, resources: 1, scopes: 1, ..Summary::default() };
+    let one = ScanSummary { items: 1, records: 1, resources: 1, scopes: 1, ..ScanSummary::default() };
     let found = scan(Signal::Traces, &request(&field(5, b"name"))).unwrap();
-    assert_eq!(Summary { traits: Traits::default(), ..found }, one);
+    assert_eq!(ScanSummary { traits: SpanTraits::default(), ..found }, one);
     assert_eq!(scan(Signal::Logs, &request(&field(3, b"INFO"))), Ok(one));
     let two_points = field(5, &[field(1, b""), field(1, b"")].concat());
-    assert_eq!(scan(Signal::Metrics, &request(&two_points)), Ok(Summary { items: 2, ..one }));
+    assert_eq!(scan(Signal::Metrics, &request(&two_points)), Ok(ScanSummary { items: 2, ..one }));
 }
 
 #[test]
@@ -61,19 +61,21 @@ fn what_all_spans_have_in_common_is_known() {
     ] {
         assert!(!traits(&[plain.clone(), other.clone(), plain.clone()]).has_plain_ids(), "{other:?}");
     }
-    let (short, long) = ("k".repeat(17), "k".repeat(200));
+    let short = "k".repeat(17);
+    let long = "k".repeat(200);
     assert!(!traits(&[with(key(16)), with(key(18))]).may_have(&short));
     assert!(traits(&[with(key(16)), with(key(17))]).may_have(&short));
     assert!(!traits(&[with(key(17))]).may_have(&long));
     assert!(traits(&[with(key(200))]).may_have(&long), "also where it is not short");
     let behind_value = field(9, &[field(2, b""), field(1, short.as_bytes())].concat());
     assert!(traits(&[with(behind_value)]).may_have(&short));
-    assert!(Traits::default().may_have(&short) && !Traits::default().has_plain_ids());
+    assert!(SpanTraits::default().may_have(&short) && !SpanTraits::default().has_plain_ids());
 }
 
 #[test]
 fn metric_with_several_data_messages_is_refused() {
-    let (gauge, sum) = (field(5, &field(1, b"").repeat(3)), field(7, &field(1, b"")));
+    let gauge = field(5, &field(1, b"").repeat(3));
+    let sum = field(7, &field(1, b""));
     assert_eq!(scan(Signal::Metrics, &request(&gauge)).unwrap().items, 3);
     for twice in [[gauge.clone(), sum].concat(), gauge.repeat(2)] {
         assert_eq!(refused(Signal::Metrics, &request(&twice)).kind, ScanErrorKind::RepeatedData);
@@ -180,9 +182,9 @@ fn what_a_collector_takes_is_taken() {
     for span in [field(5, b"\xff\xfe"), twice, unknown_enum, unknown_field.clone(), Vec::new()] {
         assert!(scan(Signal::Traces, &request(&span)).is_ok());
     }
-    // `instrumentation_library_spans`, which OTLP gave up.
+    // `instrumentation_library_spans`, which OTLP has removed.
     assert!(scan(Signal::Traces, &field(1, &unknown_field)).is_ok());
-    // What is inside an attribute is not looked at.
+    // The content of an attribute is not checked.
     assert!(scan(Signal::Traces, &request(&field(9, b"\xff\xff"))).is_ok());
     // Bucket counts, packed and not.
     let unpacked = [0x31, 1, 0, 0, 0, 0, 0, 0, 0];

@@ -1,9 +1,9 @@
 //! `opentelemetry.proto.common.v1` and `opentelemetry.proto.resource.v1`.
 
-use super::Kind::{Bool, Bytes, Double, Int32, Int64, Message as Nested, String, Uint32};
-use super::{Message, field, oneof, repeated};
+use super::FieldKind::{Bool, Bytes, Double, Int32, Int64, Message as Nested, String, Uint32};
+use super::{MessageSchema, field, oneof, repeated};
 
-pub(crate) static RESOURCE: Message = Message {
+pub(crate) static RESOURCE: MessageSchema = MessageSchema {
     name: "Resource",
     fields: &[
         repeated(1, "attributes", Nested(&KEY_VALUE)),
@@ -12,7 +12,7 @@ pub(crate) static RESOURCE: Message = Message {
     ],
 };
 
-static ENTITY_REF: Message = Message {
+static ENTITY_REF: MessageSchema = MessageSchema {
     name: "EntityRef",
     fields: &[
         field(1, "schemaUrl", String),
@@ -22,7 +22,7 @@ static ENTITY_REF: Message = Message {
     ],
 };
 
-pub(crate) static SCOPE: Message = Message {
+pub(crate) static SCOPE: MessageSchema = MessageSchema {
     name: "InstrumentationScope",
     fields: &[
         field(1, "name", String),
@@ -32,12 +32,12 @@ pub(crate) static SCOPE: Message = Message {
     ],
 };
 
-pub(super) static KEY_VALUE: Message = Message {
+pub(super) static KEY_VALUE: MessageSchema = MessageSchema {
     name: "KeyValue",
     fields: &[field(1, "key", String), field(2, "value", Nested(&ANY_VALUE)), field(3, "keyStrindex", Int32)],
 };
 
-pub(super) static ANY_VALUE: Message = Message {
+pub(super) static ANY_VALUE: MessageSchema = MessageSchema {
     name: "AnyValue",
     fields: &[
         oneof(1, "stringValue", String),
@@ -51,6 +51,8 @@ pub(super) static ANY_VALUE: Message = Message {
     ],
 };
 
-static ARRAY_VALUE: Message = Message { name: "ArrayValue", fields: &[repeated(1, "values", Nested(&ANY_VALUE))] };
+static ARRAY_VALUE: MessageSchema =
+    MessageSchema { name: "ArrayValue", fields: &[repeated(1, "values", Nested(&ANY_VALUE))] };
 
-static KEY_VALUE_LIST: Message = Message { name: "KeyValueList", fields: &[repeated(1, "values", Nested(&KEY_VALUE))] };
+static KEY_VALUE_LIST: MessageSchema =
+    MessageSchema { name: "KeyValueList", fields: &[repeated(1, "values", Nested(&KEY_VALUE))] };

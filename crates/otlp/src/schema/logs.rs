@@ -1,13 +1,13 @@
 //! `opentelemetry.proto.logs.v1`.
 
-use super::Kind::{Enum, Fixed32, Fixed64, Message as Nested, String, Uint32};
+use super::FieldKind::{Enum, Fixed32, Fixed64, Message as Nested, String, Uint32};
 use super::common::{ANY_VALUE, KEY_VALUE, RESOURCE, SCOPE};
-use super::{Message, SPAN_ID, TRACE_ID, field, repeated};
+use super::{MessageSchema, SPAN_ID, TRACE_ID, field, repeated};
 
-pub(crate) static LOGS_REQUEST: Message =
-    Message { name: "ExportLogsServiceRequest", fields: &[repeated(1, "resourceLogs", Nested(&RESOURCE_LOGS))] };
+pub(crate) static LOGS_REQUEST: MessageSchema =
+    MessageSchema { name: "ExportLogsServiceRequest", fields: &[repeated(1, "resourceLogs", Nested(&RESOURCE_LOGS))] };
 
-static RESOURCE_LOGS: Message = Message {
+static RESOURCE_LOGS: MessageSchema = MessageSchema {
     name: "ResourceLogs",
     fields: &[
         field(1, "resource", Nested(&RESOURCE)),
@@ -16,7 +16,7 @@ static RESOURCE_LOGS: Message = Message {
     ],
 };
 
-static SCOPE_LOGS: Message = Message {
+static SCOPE_LOGS: MessageSchema = MessageSchema {
     name: "ScopeLogs",
     fields: &[
         field(1, "scope", Nested(&SCOPE)),
@@ -25,7 +25,7 @@ static SCOPE_LOGS: Message = Message {
     ],
 };
 
-pub(crate) static LOG_RECORD: Message = Message {
+pub(crate) static LOG_RECORD: MessageSchema = MessageSchema {
     name: "LogRecord",
     fields: &[
         field(1, "timeUnixNano", Fixed64),

@@ -1,15 +1,15 @@
 //! `opentelemetry.proto.metrics.v1`.
 
-use super::Kind::{Bool, Double, Enum, Fixed64, Message as Nested, Sfixed64, Sint32, String, Uint32, Uint64};
+use super::FieldKind::{Bool, Double, Enum, Fixed64, Message as Nested, Sfixed64, Sint32, String, Uint32, Uint64};
 use super::common::{KEY_VALUE, RESOURCE, SCOPE};
-use super::{Message, SPAN_ID, TRACE_ID, field, oneof, optional, repeated};
+use super::{MessageSchema, SPAN_ID, TRACE_ID, field, oneof, optional, repeated};
 
-pub(crate) static METRICS_REQUEST: Message = Message {
+pub(crate) static METRICS_REQUEST: MessageSchema = MessageSchema {
     name: "ExportMetricsServiceRequest",
     fields: &[repeated(1, "resourceMetrics", Nested(&RESOURCE_METRICS))],
 };
 
-static RESOURCE_METRICS: Message = Message {
+static RESOURCE_METRICS: MessageSchema = MessageSchema {
     name: "ResourceMetrics",
     fields: &[
         field(1, "resource", Nested(&RESOURCE)),
@@ -18,7 +18,7 @@ static RESOURCE_METRICS: Message = Message {
     ],
 };
 
-static SCOPE_METRICS: Message = Message {
+static SCOPE_METRICS: MessageSchema = MessageSchema {
     name: "ScopeMetrics",
     fields: &[
         field(1, "scope", Nested(&SCOPE)),
@@ -27,7 +27,7 @@ static SCOPE_METRICS: Message = Message {
     ],
 };
 
-pub(crate) static METRIC: Message = Message {
+pub(crate) static METRIC: MessageSchema = MessageSchema {
     name: "Metric",
     fields: &[
         field(1, "name", String),
@@ -42,9 +42,10 @@ pub(crate) static METRIC: Message = Message {
     ],
 };
 
-static GAUGE: Message = Message { name: "Gauge", fields: &[repeated(1, "dataPoints", Nested(&NUMBER_DATA_POINT))] };
+static GAUGE: MessageSchema =
+    MessageSchema { name: "Gauge", fields: &[repeated(1, "dataPoints", Nested(&NUMBER_DATA_POINT))] };
 
-static SUM: Message = Message {
+static SUM: MessageSchema = MessageSchema {
     name: "Sum",
     fields: &[
         repeated(1, "dataPoints", Nested(&NUMBER_DATA_POINT)),
@@ -53,7 +54,7 @@ static SUM: Message = Message {
     ],
 };
 
-static HISTOGRAM: Message = Message {
+static HISTOGRAM: MessageSchema = MessageSchema {
     name: "Histogram",
     fields: &[
         repeated(1, "dataPoints", Nested(&HISTOGRAM_DATA_POINT)),
@@ -61,7 +62,7 @@ static HISTOGRAM: Message = Message {
     ],
 };
 
-static EXPONENTIAL_HISTOGRAM: Message = Message {
+static EXPONENTIAL_HISTOGRAM: MessageSchema = MessageSchema {
     name: "ExponentialHistogram",
     fields: &[
         repeated(1, "dataPoints", Nested(&EXPONENTIAL_HISTOGRAM_DATA_POINT)),
@@ -69,10 +70,10 @@ static EXPONENTIAL_HISTOGRAM: Message = Message {
     ],
 };
 
-static SUMMARY: Message =
-    Message { name: "Summary", fields: &[repeated(1, "dataPoints", Nested(&SUMMARY_DATA_POINT))] };
+static SUMMARY: MessageSchema =
+    MessageSchema { name: "Summary", fields: &[repeated(1, "dataPoints", Nested(&SUMMARY_DATA_POINT))] };
 
-static NUMBER_DATA_POINT: Message = Message {
+static NUMBER_DATA_POINT: MessageSchema = MessageSchema {
     name: "NumberDataPoint",
     fields: &[
         repeated(7, "attributes", Nested(&KEY_VALUE)),
@@ -85,7 +86,7 @@ static NUMBER_DATA_POINT: Message = Message {
     ],
 };
 
-static HISTOGRAM_DATA_POINT: Message = Message {
+static HISTOGRAM_DATA_POINT: MessageSchema = MessageSchema {
     name: "HistogramDataPoint",
     fields: &[
         repeated(9, "attributes", Nested(&KEY_VALUE)),
@@ -102,7 +103,7 @@ static HISTOGRAM_DATA_POINT: Message = Message {
     ],
 };
 
-static EXPONENTIAL_HISTOGRAM_DATA_POINT: Message = Message {
+static EXPONENTIAL_HISTOGRAM_DATA_POINT: MessageSchema = MessageSchema {
     name: "ExponentialHistogramDataPoint",
     fields: &[
         repeated(1, "attributes", Nested(&KEY_VALUE)),
@@ -122,12 +123,12 @@ static EXPONENTIAL_HISTOGRAM_DATA_POINT: Message = Message {
     ],
 };
 
-static BUCKETS: Message = Message {
+static BUCKETS: MessageSchema = MessageSchema {
     name: "ExponentialHistogramDataPoint.Buckets",
     fields: &[field(1, "offset", Sint32), repeated(2, "bucketCounts", Uint64)],
 };
 
-static SUMMARY_DATA_POINT: Message = Message {
+static SUMMARY_DATA_POINT: MessageSchema = MessageSchema {
     name: "SummaryDataPoint",
     fields: &[
         repeated(7, "attributes", Nested(&KEY_VALUE)),
@@ -140,12 +141,12 @@ static SUMMARY_DATA_POINT: Message = Message {
     ],
 };
 
-static VALUE_AT_QUANTILE: Message = Message {
+static VALUE_AT_QUANTILE: MessageSchema = MessageSchema {
     name: "SummaryDataPoint.ValueAtQuantile",
     fields: &[field(1, "quantile", Double), field(2, "value", Double)],
 };
 
-static EXEMPLAR: Message = Message {
+static EXEMPLAR: MessageSchema = MessageSchema {
     name: "Exemplar",
     fields: &[
         repeated(7, "filteredAttributes", Nested(&KEY_VALUE)),

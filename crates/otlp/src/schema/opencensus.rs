@@ -1,10 +1,12 @@
 //! `opencensus.proto.agent.trace.v1`, as far as it has a counterpart in OTLP.
 
-use super::Kind::{Bool, Bytes, Double, Enum, Int32, Int64, Message as Nested, Special as Own, String, Uint32, Uint64};
-use super::Special::{Map, Timestamp, Wrapper};
-use super::{Field, Message, field, oneof, repeated};
+use super::FieldKind::{
+    Bool, Bytes, Double, Enum, Int32, Int64, Message as Nested, Special as Own, String, Uint32, Uint64,
+};
+use super::SpecialMessage::{Map, Timestamp, Wrapper};
+use super::{FieldSchema, MessageSchema, field, oneof, repeated};
 
-pub(crate) static OPENCENSUS_REQUEST: Message = Message {
+pub(crate) static OPENCENSUS_REQUEST: MessageSchema = MessageSchema {
     name: "ExportTraceServiceRequest",
     fields: &[
         field(1, "node", Nested(&NODE)),
@@ -13,7 +15,7 @@ pub(crate) static OPENCENSUS_REQUEST: Message = Message {
     ],
 };
 
-static NODE: Message = Message {
+static NODE: MessageSchema = MessageSchema {
     name: "Node",
     fields: &[
         field(1, "identifier", Nested(&IDENTIFIER)),
@@ -23,12 +25,12 @@ static NODE: Message = Message {
     ],
 };
 
-static IDENTIFIER: Message = Message {
+static IDENTIFIER: MessageSchema = MessageSchema {
     name: "ProcessIdentifier",
     fields: &[field(1, "hostName", String), field(2, "pid", Uint32), field(3, "startTimestamp", Own(Timestamp))],
 };
 
-static LIBRARY: Message = Message {
+static LIBRARY: MessageSchema = MessageSchema {
     name: "LibraryInfo",
     fields: &[
         field(1, "language", Enum(LANGUAGE)),
@@ -37,12 +39,12 @@ static LIBRARY: Message = Message {
     ],
 };
 
-static SERVICE: Message = Message { name: "ServiceInfo", fields: &[field(1, "name", String)] };
+static SERVICE: MessageSchema = MessageSchema { name: "ServiceInfo", fields: &[field(1, "name", String)] };
 
-static RESOURCE: Message =
-    Message { name: "Resource", fields: &[field(1, "type", String), field(2, "labels", Own(Map(&TEXTS)))] };
+static RESOURCE: MessageSchema =
+    MessageSchema { name: "Resource", fields: &[field(1, "type", String), field(2, "labels", Own(Map(&TEXTS)))] };
 
-static SPAN: Message = Message {
+static SPAN: MessageSchema = MessageSchema {
     name: "Span",
     fields: &[
         field(1, "traceId", Bytes),
@@ -62,14 +64,14 @@ static SPAN: Message = Message {
     ],
 };
 
-static TEXT: Message = Message { name: "TruncatableString", fields: &[field(1, "value", String)] };
+static TEXT: MessageSchema = MessageSchema { name: "TruncatableString", fields: &[field(1, "value", String)] };
 
-static ATTRIBUTES: Message = Message {
+static ATTRIBUTES: MessageSchema = MessageSchema {
     name: "Attributes",
     fields: &[field(1, "attributeMap", Own(Map(&VALUES))), field(2, "droppedAttributesCount", Int32)],
 };
 
-static ATTRIBUTE_VALUE: Message = Message {
+static ATTRIBUTE_VALUE: MessageSchema = MessageSchema {
     name: "AttributeValue",
     fields: &[
         oneof(1, "stringValue", Nested(&TEXT)),
@@ -79,7 +81,7 @@ static ATTRIBUTE_VALUE: Message = Message {
     ],
 };
 
-static TIME_EVENTS: Message = Message {
+static TIME_EVENTS: MessageSchema = MessageSchema {
     name: "TimeEvents",
     fields: &[
         repeated(1, "timeEvent", Nested(&TIME_EVENT)),
@@ -88,7 +90,7 @@ static TIME_EVENTS: Message = Message {
     ],
 };
 
-static TIME_EVENT: Message = Message {
+static TIME_EVENT: MessageSchema = MessageSchema {
     name: "TimeEvent",
     fields: &[
         field(1, "time", Own(Timestamp)),
@@ -97,12 +99,12 @@ static TIME_EVENT: Message = Message {
     ],
 };
 
-static ANNOTATION: Message = Message {
+static ANNOTATION: MessageSchema = MessageSchema {
     name: "Annotation",
     fields: &[field(1, "description", Nested(&TEXT)), field(2, "attributes", Nested(&ATTRIBUTES))],
 };
 
-static MESSAGE_EVENT: Message = Message {
+static MESSAGE_EVENT: MessageSchema = MessageSchema {
     name: "MessageEvent",
     fields: &[
         field(1, "type", Enum(MESSAGE_TYPE)),
@@ -112,10 +114,12 @@ static MESSAGE_EVENT: Message = Message {
     ],
 };
 
-static LINKS: Message =
-    Message { name: "Links", fields: &[repeated(1, "link", Nested(&LINK)), field(2, "droppedLinksCount", Int32)] };
+static LINKS: MessageSchema = MessageSchema {
+    name: "Links",
+    fields: &[repeated(1, "link", Nested(&LINK)), field(2, "droppedLinksCount", Int32)],
+};
 
-static LINK: Message = Message {
+static LINK: MessageSchema = MessageSchema {
     name: "Link",
     fields: &[
         field(1, "traceId", Bytes),
@@ -125,19 +129,20 @@ static LINK: Message = Message {
     ],
 };
 
-static STATUS: Message = Message { name: "Status", fields: &[field(1, "code", Int32), field(2, "message", String)] };
+static STATUS: MessageSchema =
+    MessageSchema { name: "Status", fields: &[field(1, "code", Int32), field(2, "message", String)] };
 
-static TRACE_STATE: Message =
-    Message { name: "Tracestate", fields: &[repeated(1, "entries", Nested(&TRACE_STATE_ENTRY))] };
+static TRACE_STATE: MessageSchema =
+    MessageSchema { name: "Tracestate", fields: &[repeated(1, "entries", Nested(&TRACE_STATE_ENTRY))] };
 
-static TRACE_STATE_ENTRY: Message =
-    Message { name: "Tracestate.Entry", fields: &[field(1, "key", String), field(2, "value", String)] };
+static TRACE_STATE_ENTRY: MessageSchema =
+    MessageSchema { name: "Tracestate.Entry", fields: &[field(1, "key", String), field(2, "value", String)] };
 
-static TEXTS: [Field; 2] = [field(1, "key", String), field(2, "value", String)];
+static TEXTS: [FieldSchema; 2] = [field(1, "key", String), field(2, "value", String)];
 
-static VALUES: [Field; 2] = [field(1, "key", String), field(2, "value", Nested(&ATTRIBUTE_VALUE))];
+static VALUES: [FieldSchema; 2] = [field(1, "key", String), field(2, "value", Nested(&ATTRIBUTE_VALUE))];
 
-static TRUTH: Field = field(1, "value", Bool);
+static TRUTH: FieldSchema = field(1, "value", Bool);
 
 const SPAN_KIND: &[(&str, i32)] = &[("SPAN_KIND_UNSPECIFIED", 0), ("SERVER", 1), ("CLIENT", 2)];
 

@@ -1,14 +1,14 @@
 use std::collections::HashSet;
 
-use super::{Field, Kind, LOGS_REQUEST, MAX_FIELDS, METRICS_REQUEST, Message, TRACES_REQUEST};
+use super::{FieldKind, FieldSchema, LOGS_REQUEST, MAX_FIELDS, METRICS_REQUEST, MessageSchema, TRACES_REQUEST};
 
-/// Every message that can be reached from the three requests.
-fn all_messages() -> Vec<&'static Message> {
-    let mut found: Vec<&'static Message> = vec![&TRACES_REQUEST, &LOGS_REQUEST, &METRICS_REQUEST];
+/// Every message that is reachable from the three requests.
+fn all_messages() -> Vec<&'static MessageSchema> {
+    let mut found: Vec<&'static MessageSchema> = vec![&TRACES_REQUEST, &LOGS_REQUEST, &METRICS_REQUEST];
     let mut next = 0;
     while next < found.len() {
         for field in found[next].fields {
-            if let Kind::Message(message) = field.kind
+            if let FieldKind::Message(message) = field.kind
                 && !found.iter().any(|known| known.name == message.name)
             {
                 found.push(message);
@@ -35,7 +35,7 @@ fn no_message_uses_a_number_or_a_name_twice() {
 
 #[test]
 fn a_field_is_found_by_both_spellings_and_by_no_other() {
-    let found = |name: &str| super::SPAN.by_name(name.as_bytes()).map(|(_, field): (usize, &Field)| field.number);
+    let found = |name: &str| super::SPAN.by_name(name.as_bytes()).map(|(_, field): (usize, &FieldSchema)| field.number);
     assert_eq!(found("startTimeUnixNano"), Some(7));
     assert_eq!(found("start_time_unix_nano"), Some(7));
     for stranger in ["StartTimeUnixNano", "start_timeUnixNano", "start_time_unix_nano_", "_name", "nam", "", "names"] {

@@ -1,13 +1,15 @@
 //! `opentelemetry.proto.trace.v1`.
 
-use super::Kind::{Enum, Fixed32, Fixed64, Message as Nested, String, Uint32};
+use super::FieldKind::{Enum, Fixed32, Fixed64, Message as Nested, String, Uint32};
 use super::common::{KEY_VALUE, RESOURCE, SCOPE};
-use super::{Message, SPAN_ID, TRACE_ID, field, repeated};
+use super::{MessageSchema, SPAN_ID, TRACE_ID, field, repeated};
 
-pub(crate) static TRACES_REQUEST: Message =
-    Message { name: "ExportTraceServiceRequest", fields: &[repeated(1, "resourceSpans", Nested(&RESOURCE_SPANS))] };
+pub(crate) static TRACES_REQUEST: MessageSchema = MessageSchema {
+    name: "ExportTraceServiceRequest",
+    fields: &[repeated(1, "resourceSpans", Nested(&RESOURCE_SPANS))],
+};
 
-static RESOURCE_SPANS: Message = Message {
+static RESOURCE_SPANS: MessageSchema = MessageSchema {
     name: "ResourceSpans",
     fields: &[
         field(1, "resource", Nested(&RESOURCE)),
@@ -16,12 +18,12 @@ static RESOURCE_SPANS: Message = Message {
     ],
 };
 
-static SCOPE_SPANS: Message = Message {
+static SCOPE_SPANS: MessageSchema = MessageSchema {
     name: "ScopeSpans",
     fields: &[field(1, "scope", Nested(&SCOPE)), repeated(2, "spans", Nested(&SPAN)), field(3, "schemaUrl", String)],
 };
 
-pub(crate) static SPAN: Message = Message {
+pub(crate) static SPAN: MessageSchema = MessageSchema {
     name: "Span",
     fields: &[
         field(1, "traceId", TRACE_ID),
@@ -43,7 +45,7 @@ pub(crate) static SPAN: Message = Message {
     ],
 };
 
-static EVENT: Message = Message {
+static EVENT: MessageSchema = MessageSchema {
     name: "Span.Event",
     fields: &[
         field(1, "timeUnixNano", Fixed64),
@@ -53,7 +55,7 @@ static EVENT: Message = Message {
     ],
 };
 
-static LINK: Message = Message {
+static LINK: MessageSchema = MessageSchema {
     name: "Span.Link",
     fields: &[
         field(1, "traceId", TRACE_ID),
@@ -65,8 +67,8 @@ static LINK: Message = Message {
     ],
 };
 
-static STATUS: Message =
-    Message { name: "Status", fields: &[field(2, "message", String), field(3, "code", Enum(STATUS_CODE))] };
+static STATUS: MessageSchema =
+    MessageSchema { name: "Status", fields: &[field(2, "message", String), field(3, "code", Enum(STATUS_CODE))] };
 
 const SPAN_KIND: &[(&str, i32)] = &[
     ("SPAN_KIND_UNSPECIFIED", 0),

@@ -7,15 +7,15 @@ fn field(number: u32, content: &[u8]) -> Vec<u8> {
     out
 }
 
-fn items(limit: usize) -> Limit {
-    Limit::Items(NonZeroUsize::new(limit).unwrap())
+fn items(limit: usize) -> SplitLimit {
+    SplitLimit::Items(NonZeroUsize::new(limit).unwrap())
 }
 
-fn bytes(limit: usize) -> Limit {
-    Limit::Bytes(NonZeroUsize::new(limit).unwrap())
+fn bytes(limit: usize) -> SplitLimit {
+    SplitLimit::Bytes(NonZeroUsize::new(limit).unwrap())
 }
 
-fn pieces(signal: Signal, request: &Bytes, limit: Limit) -> Vec<(Bytes, usize)> {
+fn pieces(signal: Signal, request: &Bytes, limit: SplitLimit) -> Vec<(Bytes, usize)> {
     split(signal, request, limit).map(|piece| (piece.bytes, piece.items)).collect()
 }
 
@@ -77,7 +77,8 @@ fn by_bytes_an_item_that_is_too_large_goes_alone() {
 fn a_metric_is_cut_between_its_points_unless_it_has_two_data_messages() {
     let metric = |points: usize| [field(1, b"cpu"), field(7, &[field(1, b"").repeat(points), vec![0x10, 2]].concat())];
     let of = |metric: &[u8]| Bytes::from(field(1, &field(2, &field(2, metric))));
-    let (request, one) = (of(&metric(3).concat()), of(&metric(1).concat()));
+    let request = of(&metric(3).concat());
+    let one = of(&metric(1).concat());
     // The data message's own fields come before its points once it is cut.
     let found = pieces(Signal::Metrics, &request, items(1));
     assert_eq!(found.iter().map(|(bytes, items)| (bytes.len(), *items)).collect::<Vec<_>>(), [(one.len(), 1); 3]);

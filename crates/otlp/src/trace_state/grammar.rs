@@ -2,16 +2,14 @@
 
 use super::TraceStateError;
 
-/// Characters of a key.
-const MAX_KEY: usize = 256;
+const MAX_KEY_BYTES: usize = 256;
 /// Characters before the `@` of a key.
-const MAX_TENANT: usize = 241;
+const MAX_TENANT_BYTES: usize = 241;
 /// Characters behind the `@` of a key.
-const MAX_SYSTEM: usize = 14;
-/// Characters of a value.
-const MAX_VALUE: usize = 256;
+const MAX_SYSTEM_BYTES: usize = 14;
+const MAX_VALUE_BYTES: usize = 256;
 
-/// The members without the white space around them. Empty ones are allowed, and passed over.
+/// The members without the white space around them. Empty members are valid, and skipped.
 pub(super) fn members(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b',').map(trim).filter(|member| !member.is_empty())
 }
@@ -23,7 +21,7 @@ fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// A key and its value, both as W3C allows them.
+/// Parses a member into key and value.
 pub(super) fn member(member: &[u8]) -> Result<(&[u8], &[u8]), TraceStateError> {
     let (key, value) = split_at(member, b'=').ok_or(TraceStateError::Syntax)?;
     let well_formed = match split_at(key, b'@') {
@@ -39,13 +37,13 @@ pub(super) fn member(member: &[u8]) -> Result<(&[u8], &[u8]), TraceStateError> {
         return Err(TraceStateError::Syntax);
     }
     let too_long = match split_at(key, b'@') {
-        None => key.len() > MAX_KEY,
-        Some((tenant, system)) => tenant.len() > MAX_TENANT || system.len() > MAX_SYSTEM,
+        None => key.len() > MAX_KEY_BYTES,
+        Some((tenant, system)) => tenant.len() > MAX_TENANT_BYTES || system.len() > MAX_SYSTEM_BYTES,
     };
     if too_long { Err(TraceStateError::TooLong) } else { Ok((key, value)) }
 }
 
-/// A key of OpenTelemetry's member and its value, which may be empty.
+/// Parses a pair of OpenTelemetry's member; its value may be empty.
 pub(super) fn ot_member(pair: &[u8]) -> Result<(&[u8], &[u8]), TraceStateError> {
     let (key, value) = split_at(pair, b':').ok_or(TraceStateError::Syntax)?;
     let is_key = key.first().is_some_and(u8::is_ascii_lowercase)
@@ -65,8 +63,8 @@ fn is_key(text: &[u8]) -> bool {
     text.iter().all(is_char)
 }
 
-/// Printable characters, no `,` and no `=`, and no blank at the end.
+/// Printable characters without `,` and `=`, and no trailing space.
 fn is_value(text: &[u8]) -> bool {
     let is_char = |byte: &u8| matches!(byte, 0x20..=0x7e) && !matches!(byte, b',' | b'=');
-    (1..=MAX_VALUE).contains(&text.len()) && text.last() != Some(&b' ') && text.iter().all(is_char)
+    (1..=MAX_VALUE_BYTES).contains(&text.len()) && text.last() != Some(&b' ') && text.iter().all(is_char)
 }

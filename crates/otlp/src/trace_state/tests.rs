@@ -3,7 +3,7 @@ use super::*;
 fn rewritten(text: &str, threshold: Option<Threshold>, randomness: Option<Randomness>) -> String {
     let mut out = Vec::new();
     TraceState::parse(text.as_bytes()).unwrap().write(threshold, randomness, &mut out);
-    // What is written can be read, and says what was written.
+    // A written state can be read, and has the written values.
     let again = TraceState::parse(&out).unwrap();
     assert_eq!(again.threshold(), threshold);
     String::from_utf8(out).unwrap()
@@ -46,9 +46,9 @@ fn a_full_list_loses_its_last_member_to_ot() {
 fn what_is_written_is_within_the_limits_of_what_is_read() {
     let long = |letter: char| format!("{letter}={}", "v".repeat(252));
     let full = format!("{},{},{},{},z=1", long('a'), long('b'), long('c'), long('d'));
-    assert!(full.len() <= MAX_BYTES && full.len() + "ot=th:8,".len() > MAX_BYTES);
+    assert!(full.len() <= MAX_STATE_BYTES && full.len() + "ot=th:8,".len() > MAX_STATE_BYTES);
     let written = rewritten(&full, half(), Some(Randomness::MAX));
-    assert!(written.len() <= MAX_BYTES);
+    assert!(written.len() <= MAX_STATE_BYTES);
     assert!(written.ends_with(&long('c')), "the last ones go, and none behind them takes their place: {written}");
     let extras = format!("ot=th:8;a:{};b:{}", "1".repeat(122), "2".repeat(122));
     assert!(extras.len() <= OT_KEY.len() + MAX_OT_BYTES);

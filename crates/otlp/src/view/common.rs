@@ -1,29 +1,28 @@
 //! Resources, scopes and attributes.
 
-use super::message::{Repeated, bytes, uint32, view};
+use super::message::{RepeatedField, bytes, uint32, view};
 use super::value::AnyValue;
-use crate::numbers::{key_value, resource, scope};
+use crate::field_numbers::{key_value, resource, scope};
 use crate::wire::LEN;
 
 view! {
-    /// Who sent the records: the content of a `Resource`.
+    /// The source of records: the content of a `Resource`.
     Resource
 }
 
 impl<'a> Resource<'a> {
-    /// What describes the resource.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, resource::ATTRIBUTES)
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, resource::ATTRIBUTES)
     }
 
-    /// How many attributes were dropped before it was sent.
+    /// The number of attributes that the sender dropped.
     pub fn dropped_attributes(&self) -> u32 {
         uint32(self.0, resource::DROPPED_ATTRIBUTES)
     }
 }
 
 view! {
-    /// Which library made the records: the content of an `InstrumentationScope`.
+    /// The library that made the records: the content of an `InstrumentationScope`.
     Scope
 }
 
@@ -38,12 +37,11 @@ impl<'a> Scope<'a> {
         bytes(self.0, scope::VERSION)
     }
 
-    /// What describes the scope.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, scope::ATTRIBUTES)
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, scope::ATTRIBUTES)
     }
 
-    /// How many attributes were dropped before it was sent.
+    /// The number of attributes that the sender dropped.
     pub fn dropped_attributes(&self) -> u32 {
         uint32(self.0, scope::DROPPED_ATTRIBUTES)
     }
@@ -55,7 +53,6 @@ view! {
 }
 
 impl<'a> KeyValue<'a> {
-    /// The key.
     #[inline]
     pub fn key(&self) -> &'a [u8] {
         match split_plain(self.0) {
@@ -65,8 +62,8 @@ impl<'a> KeyValue<'a> {
     }
 }
 
-/// The key and the value of a pair that is written as everybody writes it: a short key, then a value, and nothing else. Keys are
-/// what is looked at most, and this takes no walk.
+/// The key and the value of a pair in the usual encoding: a short key, then a value, and nothing else. Keys are
+/// read most often, and this takes no walk.
 #[inline]
 pub(super) fn split_plain(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     /// The tags of the two fields.
@@ -82,21 +79,21 @@ pub(super) fn split_plain(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     (value.len() == length).then_some((key, value))
 }
 
-/// The attributes of something, in the order in which they were sent.
+/// A list of attributes, in the order in which they were sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Attributes<'a> {
+pub struct AttributesView<'a> {
     message: &'a [u8],
     number: u32,
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> AttributesView<'a> {
     pub(super) fn new(message: &'a [u8], number: u32) -> Self {
         Self { message, number }
     }
 
-    /// All of them. Keys should differ, but nothing made sure that they do.
-    pub fn iter(&self) -> Repeated<'a, KeyValue<'a>> {
-        Repeated::new(self.message, self.number)
+    /// All attributes. Keys should be unique, but may not be.
+    pub fn iter(&self) -> RepeatedField<'a, KeyValue<'a>> {
+        RepeatedField::new(self.message, self.number)
     }
 
     /// The value of the first attribute with that key.
@@ -111,9 +108,9 @@ impl<'a> Attributes<'a> {
     }
 }
 
-impl<'a> IntoIterator for Attributes<'a> {
+impl<'a> IntoIterator for AttributesView<'a> {
     type Item = KeyValue<'a>;
-    type IntoIter = Repeated<'a, KeyValue<'a>>;
+    type IntoIter = RepeatedField<'a, KeyValue<'a>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

@@ -3,52 +3,51 @@
 use std::borrow::Cow;
 
 use super::message::{bytes, fixed32, fixed64, int32, merged, uint32, view};
-use super::{AnyValue, Attributes};
-use crate::numbers::log;
+use super::{AnyValue, AttributesView};
+use crate::field_numbers::log;
 
 view! {
-    /// One entry of a log: the content of a `LogRecord`.
+    /// A log record: the content of a `LogRecord`.
     LogRecord
 }
 
 impl<'a> LogRecord<'a> {
-    /// When it happened, in nanoseconds since 1970; 0 if that is not known.
+    /// The time of the event, in nanoseconds since 1970; 0 if unknown.
     pub fn time(&self) -> u64 {
         fixed64(self.0, log::TIME)
     }
 
-    /// When it was seen first by something that collects logs, in nanoseconds since 1970.
+    /// The time at which a collector first observed the event, in nanoseconds since 1970.
     pub fn observed_time(&self) -> u64 {
         fixed64(self.0, log::OBSERVED_TIME)
     }
 
-    /// The `SeverityNumber`: 1 to 4 trace, to 8 debug, to 12 info, to 16 warn, to 20 error, to 24 fatal; 0 unspecified.
+    /// The `SeverityNumber`: 1 to 4 trace, to 8 debug, to 12 info, to 16 warn, to 20 error, to 24 fatal; 0
+    /// unspecified.
     pub fn severity_number(&self) -> i32 {
         int32(self.0, log::SEVERITY_NUMBER)
     }
 
-    /// The severity as its source writes it.
+    /// The severity as its source names it.
     pub fn severity_text(&self) -> &'a [u8] {
         bytes(self.0, log::SEVERITY_TEXT)
     }
 
-    /// What was logged.
     pub fn body(&self) -> AnyValue<'a> {
         AnyValue::within(self.0, log::BODY)
     }
 
-    /// The content of the body's `AnyValue` message, as it was sent. One that was sent in parts is put together, which
-    /// allocates.
+    /// The content of the body's `AnyValue` message, as it was sent. One that was sent in parts is merged,
+    /// which allocates.
     pub fn raw_body(&self) -> Cow<'a, [u8]> {
         merged(self.0, log::BODY)
     }
 
-    /// What describes it.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, log::ATTRIBUTES)
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, log::ATTRIBUTES)
     }
 
-    /// How many attributes were dropped before it was sent.
+    /// The number of attributes that the sender dropped.
     pub fn dropped_attributes(&self) -> u32 {
         uint32(self.0, log::DROPPED_ATTRIBUTES)
     }
@@ -58,17 +57,17 @@ impl<'a> LogRecord<'a> {
         fixed32(self.0, log::FLAGS)
     }
 
-    /// The trace that it belongs to; 16 bytes, or none.
+    /// The id of its trace; 16 bytes, or empty.
     pub fn trace_id(&self) -> &'a [u8] {
         bytes(self.0, log::TRACE_ID)
     }
 
-    /// The span that it belongs to; 8 bytes, or none.
+    /// The id of its span; 8 bytes, or empty.
     pub fn span_id(&self) -> &'a [u8] {
         bytes(self.0, log::SPAN_ID)
     }
 
-    /// The kind of event that it is, if it is one.
+    /// The name of the event type, if the record is an event.
     pub fn event_name(&self) -> &'a [u8] {
         bytes(self.0, log::EVENT_NAME)
     }

@@ -1,18 +1,18 @@
-//! What all views share.
+//! Reads fields of messages, for all views.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-use crate::wire::{Field, Fields, I32, I64, LEN, VARINT};
+use crate::wire::{I32, I64, LEN, VARINT, WireField, WireFields};
 
-/// Text that may not be UTF-8, for people to read. Allocates only when it is not.
+/// Text that may not be UTF-8, for display. Allocates only when it is not.
 pub fn lossy(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
 }
 
-/// A message seen as a named type.
-pub trait View<'a>: Copy {
-    /// Sees the content of a message as this type. Any bytes will do.
+/// A message as a named type.
+pub trait MessageView<'a>: Copy {
+    /// Views the content of a message as this type. Any bytes are allowed.
     fn new(content: &'a [u8]) -> Self;
 
     /// The content of the message.
@@ -20,7 +20,7 @@ pub trait View<'a>: Copy {
 }
 
 /// Raw bytes are a view of themselves.
-impl<'a> View<'a> for &'a [u8] {
+impl<'a> MessageView<'a> for &'a [u8] {
     fn new(content: &'a [u8]) -> Self {
         content
     }
@@ -37,7 +37,7 @@ macro_rules! view {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name<'a>(&'a [u8]);
 
-        impl<'a> $crate::view::View<'a> for $name<'a> {
+        impl<'a> $crate::view::MessageView<'a> for $name<'a> {
             fn new(content: &'a [u8]) -> Self {
                 Self(content)
             }
@@ -50,9 +50,9 @@ macro_rules! view {
 }
 pub(super) use view;
 
-/// The last field of that number and wire type.
-pub(super) fn last(message: &[u8], number: u32, wire: u8) -> Option<Field<'_>> {
-    Fields::new(message).filter(|field| field.number == number && field.wire == wire).last()
+/// The last field with that number and wire type.
+pub(super) fn last(message: &[u8], number: u32, wire: u8) -> Option<WireField<'_>> {
+    WireFields::new(message).filter(|field| field.number == number && field.wire == wire).last()
 }
 
 /// String or bytes, empty if absent.
@@ -65,9 +65,9 @@ pub(super) fn content(message: &[u8], number: u32) -> Option<&[u8]> {
     last(message, number, LEN).map(|field| field.value)
 }
 
-/// A message that should be there once. If it comes in parts they are put together: to merge them is to concatenate them.
+/// A singular message. If it comes in parts they are merged, which for protobuf is concatenation.
 pub(super) fn merged(message: &[u8], number: u32) -> Cow<'_, [u8]> {
-    let mut parts = Fields::new(message).filter(|field| field.is_len(number)).map(|field| field.value);
+    let mut parts = WireFields::new(message).filter(|field| field.is_len(number)).map(|field| field.value);
     let Some(first) = parts.next() else { return Cow::Borrowed(&[]) };
     parts.fold(Cow::Borrowed(first), |mut whole, part| {
         whole.to_mut().extend_from_slice(part);
@@ -75,9 +75,10 @@ pub(super) fn merged(message: &[u8], number: u32) -> Cow<'_, [u8]> {
     })
 }
 
-/// The last field `inner` with that wire type in a message that is in field `number`. Of one that comes in parts all count.
-pub(super) fn last_within(message: &[u8], number: u32, inner: u32, wire: u8) -> Option<Field<'_>> {
-    let parts = Fields::new(message).filter(|field| field.is_len(number));
+/// The last field `inner` with that wire type in the message in field `number`. All parts of a message are
+/// searched.
+pub(super) fn last_within(message: &[u8], number: u32, inner: u32, wire: u8) -> Option<WireField<'_>> {
+    let parts = WireFields::new(message).filter(|field| field.is_len(number));
     parts.filter_map(|part| last(part.value, inner, wire)).last()
 }
 
@@ -86,17 +87,17 @@ pub(super) fn varint(message: &[u8], number: u32) -> u64 {
     last(message, number, VARINT).and_then(|field| field.as_varint()).unwrap_or_default()
 }
 
-/// uint32: protobuf cuts what is too long.
+/// uint32: protobuf truncates longer values.
 pub(super) fn uint32(message: &[u8], number: u32) -> u32 {
     varint(message, number) as u32
 }
 
-/// int32 or enum: protobuf cuts what is too long.
+/// int32 or enum: protobuf truncates longer values.
 pub(super) fn int32(message: &[u8], number: u32) -> i32 {
     varint(message, number) as i32
 }
 
-/// sint32, which is sent in zigzag.
+/// sint32, in zigzag encoding.
 pub(super) fn sint32(message: &[u8], number: u32) -> i32 {
     zigzag(uint32(message, number))
 }
@@ -119,19 +120,19 @@ pub(super) fn double(message: &[u8], number: u32) -> Option<f64> {
 
 /// The messages of a repeated field, in order. Ends where the message around them stops being well formed.
 #[derive(Clone, Copy, Debug)]
-pub struct Repeated<'a, T> {
-    fields: Fields<'a>,
+pub struct RepeatedField<'a, T> {
+    fields: WireFields<'a>,
     number: u32,
     view: PhantomData<T>,
 }
 
-impl<'a, T: View<'a>> Repeated<'a, T> {
+impl<'a, T: MessageView<'a>> RepeatedField<'a, T> {
     pub(super) fn new(message: &'a [u8], number: u32) -> Self {
-        Self { fields: Fields::new(message), number, view: PhantomData }
+        Self { fields: WireFields::new(message), number, view: PhantomData }
     }
 }
 
-impl<'a, T: View<'a>> Iterator for Repeated<'a, T> {
+impl<'a, T: MessageView<'a>> Iterator for RepeatedField<'a, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {

@@ -1,63 +1,61 @@
 //! Metrics and their data.
 
-use super::message::{Repeated, bytes, int32, varint, view};
-use super::point::{ExponentialHistogram, Histogram, Number, SummaryPoint};
-use super::{Attributes, View};
-use crate::level::is_data;
-use crate::numbers::{data, metric};
-use crate::wire::{Fields, LEN};
+use super::message::{RepeatedField, bytes, int32, varint, view};
+use super::point::{ExponentialHistogramPoint, HistogramPoint, NumberPoint, SummaryPoint};
+use super::{AttributesView, MessageView};
+use crate::field_numbers::{data, metric};
+use crate::nesting::is_data;
+use crate::wire::{LEN, WireFields};
 
 view! {
-    /// A named series of measurements: the content of a `Metric`.
+    /// A metric: the content of a `Metric`.
     Metric
 }
 
 impl<'a> Metric<'a> {
-    /// The name.
     pub fn name(&self) -> &'a [u8] {
         bytes(self.0, metric::NAME)
     }
 
-    /// What is measured.
     pub fn description(&self) -> &'a [u8] {
         bytes(self.0, metric::DESCRIPTION)
     }
 
-    /// The unit, as UCUM writes it.
+    /// The unit, in UCUM notation.
     pub fn unit(&self) -> &'a [u8] {
         bytes(self.0, metric::UNIT)
     }
 
-    /// What describes the metric beside its data.
-    pub fn metadata(&self) -> Attributes<'a> {
-        Attributes::new(self.0, metric::METADATA)
+    /// Attributes that describe the metric.
+    pub fn metadata(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, metric::METADATA)
     }
 
-    /// The measurements; `None` if there is no data message. Of several the last one counts.
-    pub fn data(&self) -> Option<Data<'a>> {
-        let field = Fields::new(self.0).filter(|field| field.wire == LEN && is_data(field.number)).last()?;
-        let kind = MetricKind::of(field.number)?;
-        Some(Data { kind, content: field.value })
+    /// The data; `None` if there is no data message. Of several the last one counts.
+    pub fn data(&self) -> Option<MetricData<'a>> {
+        let field = WireFields::new(self.0).filter(|field| field.wire == LEN && is_data(field.number)).last()?;
+        let kind = MetricKind::from_field_number(field.number)?;
+        Some(MetricData { kind, content: field.value })
     }
 }
 
-/// The five kinds of data.
+/// The five types of metric data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MetricKind {
-    /// Values as they are now.
+    /// Current values.
     Gauge,
-    /// Sums, which add up over time or series.
+    /// Sums, which can be added over time or series.
     Sum,
-    /// Counts in buckets with bounds.
+    /// Counts in buckets with explicit bounds.
     Histogram,
-    /// Counts in buckets that grow exponentially.
+    /// Counts in buckets of exponential width.
     ExponentialHistogram,
-    /// Quantiles that were computed at the source.
+    /// Quantiles computed at the source.
     Summary,
 }
 
 impl MetricKind {
-    pub(crate) const fn of(number: u32) -> Option<Self> {
+    pub(crate) const fn from_field_number(number: u32) -> Option<Self> {
         Some(match number {
             metric::GAUGE => MetricKind::Gauge,
             metric::SUM => MetricKind::Sum,
@@ -69,51 +67,47 @@ impl MetricKind {
     }
 }
 
-/// What a value covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Temporality {
-    /// Not said, or a number that is not known here.
+pub enum AggregationTemporality {
+    /// Unspecified, or an unknown number.
     Unspecified,
-    /// Since the last report.
     Delta,
-    /// Since the start.
     Cumulative,
 }
 
-/// The measurements of a metric.
+/// The data of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Data<'a> {
+pub struct MetricData<'a> {
     kind: MetricKind,
     content: &'a [u8],
 }
 
-impl<'a> Data<'a> {
+impl<'a> MetricData<'a> {
     /// Which of the five it is.
     pub fn kind(&self) -> MetricKind {
         self.kind
     }
 
-    /// What a value covers; unspecified for gauges and summaries, which have none.
-    pub fn temporality(&self) -> Temporality {
+    /// The aggregation temporality; unspecified for gauges and summaries, which have none.
+    pub fn temporality(&self) -> AggregationTemporality {
         if matches!(self.kind, MetricKind::Gauge | MetricKind::Summary) {
-            return Temporality::Unspecified;
+            return AggregationTemporality::Unspecified;
         }
         match int32(self.content, data::TEMPORALITY) {
-            1 => Temporality::Delta,
-            2 => Temporality::Cumulative,
-            _ => Temporality::Unspecified,
+            1 => AggregationTemporality::Delta,
+            2 => AggregationTemporality::Cumulative,
+            _ => AggregationTemporality::Unspecified,
         }
     }
 
-    /// Whether a sum only grows; false for all other kinds.
+    /// Whether a sum is monotonic; false for all other kinds.
     pub fn is_monotonic(&self) -> bool {
         self.kind == MetricKind::Sum && varint(self.content, data::IS_MONOTONIC) != 0
     }
 
-    /// The data points.
-    pub fn points(&self) -> impl Iterator<Item = Point<'a>> + use<'a> {
+    pub fn points(&self) -> impl Iterator<Item = DataPoint<'a>> + use<'a> {
         let kind = self.kind;
-        Repeated::<&[u8]>::new(self.content, data::POINTS).map(move |content| Point::new(kind, content))
+        RepeatedField::<&[u8]>::new(self.content, data::POINTS).map(move |content| DataPoint::new(kind, content))
     }
 
     /// The content of the data message.
@@ -122,57 +116,56 @@ impl<'a> Data<'a> {
     }
 }
 
-/// One measurement of one series.
+/// A data point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point<'a> {
-    /// Of a gauge or a sum.
-    Number(Number<'a>),
-    /// Of a histogram.
-    Histogram(Histogram<'a>),
-    /// Of an exponential histogram.
-    ExponentialHistogram(ExponentialHistogram<'a>),
-    /// Of a summary.
+pub enum DataPoint<'a> {
+    /// A point of a gauge or a sum.
+    Number(NumberPoint<'a>),
+    Histogram(HistogramPoint<'a>),
+    ExponentialHistogram(ExponentialHistogramPoint<'a>),
     Summary(SummaryPoint<'a>),
 }
 
-impl<'a> Point<'a> {
-    /// Sees the content of a data point message as the kind that its metric has.
+impl<'a> DataPoint<'a> {
+    /// Views the content of a data point message of a metric of this kind.
     pub fn new(kind: MetricKind, content: &'a [u8]) -> Self {
         match kind {
-            MetricKind::Gauge | MetricKind::Sum => Point::Number(Number::new(content)),
-            MetricKind::Histogram => Point::Histogram(Histogram::new(content)),
-            MetricKind::ExponentialHistogram => Point::ExponentialHistogram(ExponentialHistogram::new(content)),
-            MetricKind::Summary => Point::Summary(SummaryPoint::new(content)),
+            MetricKind::Gauge | MetricKind::Sum => DataPoint::Number(NumberPoint::new(content)),
+            MetricKind::Histogram => DataPoint::Histogram(HistogramPoint::new(content)),
+            MetricKind::ExponentialHistogram => {
+                DataPoint::ExponentialHistogram(ExponentialHistogramPoint::new(content))
+            }
+            MetricKind::Summary => DataPoint::Summary(SummaryPoint::new(content)),
         }
     }
 
-    /// What tells its series from the others.
-    pub fn attributes(&self) -> Attributes<'a> {
+    /// The attributes that identify its series.
+    pub fn attributes(&self) -> AttributesView<'a> {
         match self {
-            Point::Number(point) => point.attributes(),
-            Point::Histogram(point) => point.attributes(),
-            Point::ExponentialHistogram(point) => point.attributes(),
-            Point::Summary(point) => point.attributes(),
+            DataPoint::Number(point) => point.attributes(),
+            DataPoint::Histogram(point) => point.attributes(),
+            DataPoint::ExponentialHistogram(point) => point.attributes(),
+            DataPoint::Summary(point) => point.attributes(),
         }
     }
 
-    /// Since when it counts, in nanoseconds since 1970.
+    /// The start of the interval, in nanoseconds since 1970.
     pub fn start(&self) -> u64 {
-        super::message::fixed64(self.as_bytes(), crate::numbers::point::START)
+        super::message::fixed64(self.as_bytes(), crate::field_numbers::point::START)
     }
 
-    /// Of when it is, in nanoseconds since 1970.
+    /// The time of the point, in nanoseconds since 1970.
     pub fn time(&self) -> u64 {
-        super::message::fixed64(self.as_bytes(), crate::numbers::point::TIME)
+        super::message::fixed64(self.as_bytes(), crate::field_numbers::point::TIME)
     }
 
     /// The content of the message.
     pub fn as_bytes(&self) -> &'a [u8] {
         match self {
-            Point::Number(point) => point.as_bytes(),
-            Point::Histogram(point) => point.as_bytes(),
-            Point::ExponentialHistogram(point) => point.as_bytes(),
-            Point::Summary(point) => point.as_bytes(),
+            DataPoint::Number(point) => point.as_bytes(),
+            DataPoint::Histogram(point) => point.as_bytes(),
+            DataPoint::ExponentialHistogram(point) => point.as_bytes(),
+            DataPoint::Summary(point) => point.as_bytes(),
         }
     }
 }

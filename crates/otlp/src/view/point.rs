@@ -1,19 +1,19 @@
 //! Data points.
 
-use super::Attributes;
-use super::message::{Repeated, content, double, fixed64, last_within, sint32, uint32, view, zigzag};
-use crate::numbers::{exponential_point, histogram_point, number_point, point, summary_point};
-use crate::wire::{Field, Fields, I64, LEN, VARINT, read_varint};
+use super::AttributesView;
+use super::message::{RepeatedField, content, double, fixed64, last_within, sint32, uint32, view, zigzag};
+use crate::field_numbers::{exponential_point, histogram_point, number_point, point, summary_point};
+use crate::wire::{I64, LEN, VARINT, WireField, WireFields, read_varint};
 
 view! {
     /// A point of a gauge or a sum: the content of a `NumberDataPoint`.
-    Number
+    NumberPoint
 }
 
-impl<'a> Number<'a> {
-    /// What tells its series from the others.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, number_point::ATTRIBUTES)
+impl<'a> NumberPoint<'a> {
+    /// The attributes that identify its series.
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, number_point::ATTRIBUTES)
     }
 
     /// The value as a floating point number, also if it was sent as an integer; `None` if there is none.
@@ -31,59 +31,59 @@ impl<'a> Number<'a> {
         field.as_fixed64().map(|bits| bits as i64)
     }
 
-    /// 1 says that there is no recorded value.
+    /// `DataPointFlags`: 1 means "no recorded value".
     pub fn flags(&self) -> u32 {
         uint32(self.0, number_point::FLAGS)
     }
 
-    fn value_field(&self) -> Option<Field<'a>> {
+    fn value_field(&self) -> Option<WireField<'a>> {
         let is_value = |number| matches!(number, number_point::AS_DOUBLE | number_point::AS_INT);
-        Fields::new(self.0).filter(|field| field.wire == I64 && is_value(field.number)).last()
+        WireFields::new(self.0).filter(|field| field.wire == I64 && is_value(field.number)).last()
     }
 }
 
 view! {
     /// A point of a histogram: the content of a `HistogramDataPoint`.
-    Histogram
+    HistogramPoint
 }
 
-impl<'a> Histogram<'a> {
-    /// What tells its series from the others.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, histogram_point::ATTRIBUTES)
+impl<'a> HistogramPoint<'a> {
+    /// The attributes that identify its series.
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, histogram_point::ATTRIBUTES)
     }
 
-    /// How many values there were.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         fixed64(self.0, point::COUNT)
     }
 
-    /// Their sum, if it is known.
+    /// The sum of the values, if known.
     pub fn sum(&self) -> Option<f64> {
         double(self.0, point::SUM)
     }
 
-    /// The smallest, if it is known.
+    /// The smallest value, if known.
     pub fn min(&self) -> Option<f64> {
         double(self.0, histogram_point::MIN)
     }
 
-    /// The largest, if it is known.
+    /// The largest value, if known.
     pub fn max(&self) -> Option<f64> {
         double(self.0, histogram_point::MAX)
     }
 
-    /// How many values each bucket has; one more than there are bounds.
-    pub fn bucket_counts(&self) -> Fixed64s<'a> {
-        Fixed64s::new(self.0, histogram_point::BUCKET_COUNTS)
+    /// Number of values in each bucket; one more than there are bounds.
+    pub fn bucket_counts(&self) -> Fixed64Values<'a> {
+        Fixed64Values::new(self.0, histogram_point::BUCKET_COUNTS)
     }
 
     /// The upper bounds of the buckets.
-    pub fn bounds(&self) -> Doubles<'a> {
-        Doubles(Fixed64s::new(self.0, histogram_point::BOUNDS))
+    pub fn bounds(&self) -> DoubleValues<'a> {
+        DoubleValues(Fixed64Values::new(self.0, histogram_point::BOUNDS))
     }
 
-    /// 1 says that there is no recorded value.
+    /// `DataPointFlags`: 1 means "no recorded value".
     pub fn flags(&self) -> u32 {
         uint32(self.0, histogram_point::FLAGS)
     }
@@ -91,31 +91,31 @@ impl<'a> Histogram<'a> {
 
 view! {
     /// A point of an exponential histogram: the content of an `ExponentialHistogramDataPoint`.
-    ExponentialHistogram
+    ExponentialHistogramPoint
 }
 
-impl<'a> ExponentialHistogram<'a> {
-    /// What tells its series from the others.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, exponential_point::ATTRIBUTES)
+impl<'a> ExponentialHistogramPoint<'a> {
+    /// The attributes that identify its series.
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, exponential_point::ATTRIBUTES)
     }
 
-    /// How many values there were.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         fixed64(self.0, point::COUNT)
     }
 
-    /// Their sum, if it is known.
+    /// The sum of the values, if known.
     pub fn sum(&self) -> Option<f64> {
         double(self.0, point::SUM)
     }
 
-    /// The smallest, if it is known.
+    /// The smallest value, if known.
     pub fn min(&self) -> Option<f64> {
         double(self.0, exponential_point::MIN)
     }
 
-    /// The largest, if it is known.
+    /// The largest value, if known.
     pub fn max(&self) -> Option<f64> {
         double(self.0, exponential_point::MAX)
     }
@@ -125,40 +125,39 @@ impl<'a> ExponentialHistogram<'a> {
         sint32(self.0, exponential_point::SCALE)
     }
 
-    /// How many values were zero, or as near as the threshold says.
+    /// Number of values that are zero, within the zero threshold.
     pub fn zero_count(&self) -> u64 {
         fixed64(self.0, exponential_point::ZERO_COUNT)
     }
 
-    /// What counts as zero.
     pub fn zero_threshold(&self) -> f64 {
         double(self.0, exponential_point::ZERO_THRESHOLD).unwrap_or_default()
     }
 
     /// The buckets of positive values.
-    pub fn positive(&self) -> Option<Buckets<'a>> {
-        Buckets::find(self.0, exponential_point::POSITIVE)
+    pub fn positive(&self) -> Option<ExponentialBuckets<'a>> {
+        ExponentialBuckets::find(self.0, exponential_point::POSITIVE)
     }
 
     /// The buckets of negative values.
-    pub fn negative(&self) -> Option<Buckets<'a>> {
-        Buckets::find(self.0, exponential_point::NEGATIVE)
+    pub fn negative(&self) -> Option<ExponentialBuckets<'a>> {
+        ExponentialBuckets::find(self.0, exponential_point::NEGATIVE)
     }
 
-    /// 1 says that there is no recorded value.
+    /// `DataPointFlags`: 1 means "no recorded value".
     pub fn flags(&self) -> u32 {
         uint32(self.0, exponential_point::FLAGS)
     }
 }
 
-/// Buckets of an exponential histogram. They may be there in parts, which protobuf takes together as one.
+/// Buckets of an exponential histogram. A message that comes in parts is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buckets<'a> {
+pub struct ExponentialBuckets<'a> {
     point: &'a [u8],
     number: u32,
 }
 
-impl<'a> Buckets<'a> {
+impl<'a> ExponentialBuckets<'a> {
     fn find(point: &'a [u8], number: u32) -> Option<Self> {
         content(point, number).map(|_| Self { point, number })
     }
@@ -169,10 +168,10 @@ impl<'a> Buckets<'a> {
         zigzag(field.and_then(|field| field.as_varint()).unwrap_or_default() as u32)
     }
 
-    /// How many values each bucket has.
-    pub fn counts(&self) -> Varints<'a> {
-        let parts = Fields::new(self.point);
-        Varints { parts, part: self.number, fields: Fields::new(&[]), packed: &[] }
+    /// Number of values in each bucket.
+    pub fn counts(&self) -> VarintValues<'a> {
+        let parts = WireFields::new(self.point);
+        VarintValues { parts, part: self.number, fields: WireFields::new(&[]), packed: &[] }
     }
 }
 
@@ -182,27 +181,25 @@ view! {
 }
 
 impl<'a> SummaryPoint<'a> {
-    /// What tells its series from the others.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, summary_point::ATTRIBUTES)
+    /// The attributes that identify its series.
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, summary_point::ATTRIBUTES)
     }
 
-    /// How many values there were.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         fixed64(self.0, point::COUNT)
     }
 
-    /// Their sum.
     pub fn sum(&self) -> f64 {
         double(self.0, point::SUM).unwrap_or_default()
     }
 
-    /// The quantiles.
-    pub fn quantiles(&self) -> Repeated<'a, Quantile<'a>> {
-        Repeated::new(self.0, summary_point::QUANTILES)
+    pub fn quantiles(&self) -> RepeatedField<'a, QuantileValue<'a>> {
+        RepeatedField::new(self.0, summary_point::QUANTILES)
     }
 
-    /// 1 says that there is no recorded value.
+    /// `DataPointFlags`: 1 means "no recorded value".
     pub fn flags(&self) -> u32 {
         uint32(self.0, summary_point::FLAGS)
     }
@@ -210,10 +207,10 @@ impl<'a> SummaryPoint<'a> {
 
 view! {
     /// A quantile and the value there.
-    Quantile
+    QuantileValue
 }
 
-impl Quantile<'_> {
+impl QuantileValue<'_> {
     /// From 0 to 1.
     pub fn quantile(&self) -> f64 {
         double(self.0, summary_point::QUANTILE).unwrap_or_default()
@@ -227,19 +224,19 @@ impl Quantile<'_> {
 
 /// The numbers of a repeated fixed64, packed or not. Ends where the message stops being well formed.
 #[derive(Clone, Debug)]
-pub struct Fixed64s<'a> {
-    fields: Fields<'a>,
+pub struct Fixed64Values<'a> {
+    fields: WireFields<'a>,
     number: u32,
     packed: &'a [u8],
 }
 
-impl<'a> Fixed64s<'a> {
+impl<'a> Fixed64Values<'a> {
     fn new(message: &'a [u8], number: u32) -> Self {
-        Self { fields: Fields::new(message), number, packed: &[] }
+        Self { fields: WireFields::new(message), number, packed: &[] }
     }
 }
 
-impl Iterator for Fixed64s<'_> {
+impl Iterator for Fixed64Values<'_> {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
@@ -256,9 +253,9 @@ impl Iterator for Fixed64s<'_> {
 
 /// The numbers of a repeated double, packed or not. Ends where the message stops being well formed.
 #[derive(Clone, Debug)]
-pub struct Doubles<'a>(Fixed64s<'a>);
+pub struct DoubleValues<'a>(Fixed64Values<'a>);
 
-impl Iterator for Doubles<'_> {
+impl Iterator for DoubleValues<'_> {
     type Item = f64;
 
     fn next(&mut self) -> Option<f64> {
@@ -266,17 +263,18 @@ impl Iterator for Doubles<'_> {
     }
 }
 
-/// How many values each bucket of an exponential histogram has, packed or not. Ends where the message stops being well formed.
+/// Number of values in each bucket of an exponential histogram, packed or not. Ends where the message stops
+/// being well formed.
 #[derive(Clone, Debug)]
-pub struct Varints<'a> {
-    /// The point, and its field that the buckets are in.
-    parts: Fields<'a>,
+pub struct VarintValues<'a> {
+    /// The point, and the number of its field with the buckets.
+    parts: WireFields<'a>,
     part: u32,
-    fields: Fields<'a>,
+    fields: WireFields<'a>,
     packed: &'a [u8],
 }
 
-impl Iterator for Varints<'_> {
+impl Iterator for VarintValues<'_> {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
@@ -291,7 +289,7 @@ impl Iterator for Varints<'_> {
                 Some(counts) => self.packed = counts.value,
                 None => {
                     let part = self.part;
-                    self.fields = Fields::new(self.parts.find(|field| field.is_len(part))?.value);
+                    self.fields = WireFields::new(self.parts.find(|field| field.is_len(part))?.value);
                 }
             }
         }

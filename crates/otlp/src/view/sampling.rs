@@ -1,10 +1,9 @@
-//! What a sampler looks at, found in one walk over the record.
+//! The fields that a sampler reads, found in one walk over the record.
 
-use super::{AnyValue, KeyValue, LogRecord, Span, View};
-use crate::numbers::{log, span};
-use crate::wire::{Fields, LEN, tag};
+use super::{AnyValue, KeyValue, LogRecord, MessageView, Span};
+use crate::field_numbers::{log, span};
+use crate::wire::{LEN, WireFields, tag};
 
-/// Of a span.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpanToSample<'a> {
     /// The trace that it belongs to; 16 bytes, or none.
@@ -24,10 +23,10 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// What decides whether it is sampled.
+    /// The fields that decide the sampling of a span.
     pub fn to_sample(&self) -> SpanToSample<'a> {
         let mut found = SpanToSample::default();
-        for field in Fields::new(self.as_bytes()) {
+        for field in WireFields::new(self.as_bytes()) {
             match (field.number, field.wire) {
                 (span::TRACE_ID, LEN) => found.trace_id = field.value,
                 (span::TRACE_STATE, LEN) => found.trace_state = field.value,
@@ -38,20 +37,20 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Of a log record.
 #[derive(Clone, Copy, Debug)]
 pub struct LogToSample<'a, const N: usize> {
-    /// The trace that it belongs to; 16 bytes, or none.
+    /// The id of its trace; 16 bytes, or empty.
     pub trace_id: &'a [u8],
-    /// The values of the attributes that were asked for. Of several with the same key the first one counts.
+    /// The values of the requested attributes. Of several with the same key the first one counts.
     pub attributes: [Option<AnyValue<'a>>; N],
 }
 
 impl<'a> LogRecord<'a> {
-    /// What decides whether it is sampled: its trace, and the attributes with these keys. An empty key finds nothing.
+    /// The fields that decide the sampling of a log record: its trace id, and the attributes with these keys.
+    /// An empty key finds nothing.
     pub fn to_sample<const N: usize>(&self, keys: [&[u8]; N]) -> LogToSample<'a, N> {
         let mut found = LogToSample { trace_id: &[], attributes: [const { None }; N] };
-        for field in Fields::new(self.as_bytes()) {
+        for field in WireFields::new(self.as_bytes()) {
             match (field.number, field.wire) {
                 (log::TRACE_ID, LEN) => found.trace_id = field.value,
                 (log::ATTRIBUTES, LEN) => {

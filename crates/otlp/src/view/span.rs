@@ -1,27 +1,27 @@
 //! Spans and what is in them.
 
-use super::Attributes;
-use super::message::{Repeated, bytes, fixed32, fixed64, int32, last_within, uint32, view};
-use crate::numbers::{event, link, span, status};
+use super::AttributesView;
+use super::message::{RepeatedField, bytes, fixed32, fixed64, int32, last_within, uint32, view};
+use crate::field_numbers::{event, link, span, status};
 use crate::wire::{LEN, VARINT};
 
 view! {
-    /// One step of a trace: the content of a `Span`.
+    /// A span: the content of a `Span`.
     Span
 }
 
 impl<'a> Span<'a> {
-    /// The trace that it belongs to; 16 bytes, or none.
+    /// The id of its trace; 16 bytes, or empty.
     pub fn trace_id(&self) -> &'a [u8] {
         bytes(self.0, span::TRACE_ID)
     }
 
-    /// Its own id; 8 bytes, or none.
+    /// The id of the span; 8 bytes, or empty.
     pub fn span_id(&self) -> &'a [u8] {
         bytes(self.0, span::SPAN_ID)
     }
 
-    /// The span that caused it; 8 bytes, or none for a root.
+    /// The id of the parent span; 8 bytes, or empty for a root.
     pub fn parent_span_id(&self) -> &'a [u8] {
         bytes(self.0, span::PARENT_SPAN_ID)
     }
@@ -31,7 +31,6 @@ impl<'a> Span<'a> {
         bytes(self.0, span::TRACE_STATE)
     }
 
-    /// What was done.
     pub fn name(&self) -> &'a [u8] {
         bytes(self.0, span::NAME)
     }
@@ -41,86 +40,82 @@ impl<'a> Span<'a> {
         int32(self.0, span::KIND)
     }
 
-    /// Nanoseconds since 1970.
+    /// The start time, in nanoseconds since 1970.
     pub fn start(&self) -> u64 {
         fixed64(self.0, span::START)
     }
 
-    /// Nanoseconds since 1970.
+    /// The end time, in nanoseconds since 1970.
     pub fn end(&self) -> u64 {
         fixed64(self.0, span::END)
     }
 
-    /// What describes it.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, span::ATTRIBUTES)
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, span::ATTRIBUTES)
     }
 
-    /// What happened meanwhile.
-    pub fn events(&self) -> Repeated<'a, Event<'a>> {
-        Repeated::new(self.0, span::EVENTS)
+    pub fn events(&self) -> RepeatedField<'a, Event<'a>> {
+        RepeatedField::new(self.0, span::EVENTS)
     }
 
-    /// Spans of other traces that it has to do with.
-    pub fn links(&self) -> Repeated<'a, Link<'a>> {
-        Repeated::new(self.0, span::LINKS)
+    /// Links to spans of other traces.
+    pub fn links(&self) -> RepeatedField<'a, Link<'a>> {
+        RepeatedField::new(self.0, span::LINKS)
     }
 
-    /// How it ended. An absent status reads as unset.
-    pub fn status(&self) -> Status<'a> {
-        Status { span: self.0 }
+    /// The status. An absent status reads as unset.
+    pub fn status(&self) -> SpanStatus<'a> {
+        SpanStatus { span: self.0 }
     }
 
-    /// Trace flags in the lowest byte, and whether the parent is remote above them.
+    /// Trace flags in the lowest byte; above them whether the parent is remote.
     pub fn flags(&self) -> u32 {
         fixed32(self.0, span::FLAGS)
     }
 
-    /// How many attributes were dropped before it was sent.
+    /// The number of attributes that the sender dropped.
     pub fn dropped_attributes(&self) -> u32 {
         uint32(self.0, span::DROPPED_ATTRIBUTES)
     }
 
-    /// How many events were dropped before it was sent.
+    /// The number of events that the sender dropped.
     pub fn dropped_events(&self) -> u32 {
         uint32(self.0, span::DROPPED_EVENTS)
     }
 
-    /// How many links were dropped before it was sent.
+    /// The number of links that the sender dropped.
     pub fn dropped_links(&self) -> u32 {
         uint32(self.0, span::DROPPED_LINKS)
     }
 }
 
 view! {
-    /// Something that happened during a span.
+    /// An event during a span.
     Event
 }
 
 impl<'a> Event<'a> {
-    /// Nanoseconds since 1970.
+    /// The time of the event, in nanoseconds since 1970.
     pub fn time(&self) -> u64 {
         fixed64(self.0, event::TIME)
     }
 
-    /// What happened.
     pub fn name(&self) -> &'a [u8] {
         bytes(self.0, event::NAME)
     }
 
-    /// What describes it.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, event::ATTRIBUTES)
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, event::ATTRIBUTES)
     }
 
-    /// How many attributes were dropped before it was sent.
+    /// The number of attributes that the sender dropped.
     pub fn dropped_attributes(&self) -> u32 {
         uint32(self.0, event::DROPPED_ATTRIBUTES)
     }
 }
 
 view! {
-    /// Another span that a span has to do with. Its ids were not checked for their length.
+    /// A link to another span. The length of its ids is not checked.
     Link
 }
 
@@ -140,37 +135,35 @@ impl<'a> Link<'a> {
         bytes(self.0, link::TRACE_STATE)
     }
 
-    /// What describes the link.
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.0, link::ATTRIBUTES)
+    pub fn attributes(&self) -> AttributesView<'a> {
+        AttributesView::new(self.0, link::ATTRIBUTES)
     }
 
-    /// How many attributes were dropped before it was sent.
+    /// The number of attributes that the sender dropped.
     pub fn dropped_attributes(&self) -> u32 {
         uint32(self.0, link::DROPPED_ATTRIBUTES)
     }
 
-    /// Trace flags in the lowest byte, and whether the other span is remote above them.
+    /// Trace flags in the lowest byte; above them whether the other span is remote.
     pub fn flags(&self) -> u32 {
         fixed32(self.0, link::FLAGS)
     }
 }
 
-/// How a span ended. It may be there in parts, which protobuf takes together as one.
+/// The status of a span. A message that comes in parts is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status<'a> {
+pub struct SpanStatus<'a> {
     span: &'a [u8],
 }
 
-impl<'a> Status<'a> {
+impl<'a> SpanStatus<'a> {
     /// 0 unset, 1 ok, 2 error.
     pub fn code(&self) -> i32 {
         let code = last_within(self.span, span::STATUS, status::CODE, VARINT);
-        // Protobuf cuts what is too long.
+        // Protobuf truncates longer values.
         code.and_then(|field| field.as_varint()).unwrap_or_default() as i32
     }
 
-    /// Why it failed.
     pub fn message(&self) -> &'a [u8] {
         last_within(self.span, span::STATUS, status::MESSAGE, LEN).map(|field| field.value).unwrap_or_default()
     }

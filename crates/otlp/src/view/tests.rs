@@ -50,12 +50,12 @@ fn repeated_numbers_are_read_packed_and_not() {
     let packed = field(6, &[1u64.to_le_bytes(), 2u64.to_le_bytes()].concat());
     let mut content = packed;
     crate::wire::put_fixed64(&mut content, 6, 3);
-    assert_eq!(Histogram::new(&content).bucket_counts().collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(HistogramPoint::new(&content).bucket_counts().collect::<Vec<_>>(), [1, 2, 3]);
     let mut content = field(2, &[0x01, 0x80, 0x01]);
     put_uint(&mut content, 2, 9);
     let mut point = Vec::new();
     put_bytes(&mut point, 8, &content);
-    let buckets = ExponentialHistogram::new(&point).positive().unwrap();
+    let buckets = ExponentialHistogramPoint::new(&point).positive().unwrap();
     assert_eq!(buckets.counts().collect::<Vec<_>>(), [1, 128, 9]);
 }
 
@@ -102,7 +102,8 @@ fn values_that_lie_too_deep_are_not_read() {
 
 #[test]
 fn a_pair_reads_the_same_however_it_is_written() {
-    let (key, value) = (field(1, b"key"), field(2, &field(1, b"v")));
+    let key = field(1, b"key");
+    let value = field(2, &field(1, b"v"));
     let long = field(2, &field(1, &[b'v'; 300]));
     let overlong = [&[0x0a, 0x83, 0x00][..], b"key", &value].concat();
     let mut unknown = [key.clone(), value.clone()].concat();

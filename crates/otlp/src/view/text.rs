@@ -1,4 +1,4 @@
-//! Values as text, as the Collector writes them where it needs text.
+//! Values as text, in the Collector's format.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use base64::prelude::BASE64_STANDARD;
 
 use super::AnyValue;
 
-/// Values may lie in each other this deep; what is deeper is `null`. A stranger chooses the depth, and each level takes stack.
-const MAX_DEPTH: usize = 64;
+/// Limit of nested values; deeper ones are `null`. A stranger chooses the depth, and each level takes stack.
+const MAX_VALUE_DEPTH: usize = 64;
 
 impl<'a> AnyValue<'a> {
-    /// The value as text: text as it is, `true`, numbers as JavaScript writes them, bytes in base64, lists and maps as
+    /// The value as text: text unchanged, `true`, numbers as in JavaScript, bytes in base64, lists and maps as
     /// JSON with sorted keys. Allocates for all but text.
     pub fn to_text(&self) -> Cow<'a, [u8]> {
         let mut out = Vec::new();
@@ -33,8 +33,8 @@ impl<'a> AnyValue<'a> {
                 put(&mut out, format_args!("json: unsupported value: {sign}{name}"));
             }
             AnyValue::Array(_) | AnyValue::KeyValueList(_) => {
-                // As in the Collector, where numbers that JSON does not have leave nothing of it.
-                if !json(self, MAX_DEPTH, &mut out) {
+                // As in the Collector: a list or map with a number that JSON lacks becomes empty text.
+                if !json(self, MAX_VALUE_DEPTH, &mut out) {
                     out.clear();
                 }
             }
@@ -51,7 +51,7 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// Writes JSON; false if there is none for it.
+/// Writes JSON; false if the value has no JSON form.
 fn json(value: &AnyValue<'_>, depth: usize, out: &mut Vec<u8>) -> bool {
     match *value {
         AnyValue::None => out.extend_from_slice(b"null"),
@@ -106,12 +106,12 @@ fn double(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// A string as Go's JSON has it, with what HTML would take for its own escaped as well.
+/// A string in the format of Go's JSON, which also escapes HTML's special characters.
 fn string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in text.utf8_chunks() {
         chunk.valid().chars().for_each(|c| character(c, out));
-        // One for each byte, as Go reads them.
+        // One for each byte, as in Go.
         chunk.invalid().iter().for_each(|_| out.extend_from_slice(b"\\ufffd"));
     }
     out.push(b'"');

@@ -1,8 +1,8 @@
-//! Reading: varints, tags and fields.
+//! Reads varints, tags and fields.
 
 use super::{GROUP_END, GROUP_START, I32, I64, LEN, VARINT, WireError};
 
-/// Reads a varint and moves `rest` behind it. On an error `rest` is where it was.
+/// Reads a varint and advances `rest`. On an error `rest` is unchanged.
 #[inline(always)]
 pub fn read_varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     match **rest {
@@ -36,7 +36,7 @@ fn read_long_varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     Err(WireError::Truncated)
 }
 
-/// Reads a tag: its field number and its wire type, which may be one that does not exist.
+/// Reads a tag: its field number and its wire type, which may be invalid.
 #[inline(always)]
 pub fn read_tag(rest: &mut &[u8]) -> Result<(u32, u8), WireError> {
     let mut ahead = *rest;
@@ -45,7 +45,7 @@ pub fn read_tag(rest: &mut &[u8]) -> Result<(u32, u8), WireError> {
     Ok((tag >> 3, (tag & 7) as u8))
 }
 
-/// Moves `rest` behind a value of the wire type. Returns the content of a `LEN`, the encoded bytes of any other.
+/// Advances `rest` behind a value of the wire type. Returns a `LEN`'s content, or the encoded bytes.
 #[inline(always)]
 pub fn skip_value<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireError> {
     let mut ahead = *rest;
@@ -70,15 +70,16 @@ pub fn skip_value<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireErr
     Ok(value)
 }
 
-/// Moves `rest` behind a group, whose start was read. Whatever reads protobuf passes over groups that it does not know, and
-/// so over one that stands in front of something worth hiding.
+/// Advances `rest` behind a group, whose start was read. All protobuf readers skip unknown groups, so that a
+/// reader which does not could miss the fields behind one.
 #[cold]
 #[inline(never)]
 fn skip_group<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireError> {
     if wire != GROUP_START {
         return Err(WireError::WireType(wire));
     }
-    let (mut ahead, mut depth) = (*rest, 1usize);
+    let mut ahead = *rest;
+    let mut depth = 1usize;
     while depth > 0 {
         match read_tag(&mut ahead)? {
             (0, _) => return Err(WireError::FieldZero),
@@ -94,19 +95,19 @@ fn skip_group<'a>(rest: &mut &'a [u8], wire: u8) -> Result<&'a [u8], WireError> 
 
 /// One field of a message, borrowed from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct WireField<'a> {
     /// The field number, never 0.
     pub number: u32,
     /// [`VARINT`], [`I64`], [`LEN`] or [`I32`]; or that of a group, which no field of OTLP is.
     pub wire: u8,
-    /// The whole field as it stands: tag, length if any, and value.
+    /// The whole field: tag, length if any, and value.
     pub raw: &'a [u8],
     /// The content of a `LEN`; of any other wire type the encoded value.
     pub value: &'a [u8],
 }
 
-impl<'a> Field<'a> {
-    /// Reads one field and moves `rest` behind it. On an error `rest` is where it was.
+impl<'a> WireField<'a> {
+    /// Reads one field and advances `rest`. On an error `rest` is unchanged.
     #[inline(always)]
     pub fn read(rest: &mut &'a [u8]) -> Result<Self, WireError> {
         let start = *rest;
@@ -121,7 +122,7 @@ impl<'a> Field<'a> {
         Ok(Self { number, wire, raw, value })
     }
 
-    /// Whether it is field `number` with a length, as strings, bytes and messages have.
+    /// Whether it is a length-delimited field with this number.
     #[inline]
     pub fn is_len(&self, number: u32) -> bool {
         self.number == number && self.wire == LEN
@@ -154,42 +155,42 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of a message in the order in which they stand.
+/// The fields of a message in their order.
 ///
-/// The iterator ends at the first byte that is not a field; [`Fields::rest`] is then what it did not read, and is empty
+/// The iterator ends at the first malformed field; [`WireFields::rest`] is then the unread part, and is empty
 /// exactly when the whole message was well formed.
 #[derive(Clone, Copy, Debug)]
-pub struct Fields<'a> {
+pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> WireFields<'a> {
     /// The fields of the message that these bytes are.
     #[inline]
     pub fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
-    /// What was not read yet.
+    /// The unread part.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The last field of that number, which is the one that counts where a field is not repeated.
-    pub fn last_of(self, number: u32) -> Option<Field<'a>> {
+    /// The last field with that number, which is the one that counts where a field is not repeated.
+    pub fn last_of(self, number: u32) -> Option<WireField<'a>> {
         self.filter(|field| field.number == number).last()
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+impl<'a> Iterator for WireFields<'a> {
+    type Item = WireField<'a>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<WireField<'a>> {
         if self.rest.is_empty() {
             return None;
         }
-        Field::read(&mut self.rest).ok()
+        WireField::read(&mut self.rest).ok()
     }
 }

@@ -41,7 +41,7 @@ fn a_varint_that_is_cut_short_or_too_long_is_an_error_and_moves_nothing() {
 fn a_field_keeps_its_raw_bytes_even_when_its_varints_are_longer_than_needed() {
     // Field 1, length 2, both padded to two bytes.
     let bytes = [0x8a, 0x00, 0x82, 0x00, b'h', b'i', 0x10, 0x01];
-    let mut fields = Fields::new(&bytes);
+    let mut fields = WireFields::new(&bytes);
     let first = fields.next().unwrap();
     assert_eq!((first.number, first.wire, first.value), (1, LEN, &b"hi"[..]));
     assert_eq!(first.raw, &bytes[..6]);
@@ -66,9 +66,9 @@ fn what_is_no_field_ends_the_iterator_and_stays_in_its_rest() {
         (&[0x08][..], WireError::Truncated),
         (&[0xff, 0xff, 0xff, 0xff, 0x7f][..], WireError::TagOverflow),
     ] {
-        assert_eq!(Field::read(&mut &*bad), Err(error));
+        assert_eq!(WireField::read(&mut &*bad), Err(error));
         let bytes = [&[0x08, 0x01], bad].concat();
-        let mut fields = Fields::new(&bytes);
+        let mut fields = WireFields::new(&bytes);
         assert_eq!(fields.by_ref().count(), 1);
         assert_eq!(fields.rest(), bad);
     }
@@ -78,7 +78,7 @@ fn what_is_no_field_ends_the_iterator_and_stays_in_its_rest() {
 fn group_is_passed_over_with_all_that_is_in_it() {
     // A group that holds a number and another group, and a field behind it.
     let bytes = [0x0b, 0x10, 0x07, 0x13, 0x0a, 0x01, b'x', 0x14, 0x0c, 0x18, 0x09];
-    let fields: Vec<_> = Fields::new(&bytes).map(|field| (field.number, field.wire, field.raw.len())).collect();
+    let fields: Vec<_> = WireFields::new(&bytes).map(|field| (field.number, field.wire, field.raw.len())).collect();
     assert_eq!(fields, [(1, 3, 9), (3, VARINT, 2)]);
 }
 
@@ -88,6 +88,6 @@ fn the_last_of_a_field_counts() {
     put_uint(&mut bytes, 1, 7);
     put_bytes(&mut bytes, 2, b"x");
     put_uint(&mut bytes, 1, 8);
-    assert_eq!(Fields::new(&bytes).last_of(1).and_then(|field| field.as_varint()), Some(8));
-    assert_eq!(Fields::new(&bytes).last_of(3), None);
+    assert_eq!(WireFields::new(&bytes).last_of(1).and_then(|field| field.as_varint()), Some(8));
+    assert_eq!(WireFields::new(&bytes).last_of(3), None);
 }

@@ -1,27 +1,26 @@
-//! Writing: sizes and fields.
+//! Computes sizes, and writes fields.
 
 use super::{I32, I64, LEN, VARINT};
 
-/// How many bytes the varint of a number has.
+/// Length of a number's varint.
 #[inline]
 pub const fn varint_size(value: u64) -> usize {
     // One byte for every seven bits, and one for zero.
     ((value | 1).ilog2() as usize) / 7 + 1
 }
 
-/// How many bytes the tag of a field has.
+/// Length of a field's tag.
 #[inline]
 pub const fn tag_size(number: u32) -> usize {
     varint_size((number as u64) << 3)
 }
 
-/// How many bytes a field with a content of `len` bytes has, with its tag and its length.
+/// Length of a field with a content of `len` bytes, including its tag and its length.
 #[inline]
 pub const fn len_field_size(number: u32, len: usize) -> usize {
     tag_size(number) + varint_size(len as u64) + len
 }
 
-/// Writes a varint.
 #[inline]
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -31,28 +30,27 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Writes a tag.
 #[inline]
 pub fn put_tag(out: &mut Vec<u8>, number: u32, wire: u8) {
     put_varint(out, u64::from(number) << 3 | u64::from(wire));
 }
 
-/// Writes the tag and the length of a field; its content is to follow.
+/// Writes the tag and the length of a field; the caller appends its content.
 #[inline]
 pub fn put_header(out: &mut Vec<u8>, number: u32, len: usize) {
     put_tag(out, number, LEN);
     put_varint(out, len as u64);
 }
 
-/// Begins a field whose length is not known yet, and says where its content begins. [`close`] ends it.
+/// Begins a field of unknown length; returns the offset of its content. [`close`] ends it.
 #[inline]
 pub fn open(out: &mut Vec<u8>, number: u32) -> usize {
     put_tag(out, number, LEN);
     out.len()
 }
 
-/// Ends the field whose content began there. The content moves up to make room for its length, so that a byte moves
-/// once for each message around it.
+/// Ends the field whose content began at `start`. The content moves up to make room for its length, so that a
+/// byte moves once for each message around it.
 pub fn close(out: &mut Vec<u8>, start: usize) {
     let end = out.len();
     put_varint(out, end.saturating_sub(start) as u64);

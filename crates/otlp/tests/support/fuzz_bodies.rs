@@ -1,23 +1,28 @@
-//! What must hold for any bytes: the bodies of the fuzz targets, which the corpus test replays too.
+//! Invariants for any bytes: the bodies of the fuzz targets, which the corpus test replays too.
 //!
-//! The first byte of an input chooses the signal and whatever else there is to choose; the rest is the request.
+//! The first byte of an input selects the signal and the other variants; the rest is the request.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubewake_otlp::view::{self, AnyValue, Attributes, Point, RecordRef, RecordView, Resource, Scope, View};
-use kubewake_otlp::wire::{Fields, put_bytes};
-use kubewake_otlp::{AttributeList, Change, Edit, Editor, Edits, Fate, Limit, Signal, Summary, Traits, Verdict, When};
+use kubewake_otlp::view::{
+    self, AnyValue, AttributesView, DataPoint, MessageView, RecordRef, RecordView, Resource, Scope,
+};
+use kubewake_otlp::wire::{WireFields, put_bytes};
+use kubewake_otlp::{
+    AttributeChange, AttributeDisposition, AttributeList, EditList, MessageEdit, RecordEditor, ScanSummary,
+    SetCondition, Signal, SpanDisposition, SpanTraits, SplitLimit,
+};
 
-/// The signal, the other choices, and the request.
+/// The signal, the other variants, and the request.
 fn parts(data: &[u8]) -> Option<(Signal, usize, Bytes)> {
     let (&choice, request) = data.split_first()?;
     let signal = Signal::ALL[usize::from(choice) % 3];
     Some((signal, usize::from(choice) / 3, Bytes::copy_from_slice(request)))
 }
 
-/// `scan` ends, `index` and the views agree with it, and ids of zeroes can be cleared.
+/// `scan` ends, `index` and the views agree with it, and all-zero ids can be cleared.
 pub(crate) fn scan(data: &[u8]) {
     let Some((signal, _, request)) = parts(data) else { return };
     let summary = kubewake_otlp::scan(signal, &request);
@@ -29,11 +34,11 @@ pub(crate) fn scan(data: &[u8]) {
     match (summary, index) {
         (Ok(summary), Ok(index)) => {
             assert_eq!(index.records.len(), summary.records);
-            let counted = Summary { zero_ids: false, traits: Traits::default(), ..summary };
+            let counted = ScanSummary { zero_ids: false, traits: SpanTraits::default(), ..summary };
             assert_eq!(seen, counted);
             assert_eq!(index.records.iter().map(|record| record.items).sum::<usize>(), summary.items);
             let after = kubewake_otlp::scan(signal, &cleared).expect("a request without zero ids is a request");
-            assert_eq!(Summary { traits: Traits::default(), ..after }, counted);
+            assert_eq!(ScanSummary { traits: SpanTraits::default(), ..after }, counted);
             known(signal, &request, summary.traits);
             grouped(signal, &request, summary);
         }
@@ -42,10 +47,10 @@ pub(crate) fn scan(data: &[u8]) {
     }
 }
 
-/// What is known of all spans is true of each.
-fn known(signal: Signal, request: &[u8], traits: Traits) {
+/// The traits of all spans are true of each span.
+fn known(signal: Signal, request: &[u8], traits: SpanTraits) {
     if signal != Signal::Traces {
-        assert_eq!(traits, Traits::default());
+        assert_eq!(traits, SpanTraits::default());
         return;
     }
     let scopes = view::resources(request).flat_map(|resource| resource.scopes());
@@ -55,15 +60,15 @@ fn known(signal: Signal, request: &[u8], traits: Traits) {
             assert_eq!(span.leading_trace_id().map(|id| &id[..]), Some(span.trace_id()));
         }
         for attribute in span.attributes().iter() {
-            // One with several keys is nothing that anybody writes.
-            let keys = Fields::new(attribute.as_bytes()).filter(|field| field.is_len(1)).count();
+            // An attribute with several keys is an encoding that no SDK writes.
+            let keys = WireFields::new(attribute.as_bytes()).filter(|field| field.is_len(1)).count();
             let key = str::from_utf8(attribute.key()).ok().filter(|_| keys == 1);
             assert!(key.is_none_or(|key| traits.may_have(key)), "{key:?}");
         }
     }
 }
 
-fn grouped(signal: Signal, request: &Bytes, summary: Summary) {
+fn grouped(signal: Signal, request: &Bytes, summary: ScanSummary) {
     if signal != Signal::Traces {
         return;
     }
@@ -76,11 +81,11 @@ fn grouped(signal: Signal, request: &Bytes, summary: Summary) {
     }
 }
 
-/// The pieces are requests within the limit, and hold what was there.
+/// The pieces are requests within the limit, and have the same content together.
 pub(crate) fn split(data: &[u8]) {
     let Some((signal, choice, request)) = parts(data) else { return };
     let size = NonZeroUsize::MIN.saturating_add(choice / 2 * if choice % 2 == 0 { 1 } else { 8 });
-    let limit = if choice % 2 == 0 { Limit::Items(size) } else { Limit::Bytes(size) };
+    let limit = if choice % 2 == 0 { SplitLimit::Items(size) } else { SplitLimit::Bytes(size) };
     let pieces: Vec<_> = kubewake_otlp::split(signal, &request, limit).collect();
     let Ok(summary) = kubewake_otlp::scan(signal, &request) else { return };
     let mut records = 0;
@@ -89,24 +94,24 @@ pub(crate) fn split(data: &[u8]) {
         assert_eq!(part.items, piece.items);
         records += part.records;
         let within = match limit {
-            Limit::Items(limit) => piece.items <= limit.get(),
-            Limit::Bytes(limit) => piece.bytes.len() <= limit.get(),
+            SplitLimit::Items(limit) => piece.items <= limit.get(),
+            SplitLimit::Bytes(limit) => piece.bytes.len() <= limit.get(),
         };
-        // What is larger cannot be cut, and is alone: a record, or an entry of little else than headers.
+        // A larger piece cannot be cut, and is alone: a record, or an entry of little else than headers.
         assert!(within || part.records <= 1 || part.resources <= 1, "{limit:?} {part:?}");
     }
     assert_eq!(pieces.iter().map(|piece| piece.items).sum::<usize>(), summary.items);
     assert!(records >= summary.records);
 }
 
-/// Whatever OpenCensus sends becomes OTLP or an error, and the same the second time, when the sender is known.
+/// Any OpenCensus input becomes OTLP or an error, and the same the second time, when the sender is known.
 pub(crate) fn opencensus(data: &[u8]) {
     let Some((&choice, request)) = data.split_first() else { return };
     let requests: Vec<Vec<u8>> = match choice % 2 {
         0 => vec![request.to_vec()],
         _ => kubewake_otlp::opencensus::from_json(request).map_while(Result::ok).collect(),
     };
-    let mut sender = kubewake_otlp::opencensus::Sender::default();
+    let mut sender = kubewake_otlp::opencensus::OpenCensusStream::default();
     for request in requests {
         let mut translate = || sender.translate(&request, |_| Ok::<_, ()>(())).ok();
         if let Some(translated) = translate() {
@@ -116,7 +121,7 @@ pub(crate) fn opencensus(data: &[u8]) {
     }
 }
 
-/// What is kept and what is not are together what was there.
+/// The kept and the dropped records together are the request.
 pub(crate) fn retain(data: &[u8]) {
     let Some((signal, choice, request)) = parts(data) else { return };
     let chosen = |record: &RecordRef<'_>| {
@@ -140,12 +145,12 @@ pub(crate) fn retain(data: &[u8]) {
     }
 }
 
-/// To decide on traces is to decide on each of their spans.
+/// Deciding traces equals deciding each of their spans.
 pub(crate) fn by_trace(request: &Bytes, choice: usize) {
     let fate = |id: &[u8]| match (id.iter().map(|&byte| usize::from(byte)).sum::<usize>() + choice) % 3 {
-        0 => Fate::Drop,
-        1 => Fate::Keep,
-        _ => Fate::Mark("ot=th:8".into()),
+        0 => SpanDisposition::Drop,
+        1 => SpanDisposition::Keep,
+        _ => SpanDisposition::Mark("ot=th:8".into()),
     };
     let mut told = 0;
     let by_trace = kubewake_otlp::select_traces(request, |id, spans| {
@@ -153,36 +158,38 @@ pub(crate) fn by_trace(request: &Bytes, choice: usize) {
         fate(id)
     });
     let by_span = kubewake_otlp::select(Signal::Traces, request, |record, edits| {
-        let fate = record.span().map_or(Fate::Keep, |span| fate(span.trace_id()));
-        if let Fate::Mark(state) = &fate {
-            edits.push(Edit::trace_state(state.clone()));
+        let fate = record.span().map_or(SpanDisposition::Keep, |span| fate(span.trace_id()));
+        if let SpanDisposition::Mark(state) = &fate {
+            edits.push(MessageEdit::trace_state(state.clone()));
         }
-        fate != Fate::Drop
+        fate != SpanDisposition::Drop
     });
     assert_eq!(told, by_span.items + by_span.dropped);
     assert_eq!((by_trace.items, by_trace.dropped), (by_span.items, by_span.dropped));
     assert_eq!(by_number(0, &by_trace.bytes), by_number(0, &by_span.bytes));
 }
 
-/// The request with the fields of each span by their numbers: an edit puts attributes together, which means the same.
+/// The request with the fields of each span sorted by number: an edit moves attributes together, without a
+/// change of meaning.
 fn by_number(level: usize, message: &[u8]) -> Vec<u8> {
     const CHILDREN: [u32; 3] = [1, 2, 2];
-    let mut fields: Vec<_> = Fields::new(message).collect();
+    let mut fields: Vec<_> = WireFields::new(message).collect();
     let child = CHILDREN.get(level);
     if child.is_none() {
         fields.sort_by_key(|field| field.number);
     }
     let mut out = Vec::new();
     for field in fields {
-        match child.is_some_and(|number| field.is_len(*number)) {
-            true => put_bytes(&mut out, field.number, &by_number(level + 1, field.value)),
-            false => out.extend_from_slice(field.raw),
+        if child.is_some_and(|number| field.is_len(*number)) {
+            put_bytes(&mut out, field.number, &by_number(level + 1, field.value))
+        } else {
+            out.extend_from_slice(field.raw)
         }
     }
     out
 }
 
-/// Edits keep a request a request, do what they say, and do nothing the second time.
+/// An edited request is a request, the edits have their effect, and they are idempotent.
 pub(crate) fn rewrite(data: &[u8]) {
     let Some((signal, choice, request)) = parts(data) else { return };
     let mut editor = FuzzEditor { choice };
@@ -190,7 +197,7 @@ pub(crate) fn rewrite(data: &[u8]) {
     let twice = kubewake_otlp::rewrite(signal, &once, &mut editor);
     assert_eq!(once, twice);
     let Ok(summary) = kubewake_otlp::scan(signal, &request) else { return };
-    let after = kubewake_otlp::scan(signal, &once).map(|after| Summary { traits: summary.traits, ..after });
+    let after = kubewake_otlp::scan(signal, &once).map(|after| ScanSummary { traits: summary.traits, ..after });
     assert_eq!(after, Ok(summary));
     let traits = kubewake_otlp::scan(signal, &once).unwrap_or_default().traits;
     known(signal, &once, traits);
@@ -201,64 +208,68 @@ struct FuzzEditor {
 }
 
 impl FuzzEditor {
-    fn push(&self, edits: &mut Edits) {
+    fn push(&self, edits: &mut EditList) {
         let all = [
-            Edit::remove("gone"),
-            Edit::rename("a", "b"),
-            Edit::set("service.name", "set"),
-            Edit::insert("inserted", 7),
-            Edit::update("b", true),
-            Edit::trace_state("ot=th:8"),
+            MessageEdit::remove("gone"),
+            MessageEdit::rename("a", "b"),
+            MessageEdit::set("service.name", "set"),
+            MessageEdit::insert("inserted", 7),
+            MessageEdit::update("b", true),
+            MessageEdit::trace_state("ot=th:8"),
         ];
         let is_chosen = |bit: usize| self.choice >> bit & 1 == 1;
         let chosen = all.into_iter().enumerate().filter(|(bit, _)| is_chosen(*bit));
         edits.extend(chosen.map(|(_, edit)| edit));
         if is_chosen(6) {
             let change = Arc::new(FuzzChange);
-            edits.extend([Edit::with(change.clone()), Edit::events(change), Edit::body("said")]);
+            edits.extend([
+                MessageEdit::apply_change(change.clone()),
+                MessageEdit::events(change),
+                MessageEdit::body("said"),
+            ]);
         }
     }
 }
 
-/// Does nothing the second time.
+/// Has no effect the second time.
 #[derive(Debug)]
 struct FuzzChange;
 
-impl Change for FuzzChange {
+impl AttributeChange for FuzzChange {
     fn change(&self, attributes: &mut AttributeList<'_>) {
         attributes.visit(|attribute| match attribute.value() {
-            AnyValue::None => Verdict::Remove,
-            AnyValue::Int(value) => Verdict::Set(value.to_string().into()),
+            AnyValue::None => AttributeDisposition::Remove,
+            AnyValue::Int(value) => AttributeDisposition::Set(value.to_string().into()),
             AnyValue::Array(_) => {
-                Verdict::Set(String::from_utf8_lossy(&attribute.value().to_text()).into_owned().into())
+                AttributeDisposition::Set(String::from_utf8_lossy(&attribute.value().to_text()).into_owned().into())
             }
-            _ => Verdict::Keep,
+            _ => AttributeDisposition::Keep,
         });
-        attributes.copy("a", "copy", When::Absent);
+        attributes.copy("a", "copy", SetCondition::Absent);
     }
 }
 
-impl Editor for FuzzEditor {
-    fn resource(&mut self, _: Resource<'_>, edits: &mut Edits) {
+impl RecordEditor for FuzzEditor {
+    fn resource(&mut self, _: Resource<'_>, edits: &mut EditList) {
         self.push(edits);
     }
 
-    fn scope(&mut self, _: Scope<'_>, edits: &mut Edits) {
+    fn scope(&mut self, _: Scope<'_>, edits: &mut EditList) {
         self.push(edits);
     }
 
-    fn record(&mut self, _: &RecordRef<'_>, edits: &mut Edits) {
+    fn record(&mut self, _: &RecordRef<'_>, edits: &mut EditList) {
         self.push(edits);
     }
 
-    fn point(&mut self, _: &RecordRef<'_>, _: &Point<'_>, edits: &mut Edits) {
+    fn point(&mut self, _: &RecordRef<'_>, _: &DataPoint<'_>, edits: &mut EditList) {
         self.push(edits);
     }
 }
 
 /// Reads every field of every view, and counts.
-fn see_all(signal: Signal, request: &[u8]) -> Summary {
-    let mut seen = Summary::default();
+fn see_all(signal: Signal, request: &[u8]) -> ScanSummary {
+    let mut seen = ScanSummary::default();
     for resource in view::resources(request) {
         seen.resources += 1;
         see_attributes(resource.resource().attributes());
@@ -300,22 +311,22 @@ fn see_record(record: &RecordView<'_>) -> usize {
     }
 }
 
-fn see_point(point: &Point<'_>) {
+fn see_point(point: &DataPoint<'_>) {
     see_attributes(point.attributes());
     let _ = (point.start(), point.time());
     match point {
-        Point::Number(number) => _ = (number.value(), number.int_value()),
-        Point::Histogram(histogram) => _ = (histogram.bucket_counts().count(), histogram.bounds().count()),
-        Point::ExponentialHistogram(histogram) => {
+        DataPoint::Number(number) => _ = (number.value(), number.int_value()),
+        DataPoint::Histogram(histogram) => _ = (histogram.bucket_counts().count(), histogram.bounds().count()),
+        DataPoint::ExponentialHistogram(histogram) => {
             for buckets in [histogram.positive(), histogram.negative()].into_iter().flatten() {
                 let _ = (buckets.offset(), buckets.counts().count());
             }
         }
-        Point::Summary(summary) => summary.quantiles().for_each(|at| _ = (at.quantile(), at.value())),
+        DataPoint::Summary(summary) => summary.quantiles().for_each(|at| _ = (at.quantile(), at.value())),
     }
 }
 
-fn see_attributes(attributes: Attributes<'_>) {
+fn see_attributes(attributes: AttributesView<'_>) {
     for attribute in attributes {
         let _ = (attribute.key(), attribute.as_bytes());
         see_value(attribute.value(), 8);

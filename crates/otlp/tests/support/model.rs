@@ -1,4 +1,4 @@
-//! The operations on decoded data, written for clarity alone: what the operations on bytes are compared with.
+//! The operations on decoded data, written for clarity alone: the reference for the operations on bytes.
 
 use kubewake_otlp::Signal;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
-/// A request of any signal, in one shape.
+/// A request of any signal, in one common structure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decoded<R>(pub(crate) Vec<ResourceEntry<R>>);
 
@@ -29,7 +29,7 @@ pub(crate) struct ScopeEntry<R> {
     pub(crate) records: Vec<R>,
 }
 
-/// What the models need to know of a record.
+/// The facts about a record that the models need.
 pub(crate) trait Record: Clone + std::fmt::Debug + PartialEq + Message + Default {
     const SIGNAL: Signal;
 
@@ -121,7 +121,7 @@ impl Record for LogRecord {
     }
 }
 
-/// Does the same with the points of any kind of data.
+/// Applies a function to the points of any kind of data.
 macro_rules! with_points {
     ($data:expr, $points:ident => $body:expr, $none:expr) => {
         match $data {
@@ -207,7 +207,7 @@ impl<R: Record> Decoded<R> {
         self.records().map(R::items).sum()
     }
 
-    /// Every item by itself, whatever entries it stands in.
+    /// Each item by itself, whatever its entry.
     pub(crate) fn flat(&self) -> Vec<Item<R>> {
         let mut items = Vec::new();
         for entry in &self.0 {
@@ -224,7 +224,7 @@ impl<R: Record> Decoded<R> {
         items
     }
 
-    /// How many entries have nothing in them: resources without scopes, scopes without records.
+    /// Number of empty entries: resources without scopes, scopes without records.
     pub(crate) fn empty_entries(&self) -> (usize, usize) {
         let scopes = self.0.iter().flat_map(|entry| &entry.scopes);
         (

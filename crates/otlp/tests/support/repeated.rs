@@ -1,7 +1,7 @@
-//! Messages in which any field may be there several times, in any order, between fields and groups that nobody knows.
+//! Messages in which any field may occur several times, in any order, between unknown fields and groups.
 //!
-//! Protobuf allows all of it: of a number or a text the last one counts, messages are merged, and of a `oneof` the last
-//! member counts.
+//! Protobuf allows all of it: of a number or a text the last one counts, messages are merged, and of a `oneof`
+//! the last member counts. member counts.
 
 use kubewake_otlp::wire::{put_bytes, put_double, put_fixed64, put_tag, put_uint};
 use proptest::collection::vec;
@@ -22,12 +22,12 @@ fn number(number: u32, value: u64) -> Content {
     out
 }
 
-/// A message of any fields of these, one after another.
+/// A message of any of these fields, one after another.
 fn message(fields: impl Strategy<Value = Content>) -> impl Strategy<Value = Content> {
     vec(prop_oneof![8 => fields, 1 => unknown()], 0..5).prop_map(|fields| fields.concat())
 }
 
-/// A field that OTLP does not know: a number, bytes, or a group with something in it.
+/// An unknown field: a number, bytes, or a group with content.
 fn unknown() -> impl Strategy<Value = Content> {
     let group = |inner: Content| {
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Arbitrary requests of the three signals, as an independent implementation has them.
+//! Arbitrary requests of the three signals, in the types of an independent implementation.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -19,7 +19,7 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 
-/// Few keys, so that they meet; and one that is long.
+/// Few keys, so that they collide; and a long one.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just("a".to_owned()),
@@ -34,7 +34,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[a-zé]{0,6}", 1 => Just("x".repeat(140))]
 }
 
-/// Numbers that compare as they are; NaN is not equal to itself.
+/// Numbers that can be compared; NaN is not equal to itself.
 fn double() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), Just(-1.5), Just(1e300)]
 }
@@ -62,7 +62,7 @@ pub(crate) fn attributes() -> impl Strategy<Value = Vec<KeyValue>> {
     vec(pair, 0..4)
 }
 
-/// No id, an id of zeroes, or one of a few, so that traces meet.
+/// No id, an all-zero id, or one of a few, so that traces collide.
 fn id(size: usize) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![1 => Just(Vec::new()), 1 => Just(vec![0; size]), 6 => (1u8..4).prop_map(move |byte| vec![byte; size])]
 }

@@ -1,4 +1,4 @@
-//! What the fuzzers start from: small requests of every kind.
+//! Seeds of the fuzzers: small requests of every kind.
 
 use kubewake_otlp::wire::{put_bytes, put_fixed64, put_tag, put_uint};
 
@@ -30,7 +30,7 @@ fn span(trace: u8) -> Vec<u8> {
     out
 }
 
-/// A span that says nothing of sampling, with attributes that are not side by side.
+/// A span without sampling information, with attributes that are not consecutive.
 fn plain_span(trace: u8) -> Vec<u8> {
     let ids = [field(1, &[trace; 16]), field(2, &[trace; 8])].concat();
     [ids, attribute(9, "a", "1"), field(11, &field(2, b"event")), attribute(9, "b", "2")].concat()
@@ -57,7 +57,6 @@ fn metric(kind: u32, attributes: u32) -> Vec<u8> {
     [field(1, b"cpu"), field(3, b"s"), field(kind, &data)].concat()
 }
 
-/// Inputs by name.
 pub type Seeds = Vec<(String, Vec<u8>)>;
 
 /// The seeds of each target.
@@ -91,7 +90,8 @@ fn opencensus() -> Seeds {
     ]
 }
 
-/// Inputs as the targets read them: a byte that chooses, and a request. A choice is the signal and three times the rest.
+/// Inputs in the targets' format: a byte that selects, and a request. The byte is the signal plus three times
+/// the other selection.
 fn seeds() -> Seeds {
     let traces = request(&[span(1), span(2), span(0), span(1)]);
     let logs = request(&[log(1), log(0)]);

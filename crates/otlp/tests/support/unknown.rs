@@ -1,7 +1,7 @@
-//! Fields that OTLP does not define, put in and looked for again.
+//! Unknown fields, added to requests and found again.
 
 use kubewake_otlp::Signal;
-use kubewake_otlp::wire::{Fields, LEN, put_bytes, put_uint};
+use kubewake_otlp::wire::{LEN, WireFields, put_bytes, put_uint};
 
 /// A number that OTLP does not use, and whose tag has three bytes.
 const UNKNOWN: u32 = 4000;
@@ -16,8 +16,8 @@ fn is_child(signal: Signal, level: usize, number: u32) -> bool {
     }
 }
 
-/// Puts unknown fields, each with a number of its own, into the messages from the request down to the item. `choices`
-/// says by its bits where.
+/// Adds unknown fields, each with a number of its own, to the messages from the request down to the item. The
+/// bits of `choices` select the places.
 pub(crate) fn inject(signal: Signal, request: &[u8], choices: u64) -> Vec<u8> {
     let mut injector = Injector { signal, choices, next: 1 };
     injector.message(0, request)
@@ -33,7 +33,7 @@ impl Injector {
     fn message(&mut self, level: usize, content: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         self.maybe_put(&mut out);
-        for field in Fields::new(content) {
+        for field in WireFields::new(content) {
             if field.wire == LEN && is_child(self.signal, level, field.number) {
                 let inner = self.message(level + 1, field.value);
                 put_bytes(&mut out, field.number, &inner);
@@ -56,7 +56,7 @@ impl Injector {
     }
 }
 
-/// The numbers of the unknown fields in messages of that level, in the order in which they stand.
+/// The numbers of the unknown fields in messages of that level, in their order.
 pub(crate) fn markers(signal: Signal, level: usize, request: &[u8]) -> Vec<u64> {
     let mut found = Vec::new();
     collect(signal, level, 0, request, &mut found);
@@ -64,7 +64,7 @@ pub(crate) fn markers(signal: Signal, level: usize, request: &[u8]) -> Vec<u64> 
 }
 
 fn collect(signal: Signal, wanted: usize, level: usize, content: &[u8], found: &mut Vec<u64>) {
-    for field in Fields::new(content) {
+    for field in WireFields::new(content) {
         if level == wanted && field.number == UNKNOWN {
             found.extend(field.as_len().and_then(|id| id.try_into().ok()).map(u64::from_le_bytes));
         } else if level == wanted && level > 0 && field.number == UNKNOWN + 1 {
@@ -75,9 +75,9 @@ fn collect(signal: Signal, wanted: usize, level: usize, content: &[u8], found: &
     }
 }
 
-/// How many bytes the items of a message have, with their tags and lengths.
+/// Length of a message's items, with their tags and lengths.
 pub(crate) fn leaves(signal: Signal, level: usize, content: &[u8]) -> usize {
     let leaf = if signal == Signal::Metrics { 5 } else { 3 };
-    let children = Fields::new(content).filter(|field| field.wire == LEN && is_child(signal, level, field.number));
+    let children = WireFields::new(content).filter(|field| field.wire == LEN && is_child(signal, level, field.number));
     children.map(|field| if level + 1 == leaf { field.raw.len() } else { leaves(signal, level + 1, field.value) }).sum()
 }

@@ -1,82 +1,86 @@
-//! The hash of what an object asks for.
+//! The hash of the desired state of an object.
 //!
-//! It covers everything but `apiVersion`, `kind`, `metadata` and `status`. Two objects that mean the same have the same hash: the order of keys does
-//! not matter, nor do nulls and empty maps and lists under a key, nor whether a whole number was written as `1` or `1.0`.
-//! It is the hash of *one writer's view*: an API server adds defaults, so that a hash of what was sent and one of what is stored differ.
+//! It covers everything but `apiVersion`, `kind`, `metadata` and `status`. Objects with the same meaning have
+//! the same hash: it ignores the order of keys, nulls, empty maps and lists under a key, and whether a whole
+//! number was written as `1` or `1.0`. The hash is *one writer's view*: the API server adds defaults, so the
+//! hash of an object as it was sent differs from the hash of the stored object.
 
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::Xxh3;
 
-/// What is not part of the question.
-const LEFT_OUT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
-/// Whole numbers up to here are the same as integer and as floating point.
-const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+/// Top-level fields that are not part of the desired state.
+const EXCLUDED_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+/// 2^53: up to here every whole number is exact as a floating point number.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// The hash of an object; none where it cannot be written as JSON.
-pub fn of<K: Serialize>(object: &K) -> Option<String> {
-    serde_json::to_value(object).ok().map(|value| of_value(&value))
+/// The hash of an object; none where it cannot be serialized to JSON.
+pub fn hash_object<K: Serialize>(object: &K) -> Option<String> {
+    serde_json::to_value(object).ok().map(|value| hash_value(&value))
 }
 
-/// The hash of an object that is JSON already.
+/// The hash of an object that is already JSON.
 #[must_use]
-pub fn of_value(object: &Value) -> String {
+pub fn hash_value(object: &Value) -> String {
     let mut hasher = Xxh3::new();
     if let Value::Object(map) = object {
-        entries(map, &mut hasher, |key| !LEFT_OUT.contains(&key));
+        write_entries(map, &mut hasher, |key| !EXCLUDED_FIELDS.contains(&key));
     }
     format!("{:032x}", hasher.digest128())
 }
 
-/// Every value begins with a tag and, where it has one, its length, so that no two values have the same bytes.
-fn value(value: &Value, hasher: &mut Xxh3) {
+/// Every value begins with a type tag and, where it has one, its length, so that no two values share an
+/// encoding.
+fn write_value(value: &Value, hasher: &mut Xxh3) {
     match value {
         Value::Null => hasher.update(b"0"),
         Value::Bool(true) => hasher.update(b"t"),
         Value::Bool(false) => hasher.update(b"f"),
-        Value::Number(number) => text(b'n', &canonical(number), hasher),
-        Value::String(string) => text(b's', string, hasher),
+        Value::Number(number) => write_text(b'n', &canonical_number(number), hasher),
+        Value::String(string) => write_text(b's', string, hasher),
         Value::Array(list) => {
-            length(b'l', list.len(), hasher);
-            list.iter().for_each(|item| self::value(item, hasher));
+            write_length(b'l', list.len(), hasher);
+            list.iter().for_each(|item| self::write_value(item, hasher));
         }
-        Value::Object(map) => entries(map, hasher, |_| true),
+        Value::Object(map) => write_entries(map, hasher, |_| true),
     }
 }
 
-fn entries(map: &Map<String, Value>, hasher: &mut Xxh3, counts: impl Fn(&str) -> bool) {
-    let mut entries: Vec<_> = map.iter().filter(|(key, value)| counts(key) && !says_nothing(value)).collect();
+fn write_entries(map: &Map<String, Value>, hasher: &mut Xxh3, counts: impl Fn(&str) -> bool) {
+    let mut entries: Vec<_> = map.iter().filter(|(key, value)| counts(key) && !is_empty_value(value)).collect();
     entries.sort_unstable_by_key(|(key, _)| *key);
-    length(b'm', entries.len(), hasher);
+    write_length(b'm', entries.len(), hasher);
     for (key, item) in entries {
-        text(b'k', key, hasher);
-        value(item, hasher);
+        write_text(b'k', key, hasher);
+        write_value(item, hasher);
     }
 }
 
-fn says_nothing(value: &Value) -> bool {
+fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.values().all(says_nothing),
+        Value::Object(map) => map.values().all(is_empty_value),
         _ => false,
     }
 }
 
-fn canonical(number: &Number) -> String {
+fn canonical_number(number: &Number) -> String {
     match number.as_f64() {
         #[expect(clippy::cast_possible_truncation, reason = "the number is whole and small enough")]
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT => (float as i64).to_string(),
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT_INTEGER => {
+            (float as i64).to_string()
+        }
         _ => number.to_string(),
     }
 }
 
-fn text(tag: u8, text: &str, hasher: &mut Xxh3) {
-    length(tag, text.len(), hasher);
+fn write_text(tag: u8, text: &str, hasher: &mut Xxh3) {
+    write_length(tag, text.len(), hasher);
     hasher.update(text.as_bytes());
 }
 
-fn length(tag: u8, length: usize, hasher: &mut Xxh3) {
+fn write_length(tag: u8, length: usize, hasher: &mut Xxh3) {
     hasher.update(&[tag]);
     hasher.update(&length.to_le_bytes());
 }

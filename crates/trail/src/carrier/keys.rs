@@ -1,52 +1,53 @@
-//! The names of the annotations, all in one place.
+//! The names of the annotations.
 
-/// The prefix of the context itself: the one that KEP-5915 proposes, so that others find it.
-const PREFIX: &str = "tracing.k8s.io";
-/// A prefix is a DNS subdomain, which Kubernetes limits.
-const MAX_PREFIX: usize = 253;
+/// The prefix of the context itself. KEP-5915 proposes this one, so that other tools find the context.
+const DEFAULT_PREFIX: &str = "tracing.k8s.io";
+/// The Kubernetes limit for a DNS subdomain.
+const MAX_PREFIX_LENGTH: usize = 253;
 
-/// Where a context and what belongs to it stand.
+/// The annotation keys of a context and its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keys {
-    /// The context.
+pub struct AnnotationKeys {
+    /// The key of the context.
     pub traceparent: String,
-    /// What vendors added.
+    /// The key of the vendors' `tracestate`.
     pub tracestate: String,
-    /// The hash of the spec that the context belongs to.
+    /// The key of the hash of the spec that the context belongs to.
     pub spec: String,
-    /// The generation that it belongs to.
+    /// The key of the generation that the context belongs to.
     pub generation: String,
-    /// When it was stamped, RFC 3339.
-    pub changed: String,
-    /// The context that it replaced.
+    /// The key of the time of the stamp (RFC 3339).
+    pub stamped_at: String,
+    /// The key of the context that was replaced.
     pub previous: String,
-    /// Whether contexts of others (Tekton, a bare `traceparent`, `trace.kubernetes.io/context`) are read where there is none of ours.
-    pub others: bool,
+    /// Whether contexts of other tools (Tekton, a bare `traceparent`, `trace.kubernetes.io/context`) are read
+    /// where there is none under our keys.
+    pub read_foreign: bool,
 }
 
-/// A prefix that no annotation may have.
+/// A prefix that is not valid for an annotation key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} cannot be the prefix of an annotation: use a DNS name such as \"tracing.example.com\"")]
-pub struct BadPrefix(pub String);
+pub struct InvalidKeyPrefix(pub String);
 
-impl Default for Keys {
+impl Default for AnnotationKeys {
     fn default() -> Self {
-        Self::prefixed(PREFIX)
+        Self::prefixed(DEFAULT_PREFIX)
     }
 }
 
-impl Keys {
-    /// The keys with another prefix for `traceparent` and `tracestate`.
+impl AnnotationKeys {
+    /// The default keys with another prefix for `traceparent` and `tracestate`.
     ///
     /// # Errors
-    /// Where the prefix is no DNS name.
-    pub fn new(prefix: &str) -> Result<Self, BadPrefix> {
+    /// Where the prefix is not a DNS subdomain.
+    pub fn new(prefix: &str) -> Result<Self, InvalidKeyPrefix> {
         let label = |label: &str| {
             let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
             !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
         };
-        if prefix.len() > MAX_PREFIX || !prefix.split('.').all(label) {
-            return Err(BadPrefix(prefix.chars().take(MAX_PREFIX).collect()));
+        if prefix.len() > MAX_PREFIX_LENGTH || !prefix.split('.').all(label) {
+            return Err(InvalidKeyPrefix(prefix.chars().take(MAX_PREFIX_LENGTH).collect()));
         }
         Ok(Self::prefixed(prefix))
     }
@@ -54,7 +55,7 @@ impl Keys {
     /// Every key that a stamp may use.
     #[must_use]
     pub fn all(&self) -> [&str; 6] {
-        [&self.traceparent, &self.tracestate, &self.spec, &self.generation, &self.changed, &self.previous]
+        [&self.traceparent, &self.tracestate, &self.spec, &self.generation, &self.stamped_at, &self.previous]
     }
 
     fn prefixed(prefix: &str) -> Self {
@@ -63,9 +64,9 @@ impl Keys {
             tracestate: format!("{prefix}/tracestate"),
             spec: "trail.kubewake.io/spec".to_owned(),
             generation: "trail.kubewake.io/generation".to_owned(),
-            changed: "trail.kubewake.io/changed".to_owned(),
+            stamped_at: "trail.kubewake.io/changed".to_owned(),
             previous: "trail.kubewake.io/previous".to_owned(),
-            others: true,
+            read_foreign: true,
         }
     }
 }

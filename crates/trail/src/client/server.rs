@@ -1,45 +1,44 @@
-//! Whom a client asks, and whether it answers: kube's own errors do not say who did not.
+//! The API server that a client calls, and whether it responds: kube's own errors do not name the server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Uri;
 use tower::BoxError;
 
-use crate::errors::in_words;
+use crate::errors::error_chain;
 
-/// An API server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ApiServerEndpoint {
     pub(super) uri: Uri,
-    /// The last call had no answer.
-    pub(super) is_away: AtomicBool,
+    /// Whether the last call got no response.
+    pub(super) is_unreachable: AtomicBool,
 }
 
-/// A call had no answer.
+/// A call that got no response.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {server}")]
-struct Unreachable {
+struct ApiServerUnreachable {
     server: String,
     source: BoxError,
 }
 
-impl Server {
-    /// Names the server in an error, and says in the log when it goes away and when it is back.
-    pub(super) fn told<T>(&self, answer: Result<T, BoxError>) -> Result<T, BoxError> {
+impl ApiServerEndpoint {
+    /// Adds the server to an error, and logs when it becomes unreachable and reachable again.
+    pub(super) fn log_reachability<T>(&self, answer: Result<T, BoxError>) -> Result<T, BoxError> {
         match answer {
             Ok(answer) => {
-                if self.is_away.swap(false, Ordering::Relaxed) {
-                    tracing::info!(server = self.name(), "the API server answers again");
+                if self.is_unreachable.swap(false, Ordering::Relaxed) {
+                    tracing::info!(server = self.redacted_uri(), "the API server answers again");
                 }
                 Ok(answer)
             }
-            // Nothing was sent: a token could not be had, or the like.
+            // Nothing was sent: for example, no token could be obtained.
             Err(error) if error.is::<kube::Error>() => Err(error),
             Err(source) => {
-                let error = Unreachable { server: self.name(), source };
-                if !self.is_away.swap(true, Ordering::Relaxed) {
+                let error = ApiServerUnreachable { server: self.redacted_uri(), source };
+                if !self.is_unreachable.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
-                        error = in_words(&error),
+                        error = error_chain(&error),
                         "there is no API server; this is said once until it answers"
                     );
                 }
@@ -48,8 +47,8 @@ impl Server {
         }
     }
 
-    /// Without what may be secret.
-    fn name(&self) -> String {
+    /// The URI without credentials.
+    fn redacted_uri(&self) -> String {
         let scheme = self.uri.scheme_str().unwrap_or("https");
         let port = self.uri.port().map(|port| format!(":{port}")).unwrap_or_default();
         format!("{scheme}://{}{port}", self.uri.host().unwrap_or_default())
@@ -62,14 +61,16 @@ mod tests {
 
     #[test]
     fn who_does_not_answer_is_named_without_secrets() {
-        let server =
-            Server { uri: "https://ann:pass@cluster:6443/prefix".parse().unwrap(), is_away: AtomicBool::new(false) };
+        let server = ApiServerEndpoint {
+            uri: "https://ann:pass@cluster:6443/prefix".parse().unwrap(),
+            is_unreachable: AtomicBool::new(false),
+        };
         let broken: BoxError = Box::new(std::io::Error::other("connection refused"));
-        let error = kube::Error::Service(server.told::<()>(Err(broken)).unwrap_err());
-        assert_eq!(in_words(&error), "cannot reach https://cluster:6443: connection refused");
-        assert!(server.is_away.load(Ordering::Relaxed));
-        assert!(server.told(Ok(())).is_ok() && !server.is_away.load(Ordering::Relaxed));
+        let error = kube::Error::Service(server.log_reachability::<()>(Err(broken)).unwrap_err());
+        assert_eq!(error_chain(&error), "cannot reach https://cluster:6443: connection refused");
+        assert!(server.is_unreachable.load(Ordering::Relaxed));
+        assert!(server.log_reachability(Ok(())).is_ok() && !server.is_unreachable.load(Ordering::Relaxed));
         let own: BoxError = Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);
-        assert!(server.told::<()>(Err(own)).unwrap_err().is::<kube::Error>());
+        assert!(server.log_reachability::<()>(Err(own)).unwrap_err().is::<kube::Error>());
     }
 }

@@ -1,10 +1,10 @@
-//! What a request is about, read from its path.
+//! The target of a request to the API server, parsed from its path.
 
 use std::fmt::Write as _;
 
-/// A request to the API server.
+/// The target of a request to the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Target<'a> {
+pub(super) struct RequestTarget<'a> {
     pub(super) group: &'a str,
     pub(super) version: &'a str,
     pub(super) namespace: Option<&'a str>,
@@ -13,10 +13,10 @@ pub(super) struct Target<'a> {
     pub(super) subresource: Option<&'a str>,
 }
 
-impl<'a> Target<'a> {
-    /// None where the path is not that of objects.
+impl<'a> RequestTarget<'a> {
+    /// Parses a path; none where it does not address a resource.
     pub(super) fn parse(path: &'a str) -> Option<Self> {
-        // What stands before is the prefix of a proxy.
+        // Anything before is the path prefix of a proxy.
         let (at, core) = match (path.find("/apis/"), path.find("/api/")) {
             (Some(at), _) => (at + "/apis/".len(), false),
             (None, Some(at)) => (at + "/api/".len(), true),
@@ -25,7 +25,9 @@ impl<'a> Target<'a> {
         let mut parts = path.get(at..)?.split('/').filter(|part| !part.is_empty());
         let group = if core { "" } else { parts.next()? };
         let version = parts.next()?;
-        let (mut resource, mut name, mut rest) = (parts.next()?, parts.next(), parts.next());
+        let mut resource = parts.next()?;
+        let mut name = parts.next();
+        let mut rest = parts.next();
         let mut namespace = None;
         if resource == "namespaces"
             && name.is_some()
@@ -36,8 +38,8 @@ impl<'a> Target<'a> {
         Some(Self { group, version, namespace, resource, name, subresource: rest })
     }
 
-    /// The path as kube-apiserver's own spans have it, without what is different for every object.
-    pub(super) fn pattern(&self) -> String {
+    /// The path in the form of kube-apiserver's own spans, without the parts that differ for every object.
+    pub(super) fn path_template(&self) -> String {
         let mut pattern = match self.group {
             "" => format!("/api/{}", self.version),
             group => format!("/apis/{group}/{}", self.version),
@@ -56,17 +58,17 @@ impl<'a> Target<'a> {
         pattern
     }
 
-    /// Heartbeats and locks: they come all the time and mean nothing.
+    /// Leases are heartbeats and locks: frequent and without information.
     pub(super) fn is_lease(&self) -> bool {
         self.group == "coordination.k8s.io"
     }
 
-    /// Whether the API server stores nothing of it: a question about rights, a token.
-    pub(super) fn is_question(&self) -> bool {
+    /// Reviews and token requests: the API server stores nothing of them.
+    pub(super) fn is_review(&self) -> bool {
         matches!(self.group, "authorization.k8s.io" | "authentication.k8s.io")
     }
 
-    /// What is said about objects changes none.
+    /// Events describe objects and change none.
     pub(super) fn is_event(&self) -> bool {
         self.resource == "events" && matches!(self.group, "" | "events.k8s.io")
     }
@@ -74,7 +76,7 @@ impl<'a> Target<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Target;
+    use super::RequestTarget;
 
     #[test]
     fn paths_become_patterns() {
@@ -89,18 +91,22 @@ mod tests {
                 "/apis/e.io/v1/namespaces/{:namespace}/heads/{:name}/status",
             ),
         ] {
-            assert_eq!(Target::parse(path).map(|target| target.pattern()).as_deref(), Some(pattern), "{path}");
+            assert_eq!(
+                RequestTarget::parse(path).map(|target| target.path_template()).as_deref(),
+                Some(pattern),
+                "{path}"
+            );
         }
         for path in ["/version", "/api", "/apis/apps", "/apis/apps/v1", "", "/apis//"] {
-            assert_eq!(Target::parse(path), None, "{path}");
+            assert_eq!(RequestTarget::parse(path), None, "{path}");
         }
     }
 
     #[test]
     fn what_changes_nothing_is_known() {
-        assert!(Target::parse("/apis/authorization.k8s.io/v1/subjectaccessreviews").unwrap().is_question());
-        assert!(Target::parse("/apis/coordination.k8s.io/v1/namespaces/a/leases/b").unwrap().is_lease());
-        assert!(Target::parse("/apis/events.k8s.io/v1/namespaces/a/events").unwrap().is_event());
-        assert!(!Target::parse("/apis/other.io/v1/namespaces/a/events").unwrap().is_event());
+        assert!(RequestTarget::parse("/apis/authorization.k8s.io/v1/subjectaccessreviews").unwrap().is_review());
+        assert!(RequestTarget::parse("/apis/coordination.k8s.io/v1/namespaces/a/leases/b").unwrap().is_lease());
+        assert!(RequestTarget::parse("/apis/events.k8s.io/v1/namespaces/a/events").unwrap().is_event());
+        assert!(!RequestTarget::parse("/apis/other.io/v1/namespaces/a/events").unwrap().is_event());
     }
 }

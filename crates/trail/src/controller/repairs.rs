@@ -1,10 +1,12 @@
-//! Repairs that are under way: what was in order long ago, and is not any more.
+//! Ongoing repairs: runs that restore objects that were ready long ago and are no longer.
 //!
-//! A repair takes several runs, perhaps of several objects and controllers: the object itself, and those that it belongs to. The first of them is a new root, and those that follow are its children. They find it by the trace
-//! of the change that made all of these objects.
+//! A repair takes several runs, perhaps of several objects and controllers: the object itself and its owners.
+//! The first run is a new root, and the following runs are its children. They find it by the trace of the
+//! change that made all of these objects.
 //!
-//! Guaranteed: nobody becomes a child of a run that is forgotten, as only one that has changed something is found. A repair is joined for as long as a change is (`drift_after`); what is not in order by
-//! then is the next one. The table is bounded, and all of it may be lost: after a restart the next run is a root again.
+//! *Guaranteed*: no run becomes a child of a dropped run, as only a run that has changed something is found. A
+//! repair is joined for as long as a change is (`drift_after`); after that, the next run begins a new repair.
+//! The table is bounded and may be lost: after a restart the next run is a root again.
 
 use std::{
     collections::HashMap,
@@ -17,35 +19,35 @@ use opentelemetry::trace::{SpanContext, TraceId};
 
 use crate::run::Run;
 
-/// Repairs of the last minutes; an entry takes some 300 bytes. Where more is broken nobody reads each trace.
+/// Repairs of the last minutes; an entry takes about 300 bytes. With more at once nobody reads each trace.
 const MAX_REPAIRS: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Repairs(Mutex<HashMap<TraceId, Repair>>);
+pub(crate) struct OngoingRepairs(Mutex<HashMap<TraceId, OngoingRepair>>);
 
 #[derive(Debug)]
-struct Repair {
+struct OngoingRepair {
     root: SpanContext,
     run: Run,
     began: Timestamp,
 }
 
-impl Repair {
-    fn is_under_way(&self, now: Timestamp, most: Duration) -> bool {
+impl OngoingRepair {
+    fn is_ongoing(&self, now: Timestamp, most: Duration) -> bool {
         let since = Duration::try_from(now.duration_since(self.began)).unwrap_or_default();
         since <= most && (self.run.will_be_kept() || self.run.is_kept())
     }
 }
 
-impl Repairs {
-    /// The first run of the repair of what this trace made.
-    pub(crate) fn of(&self, trace: TraceId, now: Timestamp, most: Duration) -> Option<SpanContext> {
+impl OngoingRepairs {
+    /// The first run of the ongoing repair of the objects that this trace made.
+    pub(crate) fn find_root(&self, trace: TraceId, now: Timestamp, most: Duration) -> Option<SpanContext> {
         let repairs = self.repairs();
-        repairs.get(&trace).filter(|repair| repair.is_under_way(now, most)).map(|repair| repair.root.clone())
+        repairs.get(&trace).filter(|repair| repair.is_ongoing(now, most)).map(|repair| repair.root.clone())
     }
 
-    /// A run begins that may be the first of a repair.
-    pub(crate) fn begin(&self, trace: TraceId, root: SpanContext, run: Run, now: Timestamp) {
+    /// Adds a run that may be the first of a repair.
+    pub(crate) fn insert_candidate(&self, trace: TraceId, root: SpanContext, run: Run, now: Timestamp) {
         let mut repairs = self.repairs();
         if repairs.len() >= MAX_REPAIRS
             && !repairs.contains_key(&trace)
@@ -53,10 +55,10 @@ impl Repairs {
         {
             repairs.remove(&any);
         }
-        repairs.insert(trace, Repair { root, run, began: now });
+        repairs.insert(trace, OngoingRepair { root, run, began: now });
     }
 
-    /// The run is forgotten: it repaired nothing.
+    /// Removes a dropped run: it repaired nothing.
     pub(crate) fn forget(&self, trace: TraceId, root: &SpanContext) {
         let mut repairs = self.repairs();
         if repairs.get(&trace).is_some_and(|repair| repair.root == *root) {
@@ -64,7 +66,7 @@ impl Repairs {
         }
     }
 
-    fn repairs(&self) -> MutexGuard<'_, HashMap<TraceId, Repair>> {
+    fn repairs(&self) -> MutexGuard<'_, HashMap<TraceId, OngoingRepair>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,23 +89,27 @@ mod tests {
 
     #[test]
     fn a_repair_is_joined_once_it_changed_something_and_for_a_while() {
-        let (repairs, run, trace) = (Repairs::default(), Run::new(1), context('a').trace_id());
-        repairs.begin(trace, context('b'), run.clone(), at(0));
-        assert_eq!(repairs.of(trace, at(1), MOST), None, "it may be forgotten");
+        let repairs = OngoingRepairs::default();
+        let run = Run::new(1);
+        let trace = context('a').trace_id();
+        repairs.insert_candidate(trace, context('b'), run.clone(), at(0));
+        assert_eq!(repairs.find_root(trace, at(1), MOST), None, "it may be forgotten");
         run.note_change();
-        assert_eq!(repairs.of(trace, at(600), MOST), Some(context('b')));
-        assert_eq!(repairs.of(trace, at(601), MOST), None);
-        assert_eq!(repairs.of(context('c').trace_id(), at(1), MOST), None);
+        assert_eq!(repairs.find_root(trace, at(600), MOST), Some(context('b')));
+        assert_eq!(repairs.find_root(trace, at(601), MOST), None);
+        assert_eq!(repairs.find_root(context('c').trace_id(), at(1), MOST), None);
     }
 
     #[test]
     fn one_that_repaired_nothing_is_forgotten_and_no_other() {
-        let (repairs, run, trace) = (Repairs::default(), Run::new(1), context('a').trace_id());
+        let repairs = OngoingRepairs::default();
+        let run = Run::new(1);
+        let trace = context('a').trace_id();
         run.note_change();
-        repairs.begin(trace, context('b'), run, at(0));
+        repairs.insert_candidate(trace, context('b'), run, at(0));
         repairs.forget(trace, &context('c'));
-        assert!(repairs.of(trace, at(1), MOST).is_some());
+        assert!(repairs.find_root(trace, at(1), MOST).is_some());
         repairs.forget(trace, &context('b'));
-        assert!(repairs.of(trace, at(1), MOST).is_none());
+        assert!(repairs.find_root(trace, at(1), MOST).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What a controller's watches see, noted on its way to the queue.
+//! Records the events of a controller's watches on their way to the queue.
 
 use std::{
     collections::HashSet,
@@ -24,172 +24,179 @@ use kube::{
 use opentelemetry::trace::SpanContext;
 use tokio::sync::{Notify, watch};
 
-use super::cause::{Cause, Causes, Key, Reason};
+use super::run_cause::{PendingCauses, ReconcileKey, RunCause, RunReason};
 use crate::{
-    child::stamps::{Child, Kind, Stamped},
+    child::stamps::{ChildRef, ResourceKind, StampRecord},
     trail::Trail,
 };
 
-/// What the watches of one controller have in common.
+/// The shared state of the watches of one controller.
 #[derive(Debug, Default)]
-pub(super) struct Watching {
+pub(super) struct ControllerWatches {
     trail: OnceLock<Trail>,
-    pub(super) causes: Causes,
-    /// Watches of related objects that have not delivered what was there at the start.
-    behind: AtomicUsize,
-    caught_up: Notify,
-    /// Grows when an object of the controller's own kind is gone, or may be.
-    pub(super) departures: watch::Sender<u64>,
-    /// The controller ends, and waits for nothing more.
-    ends: AtomicBool,
+    pub(super) causes: PendingCauses,
+    /// The number of watches of related objects that have not delivered their initial list.
+    unsynced: AtomicUsize,
+    synced: Notify,
+    /// Grows when an object of the controller's own kind was deleted or may have been.
+    pub(super) deletions: watch::Sender<u64>,
+    /// Whether the controller is shutting down and waits for no watch.
+    is_shutting_down: AtomicBool,
 }
 
 /// A watch of related objects.
 #[derive(Debug)]
-pub(super) struct Watched {
-    kind: Kind,
-    /// The only namespace that it shows; all, if none.
+pub(super) struct RelatedWatch {
+    kind: ResourceKind,
+    /// The only namespace that the watch covers; none for all namespaces.
     namespace: Option<String>,
-    /// It shows every object there.
-    whole: bool,
+    /// Whether the watch has no selectors.
+    is_unfiltered: bool,
 }
 
-impl Watched {
+impl RelatedWatch {
     pub(super) fn new<C: Resource>(api: &Api<C>, config: &watcher::Config, kind: &C::DynamicType) -> Self {
         Self {
-            kind: Kind::of::<C>(kind),
+            kind: ResourceKind::from_dynamic_type::<C>(kind),
             namespace: api.namespace().map(str::to_owned),
-            whole: config.label_selector.is_none() && config.field_selector.is_none(),
+            is_unfiltered: config.label_selector.is_none() && config.field_selector.is_none(),
         }
     }
 }
 
-impl Watching {
-    /// From now on everything is noted for this trail.
-    pub(super) fn begin(&self, trail: &Trail) {
-        // A controller runs once: `run` takes it.
+impl ControllerWatches {
+    /// Sets the trail for which events are recorded.
+    pub(super) fn attach_trail(&self, trail: &Trail) {
+        // The cell is empty: `run` consumes the controller, so this is called once.
         let _ = self.trail.set(trail.clone());
     }
 
-    pub(super) fn note(&self, key: Key, reason: Reason, related: Option<String>, context: Option<SpanContext>) {
-        if !self.trail.get().is_some_and(Trail::is_on) && !self.causes.is_observed() {
+    pub(super) fn record_cause(
+        &self,
+        key: ReconcileKey,
+        reason: RunReason,
+        related: Option<String>,
+        context: Option<SpanContext>,
+    ) {
+        if !self.trail.get().is_some_and(Trail::is_enabled) && !self.causes.is_observed() {
             return;
         }
         let contexts = context.into_iter().collect();
-        let listed = reason == Reason::InitialList;
-        self.causes.note(key, Cause { reason, listed, arrived: Some(Instant::now()), related, contexts });
+        let listed = reason == RunReason::InitialList;
+        self.causes
+            .record(key, RunCause { reason, was_listed: listed, arrived_at: Some(Instant::now()), related, contexts });
     }
 
-    /// What led to the run that begins now. Without a note the run before asked for it.
-    pub(super) fn take(&self, key: &Key) -> Cause {
-        self.causes.take(key).unwrap_or(Cause { reason: Reason::Requeue, ..Cause::default() })
+    /// The cause of the run that begins. If none was recorded, the previous run asked for a requeue.
+    pub(super) fn take_cause(&self, key: &ReconcileKey) -> RunCause {
+        self.causes.take(key).unwrap_or(RunCause { reason: RunReason::Requeue, ..RunCause::default() })
     }
 
     pub(super) fn forget<K: Lookup>(&self, object: &ObjectRef<K>) {
-        self.causes.forget(&Key { namespace: object.namespace.clone(), name: object.name.clone() });
+        self.causes.forget(&ReconcileKey { namespace: object.namespace.clone(), name: object.name.clone() });
     }
 
-    /// Waits until every watch has delivered what was there at the start, or has failed.
-    pub(super) async fn synced(&self) {
+    /// Waits until every watch has delivered its initial list or has failed.
+    pub(super) async fn wait_synced(&self) {
         loop {
-            let mut caught_up = std::pin::pin!(self.caught_up.notified());
-            // From here on, whoever catches up is heard.
+            let mut caught_up = std::pin::pin!(self.synced.notified());
+            // From here on no notification is missed.
             caught_up.as_mut().enable();
-            if self.behind.load(Ordering::Acquire) == 0 || self.ends.load(Ordering::Acquire) {
+            if self.unsynced.load(Ordering::Acquire) == 0 || self.is_shutting_down.load(Ordering::Acquire) {
                 return;
             }
             caught_up.await;
         }
     }
 
-    /// The controller is asked to end: its watches are not looked at any more, so that none will catch up.
-    pub(super) fn end(&self) {
-        self.ends.store(true, Ordering::Release);
-        self.caught_up.notify_waiters();
+    /// Ends the waiting: watches are no longer polled, so none of them will become synced.
+    pub(super) fn begin_shutdown(&self) {
+        self.is_shutting_down.store(true, Ordering::Release);
+        self.synced.notify_waiters();
     }
 
-    fn departed(&self) {
-        self.departures.send_modify(|departures| *departures = departures.wrapping_add(1));
+    fn record_deletion(&self) {
+        self.deletions.send_modify(|departures| *departures = departures.wrapping_add(1));
     }
 
-    fn saw_revision<O: Resource>(&self, kind: &Kind, object: &O) {
+    fn record_revision<O: Resource>(&self, kind: &ResourceKind, object: &O) {
         if let Some(shared) = self.trail.get().and_then(Trail::shared) {
-            shared.known.watched(&kind.group, &kind.plural, object.meta());
+            shared.write_history.record_watched(&kind.group, &kind.plural, object.meta());
         }
     }
 
-    fn saw_child<O: Resource>(&self, watched: &Watched, event: &Event<O>, shown: &mut HashSet<Child>) {
+    fn record_child<O: Resource>(&self, watched: &RelatedWatch, event: &Event<O>, shown: &mut HashSet<ChildRef>) {
         let Some(shared) = self.trail.get().and_then(Trail::shared) else { return };
-        let child = |object: &O| Child {
+        let child = |object: &O| ChildRef {
             kind: watched.kind.clone(),
             namespace: object.meta().namespace.clone(),
             name: object.name_any(),
         };
-        let stamped = |object: &O| Stamped::of(object.meta(), &shared.options.keys);
+        let stamped = |object: &O| StampRecord::from_meta(object.meta(), &shared.options.keys);
         match event {
-            Event::Delete(object) => shared.stamps.gone(&child(object), object.meta().uid.as_ref()),
-            Event::Apply(object) => shared.stamps.saw(child(object), stamped(object)),
+            Event::Delete(object) => shared.stamp_cache.gone(&child(object), object.meta().uid.as_ref()),
+            Event::Apply(object) => shared.stamp_cache.record(child(object), stamped(object)),
             Event::InitApply(object) => {
                 shown.insert(child(object));
-                shared.stamps.saw(child(object), stamped(object));
+                shared.stamp_cache.record(child(object), stamped(object));
             }
             Event::Init | Event::InitDone => {}
         }
     }
 
-    /// A watch has shown all that is there.
-    fn shown_all(&self, watched: &Watched, shown: Option<&mut HashSet<Child>>) {
+    /// Handles the end of a list.
+    fn complete_list(&self, watched: &RelatedWatch, shown: Option<&mut HashSet<ChildRef>>) {
         let (Some(shared), Some(shown)) = (self.trail.get().and_then(Trail::shared), shown) else { return };
         let namespace = watched.namespace.as_deref();
-        if watched.whole {
-            shared.stamps.retain(&watched.kind, namespace, shown);
-            shared.stamps.is_complete(&watched.kind, namespace);
+        if watched.is_unfiltered {
+            shared.stamp_cache.retain(&watched.kind, namespace, shown);
+            shared.stamp_cache.mark_complete(&watched.kind, namespace);
         }
         *shown = HashSet::new();
     }
 
     fn context_of<O: Resource>(&self, object: &O) -> Option<SpanContext> {
-        self.trail.get()?.context_of(object).map(|found| found.context)
+        self.trail.get()?.object_context(object).map(|found| found.context)
     }
 }
 
-/// One watch that is behind. It has caught up when this is dropped, at the latest.
-struct Behind(Arc<Watching>);
+/// A watch without its initial list. It counts as synced once this is dropped.
+struct UnsyncedWatch(Arc<ControllerWatches>);
 
-impl Behind {
-    fn new(watching: &Arc<Watching>) -> Self {
-        watching.behind.fetch_add(1, Ordering::AcqRel);
+impl UnsyncedWatch {
+    fn new(watching: &Arc<ControllerWatches>) -> Self {
+        watching.unsynced.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(watching))
     }
 }
 
-impl Drop for Behind {
+impl Drop for UnsyncedWatch {
     fn drop(&mut self) {
-        if self.0.behind.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.caught_up.notify_waiters();
+        if self.0.unsynced.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.synced.notify_waiters();
         }
     }
 }
 
-/// Notices when a watch has caught up.
-struct Progress(Option<Behind>);
+/// Detects when a watch is synced.
+struct SyncTracker(Option<UnsyncedWatch>);
 
-impl Progress {
-    fn see<O>(&mut self, event: &Result<Event<O>, watcher::Error>) {
-        // A watch that is refused would keep everything waiting for ever.
+impl SyncTracker {
+    fn observe_event<O>(&mut self, event: &Result<Event<O>, watcher::Error>) {
+        // An error counts, too: a watch that is refused would block every run for ever.
         if matches!(event, Ok(Event::InitDone) | Err(_)) {
             self.0 = None;
         }
     }
 }
 
-pub(super) fn key_of<K: Resource>(object: &K) -> Key {
-    Key { namespace: object.meta().namespace.clone(), name: object.name_any() }
+pub(super) fn reconcile_key<K: Resource>(object: &K) -> ReconcileKey {
+    ReconcileKey { namespace: object.meta().namespace.clone(), name: object.name_any() }
 }
 
 /// Requests for the objects of the controller's own kind.
-pub(super) fn main<K>(
-    watching: Arc<Watching>,
+pub(super) fn primary_requests<K>(
+    watching: Arc<ControllerWatches>,
     events: impl Stream<Item = Result<Event<K>, watcher::Error>>,
     kind: K::DynamicType,
 ) -> impl Stream<Item = Result<ReconcileRequest<K>, watcher::Error>>
@@ -197,25 +204,25 @@ where
     K: Resource + Clone + 'static,
     K::DynamicType: Clone + Eq + Hash,
 {
-    let names = Kind::of::<K>(&kind);
+    let names = ResourceKind::from_dynamic_type::<K>(&kind);
     events.try_filter_map(move |event| {
         let (object, reason) = match event {
-            Event::Apply(object) => (Some(object), Reason::ObjectUpdated),
-            Event::InitApply(object) => (Some(object), Reason::InitialList),
+            Event::Apply(object) => (Some(object), RunReason::ObjectUpdated),
+            Event::InitApply(object) => (Some(object), RunReason::InitialList),
             Event::Delete(object) => {
-                gone(&watching, &object);
-                (None, Reason::Unknown)
+                handle_deletion(&watching, &object);
+                (None, RunReason::Unknown)
             }
-            Event::Init => (None, Reason::Unknown),
-            // What is not listed any more went while nobody watched.
+            Event::Init => (None, RunReason::Unknown),
+            // Objects that are no longer listed were deleted while the watch was interrupted.
             Event::InitDone => {
-                watching.departed();
-                (None, Reason::Unknown)
+                watching.record_deletion();
+                (None, RunReason::Unknown)
             }
         };
         let request = object.map(|object| {
-            watching.saw_revision(&names, &object);
-            watching.note(key_of(&object), reason, None, None);
+            watching.record_revision(&names, &object);
+            watching.record_cause(reconcile_key(&object), reason, None, None);
             let obj_ref = ObjectRef::from_obj_with(&object, kind.clone());
             ReconcileRequest { obj_ref, reason: ReconcileReason::ObjectUpdated }
         });
@@ -223,19 +230,19 @@ where
     })
 }
 
-fn gone<K: Resource>(watching: &Watching, object: &K) {
-    watching.departed();
-    watching.causes.forget(&key_of(object));
+fn handle_deletion<K: Resource>(watching: &ControllerWatches, object: &K) {
+    watching.record_deletion();
+    watching.causes.forget(&reconcile_key(object));
     if let (Some(shared), Some(uid)) = (watching.trail.get().and_then(Trail::shared), &object.meta().uid) {
-        shared.objects.forget(uid);
+        shared.tracked_objects.forget(uid);
     }
 }
 
-/// Requests for the owners of other objects.
-pub(super) fn owned<K, C>(
-    watching: Arc<Watching>,
+/// Requests for the owners of changed objects.
+pub(super) fn owner_requests<K, C>(
+    watching: Arc<ControllerWatches>,
     events: impl Stream<Item = Result<Event<PartialObjectMeta<C>>, watcher::Error>>,
-    watched: Watched,
+    watched: RelatedWatch,
     kind: C::DynamicType,
     owner: K::DynamicType,
 ) -> impl Stream<Item = Result<ReconcileRequest<K>, watcher::Error>>
@@ -250,14 +257,14 @@ where
         let owners = object.meta().owner_references.iter().flatten();
         owners.filter_map(|it| ObjectRef::from_owner_ref(namespace, it, owner.clone())).collect::<Vec<_>>()
     };
-    related(watching, events, watched, kind, true, mapper)
+    related_requests(watching, events, watched, kind, true, mapper)
 }
 
-/// Requests for whatever a function says.
-pub(super) fn others<K, O, I>(
-    watching: Arc<Watching>,
+/// Requests for the objects that the mapper returns.
+pub(super) fn mapped_requests<K, O, I>(
+    watching: Arc<ControllerWatches>,
     events: impl Stream<Item = Result<Event<O>, watcher::Error>>,
-    watched: Watched,
+    watched: RelatedWatch,
     kind: O::DynamicType,
     mapper: impl Fn(O) -> I,
 ) -> impl Stream<Item = Result<ReconcileRequest<K>, watcher::Error>>
@@ -268,13 +275,15 @@ where
     O::DynamicType: Clone + Debug + Eq + Hash,
     I: IntoIterator<Item = ObjectRef<K>>,
 {
-    related(watching, events, watched, kind, false, move |object: &O| mapper(object.clone()).into_iter().collect())
+    related_requests(watching, events, watched, kind, false, move |object: &O| {
+        mapper(object.clone()).into_iter().collect()
+    })
 }
 
-fn related<K, O>(
-    watching: Arc<Watching>,
+fn related_requests<K, O>(
+    watching: Arc<ControllerWatches>,
     events: impl Stream<Item = Result<Event<O>, watcher::Error>>,
-    watched: Watched,
+    watched: RelatedWatch,
     kind: O::DynamicType,
     children: bool,
     mapper: impl Fn(&O) -> Vec<ObjectRef<K>>,
@@ -285,23 +294,24 @@ where
     O: Resource + 'static,
     O::DynamicType: Clone + Debug + Eq + Hash,
 {
-    let mut progress = Progress(Some(Behind::new(&watching)));
+    let mut progress = SyncTracker(Some(UnsyncedWatch::new(&watching)));
     let mut first = children.then(HashSet::new);
     let seen = futures_util::StreamExt::map(events, move |event| {
-        let requests = event.as_ref().map(|event| see(&watching, &watched, &kind, &mut first, event, &mapper));
+        let requests =
+            event.as_ref().map(|event| requests_for_event(&watching, &watched, &kind, &mut first, event, &mapper));
         let requests = requests.unwrap_or_default();
-        progress.see(&event);
+        progress.observe_event(&event);
         event.map(|_| stream::iter(requests.into_iter().map(Ok)))
     });
     seen.try_flatten()
 }
 
-/// Notes what an event means, and gives the requests that it leads to.
-fn see<K, O>(
-    watching: &Watching,
-    watched: &Watched,
+/// Records an event and returns the requests that it causes.
+fn requests_for_event<K, O>(
+    watching: &ControllerWatches,
+    watched: &RelatedWatch,
     kind: &O::DynamicType,
-    shown: &mut Option<HashSet<Child>>,
+    shown: &mut Option<HashSet<ChildRef>>,
     event: &Event<O>,
     mapper: impl Fn(&O) -> Vec<ObjectRef<K>>,
 ) -> Vec<ReconcileRequest<K>>
@@ -312,29 +322,29 @@ where
     O::DynamicType: Clone + Debug + Eq + Hash,
 {
     let (object, reason) = match event {
-        Event::Apply(object) | Event::Delete(object) => (object, Reason::RelatedObjectUpdated),
-        Event::InitApply(object) => (object, Reason::InitialList),
+        Event::Apply(object) | Event::Delete(object) => (object, RunReason::RelatedObjectUpdated),
+        Event::InitApply(object) => (object, RunReason::InitialList),
         Event::Init => {
             shown.iter_mut().for_each(HashSet::clear);
             return Vec::new();
         }
         Event::InitDone => {
-            watching.shown_all(watched, shown.as_mut());
+            watching.complete_list(watched, shown.as_mut());
             return Vec::new();
         }
     };
-    watching.saw_revision(&watched.kind, object);
+    watching.record_revision(&watched.kind, object);
     let objects = mapper(object);
     if !objects.is_empty()
         && let Some(shown) = shown
     {
-        watching.saw_child(watched, event, shown);
+        watching.record_child(watched, event, shown);
     }
     let related = ObjectRef::from_obj_with(object, kind.clone()).erase();
     let context = watching.context_of(object);
     let request = |obj_ref: ObjectRef<K>| {
-        let key = Key { namespace: obj_ref.namespace.clone(), name: obj_ref.name.clone() };
-        watching.note(key, reason, Some(related.to_string()), context.clone());
+        let key = ReconcileKey { namespace: obj_ref.namespace.clone(), name: obj_ref.name.clone() };
+        watching.record_cause(key, reason, Some(related.to_string()), context.clone());
         let reason = ReconcileReason::RelatedObjectUpdated { obj_ref: Box::new(related.clone()) };
         ReconcileRequest { obj_ref, reason }
     };
@@ -351,14 +361,14 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_told_when_an_object_is_gone_or_may_be() {
-        let watching = Arc::new(Watching::default());
+        let watching = Arc::new(ControllerWatches::default());
         let departures = |event: Event<ConfigMap>| {
             let watching = Arc::clone(&watching);
             async move {
-                let before = *watching.departures.borrow();
-                let events = main(Arc::clone(&watching), stream::iter([Ok(event)]), ());
+                let before = *watching.deletions.borrow();
+                let events = primary_requests(Arc::clone(&watching), stream::iter([Ok(event)]), ());
                 events.for_each(|_| std::future::ready(())).await;
-                *watching.departures.borrow() - before
+                *watching.deletions.borrow() - before
             }
         };
         let object = || ConfigMap {

@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SimpleSp
 use serde_json::json;
 
 use super::*;
-use crate::{Clock, FollowLinks, Hold, Mode, Options};
+use crate::{DeferredSpanProcessor, FollowLinks, Options, TraceMode, TrailClock};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const MINUTE: Duration = Duration::from_secs(60);
@@ -19,19 +19,19 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + 60 * MINUTE
 }
 
-fn trail(mode: Mode) -> (Trail, InMemorySpanExporter) {
+fn trail(mode: TraceMode) -> (Trail, InMemorySpanExporter) {
     let exporter = InMemorySpanExporter::default();
-    let hold = Hold::new(SimpleSpanProcessor::new(exporter.clone()));
-    let sampler = FollowLinks::ratio(1.0);
+    let hold = DeferredSpanProcessor::new(SimpleSpanProcessor::new(exporter.clone()));
+    let sampler = FollowLinks::with_ratio(1.0);
     let provider = SdkTracerProvider::builder().with_sampler(sampler).with_span_processor(hold.clone()).build();
-    let options = Options { mode, clock: Clock::new(now), ..Options::default() };
+    let options = Options { mode, clock: TrailClock::new(now), ..Options::default() };
     (Trail::new(&provider, hold, options), exporter)
 }
 
-/// A ConfigMap that was stamped so long ago, with a hash of this content.
+/// A ConfigMap with a stamp of this age and the hash of this content.
 fn config_map(stamped: &str, content: &str, minutes: u32) -> ConfigMap {
     let data = |text: &str| Some(BTreeMap::from([("key".to_owned(), text.to_owned())]));
-    let hash = hash::of(&ConfigMap { data: data(stamped), ..ConfigMap::default() }).unwrap();
+    let hash = hash::hash_object(&ConfigMap { data: data(stamped), ..ConfigMap::default() }).unwrap();
     let mut config_map = ConfigMap { data: data(content), ..ConfigMap::default() };
     let at = |minutes: u32| format!("1970-01-01T00:{:02}:00Z", 60 - minutes);
     config_map.metadata.annotations = Some(BTreeMap::from([
@@ -42,7 +42,7 @@ fn config_map(stamped: &str, content: &str, minutes: u32) -> ConfigMap {
     config_map
 }
 
-fn followed(mode: Mode, object: &ConfigMap, work: Work) -> SpanData {
+fn followed(mode: TraceMode, object: &ConfigMap, work: OperandWork) -> SpanData {
     let (trail, exporter) = trail(mode);
     let other = context::parse("00-11111111111111111111111111111111-2222222222222222-01", None).unwrap();
     let builder = SpanBuilder::from_name("take").with_links(vec![Link::with_context(other)]);
@@ -50,7 +50,7 @@ fn followed(mode: Mode, object: &ConfigMap, work: Work) -> SpanData {
     exporter.get_finished_spans().unwrap().remove(0)
 }
 
-/// Whether it is in the trace, and how many links it has.
+/// Whether the span is in the trace, and its number of links.
 fn place(span: &SpanData) -> (bool, usize) {
     (span.span_context.trace_id() == TraceId::from_hex(TRACE).unwrap(), span.links.len())
 }
@@ -58,31 +58,31 @@ fn place(span: &SpanData) -> (bool, usize) {
 #[test]
 fn what_an_object_asks_for_is_in_its_trace() {
     let object = config_map("a", "a", 5);
-    let span = followed(Mode::Tree, &object, Work::Repeated);
+    let span = followed(TraceMode::Tree, &object, OperandWork::Repeated);
     assert_eq!((place(&span), span.span_kind), ((true, 1), SpanKind::Consumer));
-    assert_eq!(place(&followed(Mode::Links, &object, Work::Repeated)), (false, 2));
+    assert_eq!(place(&followed(TraceMode::Links, &object, OperandWork::Repeated)), (false, 2));
 }
 
 #[test]
 fn what_is_done_again_long_after_is_a_root_with_a_link() {
     let object = config_map("a", "a", 50);
-    assert_eq!(place(&followed(Mode::Tree, &object, Work::Repeated)), (false, 2));
-    assert_eq!(place(&followed(Mode::Tree, &object, Work::Asked)), (true, 1));
+    assert_eq!(place(&followed(TraceMode::Tree, &object, OperandWork::Repeated)), (false, 2));
+    assert_eq!(place(&followed(TraceMode::Tree, &object, OperandWork::Requested)), (true, 1));
 }
 
 #[test]
 fn what_somebody_changed_without_a_context_is_a_root_with_a_link() {
-    assert_eq!(place(&followed(Mode::Tree, &config_map("a", "b", 5), Work::Asked)), (false, 2));
+    assert_eq!(place(&followed(TraceMode::Tree, &config_map("a", "b", 5), OperandWork::Requested)), (false, 2));
 }
 
 #[test]
 fn whoever_comes_next_continues_the_span() {
-    let (trail, _) = trail(Mode::Tree);
+    let (trail, _) = trail(TraceMode::Tree);
     let mut pod: Pod = serde_json::from_value(json!({ "metadata": { "name": "web", "generation": 1 } })).unwrap();
-    let first = trail.follow(&pod, Work::Asked, SpanBuilder::from_name("first"));
+    let first = trail.follow(&pod, OperandWork::Requested, SpanBuilder::from_name("first"));
     let id = first.span().span_context().clone();
     pod.metadata.annotations = Some(trail.annotations_for(&pod, &id).into_iter().collect());
-    let second = trail.follow(&pod, Work::Asked, SpanBuilder::from_name("second"));
+    let second = trail.follow(&pod, OperandWork::Requested, SpanBuilder::from_name("second"));
     assert_eq!(second.span().span_context().trace_id(), id.trace_id());
     let elsewhere = trail.start(SpanBuilder::from_name("elsewhere"), &Context::new());
     let entries = trail.annotations_for(&pod, elsewhere.span().span_context());
@@ -91,8 +91,9 @@ fn whoever_comes_next_continues_the_span() {
 
 #[test]
 fn without_tracing_nothing_is_written() {
-    let (trail, pod) = (Trail::off(), Pod::default());
-    let context = trail.follow(&pod, Work::Asked, SpanBuilder::from_name("x"));
+    let trail = Trail::disabled();
+    let pod = Pod::default();
+    let context = trail.follow(&pod, OperandWork::Requested, SpanBuilder::from_name("x"));
     assert!(!context.span().span_context().is_valid());
     assert!(trail.annotations_for(&pod, context.span().span_context()).is_empty());
     assert!(trail.exporter_env().is_empty() && trail.context_env().is_empty());
@@ -100,7 +101,7 @@ fn without_tracing_nothing_is_written() {
 
 #[test]
 fn what_is_made_once_is_told_its_context() {
-    let (trail, _) = trail(Mode::Tree);
+    let (trail, _) = trail(TraceMode::Tree);
     assert!(trail.context_env().is_empty(), "outside of any span");
     let parent = context::parse(&format!("00-{TRACE}-00f067aa0ba902b7-01"), Some("a=1")).unwrap();
     let parent = Context::new().with_remote_span_context(parent);
@@ -130,7 +131,7 @@ fn a_workload_gets_the_way_and_no_secret() {
 
 fn passed_on(set: &[(&str, &str)]) -> Vec<(String, String)> {
     let set = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    env::exporter(set).into_iter().map(|variable| (variable.name, variable.value.unwrap())).collect()
+    env::exporter_variables(set).into_iter().map(|variable| (variable.name, variable.value.unwrap())).collect()
 }
 
 #[test]

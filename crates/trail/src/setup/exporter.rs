@@ -1,4 +1,4 @@
-//! The exporter that the settings ask for, with its results counted.
+//! Builds the exporter from the settings and counts its results.
 
 use std::{
     sync::{
@@ -20,16 +20,21 @@ use opentelemetry_sdk::{
 use tokio::runtime::Handle;
 
 use super::{
-    Error,
-    http::Http,
-    settings::{Protocol, Settings},
+    SetupError,
+    http::OtlpHttpClient,
+    settings::{ExportProtocol, ExportSettings},
 };
 
-/// Makes the exporter, which works on this runtime. Endpoint, headers, timeout and compression it reads from the environment itself.
-pub(super) fn build(settings: &Settings, runtime: &Handle, exports: &Arc<Exports>) -> Result<Otlp, Error> {
-    let authorities = settings.certificate.as_deref().map(read).transpose()?;
+/// Builds the exporter on this runtime. The exporter reads endpoint, headers, timeout and compression from the
+/// environment itself.
+pub(super) fn build_exporter(
+    settings: &ExportSettings,
+    runtime: &Handle,
+    exports: &Arc<ExportStats>,
+) -> Result<Otlp, SetupError> {
+    let authorities = settings.certificate.as_deref().map(read_certificate).transpose()?;
     match settings.protocol {
-        Protocol::Grpc => {
+        ExportProtocol::Grpc => {
             let _entered = runtime.enter();
             let tls = match authorities {
                 Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
@@ -39,9 +44,9 @@ pub(super) fn build(settings: &Settings, runtime: &Handle, exports: &Arc<Exports
             let exporter = if settings.is_tls { exporter.with_tls_config(tls) } else { exporter };
             Ok(exporter.build()?)
         }
-        Protocol::Http => {
-            let client = Http::new(authorities.as_deref(), runtime.clone(), Arc::clone(exports));
-            let client = client.map_err(|source| Error::Certificate {
+        ExportProtocol::Http => {
+            let client = OtlpHttpClient::new(authorities.as_deref(), runtime.clone(), Arc::clone(exports));
+            let client = client.map_err(|source| SetupError::Certificate {
                 file: settings.certificate.clone().unwrap_or_else(|| "of the system".to_owned()),
                 source,
             })?;
@@ -50,12 +55,12 @@ pub(super) fn build(settings: &Settings, runtime: &Handle, exports: &Arc<Exports
     }
 }
 
-fn read(file: &str) -> Result<Vec<u8>, Error> {
-    std::fs::read(file).map_err(|source| Error::Certificate { file: file.to_owned(), source })
+fn read_certificate(file: &str) -> Result<Vec<u8>, SetupError> {
+    std::fs::read(file).map_err(|source| SetupError::Certificate { file: file.to_owned(), source })
 }
 
-/// What went wrong, in words of ours: the SDK's own name its types, and not always the cause.
-pub(super) fn in_words(error: &OTelSdkError, cause: Option<String>) -> String {
+/// Describes an export error. The SDK's own messages name its types, and not always the cause.
+pub(super) fn export_error_message(error: &OTelSdkError, cause: Option<String>) -> String {
     let text = match error {
         OTelSdkError::AlreadyShutdown => return "exporting is over".to_owned(),
         OTelSdkError::Timeout(after) => return format!("no answer within {after:?}"),
@@ -71,58 +76,59 @@ pub(super) fn in_words(error: &OTelSdkError, cause: Option<String>) -> String {
     cause.filter(|_| text == "HTTP export failed: network error").unwrap_or_else(|| text.clone())
 }
 
-/// Counts of what was exported.
+/// Counters of the export.
 #[derive(Debug, Default)]
-pub(super) struct Exports {
+pub(super) struct ExportStats {
     exported: AtomicU64,
     lost: AtomicU64,
     failing: AtomicBool,
-    /// Why the last request had no answer, where the exporter itself does not say.
+    /// The cause of the last connection error, which the exporter itself does not report.
     cause: Mutex<Option<String>>,
 }
 
-impl Exports {
-    /// A request had no answer.
+impl ExportStats {
+    /// Records the cause of a request without a response.
     pub(super) fn note_cause(&self, cause: String) {
         *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
     }
 
-    pub(super) fn read(&self) -> (u64, u64) {
+    pub(super) fn snapshot(&self) -> (u64, u64) {
         (self.exported.load(Ordering::Relaxed), self.lost.load(Ordering::Relaxed))
     }
 }
 
-/// Counts what an exporter does.
+/// An exporter that counts results and logs the first failure of a series.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct CountingExporter {
     next: Otlp,
-    /// Where to, without secrets.
-    to: String,
-    exports: Arc<Exports>,
+    /// The endpoint without credentials.
+    redacted_endpoint: String,
+    stats: Arc<ExportStats>,
 }
 
-impl Counted {
-    pub(super) fn new(next: Otlp, to: String, exports: Arc<Exports>) -> Self {
-        Self { next, to, exports }
+impl CountingExporter {
+    pub(super) fn new(next: Otlp, redacted_endpoint: String, stats: Arc<ExportStats>) -> Self {
+        Self { next, redacted_endpoint, stats }
     }
 }
 
-impl SpanExporter for Counted {
+impl SpanExporter for CountingExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         let result = self.next.export(batch).await;
         match &result {
             Ok(()) => {
-                self.exports.exported.fetch_add(spans, Ordering::Relaxed);
-                if self.exports.failing.swap(false, Ordering::Relaxed) {
-                    tracing::info!(to = self.to, "spans are exported again");
+                self.stats.exported.fetch_add(spans, Ordering::Relaxed);
+                if self.stats.failing.swap(false, Ordering::Relaxed) {
+                    tracing::info!(to = self.redacted_endpoint, "spans are exported again");
                 }
             }
             Err(error) => {
-                let lost = self.exports.lost.fetch_add(spans, Ordering::Relaxed) + spans;
-                if !self.exports.failing.swap(true, Ordering::Relaxed) {
-                    let cause = self.exports.cause.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    let (to, error) = (&self.to, in_words(error, cause));
+                let lost = self.stats.lost.fetch_add(spans, Ordering::Relaxed) + spans;
+                if !self.stats.failing.swap(true, Ordering::Relaxed) {
+                    let cause = self.stats.cause.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let to = &self.redacted_endpoint;
+                    let error = export_error_message(error, cause);
                     tracing::warn!(to, error, lost, "spans cannot be exported; this is said once until they can");
                 }
             }
@@ -150,7 +156,7 @@ mod tests {
     #[test]
     fn errors_of_the_exporter_are_in_words() {
         let failed = |text: &str| OTelSdkError::InternalFailure(text.to_owned());
-        let said = |error: OTelSdkError| in_words(&error, Some("connection refused".to_owned()));
+        let said = |error: OTelSdkError| export_error_message(&error, Some("connection refused".to_owned()));
         let grpc = "TonicTracesClient export failed with gRPC code: Unavailable: tcp connect error: Connection refused (os error 111)";
         assert_eq!(said(failed(grpc)), "gRPC Unavailable: tcp connect error: Connection refused (os error 111)");
         assert_eq!(said(failed("HTTP export failed with status code: 401")), "it answered with HTTP status 401");

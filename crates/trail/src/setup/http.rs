@@ -1,4 +1,4 @@
-//! OTLP over HTTP, by hyper.
+//! OTLP over HTTP with hyper.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
@@ -17,36 +17,36 @@ use rustls::{
 };
 use tokio::runtime::Handle;
 
-use super::exporter::Exports;
-use crate::errors::in_words;
+use super::exporter::ExportStats;
+use crate::errors::error_chain;
 
-/// An answer to an export is a few bytes.
-const MAX_ANSWER: usize = 1 << 20;
-/// No answer at all; OTEL_EXPORTER_OTLP_TIMEOUT is usually less.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// The response to an export has only a few bytes.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
+/// The upper limit of a request; `OTEL_EXPORTER_OTLP_TIMEOUT` is usually shorter.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client that works on a runtime of its own, whoever awaits it.
-pub(super) struct Http {
+/// An HTTP client that works on a runtime of its own, independent of the caller's.
+pub(super) struct OtlpHttpClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Handle,
-    exports: Arc<Exports>,
+    stats: Arc<ExportStats>,
 }
 
-impl Http {
-    /// Trusts these authorities, or those of the system.
-    pub(super) fn new(authorities: Option<&[u8]>, runtime: Handle, exports: Arc<Exports>) -> io::Result<Self> {
+impl OtlpHttpClient {
+    /// Creates a client that trusts these certificate authorities, or those of the system.
+    pub(super) fn new(authorities: Option<&[u8]>, runtime: Handle, exports: Arc<ExportStats>) -> io::Result<Self> {
         let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
-            .with_root_certificates(roots(authorities)?)
+            .with_root_certificates(root_certificates(authorities)?)
             .with_no_client_auth();
         let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
-        Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector), runtime, exports })
+        Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector), runtime, stats: exports })
     }
 }
 
-fn roots(authorities: Option<&[u8]>) -> io::Result<RootCertStore> {
+fn root_certificates(authorities: Option<&[u8]>) -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let Some(pem) = authorities else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -61,22 +61,22 @@ fn roots(authorities: Option<&[u8]>) -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-impl fmt::Debug for Http {
+impl fmt::Debug for OtlpHttpClient {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Http")
     }
 }
 
 #[async_trait::async_trait]
-impl HttpClient for Http {
+impl HttpClient for OtlpHttpClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let sent = self.client.request(request.map(Full::new));
         let exchange = async move {
             let (parts, body) = sent.await?.into_parts();
-            let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
+            let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await?.to_bytes();
             Ok(Response::from_parts(parts, body))
         };
-        let answer = self.runtime.spawn(async move { tokio::time::timeout(TIMEOUT, exchange).await? }).await?;
-        answer.inspect_err(|error: &HttpError| self.exports.note_cause(in_words(&**error)))
+        let answer = self.runtime.spawn(async move { tokio::time::timeout(REQUEST_TIMEOUT, exchange).await? }).await?;
+        answer.inspect_err(|error: &HttpError| self.stats.note_cause(error_chain(&**error)))
     }
 }

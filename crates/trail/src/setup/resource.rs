@@ -1,4 +1,4 @@
-//! Who exports: the resource of all spans.
+//! The resource of all spans.
 
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::{
@@ -6,11 +6,11 @@ use opentelemetry_sdk::{
     resource::{EnvResourceDetector, TelemetryResourceDetector},
 };
 
-/// Where a pod finds its namespace without being told.
+/// The namespace of a pod, mounted with its service account token.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// What the downward API's usual variables become.
-const VARIABLES: [(&str, &str); 6] = [
+/// The usual variables of the downward API, with their attributes.
+const VARIABLE_ATTRIBUTES: [(&str, &str); 6] = [
     ("POD_NAME", "k8s.pod.name"),
     ("POD_NAMESPACE", "k8s.namespace.name"),
     ("POD_UID", "k8s.pod.uid"),
@@ -19,9 +19,14 @@ const VARIABLES: [(&str, &str); 6] = [
     ("NODE_NAME", "k8s.node.name"),
 ];
 
-/// The resource: what is found here, and over it what `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` say.
-pub(super) fn of(service: &str, version: Option<&str>, variable: &dyn Fn(&str) -> Option<String>) -> Resource {
-    let found = VARIABLES.iter().filter_map(|(name, key)| variable(name).map(|value| KeyValue::new(*key, value)));
+/// Detects the resource; `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` override detected attributes.
+pub(super) fn build_resource(
+    service: &str,
+    version: Option<&str>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Resource {
+    let found =
+        VARIABLE_ATTRIBUTES.iter().filter_map(|(name, key)| variable(name).map(|value| KeyValue::new(*key, value)));
     let mut attributes: Vec<_> = found.collect();
     let is_known = |key: &str| attributes.iter().any(|attribute| attribute.key.as_str() == key);
     if !is_known("k8s.namespace.name")
@@ -47,7 +52,7 @@ pub(super) fn of(service: &str, version: Option<&str>, variable: &dyn Fn(&str) -
 mod tests {
     use opentelemetry::Key;
 
-    use super::of;
+    use super::build_resource;
 
     #[test]
     fn a_pod_says_who_it_is() {
@@ -56,7 +61,7 @@ mod tests {
             "POD_NAMESPACE" => Some("operators".to_owned()),
             _ => None,
         };
-        let resource = of("head-operator", Some("1.2"), &variable);
+        let resource = build_resource("head-operator", Some("1.2"), &variable);
         let text = |key: &'static str| resource.get(&Key::new(key)).map(|value| value.to_string());
         assert_eq!(text("service.name").as_deref(), Some("head-operator"));
         assert_eq!(text("k8s.pod.name").as_deref(), Some("head-1"));
@@ -64,7 +69,9 @@ mod tests {
         assert_eq!(text("service.instance.id").as_deref(), Some("head-1"));
         assert_eq!(text("k8s.namespace.name").as_deref(), Some("operators"));
         assert_eq!(text("telemetry.sdk.language").as_deref(), Some("rust"));
-        let named = of("head-operator", Some("1.2"), &|name| (name == "OTEL_SERVICE_NAME").then(|| "mine".to_owned()));
+        let named = build_resource("head-operator", Some("1.2"), &|name| {
+            (name == "OTEL_SERVICE_NAME").then(|| "mine".to_owned())
+        });
         assert_eq!(named.get(&Key::new("service.name")).map(|value| value.to_string()).as_deref(), Some("mine"));
     }
 }

@@ -1,47 +1,47 @@
-//! The environment, understood.
+//! Parses the export settings from the environment.
 
 use opentelemetry_sdk::{
     Resource,
     trace::{Sampler, SamplingResult, ShouldSample},
 };
 
-use super::{Error, resource};
-use crate::{operand::env::usual_protocol, sampler::FollowLinks};
+use super::{SetupError, resource};
+use crate::{operand::env::default_protocol, sampler::FollowLinks};
 
 mod warnings;
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 
-/// What to export, and how.
+/// The settings of the export.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) protocol: Protocol,
-    /// The endpoint is called over TLS.
+pub(super) struct ExportSettings {
+    pub(super) protocol: ExportProtocol,
+    /// Whether the endpoint uses TLS.
     pub(super) is_tls: bool,
-    /// A PEM file with authorities.
+    /// The path of a PEM file with certificate authorities.
     pub(super) certificate: Option<String>,
-    pub(super) sampler: Roots,
+    pub(super) sampler: ConfiguredSampler,
     pub(super) resource: Resource,
-    /// Where to, without secrets.
-    pub(super) shown: String,
-    /// What is set and has no effect.
+    /// The endpoint without credentials.
+    pub(super) redacted_endpoint: String,
+    /// Warnings about variables that are set without effect.
     pub(super) warnings: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(super) enum ExportProtocol {
     Grpc,
     Http,
 }
 
-impl Settings {
-    /// Reads the environment; none where nothing is to be exported.
+impl ExportSettings {
+    /// Reads the environment; none if nothing is to be exported.
     pub(super) fn read(
         service: &str,
         version: Option<&str>,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Option<Self>, SetupError> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let otlp = |name: &str| {
             set(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}")).or_else(|| set(&format!("OTEL_EXPORTER_OTLP_{name}")))
@@ -49,31 +49,34 @@ impl Settings {
         let disabled = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let none = set("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
         let Some(endpoint) = otlp("ENDPOINT").filter(|_| !disabled && !none) else { return Ok(None) };
-        let protocol = match otlp("PROTOCOL").as_deref().unwrap_or(usual_protocol(&endpoint)) {
-            "grpc" => Protocol::Grpc,
-            "http/protobuf" => Protocol::Http,
+        let protocol = match otlp("PROTOCOL").as_deref().unwrap_or(default_protocol(&endpoint)) {
+            "grpc" => ExportProtocol::Grpc,
+            "http/protobuf" => ExportProtocol::Http,
             other => {
-                let (name, value) = ("OTEL_EXPORTER_OTLP_PROTOCOL", other.to_owned());
-                return Err(Error::Variable { name, value, expected: "grpc or http/protobuf" });
+                let name = "OTEL_EXPORTER_OTLP_PROTOCOL";
+                let value = other.to_owned();
+                return Err(SetupError::Variable { name, value, expected: "grpc or http/protobuf" });
             }
         };
-        let sampler = Roots::read(set("OTEL_TRACES_SAMPLER").as_deref(), set("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
-        let resource = resource::of(service, version, &set);
+        let sampler =
+            ConfiguredSampler::read(set("OTEL_TRACES_SAMPLER").as_deref(), set("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
+        let resource = resource::build_resource(service, version, &set);
         let name = if set(TRACES_ENDPOINT).is_some() { TRACES_ENDPOINT } else { ENDPOINT };
-        let insecure = otlp("INSECURE").filter(|_| protocol == Protocol::Grpc);
+        let insecure = otlp("INSECURE").filter(|_| protocol == ExportProtocol::Grpc);
         let is_tls = is_tls(name, &endpoint, insecure.as_deref())?;
-        let warnings = warnings::of(&endpoint, protocol, &set);
-        let (certificate, shown) = (otlp("CERTIFICATE"), shown(&endpoint));
-        Ok(Some(Self { protocol, is_tls, certificate, sampler, resource, shown, warnings }))
+        let warnings = warnings::ineffective_variables(&endpoint, protocol, &set);
+        let certificate = otlp("CERTIFICATE");
+        let shown = redacted_endpoint(&endpoint);
+        Ok(Some(Self { protocol, is_tls, certificate, sampler, resource, redacted_endpoint: shown, warnings }))
     }
 }
 
-/// Whether the endpoint is called over TLS. One that does not say would be by the specification, and fail in ways that lead nowhere; so it has to say, itself or by
-/// `OTEL_EXPORTER_OTLP_INSECURE`.
-fn is_tls(name: &'static str, endpoint: &str, insecure: Option<&str>) -> Result<bool, Error> {
+/// Whether the endpoint uses TLS. By the specification an endpoint without a scheme does, which fails with
+/// misleading errors; so the scheme or `OTEL_EXPORTER_OTLP_INSECURE` is required.
+fn is_tls(name: &'static str, endpoint: &str, insecure: Option<&str>) -> Result<bool, SetupError> {
     let bad = || {
         let expected = "an address such as http://collector:4317, or https:// for TLS";
-        Err(Error::Variable { name, value: shown(endpoint), expected })
+        Err(SetupError::Variable { name, value: redacted_endpoint(endpoint), expected })
     };
     if !has_good_port(endpoint) {
         return bad();
@@ -83,20 +86,21 @@ fn is_tls(name: &'static str, endpoint: &str, insecure: Option<&str>) -> Result<
         (Some(("http", host)), _) if !host.is_empty() => Ok(false),
         (Some(_), _) => bad(),
         (None, Some(insecure)) => Ok(!insecure.eq_ignore_ascii_case("true")),
-        (None, None) => Err(Error::NoScheme { name, value: shown(endpoint) }),
+        (None, None) => Err(SetupError::NoScheme { name, value: redacted_endpoint(endpoint) }),
     }
 }
 
-/// An endpoint as it may be shown.
-fn shown(endpoint: &str) -> String {
+/// The endpoint without credentials.
+fn redacted_endpoint(endpoint: &str) -> String {
     match endpoint.rsplit_once('@') {
-        // Somebody's name and password.
+        // User name and password.
         Some((before, rest)) => format!("{}***@{rest}", before.split_once("://").map_or("", |_| "…://")),
         None => endpoint.to_owned(),
     }
 }
 
-/// Whether what follows the host, if anything does, is a port. An exporter would take the usual one for any that is none.
+/// Whether the port, if there is one, is valid. An exporter would silently use the default port instead of an
+/// invalid one.
 fn has_good_port(endpoint: &str) -> bool {
     let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
@@ -105,41 +109,41 @@ fn has_good_port(endpoint: &str) -> bool {
     after.split_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
-/// A sampler by name.
+/// The sampler that the environment names.
 #[derive(Clone, Debug)]
-pub(super) enum Roots {
-    /// Decides about every span alone.
-    Each(Sampler),
-    /// Decides about roots without links.
-    Follow(FollowLinks),
+pub(super) enum ConfiguredSampler {
+    /// Decides about each span by itself.
+    PerSpan(Sampler),
+    /// Follows parents and links, and decides about the other roots.
+    FollowLinks(FollowLinks),
 }
 
-impl Roots {
-    fn read(name: Option<&str>, argument: Option<&str>) -> Result<Self, Error> {
+impl ConfiguredSampler {
+    fn read(name: Option<&str>, argument: Option<&str>) -> Result<Self, SetupError> {
         let ratio = || match argument.map(str::parse::<f64>) {
             None => Ok(1.0),
             Some(Ok(share)) if (0.0..=1.0).contains(&share) => Ok(share),
             Some(_) => {
                 let value = argument.unwrap_or_default().to_owned();
-                Err(Error::Variable { name: "OTEL_TRACES_SAMPLER_ARG", value, expected: "a number from 0 to 1" })
+                Err(SetupError::Variable { name: "OTEL_TRACES_SAMPLER_ARG", value, expected: "a number from 0 to 1" })
             }
         };
         Ok(match name.unwrap_or("parentbased_always_on") {
-            "always_on" => Self::Each(Sampler::AlwaysOn),
-            "always_off" => Self::Each(Sampler::AlwaysOff),
-            "traceidratio" => Self::Each(Sampler::TraceIdRatioBased(ratio()?)),
-            "parentbased_always_on" => Self::Follow(FollowLinks::new(Sampler::AlwaysOn)),
-            "parentbased_always_off" => Self::Follow(FollowLinks::new(Sampler::AlwaysOff)),
-            "parentbased_traceidratio" => Self::Follow(FollowLinks::ratio(ratio()?)),
+            "always_on" => Self::PerSpan(Sampler::AlwaysOn),
+            "always_off" => Self::PerSpan(Sampler::AlwaysOff),
+            "traceidratio" => Self::PerSpan(Sampler::TraceIdRatioBased(ratio()?)),
+            "parentbased_always_on" => Self::FollowLinks(FollowLinks::new(Sampler::AlwaysOn)),
+            "parentbased_always_off" => Self::FollowLinks(FollowLinks::new(Sampler::AlwaysOff)),
+            "parentbased_traceidratio" => Self::FollowLinks(FollowLinks::with_ratio(ratio()?)),
             other => {
                 let expected = "always_on, always_off, traceidratio, or one of them with parentbased_ before it";
-                return Err(Error::Variable { name: "OTEL_TRACES_SAMPLER", value: other.to_owned(), expected });
+                return Err(SetupError::Variable { name: "OTEL_TRACES_SAMPLER", value: other.to_owned(), expected });
             }
         })
     }
 }
 
-impl ShouldSample for Roots {
+impl ShouldSample for ConfiguredSampler {
     fn should_sample(
         &self,
         parent: Option<&opentelemetry::Context>,
@@ -150,8 +154,8 @@ impl ShouldSample for Roots {
         links: &[opentelemetry::trace::Link],
     ) -> SamplingResult {
         match self {
-            Self::Each(sampler) => sampler.should_sample(parent, trace, name, kind, attributes, links),
-            Self::Follow(sampler) => sampler.should_sample(parent, trace, name, kind, attributes, links),
+            Self::PerSpan(sampler) => sampler.should_sample(parent, trace, name, kind, attributes, links),
+            Self::FollowLinks(sampler) => sampler.should_sample(parent, trace, name, kind, attributes, links),
         }
     }
 }
@@ -160,9 +164,9 @@ impl ShouldSample for Roots {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, Error> {
+    fn read(variables: &[(&str, &str)]) -> Result<Option<ExportSettings>, SetupError> {
         let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Settings::read("service", None, find)
+        ExportSettings::read("service", None, find)
     }
 
     const ENDPOINT: (&str, &str) = (super::ENDPOINT, "http://localhost:4317");
@@ -170,12 +174,12 @@ mod tests {
     #[test]
     fn the_port_says_the_protocol_where_nobody_else_does() {
         let protocol = |endpoint: &str| read(&[(super::ENDPOINT, endpoint)]).unwrap().unwrap().protocol;
-        assert_eq!(protocol("http://localhost:4317"), Protocol::Grpc);
-        assert_eq!(protocol("http://localhost:4318"), Protocol::Http);
-        assert_eq!(protocol("https://[::1]:4318/prefix"), Protocol::Http);
-        assert_eq!(protocol("https://collector.example.com"), Protocol::Grpc);
+        assert_eq!(protocol("http://localhost:4317"), ExportProtocol::Grpc);
+        assert_eq!(protocol("http://localhost:4318"), ExportProtocol::Http);
+        assert_eq!(protocol("https://[::1]:4318/prefix"), ExportProtocol::Http);
+        assert_eq!(protocol("https://collector.example.com"), ExportProtocol::Grpc);
         let said = [(super::ENDPOINT, "http://localhost:4318"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
-        assert_eq!(read(&said).unwrap().unwrap().protocol, Protocol::Grpc);
+        assert_eq!(read(&said).unwrap().unwrap().protocol, ExportProtocol::Grpc);
     }
 
     #[test]
@@ -214,8 +218,8 @@ mod tests {
     fn the_variable_for_traces_wins() {
         let http = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf");
         let settings = read(&[ENDPOINT, http, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap().unwrap();
-        assert_eq!(settings.protocol, Protocol::Http);
-        assert_eq!(read(&[ENDPOINT]).unwrap().unwrap().protocol, Protocol::Grpc);
+        assert_eq!(settings.protocol, ExportProtocol::Http);
+        assert_eq!(read(&[ENDPOINT]).unwrap().unwrap().protocol, ExportProtocol::Grpc);
     }
 
     #[test]
@@ -233,8 +237,8 @@ mod tests {
     #[test]
     fn samplers_have_their_usual_names() {
         let sampler = |name| read(&[ENDPOINT, ("OTEL_TRACES_SAMPLER", name)]).unwrap().unwrap().sampler;
-        assert!(matches!(sampler("always_off"), Roots::Each(Sampler::AlwaysOff)));
-        assert!(matches!(sampler("parentbased_traceidratio"), Roots::Follow(_)));
-        assert!(matches!(read(&[ENDPOINT]).unwrap().unwrap().sampler, Roots::Follow(_)));
+        assert!(matches!(sampler("always_off"), ConfiguredSampler::PerSpan(Sampler::AlwaysOff)));
+        assert!(matches!(sampler("parentbased_traceidratio"), ConfiguredSampler::FollowLinks(_)));
+        assert!(matches!(read(&[ENDPOINT]).unwrap().unwrap().sampler, ConfiguredSampler::FollowLinks(_)));
     }
 }

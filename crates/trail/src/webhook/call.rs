@@ -1,4 +1,4 @@
-//! One call of an API server, from its body to its answer, as a span.
+//! Handles one call of an API server, from its body to its response, as a span.
 
 use std::time::SystemTime;
 
@@ -11,146 +11,157 @@ use opentelemetry::{
 use serde_json::Value;
 
 use super::{
-    Webhook,
-    counters::{Outcome, Trouble},
+    StampWebhook,
+    counters::{CallOutcome, CallTrouble},
     patch,
-    review::{NoReview, Review, Verdict},
+    review::{ReviewDecision, ReviewParseError, ReviewRequest},
     select,
-    stamp::{self, Decision, Question},
+    stamp::{self, StampDecision, StampInput},
 };
-use crate::{attributes, context, in_words, sampler::UNTRUSTED};
+use crate::{attributes, context, error_chain, sampler::UNTRUSTED};
 
-/// What a call is answered with.
+/// The response to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Anything but 200 means to an API server that there is no answer, and the object passes.
+pub struct CallResponse {
+    /// Any status but 200 means to an API server that the call failed; the object then passes unchanged.
     pub status: StatusCode,
-    /// A review, or why there is none.
+    /// A review, or an error message.
     pub body: Vec<u8>,
 }
 
-/// What is to be done with an object, and what for.
-struct Plan {
+/// The patch of an object, and the outcome to count.
+struct StampPlan {
     operations: Vec<Value>,
-    outcome: Outcome,
+    outcome: CallOutcome,
 }
 
-impl Webhook {
-    /// Answers a call whose body is there. It never refuses an object: whatever is wrong with a call, the object passes as it is.
-    pub fn answer(&self, headers: &HeaderMap, body: &[u8], arrived: SystemTime) -> Answer {
+impl StampWebhook {
+    /// Responds to a call whose body was read. It never refuses an object: an object whose call fails passes
+    /// unchanged.
+    pub fn handle_call(&self, headers: &HeaderMap, body: &[u8], arrived: SystemTime) -> CallResponse {
         let caller = context::extract(headers);
-        match Review::read(body) {
-            Ok(review) => self.judge(&review, caller.as_ref(), arrived),
+        match ReviewRequest::parse(body) {
+            Ok(review) => self.handle_review(&review, caller.as_ref(), arrived),
             Err(error) => {
                 let answer = match &error {
-                    NoReview::Answerable { uid, .. } => {
-                        Answer { status: StatusCode::OK, body: Verdict::pass().answer(uid, &[]) }
+                    ReviewParseError::Answerable { uid, .. } => {
+                        CallResponse { status: StatusCode::OK, body: ReviewDecision::pass().to_response_body(uid, &[]) }
                     }
-                    NoReview::Other(_) => {
-                        Answer { status: StatusCode::BAD_REQUEST, body: error.to_string().into_bytes() }
+                    ReviewParseError::NotAReview(_) => {
+                        CallResponse { status: StatusCode::BAD_REQUEST, body: error.to_string().into_bytes() }
                     }
                 };
-                self.trouble(Trouble::NoReview, &error, caller.as_ref(), arrived);
+                self.record_trouble(CallTrouble::NoReview, &error, caller.as_ref(), arrived);
                 answer
             }
         }
     }
 
-    /// Counts and records a call that could not be read at all.
-    pub(super) fn trouble(
+    /// Counts and records a call that could not be read.
+    pub(super) fn record_trouble(
         &self,
-        trouble: Trouble,
+        trouble: CallTrouble,
         error: &(dyn std::error::Error + 'static),
         caller: Option<&SpanContext>,
         arrived: SystemTime,
     ) {
-        let times = self.counters.troubled(trouble);
-        if is_told(times) {
-            tracing::warn!(times, error = in_words(error), "a call was let through unchanged");
+        let times = self.counters.count_trouble(trouble);
+        if should_log(times) {
+            tracing::warn!(times, error = error_chain(error), "a call was let through unchanged");
         }
-        let mut span = self.span("stamp".into(), caller, Vec::new(), arrived);
-        fail(&mut span, trouble, error);
+        let mut span = self.start_span("stamp".into(), caller, Vec::new(), arrived);
+        record_failure(&mut span, trouble, error);
     }
 
-    fn judge(&self, review: &Review, caller: Option<&SpanContext>, arrived: SystemTime) -> Answer {
+    fn handle_review(&self, review: &ReviewRequest, caller: Option<&SpanContext>, arrived: SystemTime) -> CallResponse {
         let decision = if is_stampable(review) { self.decide(review) } else { Ok(None) };
-        let (parent, mut links) = relations(decision.as_ref().ok().and_then(Option::as_ref), caller);
-        links.extend(self.unbelieved(review));
-        if !self.believes(review) {
+        let (parent, mut links) = parent_and_links(decision.as_ref().ok().and_then(Option::as_ref), caller);
+        links.extend(self.untrusted_link(review));
+        if !self.trusts_namespace(review) {
             links.iter_mut().for_each(|link| link.attributes = vec![KeyValue::new(UNTRUSTED, true)]);
         }
-        let mut span = self.span(format!("stamp {}", shown(&review.kind.kind)), parent.as_ref(), links, arrived);
-        describe(&mut span, review);
+        let mut span =
+            self.start_span(format!("stamp {}", truncated_name(&review.kind.kind)), parent.as_ref(), links, arrived);
+        set_review_attributes(&mut span, review);
         let own = Some(span.span_context()).filter(|own| own.is_valid()).cloned();
-        // Where nothing is recorded, the API server's own context is passed on.
+        // Where no span is recorded, the API server's own context is stamped.
         let own = own.or_else(|| caller.cloned());
-        let plan = decision.map_err(Failure::from).and_then(|decision| match decision {
-            Some(decision) => self.plan(review, &decision, own.as_ref()),
-            None => Ok(Plan { operations: Vec::new(), outcome: Outcome::Skipped }),
+        let plan = decision.map_err(StampFailure::from).and_then(|decision| match decision {
+            Some(decision) => self.build_plan(review, &decision, own.as_ref()),
+            None => Ok(StampPlan { operations: Vec::new(), outcome: CallOutcome::Skipped }),
         });
         let operations = match plan {
             Ok(plan) => {
-                self.counters.called(plan.outcome);
+                self.counters.count_call(plan.outcome);
                 span.set_attribute(KeyValue::new(attributes::OUTCOME, plan.outcome.name()));
                 plan.operations
             }
             Err(failure) => {
-                let times = self.counters.troubled(failure.trouble());
-                if is_told(times) {
-                    let (kind, namespace, name) =
-                        (shown(&review.kind.kind), shown(&review.namespace), shown(review.shown_name()));
+                let times = self.counters.count_trouble(failure.trouble_kind());
+                if should_log(times) {
+                    let kind = truncated_name(&review.kind.kind);
+                    let namespace = truncated_name(&review.namespace);
+                    let name = truncated_name(review.display_name());
                     tracing::warn!(
                         kind,
                         namespace,
                         name,
                         times,
-                        error = in_words(&failure),
+                        error = error_chain(&failure),
                         "an object was let through unchanged"
                     );
                 }
-                fail(&mut span, failure.trouble(), &failure);
+                record_failure(&mut span, failure.trouble_kind(), &failure);
                 Vec::new()
             }
         };
-        Answer { status: StatusCode::OK, body: Verdict::Pass { operations }.answer(&review.uid, &[]) }
+        CallResponse {
+            status: StatusCode::OK,
+            body: ReviewDecision::Pass { operations }.to_response_body(&review.uid, &[]),
+        }
     }
 
-    fn decide(&self, review: &Review) -> Result<Option<Decision>, stamp::BadObject> {
+    fn decide(&self, review: &ReviewRequest) -> Result<Option<StampDecision>, stamp::InvalidAnnotations> {
         let old = (review.operation == Operation::Update).then_some(&review.old_object);
-        let question = Question { old, new: &review.object, believed: self.believes(review) };
+        let question = StampInput { old, new: &review.object, is_trusted: self.trusts_namespace(review) };
         stamp::decide(question, &self.options.keys).map(Some)
     }
 
-    fn believes(&self, review: &Review) -> bool {
-        self.options.trust.believes(Some(&*review.namespace).filter(|namespace| !namespace.is_empty()))
+    fn trusts_namespace(&self, review: &ReviewRequest) -> bool {
+        self.options.trust.is_trusted(Some(&*review.namespace).filter(|namespace| !namespace.is_empty()))
     }
 
-    /// The context of a writer who is not believed, as a link, if that is wanted.
-    fn unbelieved(&self, review: &Review) -> Option<Link> {
-        let wanted = self.options.trust.links_others() && !self.believes(review) && is_stampable(review);
-        let new = wanted.then(|| stamp::annotations(&review.object).ok().flatten()).flatten()?;
-        let old = stamp::annotations(&review.old_object).ok().flatten().unwrap_or_default();
-        let found = stamp::own_context(&new, &old, &self.options.keys)?;
+    /// A link to the context of an untrusted writer, if such links are enabled.
+    fn untrusted_link(&self, review: &ReviewRequest) -> Option<Link> {
+        let wanted = self.options.trust.links_others() && !self.trusts_namespace(review) && is_stampable(review);
+        let new = wanted.then(|| stamp::object_annotations(&review.object).ok().flatten()).flatten()?;
+        let old = stamp::object_annotations(&review.old_object).ok().flatten().unwrap_or_default();
+        let found = stamp::writer_context(&new, &old, &self.options.keys)?;
         Some(Link::with_context(found.context))
     }
 
-    fn plan(&self, review: &Review, decision: &Decision, own: Option<&SpanContext>) -> Result<Plan, Failure> {
-        let now = stamp::annotations(&review.object)?;
+    fn build_plan(
+        &self,
+        review: &ReviewRequest,
+        decision: &StampDecision,
+        own: Option<&SpanContext>,
+    ) -> Result<StampPlan, StampFailure> {
+        let now = stamp::object_annotations(&review.object)?;
         let none = Default::default();
         let wanted =
             decision.entries(&self.options.keys, own, self.options.clock.timestamp(), now.as_ref().unwrap_or(&none));
-        self.counters.ignored(self.options.keys.read(now.as_ref()).garbage);
-        let operations = patch::operations(now.as_ref(), &wanted, &self.options.keys)?;
+        self.counters.count_unreadable(self.options.keys.read(now.as_ref()).unreadable);
+        let operations = patch::patch_operations(now.as_ref(), &wanted, &self.options.keys)?;
         let outcome = match decision {
-            Decision::Keep { .. } => Outcome::Kept,
-            _ if operations.is_empty() => Outcome::Unchanged,
-            Decision::Stamp { .. } => Outcome::Stamped,
-            Decision::Restore { .. } => Outcome::Restored,
+            StampDecision::Keep { .. } => CallOutcome::Kept,
+            _ if operations.is_empty() => CallOutcome::Unchanged,
+            StampDecision::Stamp { .. } => CallOutcome::Stamped,
+            StampDecision::Restore { .. } => CallOutcome::Restored,
         };
-        Ok(Plan { operations, outcome })
+        Ok(StampPlan { operations, outcome })
     }
 
-    fn span(
+    fn start_span(
         &self,
         name: String,
         parent: Option<&SpanContext>,
@@ -164,61 +175,67 @@ impl Webhook {
     }
 }
 
-/// Why an object is let through unchanged.
+/// The reason why an object passes without a stamp.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum StampFailure {
     #[error(transparent)]
-    Object(#[from] stamp::BadObject),
+    InvalidObject(#[from] stamp::InvalidAnnotations),
     #[error(transparent)]
-    Room(#[from] patch::NoRoom),
+    AnnotationsTooLarge(#[from] patch::AnnotationsTooLarge),
 }
 
-impl Failure {
-    fn trouble(&self) -> Trouble {
+impl StampFailure {
+    fn trouble_kind(&self) -> CallTrouble {
         match self {
-            Self::Object(_) => Trouble::BadObject,
-            Self::Room(_) => Trouble::NoRoom,
+            Self::InvalidObject(_) => CallTrouble::BadObject,
+            Self::AnnotationsTooLarge(_) => CallTrouble::NoRoom,
         }
     }
 }
 
-/// Whether this is an object that is written, and not a part of it or something that never is.
-fn is_stampable(review: &Review) -> bool {
+/// Whether the call creates or updates an object (not a subresource) of a kind that may be stamped.
+fn is_stampable(review: &ReviewRequest) -> bool {
     let is_write = matches!(review.operation, Operation::Create | Operation::Update);
-    is_write && review.sub_resource.is_empty() && !select::is_never(&review.resource.group, &review.resource.resource)
+    is_write
+        && review.sub_resource.is_empty()
+        && !select::is_never_stamped(&review.resource.group, &review.resource.resource)
 }
 
-/// What the span of a call continues, and what it is linked to.
+/// The parent of the span of a call, and its links.
 ///
-/// It is the API server's call; but where the writer set a context in another trace, that one's, and the API server's is a link.
-fn relations(decision: Option<&Decision>, caller: Option<&SpanContext>) -> (Option<SpanContext>, Vec<Link>) {
+/// The parent is the API server's call. Where the writer set a context in another trace, that context is the
+/// parent, and the API server's call is a link.
+fn parent_and_links(
+    decision: Option<&StampDecision>,
+    caller: Option<&SpanContext>,
+) -> (Option<SpanContext>, Vec<Link>) {
     let link = |context: &SpanContext| Link::with_context(context.clone());
-    let mut links: Vec<Link> = decision.and_then(Decision::previous).map(link).into_iter().collect();
+    let mut links: Vec<Link> = decision.and_then(StampDecision::previous).map(link).into_iter().collect();
     let parent = match (decision, caller) {
-        (Some(Decision::Keep { context, .. }), Some(caller)) if context.trace_id() != caller.trace_id() => {
+        (Some(StampDecision::Keep { context, .. }), Some(caller)) if context.trace_id() != caller.trace_id() => {
             links.push(link(caller));
             Some(context)
         }
-        (Some(Decision::Keep { context, .. }), None) => Some(context),
+        (Some(StampDecision::Keep { context, .. }), None) => Some(context),
         (_, caller) => caller,
     };
     (parent.cloned(), links)
 }
 
-/// The longest name that anything has in Kubernetes.
-const LONGEST_NAME: usize = 253;
+/// The longest name of a Kubernetes object.
+const MAX_NAME_BYTES: usize = 253;
 
-/// A name as it is told. It came with the call, and who calls may be a stranger.
-fn shown(name: &str) -> &str {
-    name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default()
+/// A name for logs, shortened: a caller may send anything.
+fn truncated_name(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default()
 }
 
-/// Whether trouble is logged that comes for this time: less and less often, so that nobody can fill the log.
-fn is_told(times: u64) -> bool {
+/// Whether the nth failure is logged: fewer and fewer are, so that nobody can flood the log.
+fn should_log(times: u64) -> bool {
     times.is_power_of_two()
 }
 
-fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
+fn set_review_attributes(span: &mut opentelemetry::global::BoxedSpan, review: &ReviewRequest) {
     if !span.is_recording() {
         return;
     }
@@ -232,14 +249,14 @@ fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
         (attributes::NAMESPACE, review.namespace.as_str()),
         (attributes::KIND, &review.kind.kind),
         (attributes::NAME, &review.name),
-        (attributes::GENERATE_NAME, if review.name.is_empty() { review.shown_name() } else { "" }),
+        (attributes::GENERATE_NAME, if review.name.is_empty() { review.display_name() } else { "" }),
         ("trail.operation", operation),
         ("trail.subresource", &review.sub_resource),
-        // The API server calls it so in its own span of this call.
+        // The attribute name that the API server uses in its own span of this call.
         ("UID", &review.uid),
     ] {
         if !value.is_empty() {
-            span.set_attribute(KeyValue::new(key, shown(value).to_owned()));
+            span.set_attribute(KeyValue::new(key, truncated_name(value).to_owned()));
         }
     }
     if review.dry_run {
@@ -247,10 +264,14 @@ fn describe(span: &mut opentelemetry::global::BoxedSpan, review: &Review) {
     }
 }
 
-fn fail(span: &mut opentelemetry::global::BoxedSpan, trouble: Trouble, error: &(dyn std::error::Error + 'static)) {
-    span.set_attribute(KeyValue::new(attributes::OUTCOME, Outcome::Failed.name()));
+fn record_failure(
+    span: &mut opentelemetry::global::BoxedSpan,
+    trouble: CallTrouble,
+    error: &(dyn std::error::Error + 'static),
+) {
+    span.set_attribute(KeyValue::new(attributes::OUTCOME, CallOutcome::Failed.name()));
     span.set_attribute(KeyValue::new(attributes::ERROR_TYPE, trouble.name()));
-    span.set_status(Status::error(in_words(error)));
+    span.set_status(Status::error(error_chain(error)));
 }
 
 #[cfg(test)]

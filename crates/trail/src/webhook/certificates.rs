@@ -1,174 +1,187 @@
-//! Certificates that a webhook makes for itself, and replaces before they expire.
+//! Certificates that a webhook issues for itself and renews before they expire.
 //!
-//! An API server calls a webhook only over TLS, and believes only what the `caBundle` of its registration signed. A [`Generation`] is a
-//! certificate authority together with the one certificate that it ever signs: its key is forgotten at once, so that nobody can steal it. A
-//! [`Ring`] holds the generations that are good now, and its rules are pure:
+//! An API server calls a webhook only over TLS, and trusts only certificates signed by the `caBundle` of the
+//! registration. A [`CertificateGeneration`] is a certificate authority together with the one certificate that
+//! it ever signs: the key of the authority is discarded at once, so that nobody can steal it. A
+//! [`CertificateRing`] holds the current generations, and its rules are pure:
 //!
-//! - The next generation is made when a third of the life of the last one is left.
-//! - All authorities of the ring are in the `caBundle`. A new certificate is shown only after its authority has been there for
-//!   [`Terms::lead`], since every API server learns of it in its own time. Until then the one before is shown, which is good for long.
-//! - An authority leaves with the end of its life. By then nobody shows its certificate any more.
+//! - The next generation is issued when a third of the lifetime of the last one is left.
+//! - All authorities of the ring are in the `caBundle`. A new certificate is served only after its authority
+//!   has been there for [`CertificateTerms::lead`], since each API server learns of it in its own time. Until
+//!   then the previous certificate is served, which is valid for long enough.
+//! - An authority is removed when it expires. By then its certificate is no longer served.
 //!
-//! So at no moment is a certificate shown that an API server cannot check, and nothing restarts.
+//! So every served certificate can be verified by the API servers at any time, and no restart is needed.
 //!
-//! *Kept* ([`Keep`]) in memory, or in a Secret, so that replicas show the same certificate and a new process goes on with what the last one had.
+//! A [`CertificateStore`] keeps the ring in memory or in a Secret, so that replicas serve the same certificate
+//! and a new process continues with the ring of the last one.
 //!
-//! *Not done*: certificates that somebody else makes. Revocation: a key that got known is replaced by deleting the Secret and restarting.
+//! *Not done*: certificates issued by others; revocation. A leaked key is replaced by deleting the Secret and
+//! restarting.
 
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-mod keep;
-mod make;
-mod serving;
+mod issue;
+mod resolver;
+mod store;
 
-pub use keep::{Keep, KeepError};
-pub use make::MakeError;
-pub use serving::Serving;
+pub use issue::CertificateIssueError;
+pub use resolver::CertificateResolver;
+pub use store::{CertificateStore, CertificateStoreError};
 
-/// Three months, as public authorities give them.
+/// Three months, as public authorities issue them.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3600);
-/// A shorter life would be over before every API server knows of it.
-const SHORTEST: Duration = Duration::from_secs(10);
-/// As long as a certificate authority of kubeadm.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// API servers see a new registration within seconds; a busy one within minutes.
-const LONGEST_LEAD: Duration = Duration::from_secs(10 * 60);
-/// Two are usual, three are there when names change. More means that somebody plays.
-const MOST_GENERATIONS: usize = 4;
+/// A shorter lifetime would end before every API server knows of the certificate.
+const MIN_LIFETIME: Duration = Duration::from_secs(10);
+/// The lifetime of kubeadm's certificate authorities.
+const MAX_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// API servers see a new registration within seconds, a busy one within minutes.
+const MAX_LEAD: Duration = Duration::from_secs(10 * 60);
+/// Two are usual; three exist when names change. More are a sign of abuse.
+const MAX_GENERATIONS: usize = 4;
 
-/// How long certificates live.
+/// The lifetime of certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct CertificateTerms {
     lifetime: Duration,
 }
 
-/// A lifetime that is too short or too long.
+/// A lifetime out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("certificates live at least {SHORTEST:?} and at most ten years, not {0:?}")]
-pub struct BadLifetime(Duration);
+#[error("certificates live at least {MIN_LIFETIME:?} and at most ten years, not {0:?}")]
+pub struct InvalidLifetime(Duration);
 
-impl Default for Terms {
+impl Default for CertificateTerms {
     fn default() -> Self {
         Self { lifetime: DEFAULT_LIFETIME }
     }
 }
 
-impl Terms {
-    /// Certificates that live this long.
-    pub fn new(lifetime: Duration) -> Result<Self, BadLifetime> {
-        match (SHORTEST..=LONGEST).contains(&lifetime) {
+impl CertificateTerms {
+    /// Creates terms with this lifetime.
+    pub fn new(lifetime: Duration) -> Result<Self, InvalidLifetime> {
+        match (MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
             true => Ok(Self { lifetime }),
-            false => Err(BadLifetime(lifetime)),
+            false => Err(InvalidLifetime(lifetime)),
         }
     }
 
-    /// How long an authority is announced before anything that it signed is shown.
+    /// The time for which an authority is announced before the certificate that it signed is served.
     pub fn lead(&self) -> SignedDuration {
-        signed((self.lifetime / 12).min(LONGEST_LEAD))
+        to_signed_duration((self.lifetime / 12).min(MAX_LEAD))
     }
 
     fn expiry(&self, made: Timestamp) -> Timestamp {
         // Jiff's range ends in the year 9999.
-        made.saturating_add(signed(self.lifetime)).unwrap_or(Timestamp::MAX)
+        made.saturating_add(to_signed_duration(self.lifetime)).unwrap_or(Timestamp::MAX)
     }
 }
 
-fn signed(duration: Duration) -> SignedDuration {
+fn to_signed_duration(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
-/// An authority, and the certificate that it signed. `Debug` does not show the key.
+/// An authority and the certificate that it signed. `Debug` does not show the key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Generation {
+pub struct CertificateGeneration {
     authority: String,
     certificate: String,
     key: String,
     names: BTreeSet<String>,
-    made: Timestamp,
-    expires: Timestamp,
+    issued_at: Timestamp,
+    expires_at: Timestamp,
 }
 
-impl Generation {
-    /// A new one for these names and addresses.
-    pub fn make(names: &BTreeSet<String>, now: Timestamp, terms: Terms) -> Result<Self, MakeError> {
-        // Certificates count in seconds, and so does what is written down.
+impl CertificateGeneration {
+    /// Issues a generation for these names and addresses.
+    pub fn issue(
+        names: &BTreeSet<String>,
+        now: Timestamp,
+        terms: CertificateTerms,
+    ) -> Result<Self, CertificateIssueError> {
+        // Certificates and the stored ring have whole seconds.
         let made = Timestamp::from_second(now.as_second()).unwrap_or(now);
-        make::generation(names, &format!("webhook-ca-{}", now.as_microsecond()), made, terms.expiry(made))
+        issue::issue_generation(names, &format!("webhook-ca-{}", now.as_microsecond()), made, terms.expiry(made))
     }
 
-    /// The authority's certificate, in PEM.
+    /// The certificate of the authority, as PEM.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// When it ends.
+    /// The expiry time.
     pub fn expires(&self) -> Timestamp {
-        self.expires
+        self.expires_at
     }
 
     fn covers(&self, names: &BTreeSet<String>) -> bool {
         names.is_subset(&self.names)
     }
 
-    /// When the next one is made: with a third of its life left.
+    /// The renewal time: when a third of the lifetime is left.
     fn renewal(&self) -> Timestamp {
-        let life = self.expires.duration_since(self.made);
-        self.expires.saturating_sub(life / 3).unwrap_or(self.expires)
+        let life = self.expires_at.duration_since(self.issued_at);
+        self.expires_at.saturating_sub(life / 3).unwrap_or(self.expires_at)
     }
 }
 
-impl fmt::Debug for Generation {
+impl fmt::Debug for CertificateGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Generation");
-        shown.field("names", &self.names).field("made", &self.made).field("expires", &self.expires);
+        shown.field("names", &self.names).field("made", &self.issued_at).field("expires", &self.expires_at);
         shown.field("key", &"***").finish_non_exhaustive()
     }
 }
 
-/// The generations that are good now, the oldest first.
+/// The current generations, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ring(Vec<Generation>);
+pub struct CertificateRing(Vec<CertificateGeneration>);
 
-impl Ring {
-    /// What the ring should be now, if it should be another one.
-    pub fn renewed(&self, names: &BTreeSet<String>, now: Timestamp, terms: Terms) -> Result<Option<Self>, MakeError> {
-        let mut generations: Vec<_> = self.0.iter().filter(|one| one.expires > now).cloned().collect();
+impl CertificateRing {
+    /// The renewed ring, if a change is due.
+    pub fn renew_if_due(
+        &self,
+        names: &BTreeSet<String>,
+        now: Timestamp,
+        terms: CertificateTerms,
+    ) -> Result<Option<Self>, CertificateIssueError> {
+        let mut generations: Vec<_> = self.0.iter().filter(|one| one.expires_at > now).cloned().collect();
         let fresh = generations.iter().any(|one| one.covers(names) && one.renewal() > now);
         if !fresh {
-            generations.push(Generation::make(names, now, terms)?);
+            generations.push(CertificateGeneration::issue(names, now, terms)?);
         }
-        let surplus = generations.len().saturating_sub(MOST_GENERATIONS);
+        let surplus = generations.len().saturating_sub(MAX_GENERATIONS);
         generations.drain(..surplus);
         Ok((generations != self.0).then_some(Self(generations)))
     }
 
-    /// Every authority that may be believed, in PEM: the `caBundle`.
+    /// The certificates of all authorities, as PEM: the `caBundle`.
     pub fn bundle(&self) -> String {
-        self.0.iter().map(Generation::authority).collect()
+        self.0.iter().map(CertificateGeneration::authority).collect()
     }
 
-    /// Which certificate to show: the newest whose authority is `known` to the API servers, else the oldest.
-    pub fn shown(
+    /// The generation to serve: the newest whose authority is `known` to the API servers, else the oldest.
+    pub fn serving_generation(
         &self,
         names: &BTreeSet<String>,
         now: Timestamp,
-        known: impl Fn(&Generation) -> bool,
-    ) -> Option<&Generation> {
-        let good = || self.0.iter().filter(|one| one.covers(names) && one.expires > now);
+        known: impl Fn(&CertificateGeneration) -> bool,
+    ) -> Option<&CertificateGeneration> {
+        let good = || self.0.iter().filter(|one| one.covers(names) && one.expires_at > now);
         good().rev().find(|one| known(one)).or_else(|| good().next())
     }
 
-    /// When there is something to do next: a generation to be made, or one that has ended.
-    pub fn due(&self, names: &BTreeSet<String>, now: Timestamp) -> Timestamp {
-        let renewal = self.0.iter().filter(|one| one.covers(names)).map(Generation::renewal).max();
-        let end = self.0.iter().map(Generation::expires).min();
+    /// The next time when a renewal or an expiry is due.
+    pub fn next_due(&self, names: &BTreeSet<String>, now: Timestamp) -> Timestamp {
+        let renewal = self.0.iter().filter(|one| one.covers(names)).map(CertificateGeneration::renewal).max();
+        let end = self.0.iter().map(CertificateGeneration::expires).min();
         renewal.into_iter().chain(end).min().unwrap_or(now)
     }
 
-    /// All of them, the oldest first.
-    pub fn generations(&self) -> &[Generation] {
+    /// All generations, oldest first.
+    pub fn generations(&self) -> &[CertificateGeneration] {
         &self.0
     }
 }

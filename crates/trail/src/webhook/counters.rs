@@ -1,4 +1,4 @@
-//! What a webhook did, counted.
+//! The counters of a webhook.
 
 use std::{
     fmt::{self, Write as _},
@@ -8,8 +8,8 @@ use std::{
     },
 };
 
-/// Names that the counters of one sort have on the page.
-trait Label: Copy + 'static {
+/// The label values of one counter.
+trait CounterLabel: Copy + 'static {
     const ALL: &'static [Self];
     fn name(self) -> &'static str;
 }
@@ -20,7 +20,7 @@ macro_rules! labels {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $enum { $($(#[$doc])* $variant),* }
 
-        impl Label for $enum {
+        impl CounterLabel for $enum {
             const ALL: &'static [Self] = &[$(Self::$variant),*];
             fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
@@ -28,153 +28,159 @@ macro_rules! labels {
         }
 
         impl $enum {
-            /// As it is called in metrics and spans.
+            /// The name in metrics and spans.
             pub fn name(self) -> &'static str {
-                Label::name(self)
+                CounterLabel::name(self)
             }
         }
     };
 }
 
-mod upkeep;
+mod maintenance;
 
-pub use upkeep::{UpkeepCounters, Upkept};
+pub use maintenance::{MaintenanceCounters, MaintenanceEvent};
 
 labels! {
-    /// What became of a call.
-    Outcome {
-        /// The object got a context.
+    /// The outcome of a call.
+    CallOutcome {
+        /// The object got a new context.
         Stamped => "stamped",
-        /// The writer's own context stays.
+        /// The writer's own context was kept.
         Kept => "kept",
-        /// A context that the update lost is there again.
+        /// A context that the update lost was restored.
         Restored => "restored",
-        /// There was nothing to do.
+        /// The annotations were already right.
         Unchanged => "unchanged",
-        /// It is nothing that is ever stamped: a subresource, a deletion, a review.
+        /// The target is never stamped: a subresource, a deletion, a review.
         Skipped => "skipped",
-        /// Something was wrong, and the object was let through as it is.
+        /// The call failed, and the object passed unchanged.
         Failed => "failed",
     }
 }
 
 labels! {
-    /// What was wrong with a call that was let through unchanged.
-    Trouble {
-        /// The request is too long.
+    /// The failure of a call whose object passed unchanged.
+    CallTrouble {
+        /// The body is too long.
         TooLarge => "too_large",
-        /// It took too long to arrive.
+        /// The body did not arrive in time.
         TooSlow => "too_slow",
-        /// Too much is under way.
+        /// Too many calls are in flight.
         Busy => "busy",
-        /// It is not JSON, or no `AdmissionReview` of version 1.
+        /// The body is not JSON, or not an `AdmissionReview` of version 1.
         NoReview => "no_review",
-        /// The object in it makes no sense.
+        /// The object is invalid.
         BadObject => "bad_object",
         /// The object's annotations have no room for a context.
         NoRoom => "no_room",
     }
 }
 
-/// More than any of the enums has.
-const MOST: usize = 8;
+/// At least the number of variants of each label enum.
+const MAX_LABELS: usize = 8;
 
 #[derive(Debug, Default)]
-struct Row([AtomicU64; MOST]);
+struct CounterRow([AtomicU64; MAX_LABELS]);
 
-impl Row {
-    fn at(&self, place: usize) -> u64 {
+impl CounterRow {
+    fn value_at(&self, place: usize) -> u64 {
         self.0.get(place).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Gives how many there are now.
-    fn add(&self, place: usize) -> u64 {
+    /// Increments a counter and returns its new value.
+    fn increment(&self, place: usize) -> u64 {
         self.0.get(place).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn page<L: Label>(&self, out: &mut String, name: &str, help: &str, label: &str) -> fmt::Result {
+    fn render<L: CounterLabel>(&self, out: &mut String, name: &str, help: &str, label: &str) -> fmt::Result {
         writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter")?;
         let mut all = L::ALL.iter().enumerate();
-        all.try_for_each(|(place, one)| writeln!(out, "{name}{{{label}=\"{}\"}} {}", one.name(), self.at(place)))
+        all.try_for_each(|(place, one)| writeln!(out, "{name}{{{label}=\"{}\"}} {}", one.name(), self.value_at(place)))
     }
 }
 
-/// All counters of a webhook.
+/// The counters of a webhook.
 #[derive(Debug, Default)]
-pub struct Counters {
-    calls: Row,
-    troubles: Row,
-    garbage: AtomicU64,
-    upkeep: Arc<UpkeepCounters>,
-    /// What is selected and not served, in words.
+pub struct WebhookCounters {
+    calls: CounterRow,
+    troubles: CounterRow,
+    unreadable: AtomicU64,
+    maintenance: Arc<MaintenanceCounters>,
+    /// Warnings about selected resources that are not served.
     unserved: Mutex<Vec<String>>,
 }
 
-impl Counters {
-    /// Counts a call.
-    pub fn called(&self, outcome: Outcome) {
-        self.calls.add(outcome as usize);
+impl WebhookCounters {
+    /// Counts the outcome of a call.
+    pub fn count_call(&self, outcome: CallOutcome) {
+        self.calls.increment(outcome as usize);
     }
 
-    /// Counts a call that was let through because something was wrong, and says how many there are now.
-    pub fn troubled(&self, trouble: Trouble) -> u64 {
-        self.called(Outcome::Failed);
-        self.troubles.add(trouble as usize)
+    /// Counts a failed call and returns the number of such failures.
+    pub fn count_trouble(&self, trouble: CallTrouble) -> u64 {
+        self.count_call(CallOutcome::Failed);
+        self.troubles.increment(trouble as usize)
     }
 
-    /// What the upkeep did.
-    pub fn upkeep(&self) -> &Arc<UpkeepCounters> {
-        &self.upkeep
+    /// The counters of certificates and registrations.
+    pub fn upkeep(&self) -> &Arc<MaintenanceCounters> {
+        &self.maintenance
     }
 
-    /// Notes what is selected although no API server has it, a sentence for each.
+    /// Sets the warnings about selected resources that no API server has, one sentence each.
     pub fn note_unserved(&self, sentences: Vec<String>) {
         *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = sentences;
     }
 
-    /// What is selected although no API server has it.
+    /// The warnings about selected resources that no API server has.
     pub fn unserved(&self) -> Vec<String> {
         self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts annotations that should hold a context and hold nothing that can be read.
-    pub fn ignored(&self, annotations: u32) {
-        self.garbage.fetch_add(annotations.into(), Ordering::Relaxed);
+    /// Counts annotations under known keys whose value could not be read.
+    pub fn count_unreadable(&self, annotations: u32) {
+        self.unreadable.fetch_add(annotations.into(), Ordering::Relaxed);
     }
 
-    /// How many annotations were ignored.
-    pub fn garbage(&self) -> u64 {
-        self.garbage.load(Ordering::Relaxed)
+    /// The number of unreadable annotations.
+    pub fn unreadable_annotations(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// How many calls ended so.
-    pub fn calls(&self, outcome: Outcome) -> u64 {
-        self.calls.at(outcome as usize)
+    /// The number of calls with this outcome.
+    pub fn calls(&self, outcome: CallOutcome) -> u64 {
+        self.calls.value_at(outcome as usize)
     }
 
-    /// How often this was wrong.
-    pub fn troubles(&self, trouble: Trouble) -> u64 {
-        self.troubles.at(trouble as usize)
+    /// The number of failures of this type.
+    pub fn troubles(&self, trouble: CallTrouble) -> u64 {
+        self.troubles.value_at(trouble as usize)
     }
 
-    /// The page for Prometheus.
-    pub fn page(&self) -> String {
+    /// Renders the counters for Prometheus.
+    pub fn render_metrics(&self) -> String {
         let mut out = String::new();
         let calls = ("kubewake_webhook_calls_total", "Calls of API servers, by what became of them.", "outcome");
         let troubles = ("kubewake_webhook_troubles_total", "Calls let through unchanged, by what was wrong.", "reason");
         // Writing to a string cannot fail.
-        let _ = self.calls.page::<Outcome>(&mut out, calls.0, calls.1, calls.2);
-        let _ = self.troubles.page::<Trouble>(&mut out, troubles.0, troubles.1, troubles.2);
+        let _ = self.calls.render::<CallOutcome>(&mut out, calls.0, calls.1, calls.2);
+        let _ = self.troubles.render::<CallTrouble>(&mut out, troubles.0, troubles.1, troubles.2);
         let garbage = (
             "kubewake_webhook_garbage_total",
             "Annotations that should hold a context and hold nothing that can be read.",
         );
-        let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} counter\n{0} {2}", garbage.0, garbage.1, self.garbage());
+        let _ = writeln!(
+            out,
+            "# HELP {0} {1}\n# TYPE {0} counter\n{0} {2}",
+            garbage.0,
+            garbage.1,
+            self.unreadable_annotations()
+        );
         let unserved =
             ("kubewake_webhook_unserved_selections", "Selected resources that the API server does not have.");
         let count = self.unserved().len();
         let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge\n{0} {count}", unserved.0, unserved.1);
-        out.push_str(&self.upkeep.page("kubewake_webhook"));
+        out.push_str(&self.maintenance.render_metrics("kubewake_webhook"));
         out
     }
 }

@@ -1,11 +1,13 @@
-//! The registration of a webhook with the API server, kept as it should be.
+//! The registration of a webhook with the API server.
 //!
-//! A [`Registration`] knows what a `MutatingWebhookConfiguration` or a `ValidatingWebhookConfiguration` should say, but for the `caBundle`, which changes with the
-//! certificates. [`Registration::renew`] writes it by server-side apply, and only where the live object differs: a start writes nothing that is there
-//! already, and two replicas do not wake each other.
+//! A [`WebhookRegistration`] has the desired state of a `MutatingWebhookConfiguration` or a
+//! `ValidatingWebhookConfiguration`, except for the `caBundle`, which changes with the certificates.
+//! [`WebhookRegistration::ensure`] writes it by server-side apply, and only where the live object differs: a
+//! restart writes nothing, and two replicas do not wake each other.
 //!
-//! *Guaranteed*: every field that is ours has our value after `renew`, whoever changed it. *Not done*: what others add beside it, such as another webhook in the
-//! same object or a match condition of their own, stays as server-side apply leaves it.
+//! *Guaranteed*: every field that is ours has our value after `ensure`, whoever changed it. *Not done*:
+//! additions by others, such as another webhook in the same object or a match condition, stay as server-side
+//! apply leaves them.
 
 use k8s_openapi::{
     ByteString, Resource as _,
@@ -27,8 +29,9 @@ use serde_json::Value;
 
 mod compare;
 
-/// The namespace of a webhook's Service as the owner of its registration: the garbage collector removes the registration once the
-/// namespace is gone, when nobody is left who answers. Needs the right to get this namespace.
+/// The namespace of a webhook's Service as an owner of its registration: the garbage collector removes the
+/// registration after the namespace is deleted, when no webhook is left to call. Requires the right to get the
+/// namespace.
 pub async fn namespace_owner(client: &Client, namespace: &str) -> Result<OwnerReference, kube::Error> {
     let found = Api::<Namespace>::all(client.clone()).get(namespace).await?;
     Ok(OwnerReference {
@@ -40,93 +43,94 @@ pub async fn namespace_owner(client: &Client, namespace: &str) -> Result<OwnerRe
     })
 }
 
-/// What is registered. The `caBundle` of each webhook is filled in.
+/// The webhooks of a registration. The `caBundle` of each webhook is filled in.
 #[derive(Clone, Debug)]
-pub enum Hooks {
-    /// They may change objects.
+pub enum WebhookSet {
+    /// Webhooks that may change objects.
     Mutating(Vec<MutatingWebhook>),
-    /// They may refuse objects.
+    /// Webhooks that may refuse objects.
     Validating(Vec<ValidatingWebhook>),
 }
 
-/// A registration that is kept as it should be.
+/// A registration with its desired state.
 #[derive(Clone, Debug)]
-pub struct Registration {
+pub struct WebhookRegistration {
     api: Api<DynamicObject>,
     name: String,
     manager: String,
-    hooks: Hooks,
+    webhooks: WebhookSet,
     owner: Option<OwnerReference>,
 }
 
-impl Registration {
-    /// One of this name, owned by this field manager.
-    pub fn new(client: Client, name: &str, manager: &str, hooks: Hooks) -> Self {
-        let resource = match hooks {
-            Hooks::Mutating(_) => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
-            Hooks::Validating(_) => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+impl WebhookRegistration {
+    /// Creates a registration of this name, owned by this field manager.
+    pub fn new(client: Client, name: &str, manager: &str, webhooks: WebhookSet) -> Self {
+        let resource = match webhooks {
+            WebhookSet::Mutating(_) => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+            WebhookSet::Validating(_) => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
         };
         let api = Api::all_with(client, &resource);
-        Self { api, name: name.to_owned(), manager: manager.to_owned(), hooks, owner: None }
+        Self { api, name: name.to_owned(), manager: manager.to_owned(), webhooks, owner: None }
     }
 
-    /// Gone when this object is, which must be in no namespace either: a registration that outlives all who answer keeps objects from being written.
+    /// Sets an owner, which must be cluster-scoped; the registration is deleted with it. A registration that
+    /// outlives its webhook can block writes.
     #[must_use]
     pub fn owned_by(mut self, owner: OwnerReference) -> Self {
         self.owner = Some(owner);
         self
     }
 
-    /// Its name.
+    /// The name of the registration.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its kind.
+    /// The kind of the registration.
     pub fn kind(&self) -> &'static str {
-        match self.hooks {
-            Hooks::Mutating(_) => MutatingWebhookConfiguration::KIND,
-            Hooks::Validating(_) => ValidatingWebhookConfiguration::KIND,
+        match self.webhooks {
+            WebhookSet::Mutating(_) => MutatingWebhookConfiguration::KIND,
+            WebhookSet::Validating(_) => ValidatingWebhookConfiguration::KIND,
         }
     }
 
-    /// Who owns its fields.
+    /// The field manager of the registration.
     pub fn manager(&self) -> &str {
         &self.manager
     }
 
-    /// The objects of its kind.
+    /// The API of the registration's kind.
     pub fn api(&self) -> &Api<DynamicObject> {
         &self.api
     }
 
-    /// Whether a live object says all that it should with this bundle.
-    pub fn is_in(&self, live: &DynamicObject, bundle: &str) -> Result<bool, serde_json::Error> {
+    /// Whether a live object has the desired state with this bundle.
+    pub fn matches(&self, live: &DynamicObject, bundle: &str) -> Result<bool, serde_json::Error> {
         Ok(self.differences(live, bundle)?.is_empty())
     }
 
-    /// Where a live object does not say what it should with this bundle, as paths.
+    /// The paths at which a live object differs from the desired state with this bundle.
     pub fn differences(&self, live: &DynamicObject, bundle: &str) -> Result<Vec<String>, serde_json::Error> {
-        Ok(compare::differences(&self.wanted(bundle)?, &serde_json::to_value(live)?))
+        Ok(compare::differences(&self.desired_object(bundle)?, &serde_json::to_value(live)?))
     }
 
-    /// The object as it is now.
-    pub async fn look(&self) -> Result<Option<DynamicObject>, kube::Error> {
+    /// Gets the live object.
+    pub async fn get(&self) -> Result<Option<DynamicObject>, kube::Error> {
         self.api.get_opt(&self.name).await
     }
 
-    /// Makes the object what it should be, whatever it is, and gives what it is then.
+    /// Applies the desired state and returns the resulting object.
     pub async fn write(&self, bundle: &str) -> Result<DynamicObject, kube::Error> {
-        let wanted = self.wanted(bundle).map_err(kube::Error::SerdeError)?;
+        let wanted = self.desired_object(bundle).map_err(kube::Error::SerdeError)?;
         let params = PatchParams::apply(&self.manager).force();
         self.api.patch(&self.name, &params, &Patch::Apply(&wanted)).await
     }
 
-    /// Looks at the object as it is now, and makes it what it should be. Says whether it had to be written.
-    pub async fn renew(&self, live: &mut Option<DynamicObject>, bundle: &str) -> Result<bool, kube::Error> {
-        *live = self.look().await?;
+    /// Gets the live object and applies the desired state if it differs. Returns whether a write was necessary.
+    pub async fn ensure(&self, live: &mut Option<DynamicObject>, bundle: &str) -> Result<bool, kube::Error> {
+        *live = self.get().await?;
         if let Some(live) = live
-            && self.is_in(live, bundle).map_err(kube::Error::SerdeError)?
+            && self.matches(live, bundle).map_err(kube::Error::SerdeError)?
         {
             return Ok(false);
         }
@@ -134,7 +138,7 @@ impl Registration {
         Ok(true)
     }
 
-    /// Removes it, if it is still as it was seen.
+    /// Deletes the live object, if it is unchanged since it was seen.
     pub async fn remove(&self, seen: &DynamicObject) -> Result<(), kube::Error> {
         let preconditions = Preconditions { uid: seen.uid(), resource_version: seen.resource_version() };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
@@ -144,24 +148,27 @@ impl Registration {
         }
     }
 
-    /// The object as it should be.
-    fn wanted(&self, bundle: &str) -> Result<Value, serde_json::Error> {
+    /// The desired state of the object.
+    fn desired_object(&self, bundle: &str) -> Result<Value, serde_json::Error> {
         let bundle = || Some(ByteString(bundle.as_bytes().to_vec()));
-        match &self.hooks {
-            Hooks::Mutating(hooks) => {
+        match &self.webhooks {
+            WebhookSet::Mutating(hooks) => {
                 let mut hooks = hooks.clone();
                 hooks.iter_mut().for_each(|hook| hook.client_config.ca_bundle = bundle());
-                self.object(&MutatingWebhookConfiguration { metadata: ObjectMeta::default(), webhooks: Some(hooks) })
+                self.to_object(&MutatingWebhookConfiguration { metadata: ObjectMeta::default(), webhooks: Some(hooks) })
             }
-            Hooks::Validating(hooks) => {
+            WebhookSet::Validating(hooks) => {
                 let mut hooks = hooks.clone();
                 hooks.iter_mut().for_each(|hook| hook.client_config.ca_bundle = bundle());
-                self.object(&ValidatingWebhookConfiguration { metadata: ObjectMeta::default(), webhooks: Some(hooks) })
+                self.to_object(&ValidatingWebhookConfiguration {
+                    metadata: ObjectMeta::default(),
+                    webhooks: Some(hooks),
+                })
             }
         }
     }
 
-    fn object(&self, configuration: &impl Serialize) -> Result<Value, serde_json::Error> {
+    fn to_object(&self, configuration: &impl Serialize) -> Result<Value, serde_json::Error> {
         let mut object = serde_json::to_value(configuration)?;
         if let Some(object) = object.as_object_mut() {
             let mut metadata = serde_json::json!({

@@ -1,7 +1,7 @@
-//! `AdmissionReview`: what an API server asks, and what it is answered.
+//! `AdmissionReview`: the request of an API server, and the response.
 //!
-//! *Guaranteed*: whatever the body is, reading it ends, in bounded time and memory: its length is limited before it comes here, and its depth by the parser. An
-//! object stays as it came, since only what is understood can be lost.
+//! *Guaranteed*: parsing any body takes bounded time and memory: the length is limited before, and the depth by
+//! the parser. The object is kept as untyped JSON, so that no field is lost.
 
 use k8s_openapi::{ByteString, api::authentication::v1::UserInfo};
 use kube::core::{
@@ -11,44 +11,44 @@ use kube::core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is asked.
+/// The request of an API server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Review {
-    /// Of the call.
+pub struct ReviewRequest {
+    /// The id of the call.
     pub uid: String,
-    /// Of the object.
+    /// The kind of the object.
     pub kind: GroupVersionKind,
-    /// Where it is written to.
+    /// The resource that is written to.
     pub resource: GroupVersionResource,
-    /// Which part of it; empty for the object itself.
+    /// The subresource; empty for the object itself.
     #[serde(default)]
     pub sub_resource: String,
-    /// Of the object; empty if the API server is yet to find one.
+    /// The name of the object; empty if the API server is yet to generate one.
     #[serde(default)]
     pub name: String,
-    /// Of the object; empty if it has none.
+    /// The namespace of the object; empty if it is cluster-scoped.
     #[serde(default)]
     pub namespace: String,
-    /// What is done with it.
+    /// The operation.
     pub operation: Operation,
-    /// Who asks.
+    /// The user who makes the request.
     #[serde(default)]
     pub user_info: UserInfo,
-    /// As it is asked for.
+    /// The new object.
     #[serde(default)]
     pub object: Value,
-    /// As it was.
+    /// The existing object.
     #[serde(default)]
     pub old_object: Value,
-    /// Whether nothing will come of it.
+    /// Whether the request is a dry run.
     #[serde(default)]
     pub dry_run: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<R> {
+struct ReviewEnvelope<R> {
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -56,128 +56,129 @@ struct Body<R> {
     request: R,
 }
 
-/// All that an answer needs.
+/// The fields that a response needs.
 #[derive(Deserialize)]
-struct Bare {
+struct ReviewUid {
     uid: String,
 }
 
-/// Why there is nothing to decide.
+/// The reason why a body is not a valid review.
 #[derive(Debug, thiserror::Error)]
-pub enum NoReview {
-    /// It can be answered at least: the object may pass.
+pub enum ReviewParseError {
+    /// The id is readable, so that the call can be answered and the object passes.
     #[error("the review of the call {uid:?} cannot be read")]
     Answerable {
-        /// Of the call.
+        /// The id of the call.
         uid: String,
-        /// What is wrong.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// It cannot even be answered.
+    /// The body is no review at all, so that there is no valid response.
     #[error("this is no AdmissionReview of {META_API_VERSION_V1}")]
-    Other(#[source] Option<serde_json::Error>),
+    NotAReview(#[source] Option<serde_json::Error>),
 }
 
-/// The longest id that is answered. They are UUIDs.
-const LONGEST_UID: usize = 128;
+/// The longest id that is echoed. They are UUIDs.
+const MAX_UID_LENGTH: usize = 128;
 
-impl Review {
-    /// Reads the body of a call.
-    pub fn read(body: &[u8]) -> Result<Self, NoReview> {
+impl ReviewRequest {
+    /// Parses the body of a call.
+    pub fn parse(body: &[u8]) -> Result<Self, ReviewParseError> {
         let known = |kind: &str, version: &str| kind == META_KIND && version == META_API_VERSION_V1;
-        let good = |uid: &str| !uid.is_empty() && uid.len() <= LONGEST_UID;
-        let source = match serde_json::from_slice::<Body<Self>>(body) {
+        let good = |uid: &str| !uid.is_empty() && uid.len() <= MAX_UID_LENGTH;
+        let source = match serde_json::from_slice::<ReviewEnvelope<Self>>(body) {
             Ok(body) if known(&body.kind, &body.api_version) && good(&body.request.uid) => return Ok(body.request),
-            Ok(_) => return Err(NoReview::Other(None)),
+            Ok(_) => return Err(ReviewParseError::NotAReview(None)),
             Err(source) => source,
         };
-        match serde_json::from_slice::<Body<Bare>>(body) {
+        match serde_json::from_slice::<ReviewEnvelope<ReviewUid>>(body) {
             Ok(body) if known(&body.kind, &body.api_version) && good(&body.request.uid) => {
-                Err(NoReview::Answerable { uid: body.request.uid, source })
+                Err(ReviewParseError::Answerable { uid: body.request.uid, source })
             }
-            _ => Err(NoReview::Other(Some(source))),
+            _ => Err(ReviewParseError::NotAReview(Some(source))),
         }
     }
 
-    /// The name of the object, or what it will begin with.
-    pub fn shown_name(&self) -> &str {
+    /// The name of the object, or its `generateName`.
+    pub fn display_name(&self) -> &str {
         let given = || self.object.get("metadata")?.get("generateName")?.as_str();
         if self.name.is_empty() { given().unwrap_or_default() } else { &self.name }
     }
 }
 
-/// What becomes of an object.
+/// The decision about an object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// It may pass.
+pub enum ReviewDecision {
+    /// The object passes.
     Pass {
-        /// With these changes, as operations of a JSON patch. Only a mutating webhook may ask for any.
+        /// The JSON Patch operations. Only a mutating webhook may return any.
         operations: Vec<Value>,
     },
-    /// It is refused.
+    /// The object is refused.
     Refuse {
-        /// What its writer is told.
+        /// The message for its writer.
         message: String,
-        /// For programs: `Invalid`, `Forbidden`, …
+        /// The machine-readable reason: `Invalid`, `Forbidden`, …
         reason: &'static str,
-        /// 422 for an object that makes no sense, 403 for a writer who may not.
+        /// The HTTP status code: 422 for an invalid object, 403 for a writer without the right.
         code: u16,
     },
 }
 
-impl Verdict {
-    /// It may pass as it is.
+impl ReviewDecision {
+    /// The object passes unchanged.
     #[must_use]
     pub fn pass() -> Self {
         Self::Pass { operations: Vec::new() }
     }
 
-    /// It makes no sense.
+    /// The object is invalid.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Refuse { message: message.into(), reason: "Invalid", code: 422 }
     }
 
-    /// Its writer may not ask for it.
+    /// The writer lacks the right.
     #[must_use]
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::Refuse { message: message.into(), reason: "Forbidden", code: 403 }
     }
 
-    /// The body of the answer to the call with this id. The warnings are shown to the writer, as kubectl does.
+    /// The body of the response to the call with this id. kubectl shows the warnings to the writer.
     #[must_use]
-    pub fn answer(&self, uid: &str, warnings: &[String]) -> Vec<u8> {
+    pub fn to_response_body(&self, uid: &str, warnings: &[String]) -> Vec<u8> {
         let response = match self {
             Self::Pass { operations } => {
                 let patch = (!operations.is_empty()).then(|| serde_json::to_vec(operations).ok()).flatten();
                 let patch_type = patch.as_ref().map(|_| "JSONPatch");
-                Response { patch_type, patch: patch.map(ByteString), ..Response::new(uid, true, warnings) }
+                ReviewResponse { patch_type, patch: patch.map(ByteString), ..ReviewResponse::new(uid, true, warnings) }
             }
             Self::Refuse { message, reason, code } => {
-                let status = Refusal { message, reason, code: *code };
-                Response { status: Some(status), ..Response::new(uid, false, warnings) }
+                let status = RefusalStatus { message, reason, code: *code };
+                ReviewResponse { status: Some(status), ..ReviewResponse::new(uid, false, warnings) }
             }
         };
-        // Strings can always be written.
-        serde_json::to_vec(&Answer { kind: META_KIND, api_version: META_API_VERSION_V1, response }).unwrap_or_default()
+        // Strings always serialize.
+        serde_json::to_vec(&ReviewResponseEnvelope { kind: META_KIND, api_version: META_API_VERSION_V1, response })
+            .unwrap_or_default()
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct ReviewResponseEnvelope<'a> {
     kind: &'static str,
     api_version: &'static str,
-    response: Response<'a>,
+    response: ReviewResponse<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Response<'a> {
+struct ReviewResponse<'a> {
     uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Refusal<'a>>,
+    status: Option<RefusalStatus<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,13 +188,13 @@ struct Response<'a> {
 }
 
 #[derive(Serialize)]
-struct Refusal<'a> {
+struct RefusalStatus<'a> {
     message: &'a str,
     reason: &'a str,
     code: u16,
 }
 
-impl<'a> Response<'a> {
+impl<'a> ReviewResponse<'a> {
     fn new(uid: &'a str, allowed: bool, warnings: &'a [String]) -> Self {
         Self { uid, allowed, status: None, patch_type: None, patch: None, warnings }
     }

@@ -1,7 +1,7 @@
-//! Which objects are stamped, and the registration that says so.
+//! Selects the objects that are stamped, and builds the registration for them.
 //!
-//! What is never stamped, whatever is selected ([`NEVER`]): heartbeats, since a trace for each would drown all others; and reviews, which an API server refuses
-//! if they have annotations.
+//! Some resources are never stamped, whatever is selected ([`NEVER_STAMPED`]): heartbeats, since a trace for
+//! each would drown all others; and reviews, which an API server refuses if they have annotations.
 
 use std::{fmt, str::FromStr};
 
@@ -15,8 +15,8 @@ mod served;
 
 pub use labels::parse as parse_selector;
 
-/// Groups and resources that are never stamped; `*` is every resource of the group.
-pub const NEVER: [(&str, &str); 9] = [
+/// Groups and resources that are never stamped; `*` means every resource of the group.
+pub const NEVER_STAMPED: [(&str, &str); 9] = [
     ("", "events"),
     ("", "endpoints"),
     ("", "bindings"),
@@ -28,35 +28,36 @@ pub const NEVER: [(&str, &str); 9] = [
     ("authorization.k8s.io", "*"),
 ];
 
-/// Small, since every write waits for it. An answer takes a millisecond.
+/// Short, since every write waits for it. A call takes a millisecond.
 const TIMEOUT_SECONDS: i32 = 2;
 
-/// Resources by group, version and plural name, each perhaps `*`: `apps/v1/deployments`, `v1/pods`, `example.com/*/*`.
+/// Resources by group, version and plural name, each possibly `*`: `apps/v1/deployments`, `v1/pods`,
+/// `example.com/*/*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resources {
+pub struct ResourcePattern {
     group: String,
     version: String,
     plural: String,
 }
 
-/// Why a text names no resources that can be stamped.
+/// The reason why a text is not a valid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadResources {
-    /// Another form.
+pub enum InvalidResourcePattern {
+    /// The format is wrong.
     #[error(
         "{0:?} is not GROUP/VERSION/RESOURCE, as in apps/v1/deployments, or VERSION/RESOURCE, as in v1/pods; each may be *"
     )]
-    Form(String),
-    /// It would do harm.
+    Malformed(String),
+    /// The resources must never be stamped.
     #[error("{0} are never stamped: they are heartbeats, or reviews that may have no annotations")]
-    Never(String),
+    NeverStamped(String),
 }
 
-impl FromStr for Resources {
-    type Err = BadResources;
+impl FromStr for ResourcePattern {
+    type Err = InvalidResourcePattern;
 
-    fn from_str(text: &str) -> Result<Self, BadResources> {
-        let bad = || BadResources::Form(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidResourcePattern> {
+        let bad = || InvalidResourcePattern::Malformed(text.to_owned());
         let parts: Vec<&str> = text.split('/').collect();
         let (group, version, plural) = match parts.as_slice() {
             [version, plural] if is_version(version) => ("", *version, *plural),
@@ -66,14 +67,14 @@ impl FromStr for Resources {
         if !is_name(plural) {
             return Err(bad());
         }
-        if is_never(group, plural) {
-            return Err(BadResources::Never(text.to_owned()));
+        if is_never_stamped(group, plural) {
+            return Err(InvalidResourcePattern::NeverStamped(text.to_owned()));
         }
         Ok(Self { group: group.to_owned(), version: version.to_owned(), plural: plural.to_owned() })
     }
 }
 
-impl fmt::Display for Resources {
+impl fmt::Display for ResourcePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.group.is_empty() {
             write!(f, "{}/", self.group)?;
@@ -83,8 +84,8 @@ impl fmt::Display for Resources {
 }
 
 /// Whether objects of this resource are never stamped.
-pub fn is_never(group: &str, plural: &str) -> bool {
-    NEVER.iter().any(|(of, never)| *of == group && (*never == plural || *never == "*"))
+pub fn is_never_stamped(group: &str, plural: &str) -> bool {
+    NEVER_STAMPED.iter().any(|(of, never)| *of == group && (*never == plural || *never == "*"))
 }
 
 fn is_version(text: &str) -> bool {
@@ -97,20 +98,21 @@ fn is_name(text: &str) -> bool {
     text == "*" || (!text.is_empty() && text.len() <= 253 && text.chars().all(allowed))
 }
 
-/// Which objects are stamped.
+/// The selection of the objects that are stamped.
 #[derive(Clone, Debug)]
 pub struct Select {
-    /// Of which resources.
-    pub resources: Vec<Resources>,
-    /// In which namespaces. Objects without a namespace are stamped in any case.
+    /// The selected resources.
+    pub resources: Vec<ResourcePattern>,
+    /// The selected namespaces. Cluster-scoped objects are always selected.
     pub namespaces: LabelSelector,
-    /// With which labels.
+    /// The selected labels.
     pub objects: LabelSelector,
 }
 
 impl Select {
-    /// All objects of these resources, but for those of the namespaces that keep a cluster alive: if this webhook is slow, they are not.
-    pub fn new(resources: Vec<Resources>) -> Self {
+    /// Selects all objects of these resources, except in the namespaces that keep a cluster alive: a slow
+    /// webhook must not slow these down.
+    pub fn new(resources: Vec<ResourcePattern>) -> Self {
         let alive = LabelSelectorRequirement {
             key: "kubernetes.io/metadata.name".into(),
             operator: "NotIn".into(),
@@ -120,17 +122,19 @@ impl Select {
         Self { resources, namespaces, objects: LabelSelector::default() }
     }
 
-    /// The webhook that an API server is told of. It never stands in the way: what fails is ignored, and soon.
+    /// The webhook entry of the registration. It never blocks a write: failures are ignored, with a short
+    /// timeout.
     ///
-    /// It is called again if another webhook changes the object after it, since that may be what makes an update ask for something else.
+    /// It is invoked again if another webhook changes the object after it, since that change may be the one
+    /// that changes the desired state.
     pub fn webhook(&self, name: &str, client_config: WebhookClientConfig) -> MutatingWebhook {
         MutatingWebhook {
             name: name.to_owned(),
             client_config,
-            rules: Some(self.resources.iter().map(rule).collect()),
+            rules: Some(self.resources.iter().map(resource_rule).collect()),
             namespace_selector: Some(self.namespaces.clone()),
             object_selector: Some(self.objects.clone()),
-            match_conditions: Some(vec![condition()]),
+            match_conditions: Some(vec![match_condition()]),
             match_policy: Some("Equivalent".into()),
             failure_policy: Some("Ignore".into()),
             reinvocation_policy: Some("IfNeeded".into()),
@@ -141,7 +145,7 @@ impl Select {
     }
 }
 
-fn rule(resources: &Resources) -> RuleWithOperations {
+fn resource_rule(resources: &ResourcePattern) -> RuleWithOperations {
     RuleWithOperations {
         api_groups: Some(vec![resources.group.clone()]),
         api_versions: Some(vec![resources.version.clone()]),
@@ -151,9 +155,9 @@ fn rule(resources: &Resources) -> RuleWithOperations {
     }
 }
 
-/// What [`NEVER`] says, for the API server: then it does not even ask.
-fn condition() -> MatchCondition {
-    let never = NEVER.iter().map(|(group, plural)| match *plural {
+/// [`NEVER_STAMPED`] as a match condition, so that the API server skips the call.
+fn match_condition() -> MatchCondition {
+    let never = NEVER_STAMPED.iter().map(|(group, plural)| match *plural {
         "*" => format!("request.resource.group == '{group}'"),
         plural => format!("(request.resource.group == '{group}' && request.resource.resource == '{plural}')"),
     });

@@ -1,4 +1,4 @@
-//! The pieces together, as somebody else's validating webhook: behind a Service, with its own routes.
+//! All pieces together, as a validating webhook of another program: behind a Service, with its own routes.
 
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
@@ -16,54 +16,54 @@ use k8s_openapi::api::{
 };
 use kube::{Api, api::PostParams};
 use kubewake_apiserver::{
-    client::{Address, Services},
+    client::{DialAddress, ServiceAddressResolver},
     server::{ApiServer, Options},
 };
 use tokio::net::TcpListener;
 
 use super::{
-    certificates::{Keep, Terms},
-    counters::Upkept,
-    endpoint::Endpoint,
-    intake::Intake,
-    registration::{Hooks, Registration},
-    review::{Review, Verdict},
-    serve::Server,
-    upkeep::{Plan, Upkeep},
+    body_reader::BodyReader,
+    certificates::{CertificateStore, CertificateTerms},
+    counters::MaintenanceEvent,
+    registration::{WebhookRegistration, WebhookSet},
+    review::{ReviewDecision, ReviewRequest},
+    server::WebhookServer,
+    upkeep::{MaintenanceOptions, WebhookMaintenance},
+    webhook_target::WebhookTarget,
 };
-use crate::Clock;
+use crate::TrailClock;
 
-/// A cluster whose only Service is at a port of this machine.
+/// A cluster whose only Service leads to a port of this machine.
 #[derive(Debug)]
 struct OneService(u16);
 
-impl Services for OneService {
-    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Address, String> {
+impl ServiceAddressResolver for OneService {
+    fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<DialAddress, String> {
         match (namespace, name, port) {
-            ("operators", "checks", 8443) => Ok(Address::Tcp(Ipv4Addr::LOCALHOST.to_string(), self.0)),
+            ("operators", "checks", 8443) => Ok(DialAddress::Tcp(Ipv4Addr::LOCALHOST.to_string(), self.0)),
             _ => Err(format!("there is no {namespace}/{name}:{port}")),
         }
     }
 }
 
-/// Nobody but an administrator makes a ConfigMap with data, and nobody at all an empty one.
-async fn check(State(intake): State<Intake>, request: Request<Body>) -> Response {
+/// Refuses empty ConfigMaps, and ConfigMaps with data unless an administrator creates them.
+async fn check(State(intake): State<BodyReader>, request: Request<Body>) -> Response {
     let (head, body) = request.into_parts();
     let held = match intake.read(&head.headers, body).await {
         Ok(held) => held,
         Err(unread) => return unread.into_response(),
     };
-    let review = Review::read(&held.body).unwrap();
+    let review = ReviewRequest::parse(&held.body).unwrap();
     let groups = review.user_info.groups.clone().unwrap_or_default();
     let verdict = match review.object.get("data") {
-        None => Verdict::invalid("data: it is empty"),
-        Some(_) if groups.iter().any(|group| group == "system:masters") => Verdict::pass(),
-        Some(_) => Verdict::forbidden(format!("{:?} may not", review.user_info.username.unwrap_or_default())),
+        None => ReviewDecision::invalid("data: it is empty"),
+        Some(_) if groups.iter().any(|group| group == "system:masters") => ReviewDecision::pass(),
+        Some(_) => ReviewDecision::forbidden(format!("{:?} may not", review.user_info.username.unwrap_or_default())),
     };
-    ([(header::CONTENT_TYPE, "application/json")], verdict.answer(&review.uid, &[])).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], verdict.to_response_body(&review.uid, &[])).into_response()
 }
 
-fn hook(endpoint: &Endpoint) -> ValidatingWebhook {
+fn hook(endpoint: &WebhookTarget) -> ValidatingWebhook {
     let all = |text: &str| Some(vec![text.to_owned()]);
     let rule = RuleWithOperations {
         api_groups: all(""),
@@ -86,25 +86,25 @@ fn hook(endpoint: &Endpoint) -> ValidatingWebhook {
 #[tokio::test]
 async fn another_webhook_validates_with_the_same_pieces() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let services: Arc<dyn Services> = Arc::new(OneService(listener.local_addr().unwrap().port()));
+    let services: Arc<dyn ServiceAddressResolver> = Arc::new(OneService(listener.local_addr().unwrap().port()));
     let cluster = ApiServer::start(Options { services: Some(services), ..Options::default() }).await.unwrap();
-    let endpoint = Endpoint::service("operators", "checks", 8443);
-    let hooks = Hooks::Validating(vec![hook(&endpoint)]);
-    let plan = Plan {
-        keep: Keep::Memory,
-        terms: Terms::default(),
+    let endpoint = WebhookTarget::from_service("operators", "checks", 8443);
+    let hooks = WebhookSet::Validating(vec![hook(&endpoint)]);
+    let plan = MaintenanceOptions {
+        store: CertificateStore::Memory,
+        terms: CertificateTerms::default(),
         names: endpoint.names(),
-        registrations: vec![Registration::new(cluster.client().unwrap(), "checks", "operator", hooks)],
-        clock: Clock::default(),
+        registrations: vec![WebhookRegistration::new(cluster.client().unwrap(), "checks", "operator", hooks)],
+        clock: TrailClock::default(),
         counters: Arc::default(),
     };
     let counters = Arc::clone(&plan.counters);
-    let mut upkeep = Upkeep::begin(plan).await.unwrap();
-    let router = Router::new().route("/check", post(check)).with_state(Intake::new(Duration::from_secs(10)));
-    let server = Server::start(listener, upkeep.serving().config().unwrap(), router).unwrap();
+    let mut upkeep = WebhookMaintenance::start(plan).await.unwrap();
+    let router = Router::new().route("/check", post(check)).with_state(BodyReader::new(Duration::from_secs(10)));
+    let server = WebhookServer::start(listener, upkeep.certificate_resolver().config().unwrap(), router).unwrap();
     upkeep.register().await.unwrap();
-    assert_eq!((counters.times(Upkept::Registered), counters.is_registered()), (1, true));
-    assert!(counters.page("operator_webhook").contains("operator_webhook_registered 1\n"));
+    assert_eq!((counters.times(MaintenanceEvent::Registered), counters.is_registered()), (1, true));
+    assert!(counters.render_metrics("operator_webhook").contains("operator_webhook_registered 1\n"));
 
     let object = |name: &str, data: &[(&str, &str)]| {
         let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -113,7 +113,7 @@ async fn another_webhook_validates_with_the_same_pieces() {
         object
     };
     let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client().unwrap());
-    // A registration is in force a moment after it was made.
+    // A registration comes into force shortly after it is created.
     let refused = loop {
         match maps.create(&PostParams { dry_run: true, ..PostParams::default() }, &object("none", &[])).await {
             Ok(_) => tokio::task::yield_now().await,

@@ -1,17 +1,19 @@
-//! Keeps certificates and registrations together: what is shown is always what the API servers know.
+//! Keeps the certificates and registrations of a webhook in step: the served certificate is always one that the
+//! API servers trust.
 //!
-//! A turn is made whenever a registration changes, a certificate is due, or something failed a while ago:
-//! 1. certificates that are due are made anew, where they are kept;
-//! 2. registrations that do not say what they should are written;
-//! 3. a certificate is shown once its authority has been registered for long enough.
+//! A pass runs whenever a registration changes, a certificate is due, or the delay after a failure is over:
+//! 1. certificates that are due are renewed in their store;
+//! 2. registrations that differ from their desired state are written;
+//! 3. a certificate is served once its authority has been registered for long enough.
 //!
-//! *Guaranteed*: nothing that fails here ends the webhook; it is logged, counted and tried again, each time a little later. A person or a program that
-//! changes a registration is answered at once, whoever else fights for it, and who does so again and again more and more slowly, up to half a minute, so that no
-//! API server is kept busy. Another webhook of the same name, which is told apart from these by the name of the field manager, is left alone with it for half a minute
-//! each time, in which a rollout with new arguments comes to its end; that they fight is said.
-//! That a registration is not ours any more is noted when it is seen, and not when it is mended.
+//! *Guaranteed*: no failure here ends the webhook; it is logged, counted and retried with backoff. The first
+//! change of a registration by another writer is undone at once. Repeated changes by the same writer are undone
+//! with a backoff of up to half a minute, so that no API server is kept busy. Another webhook of the same name
+//! is recognized by the common field manager and keeps the registration for half a minute each time, which lets
+//! a rollout with new arguments complete; the contention is logged. The loss of a registration is recorded when
+//! it is seen, not when it is repaired.
 //!
-//! *Assumed*: one clock for this machine and the API servers, give or take an hour.
+//! *Assumed*: the clocks of this machine and of the API servers differ by at most an hour.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,118 +34,130 @@ use kube::{
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    certificates::{Keep, KeepError, Ring, Serving, Terms},
-    counters::{UpkeepCounters, Upkept},
-    registration::Registration,
+    certificates::{CertificateResolver, CertificateRing, CertificateStore, CertificateStoreError, CertificateTerms},
+    counters::{MaintenanceCounters, MaintenanceEvent},
+    registration::WebhookRegistration,
 };
-use crate::{Clock, in_words};
+use crate::{TrailClock, error_chain};
 
-mod kept;
+mod registration_state;
 
-use kept::{Kept, Renewed};
+use registration_state::{RegistrationState, RenewalOutcome};
 
-/// Even if every watch is silent, all is looked at again.
-const LOOK: Duration = Duration::from_secs(300);
-/// How long after a failure, and after a repair, the next try is made: at first, and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// A pass runs at least this often, even if no watch reports anything.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(300);
+/// The first and the longest retry delay, after a failure and after a repair.
+const RETRY_DELAY_RANGE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// What is kept up.
+/// The certificates and registrations that are maintained.
 #[derive(Debug)]
-pub struct Upkeep {
-    keep: Keep,
-    terms: Terms,
+pub struct WebhookMaintenance {
+    store: CertificateStore,
+    terms: CertificateTerms,
     names: BTreeSet<String>,
-    registrations: Vec<Kept>,
-    serving: Arc<Serving>,
-    clock: Clock,
-    counters: Arc<UpkeepCounters>,
-    ring: Ring,
-    /// Since when each authority is known to be registered.
-    known: BTreeMap<String, Timestamp>,
-    /// The authority whose certificate is shown.
-    shown: String,
+    registrations: Vec<RegistrationState>,
+    resolver: Arc<CertificateResolver>,
+    clock: TrailClock,
+    counters: Arc<MaintenanceCounters>,
+    ring: CertificateRing,
+    /// The time since when each authority is known to be registered.
+    announced_since: BTreeMap<String, Timestamp>,
+    /// The authority whose certificate is served.
+    shown_authority: String,
 }
 
-/// What certificates and registrations are made of.
+/// The options of [`WebhookMaintenance`].
 #[derive(Debug)]
-pub struct Plan {
-    /// Where certificates are kept.
-    pub keep: Keep,
-    /// How long they live.
-    pub terms: Terms,
-    /// By what names and addresses the API server calls.
+pub struct MaintenanceOptions {
+    /// The store of the certificates.
+    pub store: CertificateStore,
+    /// The lifetime of the certificates.
+    pub terms: CertificateTerms,
+    /// The names and addresses under which the API server calls the webhook.
     pub names: BTreeSet<String>,
-    /// What is registered.
-    pub registrations: Vec<Registration>,
-    /// What time it is.
-    pub clock: Clock,
-    /// What happened is counted here.
-    pub counters: Arc<UpkeepCounters>,
+    /// The registrations to maintain.
+    pub registrations: Vec<WebhookRegistration>,
+    /// The source of the current time.
+    pub clock: TrailClock,
+    /// The counters of this maintenance.
+    pub counters: Arc<MaintenanceCounters>,
 }
 
-/// Why a webhook cannot begin.
+/// The reason why a webhook cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum BeginError {
-    /// Without certificates.
+pub enum WebhookStartError {
+    /// No certificates could be loaded or issued.
     #[error("there are no certificates")]
-    Certificates(#[from] KeepError),
-    /// They are of no use.
+    Certificates(#[from] CertificateStoreError),
+    /// None of the certificates can be served.
     #[error("there is no certificate to show")]
-    Nothing,
-    /// Nobody would call.
+    NoUsableCertificate,
+    /// A registration could not be written.
     #[error("cannot register {kind} {name}")]
     Register {
-        /// What.
+        /// The kind of the registration.
         kind: &'static str,
-        /// Its name.
+        /// The name of the registration.
         name: String,
-        /// What the API server says.
+        /// The error of the API server.
         source: Box<kube::Error>,
     },
 }
 
-impl Upkeep {
-    /// Takes or makes certificates, and shows one. Nothing is registered yet, so that a server can listen first.
-    pub async fn begin(plan: Plan) -> Result<Self, BeginError> {
-        let Plan { keep, terms, names, registrations, clock, counters } = plan;
+impl WebhookMaintenance {
+    /// Loads or issues certificates, and serves one. Nothing is registered yet, so that a server can listen
+    /// first.
+    pub async fn start(plan: MaintenanceOptions) -> Result<Self, WebhookStartError> {
+        let MaintenanceOptions { store: keep, terms, names, registrations, clock, counters } = plan;
         let now = clock.timestamp();
-        let ring = keep.renewed(&Ring::default(), &names, now, terms).await?;
-        let registrations = registrations.into_iter().map(Kept::new).collect();
-        let (serving, known, shown) = (Arc::default(), BTreeMap::new(), String::new());
-        let mut upkeep = Self { keep, terms, names, registrations, serving, clock, counters, ring, known, shown };
-        match upkeep.show(now) {
-            true => Ok(upkeep),
-            false => Err(BeginError::Nothing),
-        }
+        let ring = keep.load_or_renew(&CertificateRing::default(), &names, now, terms).await?;
+        let registrations = registrations.into_iter().map(RegistrationState::new).collect();
+        let serving = Arc::default();
+        let known = BTreeMap::new();
+        let shown = String::new();
+        let mut upkeep = Self {
+            store: keep,
+            terms,
+            names,
+            registrations,
+            resolver: serving,
+            clock,
+            counters,
+            ring,
+            announced_since: known,
+            shown_authority: shown,
+        };
+        if upkeep.update_shown_certificate(now) { Ok(upkeep) } else { Err(WebhookStartError::NoUsableCertificate) }
     }
 
-    /// What to serve with.
-    pub fn serving(&self) -> &Arc<Serving> {
-        &self.serving
+    /// The resolver for the TLS server.
+    pub fn certificate_resolver(&self) -> &Arc<CertificateResolver> {
+        &self.resolver
     }
 
-    /// Registers everything. After this the API server calls.
-    pub async fn register(&mut self) -> Result<(), BeginError> {
+    /// Writes all registrations. From then on the API server calls the webhook.
+    pub async fn register(&mut self) -> Result<(), WebhookStartError> {
         let bundle = self.ring.bundle();
         for kept in &mut self.registrations {
-            let renewed = kept.renew(&bundle).await.map_err(|source| BeginError::Register {
+            let renewed = kept.renew(&bundle).await.map_err(|source| WebhookStartError::Register {
                 kind: kept.registration.kind(),
                 name: kept.registration.name().to_owned(),
                 source: Box::new(source),
             })?;
-            if renewed != Renewed::AsItWas {
-                self.counters.count(Upkept::Registered);
+            if renewed != RenewalOutcome::Unchanged {
+                self.counters.count(MaintenanceEvent::Registered);
             }
         }
-        self.note_known();
+        self.record_announced();
         Ok(())
     }
 
-    /// Removes what was registered. A failure is logged: whoever ends cannot wait.
+    /// Removes all registrations. A failure is only logged, because the process is about to exit.
     pub async fn unregister(&mut self) {
         let bundle = self.ring.bundle();
         for kept in &self.registrations {
-            let (kind, name) = (kept.registration.kind(), kept.registration.name());
+            let kind = kept.registration.kind();
+            let name = kept.registration.name();
             match kept.remove(&bundle).await {
                 Ok(None) => {}
                 Ok(Some(other)) => tracing::warn!(kind, name, other, "the registration stays: it is another webhook's"),
@@ -151,7 +165,7 @@ impl Upkeep {
                     tracing::warn!(
                         kind,
                         name,
-                        error = in_words(&error),
+                        error = error_chain(&error),
                         "the registration stays: it cannot be removed"
                     );
                 }
@@ -159,26 +173,27 @@ impl Upkeep {
         }
     }
 
-    /// Keeps everything up, for as long as it is polled.
+    /// Maintains everything for as long as it is polled.
     pub async fn run(&mut self) -> Infallible {
-        let mut changes = self.watch();
-        let mut pause = PAUSE.0;
+        let mut changes = self.watch_registrations();
+        let mut pause = RETRY_DELAY_RANGE.0;
         loop {
-            let turn = self.turn().await;
-            let (now, mut not_before, rest) = (Instant::now(), Instant::now(), self.rest());
-            if turn == Turn::Failed {
+            let turn = self.run_pass().await;
+            let (now, mut not_before, rest) = (Instant::now(), Instant::now(), self.time_until_due());
+            if turn == PassOutcome::Failed {
                 not_before = now + pause;
-                pause = (pause * 2).min(PAUSE.1);
+                pause = (pause * 2).min(RETRY_DELAY_RANGE.1);
             } else {
-                pause = PAUSE.0;
+                pause = RETRY_DELAY_RANGE.0;
             }
-            let last = if turn == Turn::Failed { not_before } else { now + rest };
+            let last = if turn == PassOutcome::Failed { not_before } else { now + rest };
             loop {
-                let next = self.due().map_or(last, |due| due.max(not_before).min(last));
+                let next = self.next_repair().map_or(last, |due| due.max(not_before).min(last));
                 tokio::select! {
                     biased;
-                    // What else has changed in the meantime is part of the same turn. Where it is another's, perhaps that one has made new certificates.
-                    Some((at, seen)) = changes.next() => if self.see(at, seen) && turn != Turn::Failed {
+                    // Further changes are handled in the same pass. After another webhook took a registration,
+                    // a pass runs at once: the other one may have renewed the certificates.
+                    Some((at, seen)) = changes.next() => if self.observe_registration(at, seen) && turn != PassOutcome::Failed {
                         break;
                     },
                     () = sleep_until(next) => break,
@@ -187,80 +202,82 @@ impl Upkeep {
         }
     }
 
-    /// When the next registration is to be mended.
-    fn due(&self) -> Option<Instant> {
+    /// The time of the next repair of a registration.
+    fn next_repair(&self) -> Option<Instant> {
         let bundle = self.ring.bundle();
         self.registrations.iter().filter_map(|kept| kept.due(&bundle)).min()
     }
 
-    /// Takes note of a registration. Says whether another webhook has just taken it.
-    fn see(&mut self, at: usize, seen: Option<DynamicObject>) -> bool {
+    /// Records the state of a registration. Returns whether another webhook has just taken it.
+    fn observe_registration(&mut self, at: usize, seen: Option<DynamicObject>) -> bool {
         let bundle = self.ring.bundle();
-        let taken = self.registrations.get_mut(at).is_some_and(|kept| kept.see(seen, &bundle));
+        let taken = self.registrations.get_mut(at).is_some_and(|kept| kept.observe(seen, &bundle));
         self.counters.note_registered(self.is_registered());
         taken
     }
 
-    /// What becomes of each registration, by its place.
-    fn watch(&self) -> BoxStream<'static, (usize, Option<DynamicObject>)> {
-        let watches = self.registrations.iter().enumerate().map(|(at, Kept { registration, .. })| {
+    /// The changes of each registration, with its index.
+    fn watch_registrations(&self) -> BoxStream<'static, (usize, Option<DynamicObject>)> {
+        let watches = self.registrations.iter().enumerate().map(|(at, RegistrationState { registration, .. })| {
             let events = watcher::watch_object(registration.api().clone(), registration.name()).default_backoff();
-            events.filter_map(move |event| std::future::ready(seen(at, event))).boxed()
+            events.filter_map(move |event| std::future::ready(observed_object(at, event))).boxed()
         });
         stream::select_all(watches).boxed()
     }
 
-    async fn turn(&mut self) -> Turn {
+    async fn run_pass(&mut self) -> PassOutcome {
         let before = self.clock.timestamp();
         if self.is_due(before)
-            && let Err(error) = self.renew(before).await
+            && let Err(error) = self.renew_certificates(before).await
         {
-            self.counters.count(Upkept::CertificatesFailed);
-            tracing::warn!(error = in_words(&error), "certificates cannot be renewed; the ones of now are used on");
-            self.show(before);
-            return Turn::Failed;
+            self.counters.count(MaintenanceEvent::CertificatesFailed);
+            tracing::warn!(error = error_chain(&error), "certificates cannot be renewed; the ones of now are used on");
+            self.update_shown_certificate(before);
+            return PassOutcome::Failed;
         }
-        let turn = self.repair().await;
-        self.note_known();
-        self.show(self.clock.timestamp());
+        let turn = self.repair_registrations().await;
+        self.record_announced();
+        self.update_shown_certificate(self.clock.timestamp());
         turn
     }
 
-    /// Certificates are looked at in their time, and whenever a registration says something else: perhaps another replica has renewed them.
+    /// Whether the certificates have to be loaded: when they are due, and whenever a registration differs,
+    /// because another replica may have renewed them.
     fn is_due(&self, now: Timestamp) -> bool {
-        self.ring.due(&self.names, now) <= now || !self.is_registered()
+        self.ring.next_due(&self.names, now) <= now || !self.is_registered()
     }
 
-    async fn renew(&mut self, now: Timestamp) -> Result<(), KeepError> {
-        let ring = self.keep.renewed(&self.ring, &self.names, now, self.terms).await?;
+    async fn renew_certificates(&mut self, now: Timestamp) -> Result<(), CertificateStoreError> {
+        let ring = self.store.load_or_renew(&self.ring, &self.names, now, self.terms).await?;
         if ring != self.ring {
-            self.counters.count(Upkept::CertificatesRenewed);
+            self.counters.count(MaintenanceEvent::CertificatesRenewed);
             let ends = ring.generations().last().map(|one| one.expires().to_string());
             tracing::info!(ends, authorities = ring.generations().len(), "certificates were renewed");
             self.ring = ring;
             let bundle = self.ring.bundle();
-            self.registrations.iter_mut().for_each(|kept| kept.note_lost(&bundle));
+            self.registrations.iter_mut().for_each(|kept| kept.update_lost_since(&bundle));
         }
         Ok(())
     }
 
-    async fn repair(&mut self) -> Turn {
+    async fn repair_registrations(&mut self) -> PassOutcome {
         let bundle = self.ring.bundle();
-        let mut turn = Turn::Quiet;
+        let mut turn = PassOutcome::Unchanged;
         for kept in self.registrations.iter_mut().filter(|kept| kept.is_due(&bundle)) {
             let renewed = kept.renew(&bundle).await;
-            let (kind, name) = (kept.registration.kind(), kept.registration.name());
+            let kind = kept.registration.kind();
+            let name = kept.registration.name();
             match renewed {
-                Ok(Renewed::AsItWas) => {}
+                Ok(RenewalOutcome::Unchanged) => {}
                 Ok(renewed) => {
-                    self.counters.count(Upkept::Registered);
-                    tell(&self.counters, kind, name, renewed);
-                    turn = Turn::Repaired;
+                    self.counters.count(MaintenanceEvent::Registered);
+                    log_renewal(&self.counters, kind, name, renewed);
+                    turn = PassOutcome::Repaired;
                 }
                 Err(error) => {
-                    self.counters.count(Upkept::RegistrationFailed);
-                    tracing::warn!(kind, name, error = in_words(&error), "the registration cannot be written");
-                    return Turn::Failed;
+                    self.counters.count(MaintenanceEvent::RegistrationFailed);
+                    tracing::warn!(kind, name, error = error_chain(&error), "the registration cannot be written");
+                    return PassOutcome::Failed;
                 }
             }
         }
@@ -269,18 +286,19 @@ impl Upkeep {
 
     fn is_registered(&self) -> bool {
         let bundle = self.ring.bundle();
-        self.registrations.iter().all(|kept| kept.is_in_force(&bundle))
+        self.registrations.iter().all(|kept| kept.is_registered(&bundle))
     }
 
-    /// Remembers since when the authorities of now are registered.
-    fn note_known(&mut self) {
+    /// Records since when the current authorities are registered.
+    fn record_announced(&mut self) {
         let registered = self.is_registered();
         self.counters.note_registered(registered);
         if !registered {
             return;
         }
-        let (now, before) = (self.clock.timestamp(), std::mem::take(&mut self.known));
-        self.known = self
+        let now = self.clock.timestamp();
+        let before = std::mem::take(&mut self.announced_since);
+        self.announced_since = self
             .ring
             .generations()
             .iter()
@@ -291,47 +309,54 @@ impl Upkeep {
             .collect();
     }
 
-    /// Shows the certificate that is right now. False if there is none.
-    fn show(&mut self, now: Timestamp) -> bool {
+    /// Serves the right certificate. Returns false if there is none.
+    fn update_shown_certificate(&mut self, now: Timestamp) -> bool {
         let lead = self.terms.lead();
-        let known = |authority: &str| self.known.get(authority).is_some_and(|since| now.duration_since(*since) >= lead);
-        let Some(one) = self.ring.shown(&self.names, now, |one| known(one.authority())) else { return false };
-        if one.authority() == self.shown {
+        let known = |authority: &str| {
+            self.announced_since.get(authority).is_some_and(|since| now.duration_since(*since) >= lead)
+        };
+        let Some(one) = self.ring.serving_generation(&self.names, now, |one| known(one.authority())) else {
+            return false;
+        };
+        if one.authority() == self.shown_authority {
             return true;
         }
-        if let Err(error) = self.serving.show(one) {
-            tracing::warn!(error = in_words(&error), "a certificate cannot be shown; the one before is shown on");
+        if let Err(error) = self.resolver.set_certificate(one) {
+            tracing::warn!(error = error_chain(&error), "a certificate cannot be shown; the one before is shown on");
             return false;
         }
-        self.shown = one.authority().to_owned();
+        self.shown_authority = one.authority().to_owned();
         true
     }
 
-    /// How long nothing has to be done.
-    fn rest(&self) -> Duration {
-        let (now, lead) = (self.clock.timestamp(), self.terms.lead());
-        let soon = self.known.values().filter_map(|since| since.checked_add(lead).ok()).filter(|at| *at > now).min();
-        let due = self.ring.due(&self.names, now);
+    /// The time until the next pass is due.
+    fn time_until_due(&self) -> Duration {
+        let now = self.clock.timestamp();
+        let lead = self.terms.lead();
+        let soon =
+            self.announced_since.values().filter_map(|since| since.checked_add(lead).ok()).filter(|at| *at > now).min();
+        let due = self.ring.next_due(&self.names, now);
         let next = soon.map_or(due, |soon| soon.min(due));
-        Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(PAUSE.0, LOOK)
+        Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(RETRY_DELAY_RANGE.0, RESYNC_INTERVAL)
     }
 }
 
-/// What a turn did.
+/// The outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    Quiet,
+enum PassOutcome {
+    Unchanged,
     Repaired,
     Failed,
 }
 
-/// Says that a registration was written; and why, where another webhook fights for it: ever more seldom, as that goes on for as long as both run.
-fn tell(counters: &UpkeepCounters, kind: &'static str, name: &str, renewed: Renewed) {
-    let Renewed::Contended { other, differs } = renewed else {
+/// Logs that a registration was written. Contention with another webhook is logged with its details, but less
+/// and less often, as it lasts for as long as both run.
+fn log_renewal(counters: &MaintenanceCounters, kind: &'static str, name: &str, renewed: RenewalOutcome) {
+    let RenewalOutcome::Contended { other, differs } = renewed else {
         tracing::info!(kind, name, "the registration was written");
         return;
     };
-    let times = counters.count(Upkept::Contended);
+    let times = counters.count(MaintenanceEvent::Contended);
     if times.is_power_of_two() {
         tracing::warn!(
             kind,
@@ -345,11 +370,11 @@ fn tell(counters: &UpkeepCounters, kind: &'static str, name: &str, renewed: Rene
     }
 }
 
-/// What an event says of an object; nothing if it says nothing.
-fn seen(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
+/// The object that a watch event shows; none for an error.
+fn observed_object(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
     event
         .map(|object| (at, object))
-        .inspect_err(|error| tracing::warn!(error = in_words(error), "a registration cannot be watched"))
+        .inspect_err(|error| tracing::warn!(error = error_chain(error), "a registration cannot be watched"))
         .ok()
 }
 

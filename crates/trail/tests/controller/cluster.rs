@@ -1,4 +1,4 @@
-//! An API server, an exporter in memory, and a controller that can be started again.
+//! An API server, an exporter in memory, and a controller that can be restarted.
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use kube::{
     runtime::{conditions, wait::await_condition, watcher},
 };
 use kubewake_apiserver::server::{ApiServer, Options as ServerOptions};
-use kubewake_trail::{Controller, FollowLinks, Hold, Options, Trail, context};
+use kubewake_trail::{Controller, DeferredSpanProcessor, FollowLinks, Options, Trail, context};
 use opentelemetry::trace::SpanContext;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, Sampler, SdkTracerProvider, SimpleSpanProcessor, SpanData};
 use serde_json::json;
@@ -27,14 +27,14 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use crate::head::{Head, HeadSpec, Work, error_policy, reconcile};
 
 pub const NAMESPACE: &str = "default";
-/// A context that nobody records.
+/// A context that is not sampled.
 const UNSAMPLED: &str = "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-00";
-/// Far more than anything takes on a busy machine.
+/// Far more than any wait takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Cluster {
     pub server: ApiServer,
-    /// Somebody else's.
+    /// An untraced client.
     pub client: Client,
 }
 
@@ -58,13 +58,13 @@ impl Cluster {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// Somebody creates a Head and leaves a context on it.
+    /// Creates a Head, with a context or without one.
     pub async fn create(&self, name: &str, context: Option<&str>) -> Head {
         let stamp: Vec<_> = context.map(|text| ("tracing.k8s.io/traceparent", text.to_owned())).into_iter().collect();
         self.create_with(name, stamp).await
     }
 
-    /// The same, as the webhook does it: one can tell when that was.
+    /// Creates a Head with a stamp as the webhook writes it, including its time.
     pub async fn create_stamped(&self, name: &str, context: &str) -> Head {
         let now = k8s_openapi::jiff::Timestamp::now().to_string();
         let context = ("tracing.k8s.io/traceparent", context.to_owned());
@@ -79,7 +79,7 @@ impl Cluster {
         self.heads().create(&PostParams::default(), &head).await.unwrap()
     }
 
-    /// Somebody changes a Head, and leaves a context or not.
+    /// Changes a Head, with a new context or without one.
     pub async fn change(&self, name: &str, size: i32, context: Option<&str>) -> Head {
         let mut patch = json!({"spec": {"size": size}});
         if let Some(context) = context {
@@ -89,7 +89,7 @@ impl Cluster {
     }
 }
 
-/// A context that somebody made.
+/// A context of another writer.
 pub fn somebody(digit: char) -> (String, SpanContext) {
     let text = format!("00-{}-{}-01", String::from(digit).repeat(32), String::from(digit).repeat(16));
     let context = context::parse(&text, None).unwrap();
@@ -113,13 +113,14 @@ pub struct Settings {
     pub fails: bool,
     pub refused: bool,
     pub busy: bool,
-    /// Nothing is traced.
+    /// Disables tracing.
     pub off: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let (options, sampler) = (Options::default(), Sampler::AlwaysOn);
+        let options = Options::default();
+        let sampler = Sampler::AlwaysOn;
         Self { options, sampler, completes: true, fails: false, refused: false, busy: false, off: false }
     }
 }
@@ -127,12 +128,12 @@ impl Default for Settings {
 impl Process {
     pub fn start(cluster: &Cluster, settings: Settings) -> Self {
         let exporter = InMemorySpanExporter::default();
-        let hold = Hold::new(SimpleSpanProcessor::new(exporter.clone()));
+        let hold = DeferredSpanProcessor::new(SimpleSpanProcessor::new(exporter.clone()));
         let provider = SdkTracerProvider::builder()
             .with_sampler(FollowLinks::new(settings.sampler))
             .with_span_processor(hold.clone())
             .build();
-        let trail = if settings.off { Trail::off() } else { Trail::new(&provider, hold, settings.options) };
+        let trail = if settings.off { Trail::disabled() } else { Trail::new(&provider, hold, settings.options) };
         let client = trail.client(cluster.server.client_config().unwrap()).unwrap();
         let work = Arc::new(Work {
             trail: trail.clone(),
@@ -157,7 +158,7 @@ impl Process {
         Self { trail, exporter, work, resync, controller, _provider: provider }
     }
 
-    /// The same, and waits until the controller sees what happens: it takes something up that nobody records.
+    /// Starts a process and waits until its controller has reconciled an object that is not sampled.
     pub async fn start_and_watch(cluster: &Cluster, settings: Settings) -> Self {
         let process = Self::start(cluster, settings);
         cluster.create("fence", Some(UNSAMPLED)).await;
@@ -170,7 +171,7 @@ impl Process {
         self.exporter.get_finished_spans().unwrap()
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     pub async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         let wait = async {
             while !holds(self) {
@@ -186,7 +187,7 @@ impl Process {
         self.until(name, |it| it.spans().iter().filter(|span| span.name == name).count() >= count).await;
     }
 
-    /// Looks at everything again, many times. What was under way before is over then.
+    /// Reconciles all objects several times. Runs that were in progress before have ended afterwards.
     pub async fn resync(&self, times: u32) {
         for _ in 0..times {
             let before = self.work.runs.load(Ordering::SeqCst);
@@ -195,7 +196,8 @@ impl Process {
         }
     }
 
-    /// Looks at everything again, and waits for the run of this Head that began after that. No earlier one is under way then.
+    /// Reconciles all objects and waits for a run of this Head that began afterwards. No earlier run is then in
+    /// progress.
     pub async fn rerun(&self, name: &str) {
         let begun = self.work.begun.load(Ordering::SeqCst);
         self.resync.send(()).unwrap();

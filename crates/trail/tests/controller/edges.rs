@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use opentelemetry::trace::{SpanContext, SpanId};
 use opentelemetry_sdk::trace::SpanData;
 
-/// Spans, and contexts that others have made, by name.
+/// Names of spans and of contexts from other writers.
 #[derive(Default)]
 pub struct Edges {
     foreign: HashMap<SpanId, String>,
 }
 
 impl Edges {
-    /// A context that somebody else made.
+    /// Names a context of another writer.
     pub fn knows(mut self, name: &str, context: &SpanContext) -> Self {
         self.foreign.insert(context.span_id(), name.to_owned());
         self

@@ -24,7 +24,7 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_trail::{Run, Trail, events::Events};
+use kubewake_trail::{Run, Trail, events::EventPublisher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -60,7 +60,7 @@ pub struct Work {
     pub refused: AtomicBool,
     /// Runs publish an event and ask what they may do.
     pub talks: AtomicBool,
-    pub events: Events,
+    pub events: EventPublisher,
     /// Runs change something that no client sees, and ask for another.
     pub busy: AtomicBool,
     /// Heads become ready.

@@ -1,4 +1,4 @@
-//! What was ready and is not any more: it converges once, and what mends it long after is one trace.
+//! Objects that were ready and are no longer: each converges once, and its repair long after is one trace.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::{controller::Action, watcher},
 };
-use kubewake_trail::{Clock, Controller, Options, Trail};
+use kubewake_trail::{Controller, Options, Trail, TrailClock};
 use opentelemetry_sdk::trace::SpanData;
 use serde_json::json;
 
@@ -25,10 +25,10 @@ use crate::{
     head::Head,
 };
 
-/// Longer than a change is joined.
+/// Longer than `drift_after`.
 const HOUR: u64 = 3600;
 
-/// Somebody says that a Head is not ready, since this second.
+/// Sets the Head's condition to not ready, since this time.
 async fn lose(cluster: &Cluster, name: &str, since: SystemTime) {
     let since = k8s_openapi::jiff::Timestamp::try_from(since).unwrap();
     let condition = json!({
@@ -69,7 +69,7 @@ async fn what_was_ready_for_a_generation_does_not_converge_again() {
     second.resync(3).await;
     assert_eq!(converged(&second.stop().await), 0, "it was ready before this one began");
 
-    // This time it is lost while nobody looks, long after it was changed.
+    // This time it is lost while no process runs, long after the change.
     lose(&cluster, "one", SystemTime::now() + Duration::from_secs(HOUR)).await;
     let third = Process::start(&cluster, Settings::default());
     ready_again(&cluster, "one").await;
@@ -79,10 +79,10 @@ async fn what_was_ready_for_a_generation_does_not_converge_again() {
     third.until_span("converge Head", 1).await;
 }
 
-/// A clock that runs ahead by some seconds.
-fn clock(ahead: &Arc<AtomicU64>) -> Clock {
+/// A clock that is some seconds ahead.
+fn clock(ahead: &Arc<AtomicU64>) -> TrailClock {
     let ahead = Arc::clone(ahead);
-    Clock::new(move || SystemTime::now() + Duration::from_secs(ahead.load(Ordering::SeqCst)))
+    TrailClock::new(move || SystemTime::now() + Duration::from_secs(ahead.load(Ordering::SeqCst)))
 }
 
 async fn break_child(cluster: &Cluster, how: &str) {
@@ -90,8 +90,8 @@ async fn break_child(cluster: &Cluster, how: &str) {
     cluster.children().patch("one-child", &PatchParams::default(), &broken).await.unwrap();
 }
 
-/// Forgets all spans once no run is under way. A run that mends something before a watch has shown that it was broken takes the
-/// newer revision for the work of somebody else, and leaves no span.
+/// Resets the spans once no run is in progress. A run that repairs something before a watch has shown that it
+/// was broken takes the newer revision for the work of another writer, and leaves no span.
 async fn settle(process: &Process) {
     process.rerun("one").await;
     process.exporter.reset();
@@ -99,7 +99,8 @@ async fn settle(process: &Process) {
 
 #[tokio::test]
 async fn all_runs_of_a_repair_are_one_trace() {
-    let (cluster, ahead) = (Cluster::start().await, Arc::new(AtomicU64::new(0)));
+    let cluster = Cluster::start().await;
+    let ahead = Arc::new(AtomicU64::new(0));
     let options = Options { clock: clock(&ahead), ..Options::default() };
     let process = Process::start_and_watch(&cluster, Settings { options, ..Settings::default() }).await;
     let (text, context) = somebody('a');
@@ -144,7 +145,7 @@ async fn all_runs_of_a_repair_are_one_trace() {
 
 #[tokio::test]
 async fn who_never_reached_an_api_server_ends_when_told() {
-    // Nothing listens there, and nobody else will.
+    // A port without a listener.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     drop(taken);
@@ -155,7 +156,7 @@ async fn who_never_reached_an_api_server_ends_when_told() {
     let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
         .owns(Api::<ConfigMap>::all(client), watcher::Config::default())
         .graceful_shutdown_on(async { drop(stopped.await) })
-        .run(Trail::off(), reconcile, again, Arc::new(()));
+        .run(Trail::disabled(), reconcile, again, Arc::new(()));
     let mut controller = std::pin::pin!(controller);
     let first = tokio::time::timeout(Duration::from_secs(60), controller.next()).await.unwrap();
     assert!(matches!(first, Some(Err(_))), "it cannot list");

@@ -9,7 +9,9 @@ use kube::{
     api::{ListParams, ObjectMeta, Patch, PatchParams},
     runtime::events::{Event, EventType},
 };
-use kubewake_trail::{Counters, Mode, Options, Trust, events::TRACE_ID, operand::Work};
+use kubewake_trail::{
+    NamespaceTrust, Options, TraceMode, TrailCounters, events::TRACE_ID_ANNOTATION, operand::OperandWork,
+};
 use opentelemetry::{
     context::FutureExt as _,
     trace::{SpanBuilder, Status, TraceContextExt as _},
@@ -58,7 +60,8 @@ async fn a_change_is_one_trace_and_nothing_after_it_makes_it_grow() {
     assert!(process.trail.counters().dropped >= 50, "{:?}", process.trail.counters());
 
     let run = named(&spans, "reconcile Head")[0];
-    let (uid, revision) = (created.uid.unwrap(), created.resource_version.unwrap());
+    let uid = created.uid.unwrap();
+    let revision = created.resource_version.unwrap();
     for (key, value) in [
         ("k8s.object.kind", "Head"),
         ("k8s.object.api_version", "trail.test/v1"),
@@ -80,7 +83,7 @@ async fn a_change_is_one_trace_and_nothing_after_it_makes_it_grow() {
     assert_eq!(attribute(converge, "k8s.object.uid").as_deref(), Some(&*uid));
 
     let child = cluster.children().get("one-child").await.unwrap();
-    let found = process.trail.context_of(&child).unwrap();
+    let found = process.trail.object_context(&child).unwrap();
     assert_eq!(found.context.span_id(), named(&spans, "apply ConfigMap")[0].span_context.span_id());
     assert_eq!(child.metadata.owner_references.unwrap()[0].name, "one");
 }
@@ -126,7 +129,7 @@ async fn a_restart_in_the_middle_continues_the_trace() {
     let run = named(&spans, "reconcile Head")[0];
     assert_eq!(attribute(run, "trail.reason").as_deref(), Some("initial_list"));
     assert!(spans.iter().all(|span| span.span_context.trace_id() == context.trace_id()));
-    // The API server tells the second of the creation; who saw the Head in it knows better.
+    // `creationTimestamp` has whole seconds; the process saw the Head within that second.
     let created = SystemTime::from(head.metadata.creation_timestamp.unwrap().0);
     let after = named(&spans, "converge Head")[0].start_time.duration_since(created).unwrap();
     assert!(after < Duration::from_secs(1), "{after:?}");
@@ -154,7 +157,7 @@ async fn two_changes_are_two_traces_with_a_link() {
 #[tokio::test]
 async fn links_instead_of_a_tree() {
     let cluster = Cluster::start().await;
-    let options = Options { mode: Mode::Links, ..Options::default() };
+    let options = Options { mode: TraceMode::Links, ..Options::default() };
     let process = Process::start(&cluster, Settings { options, sampler: Sampler::AlwaysOff, ..Settings::default() });
     let (text, context) = somebody('a');
     cluster.create("one", Some(&text)).await;
@@ -183,7 +186,7 @@ async fn a_change_that_left_no_context_is_a_trace_of_its_own() {
 #[tokio::test]
 async fn whose_context_is_not_believed_is_not_followed() {
     let cluster = Cluster::start().await;
-    let options = Options { trust: Trust::except(["default"]), ..Options::default() };
+    let options = Options { trust: NamespaceTrust::except(["default"]), ..Options::default() };
     let process = Process::start(&cluster, Settings { options, ..Settings::default() });
     let (text, context) = somebody('a');
     cluster.create("one", Some(&text)).await;
@@ -254,7 +257,7 @@ async fn an_event_or_a_question_is_no_change() {
     assert_eq!(named(&spans, "reconcile Head").len(), 1, "{:?}", Edges::default().of(&spans));
     let events = Api::<Published>::namespaced(cluster.client.clone(), NAMESPACE);
     assert_eq!(events.list(&ListParams::default()).await.unwrap().items.len(), 1);
-    // One that does change something has what it said in it, and counts only what it changed.
+    // A run that changes something keeps its reads and Events, and counts only its writes.
     process.exporter.reset();
     cluster.change("one", 2, Some(&somebody('b').0)).await;
     process.until_span("converge Head", 1).await;
@@ -294,7 +297,7 @@ async fn without_tracing_everything_works_and_no_object_carries_anything() {
     assert_eq!(child.owner_references()[0].name, "one");
     assert!(head.annotations().is_empty() && child.annotations().is_empty());
     assert!(process.spans().is_empty());
-    assert_eq!(process.trail.counters(), Counters::default());
+    assert_eq!(process.trail.counters(), TrailCounters::default());
 }
 
 fn named_other() -> ObjectMeta {
@@ -311,7 +314,7 @@ async fn an_annotation_on_a_deployment_makes_its_context_not_old() {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}});
     let spec = json!({"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template});
     let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec})).unwrap();
-    let span = process.trail.follow(&head, Work::Asked, SpanBuilder::from_name("work"));
+    let span = process.trail.follow(&head, OperandWork::Requested, SpanBuilder::from_name("work"));
     let again = Deployment { metadata: named_other(), ..deployment.clone() };
     let child = process.trail.child(&head);
     let made = child.create(&deployments, deployment).with_context(span.clone()).await.unwrap();
@@ -321,9 +324,9 @@ async fn an_annotation_on_a_deployment_makes_its_context_not_old() {
         let template = &one.spec.as_ref().unwrap().template;
         assert_eq!(template.metadata.as_ref().unwrap().annotations, None, "pods would be rolled out");
     }
-    let stamped = process.trail.context_of(&made).unwrap().context;
+    let stamped = process.trail.object_context(&made).unwrap().context;
     let trace_of = |deployment: &Deployment| {
-        let next = process.trail.follow(deployment, Work::Asked, SpanBuilder::from_name("next"));
+        let next = process.trail.follow(deployment, OperandWork::Requested, SpanBuilder::from_name("next"));
         next.span().span_context().trace_id()
     };
     let manager = |name: &str| PatchParams { field_manager: Some(name.to_owned()), ..PatchParams::default() };
@@ -334,7 +337,7 @@ async fn an_annotation_on_a_deployment_makes_its_context_not_old() {
     let scale = Patch::Merge(json!({"spec": {"paused": true}}));
     let changed = || async {
         let changed = deployments.patch("web", &manager("kubectl-edit"), &scale).await.unwrap();
-        // Times have seconds: soon after the stamp nobody can tell.
+        // Times have whole seconds: shortly after the stamp the two writes cannot be distinguished.
         trace_of(&changed) != stamped.trace_id()
     };
     let second = tokio::time::timeout(Duration::from_secs(60), async {
@@ -367,7 +370,7 @@ async fn events_lead_to_their_trace() {
     let (text, context) = somebody('a');
     let head = cluster.create("one", Some(&text)).await;
     let events = process.trail.events(process.work.client.clone(), "head-operator");
-    let span = process.trail.follow(&head, Work::Asked, SpanBuilder::from_name("work"));
+    let span = process.trail.follow(&head, OperandWork::Requested, SpanBuilder::from_name("work"));
     let mut event = Event {
         type_: EventType::Normal,
         reason: "Worked".to_owned(),
@@ -382,11 +385,11 @@ async fn events_lead_to_their_trace() {
     let published = api.list(&ListParams::default()).await.unwrap().items;
     assert_eq!(published.len(), 1, "the second counts up the first");
     assert_eq!(published[0].series.as_ref().unwrap().count, 2);
-    assert_eq!(published[0].annotations()[TRACE_ID], context.trace_id().to_string());
+    assert_eq!(published[0].annotations()[TRACE_ID_ANNOTATION], context.trace_id().to_string());
     let parent =
         kubewake_trail::context::parse(&published[0].annotations()["tracing.k8s.io/traceparent"], None).unwrap();
     assert_eq!(parent.span_id(), span.span().span_context().span_id());
-    let by_note = events.clone().by_note();
+    let by_note = events.clone().distinct_by_note();
     for (events, note) in std::iter::once((&events, 0)).chain((0..12).map(|note| (&by_note, note))) {
         event.note = Some(format!("at number {note}"));
         events.publish(&event, &head.object_ref(&())).with_context(span.clone()).await.unwrap();

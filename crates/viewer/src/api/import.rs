@@ -1,7 +1,7 @@
-//! Traces from a file.
+//! Import of traces from a file.
 //!
-//! Guaranteed: beside the file itself, one of its documents at a time is in memory, and of that one piece at a time is taken apart. A
-//! file is looked at twice, so that nothing of one that is wrong somewhere is kept.
+//! Guaranteed: beside the file itself, one of its documents at a time is in memory, and of that one piece at a
+//! time is parsed. A file is read twice, so that a file with an error anywhere leaves nothing in the store.
 
 use std::{fmt, num::NonZeroUsize, time::Duration};
 
@@ -11,7 +11,7 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode, header};
-use kubewake_otlp::{Limit, Signal, json::decode, scan, split};
+use kubewake_otlp::{Signal, SplitLimit, json::decode, scan, split};
 use serde::{
     Deserializer, Serialize,
     de::{Error as _, SeqAccess, Visitor},
@@ -19,25 +19,26 @@ use serde::{
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::{aside, json, refuse};
+use super::{error_response, json_response, run_blocking};
 use crate::{
-    serve::State,
-    store::{Added, Keeper, TraceId},
+    serve::ViewerState,
+    store::{AddedSpans, StoreWriter, TraceId},
 };
 
-/// The largest file. What it holds takes its place in the store's memory besides.
-const LARGEST: usize = 64 << 20;
-/// What is taken apart at once. The index of a span takes up to thirty times the bytes of the smallest one.
-const PIECE: NonZeroUsize = NonZeroUsize::new(256 << 10).unwrap();
-/// How long a file may take to come. Others wait for their turn meanwhile.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The largest file. Its spans take memory of the store in addition.
+const MAX_FILE_BYTES: usize = 64 << 20;
+/// The largest piece that is parsed at once. The index of a span takes up to thirty times the bytes of the
+/// smallest one.
+const MAX_PIECE_BYTES: NonZeroUsize = NonZeroUsize::new(256 << 10).unwrap();
+/// How long an upload may take. Other imports wait for it.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
-struct Imported {
-    /// Those of the file that are in the store now.
+struct ImportJson {
+    /// Traces of the file that are in the store now.
     traces: Vec<TraceId>,
     spans: usize,
-    /// Spans that the store does not take, and why.
+    /// Spans that the store rejects, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     rejected: Option<RejectedJson>,
 }
@@ -48,32 +49,39 @@ struct RejectedJson {
     message: String,
 }
 
-pub(crate) async fn import(extract::State(state): extract::State<State>, headers: HeaderMap, body: Body) -> Response {
-    // A form of another site cannot send this type without being asked first whether it may.
+pub(crate) async fn import(
+    extract::State(state): extract::State<ViewerState>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    // A cross-site form cannot send this media type without a CORS preflight.
     if !is_json(&headers) {
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send OTLP as JSON, with Content-Type: application/json");
+        return error_response(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send OTLP as JSON, with Content-Type: application/json",
+        );
     }
     let _turn = state.importing.clone().acquire_owned().await;
-    let body = match received(body, PATIENCE).await {
+    let body = match read_file(body, UPLOAD_TIMEOUT).await {
         Ok(body) => body,
-        Err((status, message)) => return refuse(status, message),
+        Err((status, message)) => return error_response(status, message),
     };
-    aside(move || match kept(&body, &state.keeper) {
+    run_blocking(move || match store_requests(&body, &state.keeper) {
         Ok(mut all) => {
-            // Of some nothing fits, or they had to make room for others of the file.
+            // Some traces were refused as a whole, or evicted in favour of others of the file.
             all.traces.retain(|id| state.store.trace(*id).is_some());
             let rejected = Some(all.rejected).filter(|it| it.spans() > 0);
             let rejected = rejected.map(|it| RejectedJson { spans: it.spans(), message: it.to_string() });
-            json(StatusCode::OK, &Imported { traces: all.traces, spans: all.spans, rejected })
+            json_response(StatusCode::OK, &ImportJson { traces: all.traces, spans: all.spans, rejected })
         }
-        Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
+        Err(message) => error_response(StatusCode::BAD_REQUEST, &message),
     })
     .await
 }
 
-/// A file, if it comes in time.
-async fn received(body: Body, patience: Duration) -> Result<Bytes, (StatusCode, &'static str)> {
-    match timeout(patience, to_bytes(body, LARGEST)).await {
+/// Reads the body within the time limit.
+async fn read_file(body: Body, patience: Duration) -> Result<Bytes, (StatusCode, &'static str)> {
+    match timeout(patience, to_bytes(body, MAX_FILE_BYTES)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => {
             let message = "the file broke off, or is larger than 64 MiB: import it in parts";
@@ -88,13 +96,13 @@ fn is_json(headers: &HeaderMap) -> bool {
     media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Keeps what is in a file, if all of it can be read.
-fn kept(body: &[u8], keeper: &Keeper) -> Result<Added, String> {
-    each_request(body, |_| ())?;
-    let mut all = Added::default();
-    each_request(body, |request| {
-        for piece in split(Signal::Traces, &request.into(), Limit::Bytes(PIECE)) {
-            let added = keeper.keep(&piece.bytes);
+/// Stores the requests of a file, provided that all of them can be decoded.
+fn store_requests(body: &[u8], keeper: &StoreWriter) -> Result<AddedSpans, String> {
+    for_each_request(body, |_| ())?;
+    let mut all = AddedSpans::default();
+    for_each_request(body, |request| {
+        for piece in split(Signal::Traces, &request.into(), SplitLimit::Bytes(MAX_PIECE_BYTES)) {
+            let added = keeper.write_request(&piece.bytes);
             all.spans += added.spans;
             all.rejected += added.rejected;
             all.traces.extend(added.traces);
@@ -105,12 +113,12 @@ fn kept(body: &[u8], keeper: &Keeper) -> Result<Added, String> {
     Ok(all)
 }
 
-/// Calls for each request in a file: one, several one behind the other, or a list.
-pub(crate) fn each_request(body: &[u8], mut each: impl FnMut(Vec<u8>)) -> Result<(), String> {
+/// Calls `each` for every request in a file: a single document, concatenated documents, or a JSON array.
+pub(crate) fn for_each_request(body: &[u8], mut each: impl FnMut(Vec<u8>)) -> Result<(), String> {
     let mut number = 0;
     let mut one = |document: &RawValue| {
         number += 1;
-        request(number, document.get()).map(&mut each)
+        parse_request(number, document.get()).map(&mut each)
     };
     let no_json = |error: serde_json::Error| format!("this is no JSON: {error}");
     if body.trim_ascii_start().first() == Some(&b'[') {
@@ -130,7 +138,7 @@ pub(crate) fn each_request(body: &[u8], mut each: impl FnMut(Vec<u8>)) -> Result
     if number == 0 { Err("the file is empty".to_owned()) } else { Ok(()) }
 }
 
-/// Reads a list without holding its items.
+/// Reads a JSON array without holding its items.
 struct DocumentList<'a> {
     each: &'a mut dyn FnMut(&RawValue) -> Result<(), String>,
     problem: &'a mut Option<String>,
@@ -154,7 +162,7 @@ impl<'de> Visitor<'de> for DocumentList<'_> {
     }
 }
 
-fn request(number: usize, document: &str) -> Result<Vec<u8>, String> {
+fn parse_request(number: usize, document: &str) -> Result<Vec<u8>, String> {
     let bytes = decode(Signal::Traces, document.as_bytes()).map_err(|error| format!("document {number}: {error}"))?;
     let summary = scan(Signal::Traces, &bytes).map_err(|error| format!("document {number}: {error}"))?;
     if summary.items == 0 {
@@ -168,12 +176,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::{Limits, Store};
+    use crate::store::{StoreLimits, TraceStore};
 
-    /// All requests of a file.
     fn requests(body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let mut all = Vec::new();
-        each_request(body, |request| all.push(request)).map(|()| all)
+        for_each_request(body, |request| all.push(request)).map(|()| all)
     }
 
     const ONE: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331"}]}]}]}"#;
@@ -202,21 +209,21 @@ mod tests {
 
     #[test]
     fn nothing_of_a_file_that_is_wrong_at_its_end_is_kept() {
-        let store = Arc::new(Store::new(Limits::default()));
-        let keeper = Keeper::in_memory(Arc::clone(&store), || 1);
-        assert!(kept(format!("{ONE}\n{ONE}\n{{").as_bytes(), &keeper).is_err());
+        let store = Arc::new(TraceStore::new(StoreLimits::default()));
+        let keeper = StoreWriter::in_memory(Arc::clone(&store), || 1);
+        assert!(store_requests(format!("{ONE}\n{ONE}\n{{").as_bytes(), &keeper).is_err());
         let id = "0af7651916cd43dd8448eb211c80319c".parse().unwrap();
         assert!(store.trace(id).is_none());
-        assert_eq!(kept(format!("{ONE}\n{ONE}").as_bytes(), &keeper).unwrap().traces, [id]);
+        assert_eq!(store_requests(format!("{ONE}\n{ONE}").as_bytes(), &keeper).unwrap().traces, [id]);
         assert!(store.trace(id).is_some());
     }
 
     #[tokio::test]
     async fn a_file_that_never_ends_is_not_waited_for() {
         let endless = Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
-        let (status, message) = received(endless, Duration::from_millis(1)).await.unwrap_err();
+        let (status, message) = read_file(endless, Duration::from_millis(1)).await.unwrap_err();
         assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
         assert!(message.contains("a minute"), "{message}");
-        assert_eq!(received(Body::from(ONE), PATIENCE).await.unwrap(), ONE.as_bytes());
+        assert_eq!(read_file(Body::from(ONE), UPLOAD_TIMEOUT).await.unwrap(), ONE.as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! Kubernetes objects, as traces tell of them, and the cluster where there is one.
+//! Kubernetes objects as traces describe them, merged with the live objects of the cluster if there is one.
 
 use axum::{
     extract::{self, Query},
@@ -7,31 +7,34 @@ use axum::{
 use http::StatusCode;
 use serde::Serialize;
 
-use super::{Params, Parts, aside, bad_parameters, json, refuse};
+use super::{PathParts, QueryParams, error_response, json_response, parameter_errors_response, run_blocking};
 use crate::{
-    json::{Nanos, SpanId},
+    json::{Nanos, SpanIdJson},
     query::{
         ObjectFilter,
-        objects::{Generation, Key, Known, Live, Node, Objects, State as Progress, forest, tree},
+        objects::{
+            ConvergencePhase as Progress, GenerationHistory, LiveObjects, ObjectHistory, ObjectId, ObjectIndex,
+            ObjectNode, build_forest, build_tree,
+        },
     },
-    serve::State,
+    serve::ViewerState,
     store::TraceId,
 };
 
-/// How many objects are listed unless fewer are wanted.
-const LISTED: usize = 200;
-/// Generations that are shown of one object.
-const GENERATIONS: usize = 100;
+/// How many objects are listed by default.
+const DEFAULT_LIST_LIMIT: usize = 200;
+/// Generations that are returned of one object.
+const MAX_GENERATIONS: usize = 100;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct ObjectHeadJson<'a> {
     api_version: &'a str,
     kind: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
-    last: Option<Last>,
+    last: Option<LastSpanJson>,
     state: Progress,
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<bool>,
@@ -39,45 +42,45 @@ struct Head<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Last {
+struct LastSpanJson {
     trace_id: TraceId,
     start: Nanos,
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ObjectLineJson<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: ObjectHeadJson<'a>,
     generations: usize,
-    /// The newest of them.
+    /// The newest generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<GenerationJson<'a>>,
 }
 
-/// An object in the list of all.
+/// An object in the list of all objects.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct ListedObjectJson<'a> {
     #[serde(flatten)]
-    line: Line<'a>,
-    /// How many of those before it it is below.
+    line: ObjectLineJson<'a>,
+    /// How many of the objects before it are its ancestors.
     depth: usize,
 }
 
 #[derive(Serialize)]
-struct List<'a> {
-    objects: Vec<Listed<'a>>,
+struct ObjectListJson<'a> {
+    objects: Vec<ListedObjectJson<'a>>,
     total: usize,
-    /// Kinds that the cluster was not asked for, as there were too many.
+    /// Kinds that the cluster was not queried for, because there were too many.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     unasked: &'a [String],
 }
 
 #[derive(Serialize)]
-struct NodeJson<'a> {
+struct ObjectNodeJson<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: ObjectHeadJson<'a>,
     generations: Vec<GenerationJson<'a>>,
-    children: Vec<NodeJson<'a>>,
+    children: Vec<ObjectNodeJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -87,7 +90,7 @@ struct GenerationJson<'a> {
     uid: &'a str,
     trace_id: Option<TraceId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    span_id: Option<SpanId>,
+    span_id: Option<SpanIdJson>,
     start: Nanos,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<u64>,
@@ -96,47 +99,47 @@ struct GenerationJson<'a> {
     message: Option<&'a str>,
     reconciles: usize,
     errors: usize,
-    /// Who says so, if no span does.
+    /// Where the state comes from, if not from a span.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
 }
 
 #[derive(Serialize)]
-struct Reference<'a> {
+struct ObjectReferenceJson<'a> {
     kind: &'a str,
     namespace: &'a str,
     name: &'a str,
 }
 
-impl<'a> Head<'a> {
-    fn new(key: &'a Key, known: &'a Known) -> Self {
+impl<'a> ObjectHeadJson<'a> {
+    fn new(key: &'a ObjectId, known: &'a ObjectHistory) -> Self {
         Self {
             api_version: &known.api_version,
             kind: &key.kind,
             namespace: &key.namespace,
             name: &key.name,
             uid: &known.uid,
-            last: known.last.map(|(start, trace_id)| Last { trace_id, start: Nanos(start) }),
+            last: known.last.map(|(start, trace_id)| LastSpanJson { trace_id, start: Nanos(start) }),
             state: known.state(),
             live: known.live,
         }
     }
 }
 
-impl<'a> Line<'a> {
-    fn new(key: &'a Key, known: &'a Known) -> Self {
+impl<'a> ObjectLineJson<'a> {
+    fn new(key: &'a ObjectId, known: &'a ObjectHistory) -> Self {
         let change = known.newest().into_iter().next().map(|(key, generation)| GenerationJson::new(key, generation));
-        Self { head: Head::new(key, known), generations: known.generations.len(), change }
+        Self { head: ObjectHeadJson::new(key, known), generations: known.generations.len(), change }
     }
 }
 
 impl<'a> GenerationJson<'a> {
-    fn new((uid, number): &'a (String, i64), generation: &'a Generation) -> Self {
+    fn new((uid, number): &'a (String, i64), generation: &'a GenerationHistory) -> Self {
         Self {
             generation: *number,
             uid,
             trace_id: generation.trace,
-            span_id: generation.span.map(SpanId),
+            span_id: generation.span.map(SpanIdJson),
             start: Nanos(generation.start),
             duration: generation.duration,
             state: generation.state(),
@@ -148,95 +151,103 @@ impl<'a> GenerationJson<'a> {
     }
 }
 
-impl<'a> NodeJson<'a> {
-    fn new(node: &Node<'a>) -> Self {
-        let newest = node.known.newest().into_iter().take(GENERATIONS);
+impl<'a> ObjectNodeJson<'a> {
+    fn new(node: &ObjectNode<'a>) -> Self {
+        let newest = node.known.newest().into_iter().take(MAX_GENERATIONS);
         Self {
-            head: Head::new(node.key, node.known),
+            head: ObjectHeadJson::new(node.key, node.known),
             generations: newest.map(|(key, generation)| GenerationJson::new(key, generation)).collect(),
-            children: node.children.iter().map(NodeJson::new).collect(),
+            children: node.children.iter().map(ObjectNodeJson::new).collect(),
         }
     }
 }
 
 pub(crate) async fn objects(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let mut params = Params::new(pairs);
-    let (wanted, limit) = (params.object(), params.number("limit").unwrap_or(LISTED));
+    let mut params = QueryParams::new(pairs);
+    let wanted = params.object();
+    let limit = params.number("limit").unwrap_or(DEFAULT_LIST_LIMIT);
     if !params.problems.is_empty() {
-        return bad_parameters(&params.problems);
+        return parameter_errors_response(&params.problems);
     }
-    let Some(mut objects) = told(&state).await else { return failed() };
-    let mut live = live(&state, wanted.namespace.as_deref(), objects.kinds_of_all(&wanted)).await;
-    aside(move || {
+    let Some(mut objects) = index_traced_objects(&state).await else { return internal_error() };
+    let mut live = fetch_live_objects(&state, wanted.namespace.as_deref(), objects.kinds_to_list(&wanted)).await;
+    run_blocking(move || {
         live.keep_traces(|id| state.store.trace(id).is_some());
         objects.add_live(&live, |object| object.is_listed(&wanted));
-        let all = forest(&objects, &wanted);
+        let all = build_forest(&objects, &wanted);
         let listed = all.iter().take(limit);
-        let objects = listed.map(|it| Listed { line: Line::new(it.key, it.known), depth: it.depth }).collect();
-        json(StatusCode::OK, &List { objects, total: all.len(), unasked: &live.unasked })
+        let objects = listed
+            .map(|it| ListedObjectJson { line: ObjectLineJson::new(it.key, it.known), depth: it.depth })
+            .collect();
+        json_response(StatusCode::OK, &ObjectListJson { objects, total: all.len(), unasked: &live.skipped_kinds })
     })
     .await
 }
 
-/// The objects that traces tell of.
-async fn told(state: &State) -> Option<Objects> {
+/// Indexes the objects that traces refer to.
+async fn index_traced_objects(state: &ViewerState) -> Option<ObjectIndex> {
     let store = state.store.clone();
-    let read = tokio::task::spawn_blocking(move || Objects::of(&store.snapshot())).await;
+    let read = tokio::task::spawn_blocking(move || ObjectIndex::from_snapshot(&store.snapshot())).await;
     read.inspect_err(|error| tracing::error!(%error, "a query failed")).ok()
 }
 
-/// What the cluster has of these kinds, if there is one.
-async fn live(state: &State, namespace: Option<&str>, kinds: Vec<(String, String)>) -> Live {
+/// Fetches the objects of these kinds from the cluster, if there is one.
+async fn fetch_live_objects(state: &ViewerState, namespace: Option<&str>, kinds: Vec<(String, String)>) -> LiveObjects {
     match &state.cluster {
-        Some(cluster) => cluster.objects(namespace, kinds).await,
-        None => Live::default(),
+        Some(cluster) => cluster.list_objects(namespace, kinds).await,
+        None => LiveObjects::default(),
     }
 }
 
-fn failed() -> Response {
-    refuse(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why")
+fn internal_error() -> Response {
+    error_response(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why")
 }
 
 #[derive(Serialize)]
-struct Whole<'a> {
-    object: Line<'a>,
-    parents: Vec<Reference<'a>>,
-    tree: NodeJson<'a>,
+struct ObjectDetailJson<'a> {
+    object: ObjectLineJson<'a>,
+    parents: Vec<ObjectReferenceJson<'a>>,
+    tree: ObjectNodeJson<'a>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     unasked: &'a [String],
 }
 
 pub(crate) async fn object(
-    extract::State(state): extract::State<State>,
-    Parts((kind, namespace, name)): Parts<(String, String, String)>,
+    extract::State(state): extract::State<ViewerState>,
+    PathParts((kind, namespace, name)): PathParts<(String, String, String)>,
 ) -> Response {
     let namespace = if namespace == "-" { String::new() } else { namespace };
     let wanted = ObjectFilter { kind: Some(kind), namespace: Some(namespace.clone()), name: Some(name) };
-    let Some(mut objects) = told(&state).await else { return failed() };
-    // What belongs to an object without a namespace may be in any.
+    let Some(mut objects) = index_traced_objects(&state).await else { return internal_error() };
+    // Dependents of a cluster-scoped object may be in any namespace.
     let within = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let mut live = live(&state, within, objects.kinds_to_ask(&wanted)).await;
-    aside(move || {
+    let mut live = fetch_live_objects(&state, within, objects.kinds_to_ask(&wanted)).await;
+    run_blocking(move || {
         live.keep_traces(|id| state.store.trace(id).is_some());
         objects.add_live(&live, |object| wanted.matches_key(&object.key));
-        show(&objects, &wanted, &live.unasked)
+        object_response(&objects, &wanted, &live.skipped_kinds)
     })
     .await
 }
 
-fn show(objects: &Objects, wanted: &ObjectFilter, unasked: &[String]) -> Response {
+fn object_response(objects: &ObjectIndex, wanted: &ObjectFilter, unasked: &[String]) -> Response {
     let Some((key, known)) = objects.find(wanted) else {
-        return refuse(StatusCode::NOT_FOUND, "no trace tells of this object, and no cluster that is known has it");
+        return error_response(
+            StatusCode::NOT_FOUND,
+            "no trace tells of this object, and no cluster that is known has it",
+        );
     };
     let parents = known.parents.iter();
-    let whole = Whole {
-        object: Line::new(key, known),
-        parents: parents.map(|Key { kind, namespace, name }| Reference { kind, namespace, name }).collect(),
-        tree: NodeJson::new(&tree(objects, key, known)),
+    let whole = ObjectDetailJson {
+        object: ObjectLineJson::new(key, known),
+        parents: parents
+            .map(|ObjectId { kind, namespace, name }| ObjectReferenceJson { kind, namespace, name })
+            .collect(),
+        tree: ObjectNodeJson::new(&build_tree(objects, key, known)),
         unasked,
     };
-    json(StatusCode::OK, &whole)
+    json_response(StatusCode::OK, &whole)
 }

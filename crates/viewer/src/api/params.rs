@@ -1,4 +1,4 @@
-//! Parameters of a query, and what is wrong with them.
+//! Query parameters and their validation.
 
 use std::ops::RangeInclusive;
 
@@ -6,17 +6,16 @@ use kubewake_config::parse_duration;
 use serde::Serialize;
 
 use crate::{
-    query::{Filter, ObjectFilter},
-    store::{NAME, cut},
+    query::{ObjectFilter, TraceFilter},
+    store::{MAX_NAME_BYTES, truncate},
 };
 
-/// How many traces are shown unless more are wanted, and how many can be.
-const LIMIT: (usize, usize) = (20, 1500);
+/// How many traces are returned by default, and at most.
+const DEFAULT_AND_MAX_TRACES: (usize, usize) = (20, 1500);
 
-/// Unknown parameters that are told one by one.
-const PROBLEMS: usize = 10;
-/// What can be asked for.
-const KNOWN: [&str; 14] = [
+/// Unknown parameters that are reported individually.
+const MAX_UNKNOWN_PARAMETERS: usize = 10;
+const KNOWN_PARAMETERS: [&str; 14] = [
     "service",
     "operation",
     "attr",
@@ -33,63 +32,63 @@ const KNOWN: [&str; 14] = [
     "limit",
 ];
 
-/// What is wrong with a parameter.
+/// A parameter that is not valid, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct ParameterProblem {
     pub(crate) parameter: String,
     pub(crate) message: String,
 }
 
-/// The parameters of a query, and all that is wrong with them.
+/// The parameters of a query, and the problems found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Params {
+pub(crate) struct QueryParams {
     pairs: Vec<(String, String)>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<ParameterProblem>,
 }
 
-impl Params {
+impl QueryParams {
     pub(crate) fn new(pairs: Vec<(String, String)>) -> Self {
         Self { pairs, problems: Vec::new() }
     }
 
-    /// The last value that is not empty: forms send what was left empty.
+    /// The last value that is not empty: forms also send fields that were left empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.all(name).last()
+        self.all_values(name).last()
     }
 
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn all_values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.pairs.iter().filter(move |(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn problem(&mut self, parameter: &str, message: impl Into<String>) {
-        self.problems.push(Problem { parameter: parameter.to_owned(), message: message.into() });
+    pub(crate) fn add_problem(&mut self, parameter: &str, message: impl Into<String>) {
+        self.problems.push(ParameterProblem { parameter: parameter.to_owned(), message: message.into() });
     }
 
-    /// A value that is read in some way.
-    pub(crate) fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+    /// Parses a value; a failure is recorded as a problem.
+    pub(crate) fn parse_with<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         match read(self.text(name)?) {
             Ok(value) => Some(value),
             Err(message) => {
-                self.problem(name, message);
+                self.add_problem(name, message);
                 None
             }
         }
     }
 
     pub(crate) fn number<T: std::str::FromStr>(&mut self, name: &str) -> Option<T> {
-        self.read(name, |text| text.parse().map_err(|_| format!("{text:?} is no number that fits here")))
+        self.parse_with(name, |text| text.parse().map_err(|_| format!("{text:?} is no number that fits here")))
     }
 
-    /// A duration as Go writes it, in nanoseconds.
+    /// A duration in Go's notation, in nanoseconds.
     pub(crate) fn duration(&mut self, name: &str) -> Option<u64> {
-        self.read(name, |text| {
+        self.parse_with(name, |text| {
             let duration = parse_duration(text).map_err(|error| format!("{error}; write for example 200ms or 1.5s"))?;
             Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
         })
     }
 
     pub(crate) fn flag(&mut self, name: &str) -> bool {
-        let flag = self.read(name, |text| match text {
+        let flag = self.parse_with(name, |text| match text {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
             _ => Err(format!("{text:?} is neither true nor false")),
@@ -97,25 +96,24 @@ impl Params {
         flag.unwrap_or_default()
     }
 
-    /// What lies between two values, if any of them was given.
-    pub(crate) fn between(
+    /// The range between two parameters, if either of them was given.
+    pub(crate) fn range(
         &mut self,
         names: (&str, &str),
         low: Option<u64>,
         high: Option<u64>,
     ) -> Option<RangeInclusive<u64>> {
         if low.zip(high).is_some_and(|(low, high)| low > high) {
-            self.problem(names.1, format!("it is less than {}", names.0));
+            self.add_problem(names.1, format!("it is less than {}", names.0));
         }
         (low.is_some() || high.is_some()).then(|| low.unwrap_or_default()..=high.unwrap_or(u64::MAX))
     }
 
-    /// How many are wanted.
     pub(crate) fn limit(&mut self) -> usize {
-        let (usual, most) = LIMIT;
+        let (usual, most) = DEFAULT_AND_MAX_TRACES;
         match self.number::<usize>("limit") {
             Some(0) => {
-                self.problem("limit", "it is 0: ask for one trace at least");
+                self.add_problem("limit", "it is 0: ask for one trace at least");
                 usual
             }
             Some(wanted) => wanted.min(most),
@@ -123,15 +121,14 @@ impl Params {
         }
     }
 
-    /// Which traces are wanted.
-    pub(crate) fn filter(&mut self, now: u64) -> Filter {
+    pub(crate) fn filter(&mut self, now: u64) -> TraceFilter {
         self.check_names();
         let durations = (self.duration("minDuration"), self.duration("maxDuration"));
-        let duration = self.between(("minDuration", "maxDuration"), durations.0, durations.1);
+        let duration = self.range(("minDuration", "maxDuration"), durations.0, durations.1);
         let times = (self.number("start"), self.number("end"));
         let since = self.duration("lookback").map(|back| now.saturating_sub(back));
-        let start = self.between(("start", "end"), times.0.or(since), times.1);
-        Filter {
+        let start = self.range(("start", "end"), times.0.or(since), times.1);
+        TraceFilter {
             service: self.name("service"),
             operation: self.name("operation"),
             span_kind: None,
@@ -141,26 +138,27 @@ impl Params {
             duration,
             start,
             errors: self.flag("errors"),
-            id: self.read("q", trace_id_start),
+            id: self.parse_with("q", parse_trace_id_prefix),
         }
     }
 
-    /// A question that is not understood in full must not be answered as if it were.
+    /// Rejects unknown parameters: a query that is only partly understood must not be answered.
     fn check_names(&mut self) {
-        let mut unknown: Vec<_> = self.pairs.iter().map(|(name, _)| cut(name, NAME).to_owned()).collect();
-        unknown.retain(|name| !KNOWN.contains(&name.as_str()));
+        let mut unknown: Vec<_> =
+            self.pairs.iter().map(|(name, _)| truncate(name, MAX_NAME_BYTES).to_owned()).collect();
+        unknown.retain(|name| !KNOWN_PARAMETERS.contains(&name.as_str()));
         unknown.sort_unstable();
         unknown.dedup();
-        let message = format!("it is not known; these are: {}", KNOWN.join(", "));
-        unknown.iter().take(PROBLEMS).for_each(|name| self.problem(name, message.clone()));
+        let message = format!("it is not known; these are: {}", KNOWN_PARAMETERS.join(", "));
+        unknown.iter().take(MAX_UNKNOWN_PARAMETERS).for_each(|name| self.add_problem(name, message.clone()));
         if self.text("lookback").is_some() && self.text("start").is_some() {
-            self.problem("lookback", "start says the same already: give one of them");
+            self.add_problem("lookback", "start says the same already: give one of them");
         }
     }
 
-    /// A name, cut as those in the store are.
+    /// A name, truncated as names in the store are.
     fn name(&self, name: &str) -> Option<String> {
-        self.text(name).map(|text| cut(text, NAME).to_owned())
+        self.text(name).map(|text| truncate(text, MAX_NAME_BYTES).to_owned())
     }
 
     pub(crate) fn object(&self) -> ObjectFilter {
@@ -170,26 +168,27 @@ impl Params {
     }
 
     fn attributes(&mut self) -> Vec<(String, String)> {
-        let (mut attributes, mut wrong) = (Vec::new(), Vec::new());
-        for text in self.all("attr") {
+        let mut attributes = Vec::new();
+        let mut wrong = Vec::new();
+        for text in self.all_values("attr") {
             match text.split_once('=') {
                 Some((key, value)) if !key.trim().is_empty() => {
-                    attributes.push((key.trim().to_owned(), unquoted(value.trim()).to_owned()));
+                    attributes.push((key.trim().to_owned(), unquote(value.trim()).to_owned()));
                 }
                 _ => wrong.push(format!("{text:?} is not of the form key=value")),
             }
         }
-        wrong.into_iter().for_each(|message| self.problem("attr", message));
+        wrong.into_iter().for_each(|message| self.add_problem("attr", message));
         attributes
     }
 }
 
-/// Quotes keep blanks around a value.
-fn unquoted(value: &str) -> &str {
+/// Removes the quotes that protect blanks around a value.
+fn unquote(value: &str) -> &str {
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
 }
 
-fn trace_id_start(text: &str) -> Result<String, String> {
+fn parse_trace_id_prefix(text: &str) -> Result<String, String> {
     let text = text.trim().to_ascii_lowercase();
     let is_hex = text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then_some(text).ok_or_else(|| "a trace id has up to 32 hexadecimal digits".to_owned())

@@ -1,28 +1,28 @@
-//! Pipelines of the cluster, with the figures of their collectors.
+//! Pipelines of the cluster, with the counters of their collectors.
 
 use axum::{extract, response::Response};
 use http::StatusCode;
 use serde::Serialize;
 
-use super::json;
-use crate::{cluster::PipelineView, serve::State};
+use super::json_response;
+use crate::{cluster::PipelineView, serve::ViewerState};
 
 #[derive(Serialize)]
-struct Answer {
+struct PipelinesJson {
     available: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     pipelines: Vec<PipelineView>,
 }
 
-pub(crate) async fn pipelines(extract::State(state): extract::State<State>) -> Response {
+pub(crate) async fn pipelines(extract::State(state): extract::State<ViewerState>) -> Response {
     let found = match &state.cluster {
         Some(cluster) => cluster.pipelines().await,
         None => Err("the viewer was started without a cluster: --kubeconfig names one".to_owned()),
     };
     let answer = match found {
-        Ok(pipelines) => Answer { available: true, reason: None, pipelines },
-        Err(reason) => Answer { available: false, reason: Some(reason), pipelines: Vec::new() },
+        Ok(pipelines) => PipelinesJson { available: true, reason: None, pipelines },
+        Err(reason) => PipelinesJson { available: false, reason: Some(reason), pipelines: Vec::new() },
     };
-    json(StatusCode::OK, &answer)
+    json_response(StatusCode::OK, &answer)
 }

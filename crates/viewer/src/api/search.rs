@@ -1,4 +1,4 @@
-//! Traces in lines.
+//! Search results: one summary line for each trace.
 
 use axum::{
     extract::{self, Query},
@@ -7,25 +7,24 @@ use axum::{
 use http::StatusCode;
 use serde::Serialize;
 
-use super::{Params, Problem, StoreJson, aside, bad_parameters, json};
+use super::{ParameterProblem, QueryParams, StoreJson, json_response, parameter_errors_response, run_blocking};
 use crate::{
     json::Nanos,
     query::{self, summarize},
-    receive::now,
-    serve::State,
-    store::{Object, Trace, TraceId},
+    receive::unix_nanos_now,
+    serve::ViewerState,
+    store::{SpanSubject, StoredTrace, TraceId},
 };
 
 #[derive(Serialize)]
-struct Results<'a> {
+struct SearchJson<'a> {
     traces: Vec<SummaryJson<'a>>,
     matched: usize,
     truncated: bool,
     store: StoreJson,
-    problems: &'a [Problem],
+    problems: &'a [ParameterProblem],
 }
 
-/// A trace in one line.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SummaryJson<'a> {
@@ -36,19 +35,18 @@ pub(crate) struct SummaryJson<'a> {
     duration: u64,
     spans: usize,
     errors: usize,
-    services: Vec<Share<'a>>,
+    services: Vec<ServiceShareJson<'a>>,
     orphans: usize,
     objects: Vec<ObjectJson<'a>>,
     complete: bool,
 }
 
 #[derive(Serialize)]
-struct Share<'a> {
+struct ServiceShareJson<'a> {
     name: &'a str,
     spans: usize,
 }
 
-/// An object by its name.
 #[derive(Serialize)]
 pub(crate) struct ObjectJson<'a> {
     kind: &'a str,
@@ -56,14 +54,14 @@ pub(crate) struct ObjectJson<'a> {
     name: &'a str,
 }
 
-impl<'a> From<&'a Object> for ObjectJson<'a> {
-    fn from(object: &'a Object) -> Self {
+impl<'a> From<&'a SpanSubject> for ObjectJson<'a> {
+    fn from(object: &'a SpanSubject) -> Self {
         Self { kind: &object.kind, namespace: &object.namespace, name: &object.name }
     }
 }
 
 impl<'a> SummaryJson<'a> {
-    pub(crate) fn new(trace: &'a Trace) -> Self {
+    pub(crate) fn new(trace: &'a StoredTrace) -> Self {
         let summary = summarize(trace);
         Self {
             trace_id: trace.id,
@@ -73,7 +71,7 @@ impl<'a> SummaryJson<'a> {
             duration: trace.duration(),
             spans: trace.spans,
             errors: trace.errors,
-            services: summary.services.into_iter().map(|(name, spans)| Share { name, spans }).collect(),
+            services: summary.services.into_iter().map(|(name, spans)| ServiceShareJson { name, spans }).collect(),
             orphans: summary.orphans,
             objects: summary.objects.into_iter().map(ObjectJson::from).collect(),
             complete: summary.complete,
@@ -82,25 +80,26 @@ impl<'a> SummaryJson<'a> {
 }
 
 pub(crate) async fn search(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let mut params = Params::new(pairs);
-    let (filter, limit) = (params.filter(now()), params.limit());
+    let mut params = QueryParams::new(pairs);
+    let filter = params.filter(unix_nanos_now());
+    let limit = params.limit();
     if !params.problems.is_empty() {
-        return bad_parameters(&params.problems);
+        return parameter_errors_response(&params.problems);
     }
-    aside(move || {
+    run_blocking(move || {
         let snapshot = state.store.snapshot();
         let found = query::search(&snapshot, &filter, limit);
-        let results = Results {
+        let results = SearchJson {
             traces: found.traces.iter().map(|trace| SummaryJson::new(trace)).collect(),
             matched: found.matched,
             truncated: found.matched > found.traces.len(),
             store: snapshot.figures.into(),
             problems: &params.problems,
         };
-        json(StatusCode::OK, &results)
+        json_response(StatusCode::OK, &results)
     })
     .await
 }

@@ -1,11 +1,11 @@
-//! Who sent spans, and what the viewer says of itself.
+//! The services that sent spans, and the viewer's own figures.
 
 use axum::{extract, response::Response};
 use http::StatusCode;
 use serde::Serialize;
 
-use super::{StoreJson, aside, json};
-use crate::{query, serve::State};
+use super::{StoreJson, json_response, run_blocking};
+use crate::{query, serve::ViewerState};
 
 #[derive(Serialize)]
 struct ServiceJson<'a> {
@@ -14,9 +14,9 @@ struct ServiceJson<'a> {
     spans: usize,
 }
 
-pub(crate) async fn services(extract::State(state): extract::State<State>) -> Response {
-    aside(move || {
-        let services = query::services(&state.store.snapshot());
+pub(crate) async fn services(extract::State(state): extract::State<ViewerState>) -> Response {
+    run_blocking(move || {
+        let services = query::list_services(&state.store.snapshot());
         let services: Vec<_> = services
             .iter()
             .map(|(name, service)| ServiceJson {
@@ -25,37 +25,37 @@ pub(crate) async fn services(extract::State(state): extract::State<State>) -> Re
                 spans: service.spans,
             })
             .collect();
-        json(StatusCode::OK, &serde_json::json!({ "services": services }))
+        json_response(StatusCode::OK, &serde_json::json!({ "services": services }))
     })
     .await
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Info<'a> {
+struct InfoJson<'a> {
     version: &'a str,
     store: StoreJson,
-    otlp: Otlp,
+    otlp: OtlpAddressesJson,
     cluster: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     data_dir: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Otlp {
+struct OtlpAddressesJson {
     grpc: Option<String>,
     http: Option<String>,
 }
 
-pub(crate) async fn info(extract::State(state): extract::State<State>) -> Response {
+pub(crate) async fn info(extract::State(state): extract::State<ViewerState>) -> Response {
     let text = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
     let addresses = state.addresses;
-    let info = Info {
+    let info = InfoJson {
         version: env!("CARGO_PKG_VERSION"),
         store: state.store.figures().into(),
-        otlp: Otlp { grpc: text(addresses.otlp_grpc), http: text(addresses.otlp_http) },
+        otlp: OtlpAddressesJson { grpc: text(addresses.otlp_grpc), http: text(addresses.otlp_http) },
         cluster: state.cluster.is_some(),
         data_dir: state.data_dir.as_ref().map(|path| path.display().to_string()),
     };
-    json(StatusCode::OK, &info)
+    json_response(StatusCode::OK, &info)
 }

@@ -10,74 +10,75 @@ use http::StatusCode;
 use kubewake_otlp::view::lossy;
 use serde::{Serialize, Serializer};
 
-use super::{Params, Parts, aside, json, raw_json, refuse};
+use super::{PathParts, QueryParams, error_response, json_response, raw_json_response, run_blocking};
 use crate::{
-    json::{Attributes, Hex, Label, Nanos, SpanId, Text, kind, status},
-    query::{self, Arranged, LinkFrom, Placed, Warning, WarningKind},
-    receive::now,
-    serve::State,
-    store::{Origin, SpanRef, Trace, TraceId, TraceIdError},
+    json::{AttributesJson, HexBytes, LossyText, Nanos, SpanIdJson, TruncatedText, span_kind_name, status_name},
+    query::{self, ArrangedTrace, IncomingLink, PlacedSpan, TraceWarning, WarningKind},
+    receive::unix_nanos_now,
+    serve::ViewerState,
+    store::{SpanRef, StoredTrace, TelemetryOrigin, TraceId, TraceIdError},
 };
 
 pub(crate) async fn trace(
-    extract::State(state): extract::State<State>,
-    Parts(id): Parts<String>,
+    extract::State(state): extract::State<ViewerState>,
+    PathParts(id): PathParts<String>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let trace = match find(&state, &id) {
+    let trace = match find_trace(&state, &id) {
         Ok(trace) => trace,
-        Err((status, message)) => return refuse(status, &message),
+        Err((status, message)) => return error_response(status, &message),
     };
-    match Params::new(pairs).text("format") {
+    match QueryParams::new(pairs).text("format") {
         None | Some("json") => {}
-        Some("otlp") => return aside(move || raw_json(StatusCode::OK, query::otlp_json(&[trace]))).await,
-        Some(_) => return refuse(StatusCode::BAD_REQUEST, "format: json and otlp are known"),
+        Some("otlp") => {
+            return run_blocking(move || raw_json_response(StatusCode::OK, query::encode_otlp_json(&[trace]))).await;
+        }
+        Some(_) => return error_response(StatusCode::BAD_REQUEST, "format: json and otlp are known"),
     }
-    aside(move || {
-        let arranged = query::arrange(&trace, now());
-        let linked = query::linked_from(&state.store.snapshot(), trace.id);
-        json(StatusCode::OK, &TraceJson::new(&trace, &arranged, &linked))
+    run_blocking(move || {
+        let arranged = query::arrange(&trace, unix_nanos_now());
+        let linked = query::find_incoming_links(&state.store.snapshot(), trace.id);
+        json_response(StatusCode::OK, &TraceJson::new(&trace, &arranged, &linked))
     })
     .await
 }
 
 pub(crate) async fn span(
-    extract::State(state): extract::State<State>,
-    Parts((id, span)): Parts<(String, String)>,
+    extract::State(state): extract::State<ViewerState>,
+    PathParts((id, span)): PathParts<(String, String)>,
 ) -> Response {
-    let trace = match find(&state, &id) {
+    let trace = match find_trace(&state, &id) {
         Ok(trace) => trace,
-        Err((status, message)) => return refuse(status, &message),
+        Err((status, message)) => return error_response(status, &message),
     };
     let Ok(id) = u64::from_str_radix(&span, 16) else {
-        return refuse(StatusCode::BAD_REQUEST, "a span id has 16 hexadecimal digits");
+        return error_response(StatusCode::BAD_REQUEST, "a span id has 16 hexadecimal digits");
     };
-    aside(move || {
-        let arranged = query::arrange(&trace, now());
-        let resources = Resources::of(&arranged);
+    run_blocking(move || {
+        let arranged = query::arrange(&trace, unix_nanos_now());
+        let resources = ResourceTable::from_arranged(&arranged);
         match arranged.spans.iter().find(|placed| placed.span.entry.id == id) {
-            Some(placed) => json(StatusCode::OK, &SpanJson::new(placed, &resources, true)),
-            None => refuse(StatusCode::NOT_FOUND, "this trace has no such span"),
+            Some(placed) => json_response(StatusCode::OK, &SpanJson::new(placed, &resources, true)),
+            None => error_response(StatusCode::NOT_FOUND, "this trace has no such span"),
         }
     })
     .await
 }
 
-/// The trace, or why there is none.
-fn find(state: &State, id: &str) -> Result<Arc<Trace>, (StatusCode, String)> {
+fn find_trace(state: &ViewerState, id: &str) -> Result<Arc<StoredTrace>, (StatusCode, String)> {
     let id: TraceId = id.parse().map_err(|error: TraceIdError| (StatusCode::BAD_REQUEST, error.to_string()))?;
     let unknown = "there is no such trace: it never came, or it had to make room for others";
     state.store.trace(id).ok_or_else(|| (StatusCode::NOT_FOUND, unknown.to_owned()))
 }
 
-/// The resources of a trace, each of them once.
-struct Resources<'a> {
-    all: Vec<&'a Origin>,
+/// The distinct resources of a trace.
+struct ResourceTable<'a> {
+    all: Vec<&'a TelemetryOrigin>,
     by_content: HashMap<&'a [u8], usize>,
 }
 
-impl<'a> Resources<'a> {
-    fn of(arranged: &Arranged<'a>) -> Self {
+impl<'a> ResourceTable<'a> {
+    fn from_arranged(arranged: &ArrangedTrace<'a>) -> Self {
         let mut resources = Self { all: Vec::new(), by_content: HashMap::new() };
         for origin in arranged.spans.iter().filter_map(|placed| placed.span.origin()) {
             let Self { all, by_content } = &mut resources;
@@ -109,15 +110,15 @@ struct TraceJson<'a> {
 #[derive(Serialize)]
 struct ResourceJson<'a> {
     name: &'a str,
-    attributes: Attributes<'a>,
+    attributes: AttributesJson<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LinkedFromJson<'a> {
     trace_id: TraceId,
-    span_id: SpanId,
-    to_span_id: SpanId,
+    span_id: SpanIdJson,
+    to_span_id: SpanIdJson,
     root_name: &'a str,
     service: &'a str,
 }
@@ -127,16 +128,16 @@ struct LinkedFromJson<'a> {
 struct WarningJson<'a> {
     kind: WarningKind,
     #[serde(skip_serializing_if = "Option::is_none")]
-    span_id: Option<SpanId>,
+    span_id: Option<SpanIdJson>,
     message: &'a str,
 }
 
 impl<'a> TraceJson<'a> {
-    fn new(trace: &Trace, arranged: &'a Arranged<'a>, linked: &'a [LinkFrom]) -> Self {
-        let resources = Resources::of(arranged);
-        let named = |origin: &&'a Origin| ResourceJson {
+    fn new(trace: &StoredTrace, arranged: &'a ArrangedTrace<'a>, linked: &'a [IncomingLink]) -> Self {
+        let resources = ResourceTable::from_arranged(arranged);
+        let named = |origin: &&'a TelemetryOrigin| ResourceJson {
             name: &origin.service,
-            attributes: Attributes { all: origin.resource().attributes(), whole: false },
+            attributes: AttributesJson { all: origin.resource().attributes(), untruncated: false },
         };
         Self {
             trace_id: trace.id,
@@ -150,31 +151,30 @@ impl<'a> TraceJson<'a> {
     }
 }
 
-impl<'a> From<&'a LinkFrom> for LinkedFromJson<'a> {
-    fn from(link: &'a LinkFrom) -> Self {
+impl<'a> From<&'a IncomingLink> for LinkedFromJson<'a> {
+    fn from(link: &'a IncomingLink) -> Self {
         Self {
             trace_id: link.trace,
-            span_id: SpanId(link.span),
-            to_span_id: SpanId(link.to),
+            span_id: SpanIdJson(link.span),
+            to_span_id: SpanIdJson(link.to),
             root_name: &link.root,
             service: &link.service,
         }
     }
 }
 
-impl<'a> From<&'a Warning> for WarningJson<'a> {
-    fn from(warning: &'a Warning) -> Self {
-        Self { kind: warning.kind, span_id: warning.span.map(SpanId), message: &warning.message }
+impl<'a> From<&'a TraceWarning> for WarningJson<'a> {
+    fn from(warning: &'a TraceWarning) -> Self {
+        Self { kind: warning.kind, span_id: warning.span.map(SpanIdJson), message: &warning.message }
     }
 }
 
-/// A span in full.
 #[derive(Serialize)]
 pub(crate) struct SpanJson<'a> {
-    id: SpanId,
+    id: SpanIdJson,
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<SpanId>,
-    name: Label<'a>,
+    parent: Option<SpanIdJson>,
+    name: TruncatedText<'a>,
     kind: &'static str,
     start: Nanos,
     duration: u64,
@@ -183,12 +183,12 @@ pub(crate) struct SpanJson<'a> {
     scope: Option<String>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Label<'a>>,
-    attributes: Attributes<'a>,
-    events: Events<'a>,
-    links: Links<'a>,
+    message: Option<TruncatedText<'a>>,
+    attributes: AttributesJson<'a>,
+    events: EventsJson<'a>,
+    links: LinksJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<Text<'a>>,
+    state: Option<LossyText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skew: Option<u64>,
     #[serde(skip_serializing_if = "<[WarningKind]>::is_empty")]
@@ -196,9 +196,9 @@ pub(crate) struct SpanJson<'a> {
 }
 
 impl<'a> SpanJson<'a> {
-    fn new(placed: &'a Placed<'a>, resources: &Resources<'a>, whole: bool) -> Self {
+    fn new(placed: &'a PlacedSpan<'a>, resources: &ResourceTable<'a>, whole: bool) -> Self {
         Self {
-            parent: placed.parent.map(SpanId),
+            parent: placed.parent.map(SpanIdJson),
             start: Nanos(placed.start),
             skew: Some(placed.skew).filter(|skew| *skew > 0),
             warnings: &placed.warnings,
@@ -206,37 +206,39 @@ impl<'a> SpanJson<'a> {
         }
     }
 
-    /// A span as it was sent, not as it is placed in its trace.
+    /// A span with the times that its sender gave, without the correction for clock skew.
     pub(crate) fn as_sent(span: SpanRef<'a>, resource: usize, whole: bool) -> Self {
-        let (view, entry) = (span.view(), span.entry);
+        let view = span.view();
+        let entry = span.entry;
         Self {
-            id: SpanId(entry.id),
-            parent: Some(SpanId(entry.parent)).filter(|_| entry.parent != 0),
-            name: Label(view.name()),
-            kind: kind(entry.kind),
+            id: SpanIdJson(entry.id),
+            parent: Some(SpanIdJson(entry.parent)).filter(|_| entry.parent != 0),
+            name: TruncatedText(view.name()),
+            kind: span_kind_name(entry.kind),
             start: Nanos(entry.start),
             duration: entry.duration(),
             resource,
-            scope: span.origin().and_then(|origin| scope(origin)),
-            status: status(entry.status),
-            message: Some(view.status().message()).filter(|message| !message.is_empty()).map(Label),
-            attributes: Attributes { all: view.attributes(), whole },
-            events: Events { span, whole },
-            links: Links { span, whole },
-            state: Some(view.trace_state()).filter(|state| !state.is_empty()).map(Text),
+            scope: span.origin().and_then(|origin| scope_name(origin)),
+            status: status_name(entry.status),
+            message: Some(view.status().message()).filter(|message| !message.is_empty()).map(TruncatedText),
+            attributes: AttributesJson { all: view.attributes(), untruncated: whole },
+            events: EventsJson { span, whole },
+            links: LinksJson { span, whole },
+            state: Some(view.trace_state()).filter(|state| !state.is_empty()).map(LossyText),
             skew: None,
             warnings: &[],
         }
     }
 }
 
-/// The library that made it, with its version.
-fn scope(origin: &Origin) -> Option<String> {
-    let (name, version) = (lossy(origin.scope().name()), lossy(origin.scope().version()));
+/// The instrumentation library, with its version.
+fn scope_name(origin: &TelemetryOrigin) -> Option<String> {
+    let name = lossy(origin.scope().name());
+    let version = lossy(origin.scope().version());
     (!name.is_empty()).then(|| format!("{name} {version}").trim_end().to_owned())
 }
 
-struct Events<'a> {
+struct EventsJson<'a> {
     span: SpanRef<'a>,
     whole: bool,
 }
@@ -244,21 +246,21 @@ struct Events<'a> {
 #[derive(Serialize)]
 struct EventJson<'a> {
     time: Nanos,
-    name: Label<'a>,
-    attributes: Attributes<'a>,
+    name: TruncatedText<'a>,
+    attributes: AttributesJson<'a>,
 }
 
-impl Serialize for Events<'_> {
+impl Serialize for EventsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.span.view().events().map(|event| EventJson {
             time: Nanos(event.time()),
-            name: Label(event.name()),
-            attributes: Attributes { all: event.attributes(), whole: self.whole },
+            name: TruncatedText(event.name()),
+            attributes: AttributesJson { all: event.attributes(), untruncated: self.whole },
         }))
     }
 }
 
-struct Links<'a> {
+struct LinksJson<'a> {
     span: SpanRef<'a>,
     whole: bool,
 }
@@ -266,17 +268,17 @@ struct Links<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LinkJson<'a> {
-    trace_id: Hex<'a>,
-    span_id: Hex<'a>,
-    attributes: Attributes<'a>,
+    trace_id: HexBytes<'a>,
+    span_id: HexBytes<'a>,
+    attributes: AttributesJson<'a>,
 }
 
-impl Serialize for Links<'_> {
+impl Serialize for LinksJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.span.view().links().map(|link| LinkJson {
-            trace_id: Hex(link.trace_id()),
-            span_id: Hex(link.span_id()),
-            attributes: Attributes { all: link.attributes(), whole: self.whole },
+            trace_id: HexBytes(link.trace_id()),
+            span_id: HexBytes(link.span_id()),
+            attributes: AttributesJson { all: link.attributes(), untruncated: self.whole },
         }))
     }
 }

@@ -1,4 +1,4 @@
-//! Pipelines with their figures, sampled while somebody looks.
+//! Pipelines with their counters, sampled while a page is open.
 
 use std::{
     collections::BTreeMap,
@@ -17,42 +17,41 @@ use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{
-    Cluster, Error,
-    ask::{Collector, PipelineReport, Report, ask},
-    series::{Course, Series, Totals},
+    ClusterReadError, ClusterReader,
+    collector_status::{CollectorCounts, CollectorPodAddress, PipelineCounts, fetch_counts},
+    pipeline_series::{DeliveryTotals, PipelineHistory, PipelineSeries},
 };
-use crate::receive::now;
+use crate::receive::unix_nanos_now;
 
-/// How often collectors are asked.
-const PERIOD: Duration = Duration::from_secs(2);
-/// For how long they are asked after somebody looked.
-const INTEREST: Duration = Duration::from_secs(300);
-/// How long a list may take.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How many collectors are asked at once.
-const AT_ONCE: usize = 8;
-/// Each kind of pipeline, with what its ids begin with in a collector.
-const KINDS: [(&str, &str); 3] = [("TracePipeline", "traces"), ("LogPipeline", "logs"), ("MetricPipeline", "metrics")];
-/// What pods of collectors are selected by.
-const COLLECTORS: &str = "app.kubernetes.io/component=collector";
+/// How often collectors are sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
+/// How long sampling continues after the last request.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long the list of a kind may take.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+/// How many collectors are sampled concurrently.
+const MAX_CONCURRENT_REQUESTS: usize = 8;
+/// Each kind of pipeline, with the prefix of its ids in a collector.
+const PIPELINE_KINDS: [(&str, &str); 3] =
+    [("TracePipeline", "traces"), ("LogPipeline", "logs"), ("MetricPipeline", "metrics")];
+/// Label selector of collector pods.
+const COLLECTOR_SELECTOR: &str = "app.kubernetes.io/component=collector";
 
-/// What is known of pipelines.
+/// State of all pipelines, shared by the requests.
 #[derive(Default)]
-pub(crate) struct Pipelines(Mutex<State>);
+pub(crate) struct PipelineMonitor(Mutex<PipelineMonitorState>);
 
 #[derive(Default)]
-struct State {
-    /// When somebody looked last.
-    looked: Option<Instant>,
-    /// Whether they are being asked.
+struct PipelineMonitorState {
+    last_viewed: Option<Instant>,
+    /// Whether a sampling task is running.
     running: bool,
-    /// By the pipeline's uid.
-    courses: BTreeMap<String, Course>,
+    histories: BTreeMap<String, PipelineHistory>,
     views: Vec<PipelineView>,
     failure: Option<String>,
 }
 
-/// A pipeline as it is shown.
+/// A pipeline as the API returns it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PipelineView {
@@ -64,8 +63,8 @@ pub(crate) struct PipelineView {
     backend: String,
     conditions: Value,
     collectors: Vec<CollectorView>,
-    series: Series,
-    totals: Totals,
+    series: PipelineSeries,
+    totals: DeliveryTotals,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
 }
@@ -76,30 +75,30 @@ struct CollectorView {
     ready: bool,
 }
 
-impl Cluster {
-    /// All pipelines as they are, or why that is not known. From now on their figures are followed for a while.
+impl ClusterReader {
+    /// All pipelines, or why they cannot be listed. Starts sampling of their collectors.
     pub(crate) async fn pipelines(&self) -> Result<Vec<PipelineView>, String> {
         let begins = {
-            let mut state = self.shared.pipelines.lock();
-            state.looked = Some(Instant::now());
+            let mut state = self.state.pipelines.lock();
+            state.last_viewed = Some(Instant::now());
             !std::mem::replace(&mut state.running, true)
         };
         if begins {
-            // The first answer is not empty.
+            // Sampled once here, so that the first response is not empty.
             self.sample().await;
-            tokio::spawn(self.clone().follow());
+            tokio::spawn(self.clone().run_monitor());
         }
-        let state = self.shared.pipelines.lock();
+        let state = self.state.pipelines.lock();
         state.failure.clone().map_or_else(|| Ok(state.views.clone()), Err)
     }
 
-    async fn follow(self) {
-        let mut rounds = interval(PERIOD);
+    async fn run_monitor(self) {
+        let mut rounds = interval(SAMPLE_INTERVAL);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         rounds.tick().await;
         loop {
             rounds.tick().await;
-            if !self.shared.pipelines.goes_on() {
+            if !self.state.pipelines.has_recent_viewer() {
                 return;
             }
             self.sample().await;
@@ -107,38 +106,42 @@ impl Cluster {
     }
 
     async fn sample(&self) {
-        match self.look_at_pipelines().await {
-            Ok(seen) => self.shared.pipelines.note(seen),
+        match self.read_pipelines().await {
+            Ok(seen) => self.state.pipelines.record_sample(seen),
             Err(error) => {
                 self.forget_client();
-                self.shared.pipelines.lock().failure = Some(error.to_string());
+                self.state.pipelines.lock().failure = Some(error.to_string());
             }
         }
     }
 
-    async fn look_at_pipelines(&self) -> Result<Seen, Error> {
+    async fn read_pipelines(&self) -> Result<PipelineSample, ClusterReadError> {
         let client = self.client().await?;
-        let pipelines = timeout(PATIENCE, pipelines(&client)).await.map_err(|_| Error::Late)??;
-        let collectors = timeout(PATIENCE, collectors(&client, &self.namespace)).await.map_err(|_| Error::Late)??;
+        let pipelines =
+            timeout(LIST_TIMEOUT, list_pipelines(&client)).await.map_err(|_| ClusterReadError::Timeout)??;
+        let collectors = timeout(LIST_TIMEOUT, list_collectors(&client, &self.namespace))
+            .await
+            .map_err(|_| ClusterReadError::Timeout)??;
         let asked = collectors.into_iter().map(|collector| {
             let client = &client;
-            async move { (ask(client, &collector).await, collector) }
+            async move { (fetch_counts(client, &collector).await, collector) }
         });
-        let reports = stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
-        Ok(Seen { at: now() / 1_000_000, pipelines, reports })
+        let reports = stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
+        Ok(PipelineSample { at: unix_nanos_now() / 1_000_000, pipelines, reports })
     }
 }
 
-/// What was seen at one moment.
-struct Seen {
+/// Pipelines and reports at one moment.
+struct PipelineSample {
     at: u64,
     pipelines: Vec<(&'static str, &'static str, DynamicObject)>,
-    reports: Vec<(Option<Report>, Collector)>,
+    reports: Vec<(Option<CollectorCounts>, CollectorPodAddress)>,
 }
 
-async fn pipelines(client: &Client) -> Result<Vec<(&'static str, &'static str, DynamicObject)>, Error> {
-    let (mut all, mut served) = (Vec::new(), false);
-    for (kind, signal) in KINDS {
+async fn list_pipelines(client: &Client) -> Result<Vec<(&'static str, &'static str, DynamicObject)>, ClusterReadError> {
+    let mut all = Vec::new();
+    let mut served = false;
+    for (kind, signal) in PIPELINE_KINDS {
         let kind_of = GroupVersionKind::gvk("telemetry.kubewake.io", "v1alpha1", kind);
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind_of));
         match api.list(&ListParams::default()).await {
@@ -150,21 +153,21 @@ async fn pipelines(client: &Client) -> Result<Vec<(&'static str, &'static str, D
             Err(error) => return Err(error.into()),
         }
     }
-    if served { Ok(all) } else { Err(Error::NoKinds) }
+    if served { Ok(all) } else { Err(ClusterReadError::NotInstalled) }
 }
 
-/// The pods of collectors that the operator made. Whoever may create a pod elsewhere can give it the same labels, and with them figures
-/// and error texts for this page.
-async fn collectors(client: &Client, namespace: &str) -> Result<Vec<Collector>, Error> {
+/// Lists the collector pods that the operator manages. Anybody who may create pods in another namespace can use
+/// the same labels, and would otherwise put numbers and error texts on this page.
+async fn list_collectors(client: &Client, namespace: &str) -> Result<Vec<CollectorPodAddress>, ClusterReadError> {
     let pod = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &pod);
-    let pods = api.list(&ListParams::default().labels(COLLECTORS)).await?;
-    let is_asked = |pod: &&DynamicObject| pod.metadata.deletion_timestamp.is_none() && is_of_the_operator(pod);
-    Ok(pods.items.iter().filter(is_asked).map(collector).collect())
+    let pods = api.list(&ListParams::default().labels(COLLECTOR_SELECTOR)).await?;
+    let is_asked = |pod: &&DynamicObject| pod.metadata.deletion_timestamp.is_none() && is_operator_managed(pod);
+    Ok(pods.items.iter().filter(is_asked).map(collector_pod_address).collect())
 }
 
-/// Whether a workload controls it that has a name as the operator gives them.
-fn is_of_the_operator(pod: &DynamicObject) -> bool {
+/// Whether the pod's controller has a name that the operator gives to its workloads.
+fn is_operator_managed(pod: &DynamicObject) -> bool {
     let controls = |kind: &str, name: &str| match kind {
         "ReplicaSet" => name.starts_with("kubewake-gateway-"),
         "StatefulSet" | "DaemonSet" => name.starts_with("kubewake-"),
@@ -176,11 +179,11 @@ fn is_of_the_operator(pod: &DynamicObject) -> bool {
     })
 }
 
-fn collector(pod: &DynamicObject) -> Collector {
+fn collector_pod_address(pod: &DynamicObject) -> CollectorPodAddress {
     let status = |pointer: &str| pod.data.pointer(pointer);
     let conditions = status("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     let mut ready = conditions.filter(|condition| condition["type"] == "Ready" && condition["status"] == "True");
-    Collector {
+    CollectorPodAddress {
         namespace: pod.namespace().unwrap_or_default(),
         name: pod.name_any(),
         address: status("/status/podIP").and_then(Value::as_str).and_then(|address| address.parse().ok()),
@@ -188,25 +191,26 @@ fn collector(pod: &DynamicObject) -> Collector {
     }
 }
 
-impl Pipelines {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+impl PipelineMonitor {
+    fn lock(&self) -> std::sync::MutexGuard<'_, PipelineMonitorState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody looked lately. If not, everything ends here.
-    fn goes_on(&self) -> bool {
+    /// Whether there was a request lately. Otherwise sampling ends.
+    fn has_recent_viewer(&self) -> bool {
         let mut state = self.lock();
-        let goes_on = state.looked.is_some_and(|looked| looked.elapsed() < INTEREST);
+        let goes_on = state.last_viewed.is_some_and(|looked| looked.elapsed() < IDLE_TIMEOUT);
         if !goes_on {
-            *state = State::default();
+            *state = PipelineMonitorState::default();
         }
         goes_on
     }
 
-    fn note(&self, seen: Seen) {
+    fn record_sample(&self, seen: PipelineSample) {
         let mut state = self.lock();
-        let courses = std::mem::take(&mut state.courses);
-        let (mut kept, mut views) = (BTreeMap::new(), Vec::new());
+        let courses = std::mem::take(&mut state.histories);
+        let mut kept = BTreeMap::new();
+        let mut views = Vec::new();
         for (kind, signal, object) in &seen.pipelines {
             let id = format!("{signal}/{}", object.name_any());
             let carrying = seen
@@ -214,24 +218,24 @@ impl Pipelines {
                 .iter()
                 .filter_map(|(report, collector)| Some((collector, report.as_ref()?.pipelines.get(&id)?)));
             let uid = object.uid().unwrap_or_default();
-            // One that had its name before is not this one.
+            // Skip reports of an earlier pipeline of the same name.
             let carrying = carrying.filter(|(_, report)| report.uid.as_ref().is_none_or(|of| *of == uid));
             let carrying: Vec<_> = carrying.collect();
             let mut course = courses.get(&uid).cloned().unwrap_or_default();
-            let reports: BTreeMap<String, &PipelineReport> =
+            let reports: BTreeMap<String, &PipelineCounts> =
                 carrying.iter().map(|(pod, report)| (pod.name.clone(), *report)).collect();
             course.add(seen.at, &reports);
-            let lost = lost_elsewhere(&seen, &uid).saturating_add(lost_at_shutdown(object));
+            let lost = dropped_elsewhere(&seen, &uid).saturating_add(dropped_at_shutdown(object));
             course.totals.dropped = course.totals.dropped.saturating_add(lost);
-            views.push(view(kind, object, &course, carrying.iter().map(|(collector, _)| *collector)));
+            views.push(pipeline_view(kind, object, &course, carrying.iter().map(|(collector, _)| *collector)));
             kept.insert(uid, course);
         }
-        (state.courses, state.views, state.failure) = (kept, views, None);
+        (state.histories, state.views, state.failure) = (kept, views, None);
     }
 }
 
-/// What collectors lost of a pipeline on the way to others, or before their document changed.
-fn lost_elsewhere(seen: &Seen, uid: &str) -> u64 {
+/// Data that collectors lost while they carried it to others, or before their configuration changed.
+fn dropped_elsewhere(seen: &PipelineSample, uid: &str) -> u64 {
     let is_of = |of: Option<&str>, carries: &[String]| of == Some(uid) || carries.iter().any(|of| of == uid);
     let reports = || seen.reports.iter().filter_map(|(report, _)| report.as_ref());
     let carriers = reports().flat_map(|report| report.pipelines.values()).filter(|it| is_of(None, &it.carries));
@@ -240,16 +244,16 @@ fn lost_elsewhere(seen: &Seen, uid: &str) -> u64 {
     dropped.flat_map(BTreeMap::values).fold(0, |sum, count| sum.saturating_add(*count))
 }
 
-/// What collectors lost that have ended, and cannot be asked any more. The operator has noted it.
-fn lost_at_shutdown(object: &DynamicObject) -> u64 {
+/// Data that was lost by collectors that have ended. The operator records it in the status.
+fn dropped_at_shutdown(object: &DynamicObject) -> u64 {
     object.data.pointer("/status/droppedAtShutdown/items").and_then(Value::as_u64).unwrap_or(0)
 }
 
-fn view<'a>(
+fn pipeline_view<'a>(
     kind: &str,
     object: &DynamicObject,
-    course: &Course,
-    on: impl Iterator<Item = &'a Collector>,
+    course: &PipelineHistory,
+    on: impl Iterator<Item = &'a CollectorPodAddress>,
 ) -> PipelineView {
     let status = |field: &str| object.data.pointer(&format!("/status/{field}"));
     let text = |field: &str| status(field).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Against an API server that says what it is told to.
+//! The cluster reader against an API server with scripted responses.
 
 use axum::{
     Json, Router,
@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::query::objects::{Key, Live};
+use crate::query::objects::{LiveObjects, ObjectId};
 
-/// A kubeconfig of a server that answers with these documents, and what keeps it there.
-async fn cluster(answers: Vec<(&'static str, Value)>) -> (Cluster, tempfile::TempDir) {
+/// A reader of a server that returns these documents, with the folder of its kubeconfig.
+async fn cluster(answers: Vec<(&'static str, Value)>) -> (ClusterReader, tempfile::TempDir) {
     let routes = answers
         .into_iter()
         .fold(Router::new(), |router, (path, answer)| router.route(path, get(async move || Json(answer))));
     serve(routes).await
 }
 
-async fn serve(routes: Router) -> (Cluster, tempfile::TempDir) {
+async fn serve(routes: Router) -> (ClusterReader, tempfile::TempDir) {
     let (cluster, folder, _) = noted(routes).await;
     (cluster, folder)
 }
 
-/// With all that is asked, in order.
-async fn noted(routes: Router) -> (Cluster, tempfile::TempDir, Arc<Mutex<Vec<String>>>) {
+/// The same with a log of all requests, in order.
+async fn noted(routes: Router) -> (ClusterReader, tempfile::TempDir, Arc<Mutex<Vec<String>>>) {
     let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no", "metadata": {}});
     let routes = routes.fallback(async move || (http::StatusCode::NOT_FOUND, Json(missing)));
     let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -44,30 +44,30 @@ async fn noted(routes: Router) -> (Cluster, tempfile::TempDir, Arc<Mutex<Vec<Str
         "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}]});
     std::fs::write(&file, config.to_string()).unwrap();
-    (Cluster::new(file, "kubewake-system"), folder, asked)
+    (ClusterReader::new(file, "kubewake-system"), folder, asked)
 }
 
 fn list(kind: &str, items: Value) -> Value {
     json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
 }
 
-/// What is served in a version: names and kinds.
+/// A discovery document: names and kinds.
 fn resources(version: &str, all: &[(&str, &str)]) -> Value {
     let resource = |(name, kind): &(&str, &str)| json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list"]});
     let all: Vec<_> = all.iter().map(resource).collect();
     json!({"kind": "APIResourceList", "groupVersion": version, "resources": all})
 }
 
-/// Of what all was seen, and where.
-fn seen(live: &Live) -> Vec<(&str, Option<&str>)> {
-    live.seen.iter().map(|seen| (seen.kind.as_str(), seen.namespace.as_deref())).collect()
+/// Listed kinds and their namespaces.
+fn seen(live: &LiveObjects) -> Vec<(&str, Option<&str>)> {
+    live.listed_kinds.iter().map(|seen| (seen.kind.as_str(), seen.namespace.as_deref())).collect()
 }
 
 fn kinds(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(|(version, kind)| ((*version).to_owned(), (*kind).to_owned())).collect()
 }
 
-/// What a pod that a ReplicaSet made says of it.
+/// Owner reference of a pod that a ReplicaSet made.
 fn owner(name: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true})
 }
@@ -78,7 +78,7 @@ async fn pipelines_are_shown_with_what_their_collectors_say() {
         json!({"type": "Delivering", "status": "False", "reason": "BackendRefuses", "message": "it refuses"});
     let pipeline = json!({"apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "TracePipeline", "metadata": {"name": "default"},
         "status": {"state": "Degraded", "reason": "BackendRefuses", "backend": "http://b", "conditions": [condition]}});
-    // Nobody is at that address: it is asked through the API server.
+    // The pod's address does not respond: its status is read through the API server.
     let pod = json!({"metadata": {"name": "gateway-1", "namespace": "kubewake-system", "ownerReferences": [owner("kubewake-gateway-5d")]},
         "status": {"podIP": "127.0.0.254", "conditions": [{"type": "Ready", "status": "True"}]}});
     let status = json!({"pipelines": {"traces/default": {"received": 10, "delivered": 7, "dropped": {"refused": 3}, "failures": 4,
@@ -104,7 +104,7 @@ async fn pipelines_are_shown_with_what_their_collectors_say() {
     );
 }
 
-/// Says for whom it was asked, as if that were the name of a pipeline.
+/// Returns the user agent and the trace context of the request as the name of a pipeline.
 async fn echo(headers: http::HeaderMap) -> Json<Value> {
     let header = |name: &str| headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>();
     let name = [header("user-agent"), header("traceparent")].concat().join(" ");
@@ -144,8 +144,8 @@ async fn questions_say_who_asks_and_leave_no_trace() {
         .route("/api/v1/namespaces/kubewake-system/pods", get(async move || Json(pods)));
     let (cluster, _folder) = serve(routes).await;
     let shown = serde_json::to_value(cluster.pipelines().await.unwrap()).unwrap();
-    assert_eq!(shown[0]["name"], format!("{AGENT} {UNRECORDED}"));
-    assert!(AGENT.starts_with("kubewake-viewer/") && UNRECORDED.ends_with("-00"));
+    assert_eq!(shown[0]["name"], format!("{USER_AGENT_VALUE} {UNSAMPLED_TRACEPARENT}"));
+    assert!(USER_AGENT_VALUE.starts_with("kubewake-viewer/") && UNSAMPLED_TRACEPARENT.ends_with("-00"));
 }
 
 #[tokio::test]
@@ -153,9 +153,9 @@ async fn a_cluster_that_cannot_be_asked_is_said_so() {
     let (without, _folder) =
         cluster(vec![("/api/v1/namespaces/kubewake-system/pods", list("PodList", json!([])))]).await;
     assert!(without.pipelines().await.unwrap_err().contains("not installed"));
-    let absent = Cluster::new("/nowhere/kubeconfig".into(), "kubewake-system");
+    let absent = ClusterReader::new("/nowhere/kubeconfig".into(), "kubewake-system");
     assert!(absent.pipelines().await.unwrap_err().contains("/nowhere/kubeconfig"));
-    assert!(absent.objects(Some("default"), Vec::new()).await.objects.is_empty());
+    assert!(absent.list_objects(Some("default"), Vec::new()).await.objects.is_empty());
 }
 
 #[tokio::test]
@@ -182,9 +182,9 @@ async fn objects_of_the_cluster_name_their_controllers() {
     ])
     .await;
     let kinds = kinds(&[("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("gone/v1", "Head")]);
-    let live = cluster.objects(Some("default"), kinds).await;
+    let live = cluster.list_objects(Some("default"), kinds).await;
     assert_eq!(seen(&live), [("Pod", Some("default")), ("ReplicaSet", Some("default"))]);
-    let owner = Key { kind: "ReplicaSet".into(), namespace: "default".into(), name: "r".into() };
+    let owner = ObjectId { kind: "ReplicaSet".into(), namespace: "default".into(), name: "r".into() };
     assert!(live.objects.iter().any(|object| object.key.name == "p" && object.owner == Some(owner.clone())));
     let durations: Vec<_> = live.objects.iter().map(|object| object.stamp.as_ref().unwrap().duration).collect();
     assert!(durations.contains(&Some(2_000_000_000)), "of a pod it is known when it was ready: {durations:?}");
@@ -196,14 +196,14 @@ async fn what_is_no_name_is_not_asked_for() {
     let (cluster, _folder, asked) = noted(Router::new()).await;
     let kinds = |version, kind| kinds(&[(version, kind)]);
     for namespace in ["kube-system/secrets?x=", "shop/services/web:80/proxy/reset?x=", "..", "a#b", "a%2fb"] {
-        let live = cluster.objects(Some(namespace), kinds("v1", "Pod")).await;
-        assert!(live.objects.is_empty() && live.seen.is_empty(), "{namespace}");
+        let live = cluster.list_objects(Some(namespace), kinds("v1", "Pod")).await;
+        assert!(live.objects.is_empty() && live.listed_kinds.is_empty(), "{namespace}");
     }
     for version in ["v1/namespaces/x/deployments?y", "apps/v1/namespaces", "../v1", "apps/v1?x=", "v1#"] {
-        cluster.objects(None, kinds(version, "Deployment")).await;
+        cluster.list_objects(None, kinds(version, "Deployment")).await;
     }
     assert_eq!(*lock(&asked), [""; 0]);
-    cluster.objects(Some("default"), kinds("apps/v1", "Deployment")).await;
+    cluster.list_objects(Some("default"), kinds("apps/v1", "Deployment")).await;
     assert_eq!(*lock(&asked), ["/apis/apps/v1"]);
 }
 
@@ -215,7 +215,7 @@ async fn secrets_are_not_even_listed() {
         .route("/api/v1", get(async move || Json(served)))
         .route("/api/v1/configmaps", get(async move || Json(empty)));
     let (cluster, _folder, asked) = noted(routes).await;
-    let live = cluster.objects(None, kinds(&[("v1", "Secret"), ("v1", "ConfigMap")])).await;
+    let live = cluster.list_objects(None, kinds(&[("v1", "Secret"), ("v1", "ConfigMap")])).await;
     assert_eq!(seen(&live), [("ConfigMap", None)]);
     assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/configmaps?&limit=500"]);
 }
@@ -230,7 +230,7 @@ async fn of_a_list_that_is_too_long_nothing_is_known() {
         .route("/api/v1/pods", get(async move || long))
         .route("/api/v1/configmaps", get(async move || Json(short)));
     let (cluster, _folder) = serve(routes).await;
-    let live = cluster.objects(None, kinds(&[("v1", "Pod"), ("v1", "ConfigMap")])).await;
+    let live = cluster.list_objects(None, kinds(&[("v1", "Pod"), ("v1", "ConfigMap")])).await;
     assert_eq!(live.objects.iter().map(|it| it.key.kind.as_str()).collect::<Vec<_>>(), ["ConfigMap"]);
     assert_eq!(seen(&live), [("ConfigMap", None)]);
 }
@@ -239,7 +239,7 @@ async fn of_a_list_that_is_too_long_nothing_is_known() {
 async fn what_is_too_much_to_ask_for_is_said() {
     let (cluster, _folder, asked) = noted(Router::new()).await;
     let all: Vec<_> = (1..=22).map(|number| (format!("group{number}/v1"), format!("Kind{number}"))).collect();
-    assert_eq!(cluster.objects(None, all).await.unasked, ["Kind21", "Kind22"]);
+    assert_eq!(cluster.list_objects(None, all).await.skipped_kinds, ["Kind21", "Kind22"]);
     assert_eq!(lock(&asked).len(), 20);
 }
 
@@ -253,26 +253,27 @@ async fn a_kind_that_hangs_costs_nothing_of_the_others() {
         .route("/api/v1/configmaps", get(async move || Json(short)));
     let (cluster, _folder, asked) = noted(routes).await;
     let all = || kinds(&[("v1", "Pod"), ("v1", "ConfigMap")]);
-    assert_eq!(cluster.objects(None, all()).await.objects.len(), 1);
-    assert!(lock(&cluster.shared.client).is_some(), "it is there, and not to be looked for anew");
+    assert_eq!(cluster.list_objects(None, all()).await.objects.len(), 1);
+    assert!(lock(&cluster.state.client).is_some(), "it is there, and not to be looked for anew");
     assert!(lock(&asked).iter().any(|path| path.starts_with("/api/v1/pods")));
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_silent_may_be_elsewhere_by_now() {
     let (cluster, _folder) = serve(Router::new().route("/api/v1", get(std::future::pending::<()>))).await;
-    assert!(cluster.objects(None, kinds(&[("v1", "Pod")])).await.objects.is_empty());
-    assert!(lock(&cluster.shared.client).is_none());
+    assert!(cluster.list_objects(None, kinds(&[("v1", "Pod")])).await.objects.is_empty());
+    assert!(lock(&cluster.state.client).is_none());
 }
 
 #[tokio::test]
 async fn several_who_ask_cost_a_cluster_as_much_as_one() {
-    let (served, pods) = (resources("v1", &[("pods", "Pod")]), list("PodList", json!([{"metadata": {"name": "p"}}])));
+    let served = resources("v1", &[("pods", "Pod")]);
+    let pods = list("PodList", json!([{"metadata": {"name": "p"}}]));
     let routes = Router::new()
         .route("/api/v1", get(async move || Json(served)))
         .route("/api/v1/pods", get(async move || Json(pods)));
     let (cluster, _folder, asked) = noted(routes).await;
-    let ask = || cluster.objects(None, kinds(&[("v1", "Pod")]));
+    let ask = || cluster.list_objects(None, kinds(&[("v1", "Pod")]));
     let (one, other) = tokio::join!(ask(), ask());
     assert_eq!((one.objects.len(), other.objects.len()), (1, 1));
     assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/pods?&limit=500"]);

@@ -1,4 +1,4 @@
-//! Traces as Jaeger's UI wants them.
+//! Traces in the data model of Jaeger's UI.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,43 +6,42 @@ use kubewake_otlp::view::{AnyValue, KeyValue, lossy};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
 use crate::{
-    json::{Hex, SpanId, Text, Value, kind, status},
-    query::{Arranged, Placed, WarningKind},
-    store::{Origin, TraceId},
+    json::{HexBytes, LossyText, SpanIdJson, ValueJson, span_kind_name, status_name},
+    query::{ArrangedTrace, PlacedSpan, WarningKind},
+    store::{TelemetryOrigin, TraceId},
 };
 
-/// A trace.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TraceJson<'a> {
+pub(super) struct JaegerTrace<'a> {
     #[serde(rename = "traceID")]
     trace_id: TraceId,
-    spans: Vec<SpanJson<'a>>,
-    processes: BTreeMap<String, ProcessJson<'a>>,
+    spans: Vec<JaegerSpan<'a>>,
+    processes: BTreeMap<String, JaegerProcess<'a>>,
     warnings: Option<Vec<String>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ProcessJson<'a> {
+struct JaegerProcess<'a> {
     service_name: &'a str,
-    tags: Tags<'a>,
+    tags: ResourceTags<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SpanJson<'a> {
+struct JaegerSpan<'a> {
     #[serde(rename = "traceID")]
     trace_id: TraceId,
     #[serde(rename = "spanID")]
-    span_id: SpanId,
+    span_id: SpanIdJson,
     flags: u32,
-    operation_name: Text<'a>,
-    references: Vec<Reference<'a>>,
+    operation_name: LossyText<'a>,
+    references: Vec<JaegerReference<'a>>,
     start_time: u64,
     duration: u64,
     tags: SpanTags<'a>,
-    logs: Vec<Log<'a>>,
+    logs: Vec<JaegerLog<'a>>,
     #[serde(rename = "processID")]
     process_id: String,
     warnings: Option<Vec<&'static str>>,
@@ -50,32 +49,36 @@ struct SpanJson<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reference<'a> {
+struct JaegerReference<'a> {
     ref_type: &'static str,
     #[serde(rename = "traceID")]
-    trace_id: Id<'a>,
+    trace_id: JaegerId<'a>,
     #[serde(rename = "spanID")]
-    span_id: Id<'a>,
+    span_id: JaegerId<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Id<'a> {
+enum JaegerId<'a> {
     Trace(TraceId),
-    Span(SpanId),
-    Sent(Hex<'a>),
+    Span(SpanIdJson),
+    Sent(HexBytes<'a>),
 }
 
 #[derive(Serialize)]
-struct Log<'a> {
+struct JaegerLog<'a> {
     timestamp: u64,
     fields: LogFields<'a>,
 }
 
-impl<'a> TraceJson<'a> {
-    pub(super) fn new(id: TraceId, arranged: &'a Arranged<'a>, raw: bool) -> Self {
-        let mut processes = Processes::default();
-        let spans = arranged.spans.iter().map(|placed| SpanJson::new(id, placed, processes.of(placed), raw)).collect();
+impl<'a> JaegerTrace<'a> {
+    pub(super) fn new(id: TraceId, arranged: &'a ArrangedTrace<'a>, raw: bool) -> Self {
+        let mut processes = ProcessTable::default();
+        let spans = arranged
+            .spans
+            .iter()
+            .map(|placed| JaegerSpan::new(id, placed, processes.id_for_span(placed), raw))
+            .collect();
         let general = arranged.warnings.iter().filter(|warning| warning.span.is_none());
         let warnings: Vec<_> = general.map(|warning| warning.message.clone()).collect();
         Self { trace_id: id, spans, processes: processes.all, warnings: Some(warnings).filter(|all| !all.is_empty()) }
@@ -83,48 +86,49 @@ impl<'a> TraceJson<'a> {
 }
 
 #[derive(Default)]
-struct Processes<'a> {
-    all: BTreeMap<String, ProcessJson<'a>>,
+struct ProcessTable<'a> {
+    all: BTreeMap<String, JaegerProcess<'a>>,
     by_resource: HashMap<&'a [u8], String>,
 }
 
-impl<'a> Processes<'a> {
-    fn of(&mut self, placed: &Placed<'a>) -> String {
+impl<'a> ProcessTable<'a> {
+    fn id_for_span(&mut self, placed: &PlacedSpan<'a>) -> String {
         let Some(origin) = placed.span.origin() else { return String::new() };
         let number = self.by_resource.len() + 1;
         let all = &mut self.all;
         let add = || {
             let id = format!("p{number}");
-            all.insert(id.clone(), ProcessJson { service_name: &origin.service, tags: Tags(origin) });
+            all.insert(id.clone(), JaegerProcess { service_name: &origin.service, tags: ResourceTags(origin) });
             id
         };
         self.by_resource.entry(&origin.resource).or_insert_with(add).clone()
     }
 }
 
-impl<'a> SpanJson<'a> {
-    fn new(id: TraceId, placed: &'a Placed<'a>, process_id: String, raw: bool) -> Self {
-        let (view, entry) = (placed.span.view(), placed.span.entry);
-        // Raw: as it was sent, without what was made good.
+impl<'a> JaegerSpan<'a> {
+    fn new(id: TraceId, placed: &'a PlacedSpan<'a>, process_id: String, raw: bool) -> Self {
+        let view = placed.span.view();
+        let entry = placed.span.entry;
+        // Raw traces keep the sent times, without the correction for clock skew.
         let start = if raw && entry.has_time() { entry.start } else { placed.start };
         let parent = if raw { Some(entry.parent).filter(|parent| *parent != 0) } else { placed.parent };
-        let child_of = parent.map(|parent| Reference {
+        let child_of = parent.map(|parent| JaegerReference {
             ref_type: "CHILD_OF",
-            trace_id: Id::Trace(id),
-            span_id: Id::Span(SpanId(parent)),
+            trace_id: JaegerId::Trace(id),
+            span_id: JaegerId::Span(SpanIdJson(parent)),
         });
-        let follows = view.links().map(|link| Reference {
+        let follows = view.links().map(|link| JaegerReference {
             ref_type: "FOLLOWS_FROM",
-            trace_id: Id::Sent(Hex(link.trace_id())),
-            span_id: Id::Sent(Hex(link.span_id())),
+            trace_id: JaegerId::Sent(HexBytes(link.trace_id())),
+            span_id: JaegerId::Sent(HexBytes(link.span_id())),
         });
-        let logs = view.events().map(|event| Log { timestamp: event.time() / 1000, fields: LogFields(event) });
-        let warnings: Vec<_> = placed.warnings.iter().map(|kind| warning(*kind)).collect();
+        let logs = view.events().map(|event| JaegerLog { timestamp: event.time() / 1000, fields: LogFields(event) });
+        let warnings: Vec<_> = placed.warnings.iter().map(|kind| warning_text(*kind)).collect();
         Self {
             trace_id: id,
-            span_id: SpanId(entry.id),
+            span_id: SpanIdJson(entry.id),
             flags: view.flags() & 0xff,
-            operation_name: Text(view.name()),
+            operation_name: LossyText(view.name()),
             references: child_of.into_iter().chain(follows).collect(),
             start_time: start / 1000,
             duration: entry.duration() / 1000,
@@ -136,7 +140,7 @@ impl<'a> SpanJson<'a> {
     }
 }
 
-fn warning(kind: WarningKind) -> &'static str {
+fn warning_text(kind: WarningKind) -> &'static str {
     match kind {
         WarningKind::MissingParent => "invalid parent span IDs; the parent is not in this trace",
         WarningKind::Cycle => "the span is among its own ancestors; it is shown without a parent",
@@ -149,12 +153,13 @@ fn warning(kind: WarningKind) -> &'static str {
     }
 }
 
-/// A tag: key, type, value.
-struct Tag<'a>(KeyValue<'a>);
+/// An attribute as a tag: key, type and value.
+struct SentTag<'a>(KeyValue<'a>);
 
-impl Serialize for Tag<'_> {
+impl Serialize for SentTag<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (key, value) = (lossy(self.0.key()), self.0.value());
+        let key = lossy(self.0.key());
+        let value = self.0.value();
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("key", &key)?;
         let (name, plain) = match value {
@@ -163,12 +168,12 @@ impl Serialize for Tag<'_> {
             AnyValue::Double(_) => ("float64", true),
             AnyValue::Bytes(_) => ("binary", true),
             AnyValue::String(_) => ("string", true),
-            // Jaeger has no lists and no maps: they are JSON in text.
+            // Jaeger has no lists and no maps: they are written as JSON text.
             AnyValue::None | AnyValue::Array(_) | AnyValue::KeyValueList(_) => ("string", false),
         };
         map.serialize_entry("type", name)?;
         if plain {
-            map.serialize_entry("value", &Value::new(value))?;
+            map.serialize_entry("value", &ValueJson::new(value))?;
         } else {
             map.serialize_entry("value", &lossy(&value.to_text()))?;
         }
@@ -176,9 +181,9 @@ impl Serialize for Tag<'_> {
     }
 }
 
-/// A tag that was not sent as one.
+/// A tag that was no attribute in OTLP.
 #[derive(Serialize)]
-struct Implied<'a> {
+struct ImpliedTag<'a> {
     key: &'static str,
     r#type: &'static str,
     value: ImpliedValue<'a>,
@@ -189,73 +194,74 @@ struct Implied<'a> {
 enum ImpliedValue<'a> {
     Flag(bool),
     Name(&'static str),
-    Text(Text<'a>),
+    Text(LossyText<'a>),
 }
 
-/// Either.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AnyTag<'a> {
-    Sent(Tag<'a>),
-    Implied(Implied<'a>),
+    Sent(SentTag<'a>),
+    Implied(ImpliedTag<'a>),
 }
 
-fn implied<'a>(key: &'static str, value: ImpliedValue<'a>) -> AnyTag<'a> {
+fn implied_tag<'a>(key: &'static str, value: ImpliedValue<'a>) -> AnyTag<'a> {
     let r#type = if matches!(value, ImpliedValue::Flag(_)) { "bool" } else { "string" };
-    AnyTag::Implied(Implied { key, r#type, value })
+    AnyTag::Implied(ImpliedTag { key, r#type, value })
 }
 
-/// What describes a process.
-struct Tags<'a>(&'a Origin);
+struct ResourceTags<'a>(&'a TelemetryOrigin);
 
-impl Serialize for Tags<'_> {
+impl Serialize for ResourceTags<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tags = self.0.resource().attributes().iter().filter(|pair| pair.key() != b"service.name");
-        serializer.collect_seq(tags.map(Tag))
+        serializer.collect_seq(tags.map(SentTag))
     }
 }
 
-/// What describes a span: what was sent, then what Jaeger has as tags and OTLP as fields.
-struct SpanTags<'a>(&'a Placed<'a>);
+/// Tags of a span: its attributes, then the fields of OTLP that are tags in Jaeger.
+struct SpanTags<'a>(&'a PlacedSpan<'a>);
 
 impl Serialize for SpanTags<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let span = self.0.span;
-        let (view, entry) = (span.view(), span.entry);
+        let view = span.view();
+        let entry = span.entry;
         let mut more = Vec::new();
-        let text = |text| ImpliedValue::Text(Text(text));
+        let text = |text| ImpliedValue::Text(LossyText(text));
         if let Some(scope) = span.origin().map(|origin| origin.scope()) {
             more.extend(
-                Some(scope.name()).filter(|name| !name.is_empty()).map(|name| implied("otel.scope.name", text(name))),
+                Some(scope.name())
+                    .filter(|name| !name.is_empty())
+                    .map(|name| implied_tag("otel.scope.name", text(name))),
             );
             let version = Some(scope.version()).filter(|version| !version.is_empty());
-            more.extend(version.map(|version| implied("otel.scope.version", text(version))));
+            more.extend(version.map(|version| implied_tag("otel.scope.version", text(version))));
         }
         if (1..=5).contains(&entry.kind) {
-            more.push(implied("span.kind", ImpliedValue::Name(kind(entry.kind))));
+            more.push(implied_tag("span.kind", ImpliedValue::Name(span_kind_name(entry.kind))));
         }
         if entry.is_error() {
-            more.push(implied("error", ImpliedValue::Flag(true)));
+            more.push(implied_tag("error", ImpliedValue::Flag(true)));
         }
         if matches!(entry.status, 1 | 2) {
-            let code = if status(entry.status) == "ok" { "OK" } else { "ERROR" };
-            more.push(implied("otel.status_code", ImpliedValue::Name(code)));
+            let code = if status_name(entry.status) == "ok" { "OK" } else { "ERROR" };
+            more.push(implied_tag("otel.status_code", ImpliedValue::Name(code)));
         }
         let message = Some(view.status().message()).filter(|message| !message.is_empty());
-        more.extend(message.map(|message| implied("otel.status_description", text(message))));
+        more.extend(message.map(|message| implied_tag("otel.status_description", text(message))));
         let state = Some(view.trace_state()).filter(|state| !state.is_empty());
-        more.extend(state.map(|state| implied("w3c.tracestate", text(state))));
-        serializer.collect_seq(view.attributes().iter().map(|pair| AnyTag::Sent(Tag(pair))).chain(more))
+        more.extend(state.map(|state| implied_tag("w3c.tracestate", text(state))));
+        serializer.collect_seq(view.attributes().iter().map(|pair| AnyTag::Sent(SentTag(pair))).chain(more))
     }
 }
 
-/// What happened: the name of the event first.
+/// Fields of an event, its name first.
 struct LogFields<'a>(kubewake_otlp::view::Event<'a>);
 
 impl Serialize for LogFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let name = implied("event", ImpliedValue::Text(Text(self.0.name())));
-        let fields = self.0.attributes().iter().map(|pair| AnyTag::Sent(Tag(pair)));
+        let name = implied_tag("event", ImpliedValue::Text(LossyText(self.0.name())));
+        let fields = self.0.attributes().iter().map(|pair| AnyTag::Sent(SentTag(pair)));
         serializer.collect_seq(std::iter::once(name).chain(fields))
     }
 }

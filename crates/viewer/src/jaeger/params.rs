@@ -1,119 +1,117 @@
-//! Jaeger's parameters of a search.
+//! Query parameters of Jaeger's search.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
 use axum::extract::{Path, rejection::PathRejection};
 
 use crate::{
-    api::{NO_TEXT, Params, Problem},
-    query::{self, Filter},
-    serve::State,
-    store::{NAME, Trace, TraceId, TraceIdError, cut},
+    api::{NOT_UTF8_MESSAGE, ParameterProblem, QueryParams},
+    query::{self, TraceFilter},
+    serve::ViewerState,
+    store::{MAX_NAME_BYTES, StoredTrace, TraceId, TraceIdError, truncate},
 };
 
-/// What Jaeger shows if it is not told how many.
-const LIMIT: usize = 100;
-/// What is answered at once, at most.
-const MOST: usize = 1500;
+/// Jaeger's default limit.
+const DEFAULT_TRACES: usize = 100;
+/// The largest number of traces in one response.
+const MAX_TRACES: usize = 1500;
 
-/// Which traces are wanted.
 #[derive(Debug)]
-pub(crate) enum Wanted {
-    /// These.
+pub(crate) enum TraceSelection {
     Ids(Vec<TraceId>),
-    /// Those that match, so many of them.
-    Matching(Box<Filter>, usize),
+    /// Traces that match the filter, up to a limit.
+    Matching(Box<TraceFilter>, usize),
 }
 
-/// The traces that are wanted.
-pub(super) fn find(state: &State, wanted: &Wanted) -> Vec<Arc<Trace>> {
+pub(super) fn find_traces(state: &ViewerState, wanted: &TraceSelection) -> Vec<Arc<StoredTrace>> {
     match wanted {
-        Wanted::Ids(ids) => ids.iter().filter_map(|id| state.store.trace(*id)).collect(),
-        Wanted::Matching(filter, limit) => query::search(&state.store.snapshot(), filter, *limit).traces,
+        TraceSelection::Ids(ids) => ids.iter().filter_map(|id| state.store.trace(*id)).collect(),
+        TraceSelection::Matching(filter, limit) => query::search(&state.store.snapshot(), filter, *limit).traces,
     }
 }
 
-/// Which traces are wanted, or what is wrong with the question first.
-pub(crate) fn wanted(pairs: Vec<(String, String)>) -> Result<Wanted, Problem> {
-    let mut params = Params::new(pairs);
-    let wanted = read(&mut params);
+/// The selected traces, or the first invalid parameter.
+pub(crate) fn parse_selection(pairs: Vec<(String, String)>) -> Result<TraceSelection, ParameterProblem> {
+    let mut params = QueryParams::new(pairs);
+    let wanted = read_selection(&mut params);
     params.problems.into_iter().next().map_or(Ok(wanted), Err)
 }
 
-/// The service and the kind of spans whose names are wanted, if a service is named. The third version calls the kind otherwise.
-pub(crate) fn operations(pairs: Vec<(String, String)>) -> Option<(String, Option<String>)> {
-    let params = Params::new(pairs);
+/// The service and the span kind of an operations query, if a service is given. API version 3 has another name
+/// for the kind.
+pub(crate) fn parse_operation_query(pairs: Vec<(String, String)>) -> Option<(String, Option<String>)> {
+    let params = QueryParams::new(pairs);
     let kind = params.text("spanKind").or(params.text("span_kind")).map(str::to_owned);
     Some((params.text("service")?.to_owned(), kind))
 }
 
-/// The trace that an address names.
-pub(super) fn trace_id(part: Result<Path<String>, PathRejection>) -> Result<TraceId, String> {
-    let Ok(Path(id)) = part else { return Err(NO_TEXT.to_owned()) };
+pub(super) fn parse_trace_id(part: Result<Path<String>, PathRejection>) -> Result<TraceId, String> {
+    let Ok(Path(id)) = part else { return Err(NOT_UTF8_MESSAGE.to_owned()) };
     id.parse().map_err(|error: TraceIdError| error.to_string())
 }
 
-fn read(params: &mut Params) -> Wanted {
-    let ids: Result<Vec<TraceId>, _> = params.all("traceID").map(str::parse).collect();
+fn read_selection(params: &mut QueryParams) -> TraceSelection {
+    let ids: Result<Vec<TraceId>, _> = params.all_values("traceID").map(str::parse).collect();
     match ids {
-        Err(error) => params.problem("traceID", error.to_string()),
-        Ok(ids) if !ids.is_empty() => return Wanted::Ids(ids),
+        Err(error) => params.add_problem("traceID", error.to_string()),
+        Ok(ids) if !ids.is_empty() => return TraceSelection::Ids(ids),
         Ok(_) => {}
     }
     if params.text("service").is_none() {
-        params.problem("service", "is required");
+        params.add_problem("service", "is required");
     }
-    // Cut as those in the store are.
-    let name = |text: &str| cut(text, NAME).to_owned();
-    // Microseconds; `lookback` says the same once more, for the UI itself.
+    // Truncated as names in the store are.
+    let name = |text: &str| truncate(text, MAX_NAME_BYTES).to_owned();
+    // Microseconds. `lookback` repeats the range, for the UI itself.
     let nanos = |micros: u64| micros.saturating_mul(1000);
     let times =
         (params.number("start").map(nanos), params.number("end").map(|end: u64| nanos(end).saturating_add(999)));
     let durations = (params.duration("minDuration"), params.duration("maxDuration"));
-    let filter = Filter {
+    let filter = TraceFilter {
         service: params.text("service").map(name),
         operation: params.text("operation").filter(|name| *name != "all").map(name),
-        attributes: attributes(params),
-        span_duration: params.between(("minDuration", "maxDuration"), durations.0, durations.1),
-        start: params.between(("start", "end"), times.0, times.1),
-        ..Filter::default()
+        attributes: parse_tags(params),
+        span_duration: params.range(("minDuration", "maxDuration"), durations.0, durations.1),
+        start: params.range(("start", "end"), times.0, times.1),
+        ..TraceFilter::default()
     };
-    let limit = params.number::<usize>("limit").filter(|limit| *limit > 0).unwrap_or(LIMIT).min(MOST);
-    Wanted::Matching(Box::new(filter), limit)
+    let limit = params.number::<usize>("limit").filter(|limit| *limit > 0).unwrap_or(DEFAULT_TRACES).min(MAX_TRACES);
+    TraceSelection::Matching(Box::new(filter), limit)
 }
 
-/// `tags={"key":"value"}`, and `tag=key:value`, as often as one likes.
-fn attributes(params: &mut Params) -> Vec<(String, String)> {
-    let maps: Vec<_> = params.all("tags").map(serde_json::from_str::<BTreeMap<String, String>>).collect();
+/// `tags={"key":"value"}`, and `tag=key:value`, each any number of times.
+fn parse_tags(params: &mut QueryParams) -> Vec<(String, String)> {
+    let maps: Vec<_> = params.all_values("tags").map(serde_json::from_str::<BTreeMap<String, String>>).collect();
     let pairs: Vec<_> = params
-        .all("tag")
+        .all_values("tag")
         .map(|tag| tag.split_once(':').map(|(key, value)| (key.to_owned(), value.to_owned())))
         .collect();
     let mut attributes = Vec::new();
     for map in maps {
         match map {
             Ok(map) => attributes.extend(map),
-            Err(error) => params.problem("tags", format!("it must be a JSON object of strings: {error}")),
+            Err(error) => params.add_problem("tags", format!("it must be a JSON object of strings: {error}")),
         }
     }
     for pair in pairs {
         match pair {
             Some(pair) => attributes.push(pair),
-            None => params.problem("tag", "it must be key:value"),
+            None => params.add_problem("tag", "it must be key:value"),
         }
     }
     attributes
 }
 
-/// The time that `endTs` and `lookback` stand for: milliseconds. Without the first there is nothing to look at, as in Jaeger.
-pub(crate) fn when(pairs: Vec<(String, String)>) -> Result<RangeInclusive<u64>, Problem> {
-    let mut params = Params::new(pairs);
+/// The range given by `endTs` and `lookback`, in milliseconds. `endTs` is required, as in Jaeger.
+pub(crate) fn parse_time_range(pairs: Vec<(String, String)>) -> Result<RangeInclusive<u64>, ParameterProblem> {
+    let mut params = QueryParams::new(pairs);
     let nanos = |millis: u64| millis.saturating_mul(1_000_000);
-    let (end, back) = (params.number("endTs").map(nanos), params.number("lookback").map(nanos));
+    let end = params.number("endTs").map(nanos);
+    let back = params.number("lookback").map(nanos);
     if end.is_none() {
-        params.problem("endTs", "is required");
+        params.add_problem("endTs", "is required");
     }
-    // A day, as in Jaeger.
+    // Defaults to one day, as in Jaeger.
     let back = back.unwrap_or(86_400_000_000_000);
     let end = end.unwrap_or_default();
     params.problems.into_iter().next().map_or(Ok(end.saturating_sub(back)..=end), Err)

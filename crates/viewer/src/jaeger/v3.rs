@@ -1,4 +1,4 @@
-//! The third version of Jaeger's API, which newer versions of its UI ask: traces are OTLP there.
+//! Version 3 of Jaeger's API, which newer versions of its UI use. Its traces are OTLP.
 
 use axum::{
     Router,
@@ -12,18 +12,17 @@ use serde::Serialize;
 
 use super::{
     operations_of_service,
-    params::{self, Wanted},
+    params::{self, TraceSelection},
 };
 use crate::{
-    api::{aside, json, raw_json},
+    api::{json_response, raw_json_response, run_blocking},
     json::Nanos,
     query::{self, summarize},
-    serve::State,
-    store::{Trace, TraceId},
+    serve::ViewerState,
+    store::{StoredTrace, TraceId},
 };
 
-/// The routes below `/api/v3`.
-pub(super) fn routes() -> Router<State> {
+pub(super) fn routes() -> Router<ViewerState> {
     Router::new()
         .route("/services", get(services))
         .route("/operations", get(operations))
@@ -32,37 +31,37 @@ pub(super) fn routes() -> Router<State> {
         .route("/traces/{id}", get(trace))
 }
 
-/// A refusal, as the gateway of a gRPC service writes it.
-fn refuse(status: StatusCode, message: &str) -> Response {
+/// An error in the format of a gRPC gateway.
+fn error_response(status: StatusCode, message: &str) -> Response {
     let error = serde_json::json!({ "httpCode": status.as_u16(), "message": message });
-    json(status, &serde_json::json!({ "error": error }))
+    json_response(status, &serde_json::json!({ "error": error }))
 }
 
-async fn services(extract::State(state): extract::State<State>) -> Response {
-    aside(move || {
-        let services: Vec<_> = query::services(&state.store.snapshot()).into_keys().collect();
-        json(StatusCode::OK, &serde_json::json!({ "services": services }))
+async fn services(extract::State(state): extract::State<ViewerState>) -> Response {
+    run_blocking(move || {
+        let services: Vec<_> = query::list_services(&state.store.snapshot()).into_keys().collect();
+        json_response(StatusCode::OK, &serde_json::json!({ "services": services }))
     })
     .await
 }
 
 async fn operations(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let Some((service, kind)) = params::operations(pairs) else {
-        return refuse(StatusCode::BAD_REQUEST, "service is required");
+    let Some((service, kind)) = params::parse_operation_query(pairs) else {
+        return error_response(StatusCode::BAD_REQUEST, "service is required");
     };
-    aside(move || {
+    run_blocking(move || {
         let operations = operations_of_service(&state, &service, kind.as_deref());
-        json(StatusCode::OK, &serde_json::json!({ "operations": operations }))
+        json_response(StatusCode::OK, &serde_json::json!({ "operations": operations }))
     })
     .await
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary<'a> {
+struct JaegerTraceSummary<'a> {
     trace_id: TraceId,
     root_service_name: &'a str,
     root_operation_name: &'a str,
@@ -71,18 +70,18 @@ struct Summary<'a> {
     span_count: usize,
     error_span_count: usize,
     orphan_span_count: usize,
-    services: Vec<ServiceSummary<'a>>,
+    services: Vec<JaegerServiceSummary<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ServiceSummary<'a> {
+struct JaegerServiceSummary<'a> {
     name: &'a str,
     span_count: usize,
 }
 
-impl<'a> Summary<'a> {
-    fn new(trace: &'a Trace) -> Self {
+impl<'a> JaegerTraceSummary<'a> {
+    fn new(trace: &'a StoredTrace) -> Self {
         let summary = summarize(trace);
         let services = summary.services.into_iter();
         Self {
@@ -94,54 +93,60 @@ impl<'a> Summary<'a> {
             span_count: trace.spans,
             error_span_count: trace.errors,
             orphan_span_count: summary.orphans,
-            services: services.map(|(name, span_count)| ServiceSummary { name, span_count }).collect(),
+            services: services.map(|(name, span_count)| JaegerServiceSummary { name, span_count }).collect(),
         }
     }
 }
 
 async fn summaries(
-    extract::State(state): extract::State<State>,
+    extract::State(state): extract::State<ViewerState>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Response {
-    let wanted = match wanted(pairs) {
+    let wanted = match parse_selection(pairs) {
         Ok(wanted) => wanted,
-        Err(message) => return refuse(StatusCode::BAD_REQUEST, &message),
+        Err(message) => return error_response(StatusCode::BAD_REQUEST, &message),
     };
-    aside(move || {
-        let found = params::find(&state, &wanted);
-        let summaries: Vec<_> = found.iter().map(|trace| Summary::new(trace)).collect();
-        json(StatusCode::OK, &serde_json::json!({ "summaries": summaries }))
+    run_blocking(move || {
+        let found = params::find_traces(&state, &wanted);
+        let summaries: Vec<_> = found.iter().map(|trace| JaegerTraceSummary::new(trace)).collect();
+        json_response(StatusCode::OK, &serde_json::json!({ "summaries": summaries }))
     })
     .await
 }
 
-async fn traces(extract::State(state): extract::State<State>, Query(pairs): Query<Vec<(String, String)>>) -> Response {
-    match wanted(pairs) {
-        Ok(wanted) => aside(move || result(&params::find(&state, &wanted))).await,
-        Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
+async fn traces(
+    extract::State(state): extract::State<ViewerState>,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Response {
+    match parse_selection(pairs) {
+        Ok(wanted) => run_blocking(move || traces_response(&params::find_traces(&state, &wanted))).await,
+        Err(message) => error_response(StatusCode::BAD_REQUEST, &message),
     }
 }
 
-async fn trace(extract::State(state): extract::State<State>, id: Result<Path<String>, PathRejection>) -> Response {
-    let id = match params::trace_id(id) {
+async fn trace(
+    extract::State(state): extract::State<ViewerState>,
+    id: Result<Path<String>, PathRejection>,
+) -> Response {
+    let id = match params::parse_trace_id(id) {
         Ok(id) => id,
-        Err(message) => return refuse(StatusCode::BAD_REQUEST, &message),
+        Err(message) => return error_response(StatusCode::BAD_REQUEST, &message),
     };
     match state.store.trace(id) {
-        Some(trace) => aside(move || result(&[trace])).await,
-        None => refuse(StatusCode::NOT_FOUND, "trace not found"),
+        Some(trace) => run_blocking(move || traces_response(&[trace])).await,
+        None => error_response(StatusCode::NOT_FOUND, "trace not found"),
     }
 }
 
-fn result(traces: &[std::sync::Arc<Trace>]) -> Response {
+fn traces_response(traces: &[std::sync::Arc<StoredTrace>]) -> Response {
     let mut body = b"{\"result\":".to_vec();
-    body.extend_from_slice(&query::otlp_json(traces));
+    body.extend_from_slice(&query::encode_otlp_json(traces));
     body.push(b'}');
-    raw_json(StatusCode::OK, body)
+    raw_json_response(StatusCode::OK, body)
 }
 
-/// The same question in the words of the first version.
-fn wanted(pairs: Vec<(String, String)>) -> Result<Wanted, String> {
+/// Translates a query to the parameters of the first version.
+fn parse_selection(pairs: Vec<(String, String)>) -> Result<TraceSelection, String> {
     let names = [
         ("service_name", "service"),
         ("span_name", "operation"),
@@ -159,15 +164,15 @@ fn wanted(pairs: Vec<(String, String)>) -> Result<Wanted, String> {
         let Some(name) = name.strip_prefix("query.") else { continue };
         let Some((_, name)) = names.iter().find(|(new, _)| *new == name) else { continue };
         let value = match *name {
-            "start" | "end" => micros(&value)?,
+            "start" | "end" => parse_micros(&value)?,
             _ => value,
         };
         known.push(((*name).to_owned(), value));
     }
-    params::wanted(known).map_err(|problem| format!("{}: {}", problem.parameter, problem.message))
+    params::parse_selection(known).map_err(|problem| format!("{}: {}", problem.parameter, problem.message))
 }
 
-fn micros(time: &str) -> Result<String, String> {
+fn parse_micros(time: &str) -> Result<String, String> {
     let time: Timestamp = time.parse().map_err(|_| format!("{time:?} is no time as RFC 3339 writes it"))?;
     Ok(time.as_microsecond().max(0).to_string())
 }

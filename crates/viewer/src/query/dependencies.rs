@@ -1,14 +1,14 @@
-//! Who calls whom.
+//! Calls between services.
 
 use std::{
     collections::{BTreeMap, HashMap},
     ops::RangeInclusive,
 };
 
-use crate::store::Snapshot;
+use crate::store::StoreSnapshot;
 
-/// How often a span of one service caused one of another, in traces that began then.
-pub fn dependencies(snapshot: &Snapshot, when: &RangeInclusive<u64>) -> BTreeMap<(String, String), usize> {
+/// Counts how often a span of one service caused one of another, in traces that began within `when`.
+pub fn count_dependencies(snapshot: &StoreSnapshot, when: &RangeInclusive<u64>) -> BTreeMap<(String, String), usize> {
     let mut calls: HashMap<(&str, &str), usize> = HashMap::new();
     for trace in snapshot.traces.iter().filter(|trace| when.contains(&trace.start())) {
         let services: HashMap<u64, &str> = trace.spans().map(|span| (span.entry.id, span.service())).collect();

@@ -1,42 +1,40 @@
-//! Who links to a trace.
+//! Links from other traces.
 
-use crate::store::{LINK, Snapshot, TraceId, mark};
+use crate::store::{LINK_MARK_KEY, StoreSnapshot, TraceId, attribute_mark};
 
-/// What a page lists; the link of a trace that everything links to is no way to find anything.
-const MOST: usize = 200;
+/// How many links a page lists. A longer list would be no use: such a trace is linked from everywhere.
+const MAX_LINKS: usize = 200;
 
 /// A span of another trace that links to a span of this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkFrom {
-    /// The other trace.
+pub struct IncomingLink {
     pub trace: TraceId,
-    /// The span in it.
     pub span: u64,
-    /// The span here.
     pub to: u64,
-    /// What the other trace is called.
+    /// Name of the other trace's root.
     pub root: String,
-    /// The service of the span in it.
+    /// Service of the span that has the link.
     pub service: String,
 }
 
-/// Links from other traces to this one, those that came last first.
-pub fn linked_from(snapshot: &Snapshot, to: TraceId) -> Vec<LinkFrom> {
-    let mark = mark(LINK, &to.0);
+/// Links from other traces to this one, the latest first.
+pub fn find_incoming_links(snapshot: &StoreSnapshot, to: TraceId) -> Vec<IncomingLink> {
+    let mark = attribute_mark(LINK_MARK_KEY, &to.0);
     let mut links = Vec::new();
     for trace in snapshot.traces.iter().rev().filter(|trace| trace.id != to) {
         let mut root = None;
         for span in trace.chunks.iter().filter(|chunk| chunk.may_have(mark)).flat_map(|chunk| chunk.spans()) {
             for link in span.view().links().filter(|link| link.trace_id() == to.0) {
-                let root = root.get_or_insert_with(|| super::root(trace).map_or("", |root| root.name()).to_owned());
-                links.push(LinkFrom {
+                let root =
+                    root.get_or_insert_with(|| super::find_root(trace).map_or("", |root| root.name()).to_owned());
+                links.push(IncomingLink {
                     trace: trace.id,
                     span: span.entry.id,
                     to: link.span_id().try_into().map_or(0, u64::from_be_bytes),
                     root: root.clone(),
                     service: span.service().to_owned(),
                 });
-                if links.len() == MOST {
+                if links.len() == MAX_LINKS {
                     return links;
                 }
             }

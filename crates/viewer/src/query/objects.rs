@@ -1,11 +1,12 @@
-//! Kubernetes objects, as traces tell of them: what became of each generation, and which object made which.
+//! Kubernetes objects as traces describe them: the outcome of each generation, and which object created which.
 //!
-//! Spans say what they are about (`k8s.object.*`). `converge X` is a generation that became what it should be; `reconcile X` a run that worked on it; `apply X` or
-//! `create X` below a run makes an X that belongs to the run's object. Spans of others who name an object tell that it exists, and when it was last dealt with.
+//! Spans name their object (`k8s.object.*`). `converge X` is a generation that reached its desired state;
+//! `reconcile X` a run that worked on it; `apply X` or `create X` below a run creates an X that belongs to the
+//! run's object. Other spans that name an object show that it exists, and when it was last referred to.
 
 mod forest;
-mod live;
-mod read;
+mod index_builder;
+mod live_objects;
 mod tree;
 
 use std::{
@@ -13,121 +14,114 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
 };
 
-use self::read::Reading;
+use self::index_builder::ObjectIndexBuilder;
 pub use self::{
-    forest::{Placed, forest},
-    live::{Live, LiveObject, Seen, Stamp},
-    tree::{Node, tree},
+    forest::{PlacedObject, build_forest},
+    live_objects::{ListedKind, LiveObject, LiveObjects, ObjectStamp},
+    tree::{ObjectNode, build_tree},
 };
 use super::ObjectFilter;
-use crate::store::{Object, Snapshot, TraceId};
+use crate::store::{SpanSubject, StoreSnapshot, TraceId};
 
-/// What an object is called. Its `apiVersion` is no part of it: an object is served by several.
+/// Identity of an object. The `apiVersion` is not a part of it, because an object is served in several
+/// versions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    /// Its kind.
+pub struct ObjectId {
     pub kind: String,
-    /// Its namespace; empty if it has none.
+    /// Empty: cluster-scoped.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
-impl From<&Object> for Key {
-    fn from(object: &Object) -> Self {
+impl From<&SpanSubject> for ObjectId {
+    fn from(object: &SpanSubject) -> Self {
         Self { kind: object.kind.clone(), namespace: object.namespace.clone(), name: object.name.clone() }
     }
 }
 
-/// How far an object, or one generation of it, is.
+/// The phase of an object, or of one of its generations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
-    /// It is what it should be.
+pub enum ConvergencePhase {
+    /// The object has its desired state.
     Converged,
-    /// It is being worked on.
+    /// Work on the object is under way.
     Converging,
-    /// The last attempt failed.
     Failed,
-    /// Nobody said.
     #[default]
     Unknown,
 }
 
-/// One generation of an object.
 #[derive(Clone, Debug, Default)]
-pub struct Generation {
-    /// When it was first dealt with.
+pub struct GenerationHistory {
+    /// When a span first referred to it.
     pub start: u64,
-    /// How long it took to become what it should be.
+    /// How long it took to converge.
     pub duration: Option<u64>,
-    /// Where to look: the trace of its convergence, else that of its first run.
+    /// The trace to show: that of its convergence, else that of its first run.
     pub trace: Option<TraceId>,
-    /// The span of its convergence.
+    /// The convergence span.
     pub span: Option<u64>,
-    /// Runs that worked on it.
+    /// Runs that worked on this generation.
     pub reconciles: usize,
-    /// Runs that failed.
     pub errors: usize,
-    /// How far the cluster says that it is, where no span tells of it.
-    pub cluster: Option<State>,
-    /// When the last run began, and why it failed if it did.
+    /// The phase according to the cluster, where no span tells it.
+    pub cluster: Option<ConvergencePhase>,
+    /// Start of the last run, and its error if it failed.
     last_run: Option<(u64, Option<String>)>,
 }
 
-impl Generation {
-    /// How far it is.
-    pub fn state(&self) -> State {
+impl GenerationHistory {
+    pub fn state(&self) -> ConvergencePhase {
         match &self.last_run {
-            _ if self.duration.is_some() => State::Converged,
-            Some((_, Some(_))) => State::Failed,
-            Some(_) => State::Converging,
-            None => self.cluster.unwrap_or(State::Converging),
+            _ if self.duration.is_some() => ConvergencePhase::Converged,
+            Some((_, Some(_))) => ConvergencePhase::Failed,
+            Some(_) => ConvergencePhase::Converging,
+            None => self.cluster.unwrap_or(ConvergencePhase::Converging),
         }
     }
 
-    /// Why the last run failed, unless that is over.
+    /// The error of the last run, unless the generation has converged since.
     pub fn message(&self) -> Option<&str> {
         let failure = self.last_run.as_ref().and_then(|(_, failure)| failure.as_deref());
         failure.filter(|message| self.duration.is_none() && !message.is_empty())
     }
 }
 
-/// What is known of an object.
+/// All that is known of an object.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// Its `apiVersion`, if that was said.
+pub struct ObjectHistory {
+    /// Empty if no span named it.
     pub api_version: String,
-    /// Its uid, if that was said.
+    /// Empty if no span named it.
     pub uid: String,
-    /// When it was last dealt with, and where.
+    /// When it was last referred to, and in which trace.
     pub last: Option<(u64, TraceId)>,
-    /// By uid and number: an object that is deleted and made again begins anew.
-    pub generations: BTreeMap<(String, i64), Generation>,
-    /// Who it belongs to.
-    pub parents: BTreeSet<Key>,
-    /// What belongs to it.
-    pub children: BTreeSet<Key>,
-    /// Whether it is in the cluster now, if that is known.
+    /// By uid and generation number: an object that is deleted and created again starts over.
+    pub generations: BTreeMap<(String, i64), GenerationHistory>,
+    pub parents: BTreeSet<ObjectId>,
+    pub children: BTreeSet<ObjectId>,
+    /// Whether the cluster has it now, if that is known.
     pub live: Option<bool>,
-    /// Whether the last attempt to write it failed.
+    /// Whether the last write of it failed.
     write_failed: bool,
 }
 
-impl Known {
-    /// How far it is: as its newest generation.
-    pub fn state(&self) -> State {
+impl ObjectHistory {
+    /// The phase of its newest generation.
+    pub fn state(&self) -> ConvergencePhase {
         match self.newest().first() {
-            // What the cluster has is from before it failed.
+            // The cluster's phase dates from before the failure.
             Some((_, generation)) if !self.write_failed || generation.cluster.is_none() => generation.state(),
-            _ if self.write_failed => State::Failed,
-            _ => State::Unknown,
+            _ if self.write_failed => ConvergencePhase::Failed,
+            _ => ConvergencePhase::Unknown,
         }
     }
 
-    /// Its generations, the newest first.
-    pub fn newest(&self) -> Vec<(&(String, i64), &Generation)> {
-        // Of the same object the number counts, of two with one name when something was last done about it.
+    /// Generations, the newest first.
+    pub fn newest(&self) -> Vec<(&(String, i64), &GenerationHistory)> {
+        // Generations of one object are ordered by number, those of two objects of the same name by their last
+        // activity.
         let mut last = HashMap::new();
         for ((uid, _), generation) in &self.generations {
             let last = last.entry(uid).or_insert(generation.start);
@@ -139,47 +133,44 @@ impl Known {
     }
 }
 
-/// All objects that traces tell of.
+/// All objects that traces refer to.
 #[derive(Clone, Debug, Default)]
-pub struct Objects {
-    known: BTreeMap<Key, Known>,
+pub struct ObjectIndex {
+    histories: BTreeMap<ObjectId, ObjectHistory>,
 }
 
-impl Objects {
-    /// Reads all traces.
-    pub fn of(snapshot: &Snapshot) -> Self {
-        let mut reading = Reading::default();
-        snapshot.traces.iter().for_each(|trace| reading.read(trace));
-        Self { known: reading.finish() }
+impl ObjectIndex {
+    pub fn from_snapshot(snapshot: &StoreSnapshot) -> Self {
+        let mut reading = ObjectIndexBuilder::default();
+        snapshot.traces.iter().for_each(|trace| reading.add_trace(trace));
+        Self { histories: reading.finish() }
     }
 
-    /// What is known of one. The kind may be written as kubectl takes it.
-    pub fn find(&self, wanted: &ObjectFilter) -> Option<(&Key, &Known)> {
+    /// Finds one object. The kind may be written as for kubectl.
+    pub fn find(&self, wanted: &ObjectFilter) -> Option<(&ObjectId, &ObjectHistory)> {
         self.matching(wanted).into_iter().next()
     }
 
-    /// What is known of those that match, the last dealt with first.
-    pub fn matching(&self, wanted: &ObjectFilter) -> Vec<(&Key, &Known)> {
-        let mut found: Vec<_> = self.known.iter().filter(|(key, _)| wanted.matches_key(key)).collect();
+    /// Objects that match, the most recently active first.
+    pub fn matching(&self, wanted: &ObjectFilter) -> Vec<(&ObjectId, &ObjectHistory)> {
+        let mut found: Vec<_> = self.histories.iter().filter(|(key, _)| wanted.matches_key(key)).collect();
         found.sort_by_key(|(_, known)| Reverse(known.last.map(|(start, _)| start)));
         found
     }
 
-    /// What is known of this one.
-    pub fn get(&self, key: &Key) -> Option<&Known> {
-        self.known.get(key)
+    pub fn get(&self, key: &ObjectId) -> Option<&ObjectHistory> {
+        self.histories.get(key)
     }
 
-    /// One belongs to another.
-    pub fn relate(&mut self, parent: &Key, child: &Key) {
+    pub fn add_owner(&mut self, parent: &ObjectId, child: &ObjectId) {
         if parent != child {
-            self.known.entry(parent.clone()).or_default().children.insert(child.clone());
-            self.known.entry(child.clone()).or_default().parents.insert(parent.clone());
+            self.histories.entry(parent.clone()).or_default().children.insert(child.clone());
+            self.histories.entry(child.clone()).or_default().parents.insert(parent.clone());
         }
     }
 
-    fn entry(&mut self, key: Key) -> &mut Known {
-        self.known.entry(key).or_default()
+    fn entry(&mut self, key: ObjectId) -> &mut ObjectHistory {
+        self.histories.entry(key).or_default()
     }
 }
 

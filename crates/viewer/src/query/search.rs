@@ -1,29 +1,26 @@
-//! Which traces match.
+//! Searches for traces.
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::Filter;
-use crate::store::{Snapshot, Trace};
+use super::TraceFilter;
+use crate::store::{StoreSnapshot, StoredTrace};
 
-/// What a search found.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// The newest first, as many as were wanted.
-    pub traces: Vec<Arc<Trace>>,
-    /// How many there are.
+pub struct SearchResults {
+    /// The newest traces, up to the limit.
+    pub traces: Vec<Arc<StoredTrace>>,
     pub matched: usize,
 }
 
-/// Looks for traces.
-pub fn search(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Found {
-    let newest = |trace: &&Arc<Trace>| Reverse((trace.start(), trace.id));
-    let mut matching: Vec<&Arc<Trace>> = snapshot.traces.iter().filter(|trace| filter.matches(trace)).collect();
+pub fn search(snapshot: &StoreSnapshot, filter: &TraceFilter, limit: usize) -> SearchResults {
+    let newest = |trace: &&Arc<StoredTrace>| Reverse((trace.start(), trace.id));
+    let mut matching: Vec<&Arc<StoredTrace>> = snapshot.traces.iter().filter(|trace| filter.matches(trace)).collect();
     let matched = matching.len();
     if limit > 0 && limit < matched {
-        // Only those that are shown need an order.
+        // Only the traces that are returned are sorted.
         matching.select_nth_unstable_by_key(limit, newest);
     }
     matching.truncate(limit);
     matching.sort_unstable_by_key(newest);
-    Found { traces: matching.into_iter().cloned().collect(), matched }
+    SearchResults { traces: matching.into_iter().cloned().collect(), matched }
 }

@@ -1,25 +1,22 @@
-//! Who sent spans, and what they are called.
+//! Services with their operations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::store::Snapshot;
+use crate::store::StoreSnapshot;
 
-/// A service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Service {
-    /// How many spans of it there are.
+pub struct ServiceOperations {
     pub spans: usize,
-    /// The names of its spans, with the kinds that they have.
+    /// Operations with their span kinds.
     pub operations: BTreeMap<String, BTreeSet<u8>>,
 }
 
-/// All services by name.
-pub fn services(snapshot: &Snapshot) -> BTreeMap<String, Service> {
+pub fn list_services(snapshot: &StoreSnapshot) -> BTreeMap<String, ServiceOperations> {
     let mut counts: HashMap<(&str, &str, u8), usize> = HashMap::new();
     for span in snapshot.traces.iter().flat_map(|trace| trace.spans()) {
         *counts.entry((span.service(), span.name(), span.entry.kind)).or_default() += 1;
     }
-    let mut services: BTreeMap<String, Service> = BTreeMap::new();
+    let mut services: BTreeMap<String, ServiceOperations> = BTreeMap::new();
     for ((service, operation, kind), spans) in counts {
         let service = services.entry(service.to_owned()).or_default();
         service.spans += spans;

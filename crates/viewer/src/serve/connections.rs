@@ -1,8 +1,9 @@
-//! Connections to the page, with limits for whoever connects.
+//! Connections to the page, with limits on each client.
 //!
-//! *Guaranteed.* Connections are bounded in number, the headers of a request in bytes and in time; the time counts from the end of the answer before, so that a
-//! connection that is not used ends, too. A stop takes no new connection, and lets answers under way end for as long as its caller waits. *Not done.* Limits on bodies,
-//! which are the handler's, and HTTP/2, which browsers speak over TLS only.
+//! *Guaranteed.* The number of connections is bounded, and so are the headers of a request in bytes and in
+//! time. That time starts at the end of the previous response, so that idle connections end, too. After a stop
+//! no connection is accepted, and responses in flight may complete for as long as the caller waits. *Not done.*
+//! Limits on bodies, which are the handlers', and HTTP/2, which browsers speak over TLS only.
 
 use std::{convert::Infallible, pin::pin, time::Duration};
 
@@ -17,44 +18,48 @@ use tokio::{
 };
 use tower_service::Service as _;
 
-/// After an error of accept, such as too many open files, a moment to recover.
-const PAUSE: Duration = Duration::from_millis(50);
-/// All headers of a request. Filters are in the address, and can be long.
-const HEADER_BYTES: usize = 64 << 10;
+/// Delay after an error of `accept`, such as too many open files.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// Size of all headers of a request. Filters are in the address, and can be long.
+const MAX_HEADER_BYTES: usize = 64 << 10;
 
-/// What those who connect may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// Connections at the same time. A browser has six, and a page that follows what comes holds one.
+pub(super) struct ServerLimits {
+    /// Concurrent connections. A browser opens six, and a page with live updates holds one.
     pub(super) connections: usize,
     /// How long the headers of a request may take.
     pub(super) headers: Duration,
 }
 
-impl Default for Bounds {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self { connections: 512, headers: Duration::from_secs(30) }
     }
 }
 
-/// Serves until it is told to stop, and those who are being answered then until they are.
-pub(super) async fn serve(listener: TcpListener, router: Router, bounds: Bounds, mut stopping: watch::Receiver<bool>) {
+/// Serves until `stopping` is signalled, and then until responses in flight have completed.
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    bounds: ServerLimits,
+    mut stopping: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                // One too many is closed at once.
+                // Connections beyond the limit are closed at once.
                 Ok(_) if connections.len() >= bounds.connections => tracing::debug!("too many connections"),
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, router.clone(), bounds, stopping.clone()));
+                    connections.spawn(serve_connection(stream, router.clone(), bounds, stopping.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
             Some(_) = connections.join_next() => {}
-            // An error means that the viewer is gone, which is stopping too.
+            // An error means that the viewer was dropped, which is a stop, too.
             _ = stopping.changed() => break,
         }
     }
@@ -62,18 +67,23 @@ pub(super) async fn serve(listener: TcpListener, router: Router, bounds: Bounds,
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(stream: TcpStream, router: Router, bounds: Bounds, mut stopping: watch::Receiver<bool>) {
-    // Events are small, and waiting for more only delays them.
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    bounds: ServerLimits,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // Events are small, and delaying them saves nothing.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = router.clone().call(request.map(Body::new));
         async move { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_buf_size(HEADER_BYTES);
+    builder.timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_buf_size(MAX_HEADER_BYTES);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // A client that goes away is no event.
+        // Clients may disconnect at any time.
         _ = connection.as_mut() => return,
         _ = stopping.wait_for(|stopping| *stopping) => {}
     }
@@ -88,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing here takes this long, on whatever machine.
+    /// An upper bound for everything here, on any machine.
     const PATIENCE: Duration = Duration::from_secs(30);
 
     struct Served {
@@ -97,7 +107,7 @@ mod tests {
         task: tokio::task::JoinHandle<()>,
     }
 
-    async fn served(bounds: Bounds) -> Served {
+    async fn served(bounds: ServerLimits) -> Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (stopping, stopped) = watch::channel(false);
@@ -107,14 +117,14 @@ mod tests {
 
     async fn rest(stream: &mut TcpStream) -> String {
         let mut answer = Vec::new();
-        // A connection that is reset has ended as well.
+        // A reset is an end, too.
         let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection ends");
         String::from_utf8(answer).unwrap()
     }
 
     #[tokio::test]
     async fn headers_that_drip_and_connections_that_are_silent_end() {
-        let served = served(Bounds { headers: Duration::from_millis(100), ..Bounds::default() }).await;
+        let served = served(ServerLimits { headers: Duration::from_millis(100), ..ServerLimits::default() }).await;
         let mut silent = TcpStream::connect(served.at).await.unwrap();
         let (mut reads, mut writes) = TcpStream::connect(served.at).await.unwrap().into_split();
         let drip = tokio::spawn(async move {
@@ -130,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_connection_too_many_is_closed_and_the_others_are_served() {
-        let served = served(Bounds { connections: 1, ..Bounds::default() }).await;
+        let served = served(ServerLimits { connections: 1, ..ServerLimits::default() }).await;
         let mut first = TcpStream::connect(served.at).await.unwrap();
         let mut second = TcpStream::connect(served.at).await.unwrap();
         assert_eq!(rest(&mut second).await, "");
@@ -140,7 +150,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_does_not_wait_for_those_who_ask_nothing() {
-        let served = served(Bounds { headers: PATIENCE * 10, ..Bounds::default() }).await;
+        let served = served(ServerLimits { headers: PATIENCE * 10, ..ServerLimits::default() }).await;
         let mut idle = TcpStream::connect(served.at).await.unwrap();
         idle.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         idle.readable().await.unwrap();

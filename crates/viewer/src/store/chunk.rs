@@ -1,34 +1,31 @@
-//! Spans of one trace that came together.
+//! Chunks: spans of one trace that arrived together.
 
 use std::sync::Arc;
 
-use kubewake_otlp::view::{Resource, Scope, Span, View};
+use kubewake_otlp::view::{MessageView, Resource, Scope, Span};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Who sent spans: everything around them in a request.
+/// The sender of spans: resource and scope of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// The content of the `Resource`.
+pub struct TelemetryOrigin {
+    /// Encoded `Resource`.
     pub resource: Box<[u8]>,
-    /// The content of the `InstrumentationScope`.
+    /// Encoded `InstrumentationScope`.
     pub scope: Box<[u8]>,
-    /// The schema of the resource.
+    /// Schema URL of the resource.
     pub resource_schema: Box<[u8]>,
-    /// The schema of the spans.
+    /// Schema URL of the spans.
     pub scope_schema: Box<[u8]>,
-    /// Its `service.name`.
     pub service: Arc<str>,
     /// Marks of the resource's attributes, sorted.
     pub marks: Box<[u32]>,
 }
 
-impl Origin {
-    /// The resource.
+impl TelemetryOrigin {
     pub fn resource(&self) -> Resource<'_> {
         Resource::new(&self.resource)
     }
 
-    /// The scope.
     pub fn scope(&self) -> Scope<'_> {
         Scope::new(&self.scope)
     }
@@ -36,155 +33,138 @@ impl Origin {
 
 /// A Kubernetes object that a span is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Object {
-    /// Its kind, as it is written.
+pub struct SpanSubject {
+    /// The kind as the span writes it.
     pub kind: String,
-    /// Its namespace; empty if it has none.
+    /// Empty: cluster-scoped.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its `apiVersion`, if that was said.
+    /// Empty if the span does not name it.
     pub api_version: String,
-    /// Its uid, if that was said.
+    /// Empty if the span does not name it.
     pub uid: String,
 }
 
-/// No object.
-const NONE: u32 = u32::MAX;
+const NO_ENTRY: u32 = u32::MAX;
 
-/// What is known of a span without reading it.
+/// The properties of a span that are known without decoding it.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// Its id.
+pub struct ChunkEntry {
     pub id: u64,
-    /// The span that caused it; 0 for a root.
+    /// Id of the parent; 0 for a root.
     pub parent: u64,
-    /// When it began; if that was not said, when it ended. 0 if it has no time.
+    /// Start; if it is missing, the end. 0 if the span has no times.
     pub start: u64,
-    /// When it ended, never before it began.
+    /// End, never before the start.
     pub end: u64,
     pub(super) offset: u32,
     pub(super) length: u32,
     pub(super) origin: u32,
     pub(super) name: u32,
     pub(super) object: u32,
-    /// The `SpanKind`.
     pub kind: u8,
-    /// The code of its status.
     pub status: u8,
 }
 
-impl Entry {
-    /// Whether it failed.
+impl ChunkEntry {
     pub fn is_error(&self) -> bool {
         self.status == 2
     }
 
-    /// Whether it says when it was.
+    /// Whether the span has a start or an end.
     pub fn has_time(&self) -> bool {
         self.start > 0
     }
 
-    /// How long it took.
     pub fn duration(&self) -> u64 {
         self.end - self.start
     }
 }
 
-/// Spans of one trace that came together.
+/// Spans of one trace that arrived together.
 #[derive(Debug, Default)]
-pub struct Chunk {
+pub struct TraceChunk {
     pub(super) bytes: Box<[u8]>,
-    pub(super) entries: Box<[Entry]>,
-    pub(super) origins: Box<[Arc<Origin>]>,
+    pub(super) entries: Box<[ChunkEntry]>,
+    pub(super) origins: Box<[Arc<TelemetryOrigin>]>,
     pub(super) names: Box<[Arc<str>]>,
-    pub(super) objects: Box<[Arc<Object>]>,
-    /// Marks of attributes, of events' attributes and of traces that are linked to, sorted.
+    pub(super) objects: Box<[Arc<SpanSubject>]>,
+    /// Marks of attributes, of events' attributes and of linked traces, sorted.
     pub(super) marks: Box<[u32]>,
 }
 
-impl Chunk {
-    /// What is known of its spans.
-    pub fn entries(&self) -> &[Entry] {
+impl TraceChunk {
+    pub fn entries(&self) -> &[ChunkEntry] {
         &self.entries
     }
 
-    /// Its spans.
     pub fn spans(&self) -> impl Iterator<Item = SpanRef<'_>> {
         self.entries.iter().map(|entry| SpanRef { chunk: self, entry })
     }
 
-    /// Who sent them.
-    pub fn origins(&self) -> &[Arc<Origin>] {
+    pub fn origins(&self) -> &[Arc<TelemetryOrigin>] {
         &self.origins
     }
 
-    /// What they are called.
     pub fn names(&self) -> &[Arc<str>] {
         &self.names
     }
 
-    /// What they are about.
-    pub fn objects(&self) -> &[Arc<Object>] {
+    pub fn objects(&self) -> &[Arc<SpanSubject>] {
         &self.objects
     }
 
-    /// Whether a span of it may have what the mark stands for. There may be none even so.
+    /// Whether a span may have what the mark stands for. False positives are possible.
     pub fn may_have(&self, mark: u32) -> bool {
-        has(&self.marks, mark) || self.origins.iter().any(|origin| has(&origin.marks, mark))
+        contains_mark(&self.marks, mark) || self.origins.iter().any(|origin| contains_mark(&origin.marks, mark))
     }
 }
 
-fn has(marks: &[u32], mark: u32) -> bool {
+fn contains_mark(marks: &[u32], mark: u32) -> bool {
     marks.binary_search(&mark).is_ok()
 }
 
-/// What stands for a key with a value.
-pub fn mark(key: &[u8], value: &[u8]) -> u32 {
+/// The mark of a key with a value.
+pub fn attribute_mark(key: &[u8], value: &[u8]) -> u32 {
     xxh3_64_with_seed(value, xxh3_64(key)) as u32
 }
 
-/// The key of marks that stand for a link to a trace. No attribute has it.
-pub const LINK: &[u8] = b"\0link";
+/// The key in marks of linked traces. No attribute has this key.
+pub const LINK_MARK_KEY: &[u8] = b"\0link";
 
-/// A span in its chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanRef<'a> {
-    /// What it came with.
-    pub chunk: &'a Chunk,
-    /// What is known of it.
-    pub entry: &'a Entry,
+    pub chunk: &'a TraceChunk,
+    pub entry: &'a ChunkEntry,
 }
 
 impl<'a> SpanRef<'a> {
-    /// The span as it was sent.
     pub fn view(&self) -> Span<'a> {
-        let (start, length) = (self.entry.offset as usize, self.entry.length as usize);
+        let start = self.entry.offset as usize;
+        let length = self.entry.length as usize;
         Span::new(self.chunk.bytes.get(start..start + length).unwrap_or_default())
     }
 
-    /// Who sent it.
-    pub fn origin(&self) -> Option<&'a Arc<Origin>> {
+    pub fn origin(&self) -> Option<&'a Arc<TelemetryOrigin>> {
         self.chunk.origins.get(self.entry.origin as usize)
     }
 
-    /// The service that sent it.
     pub fn service(&self) -> &'a str {
         self.origin().map_or("", |origin| &origin.service)
     }
 
-    /// Its name, cut to what is sensible for one.
+    /// Its name, truncated to `MAX_NAME_BYTES`.
     pub fn name(&self) -> &'a str {
         self.chunk.names.get(self.entry.name as usize).map_or("", |name| name)
     }
 
-    /// What it is about, if that is an object of Kubernetes.
-    pub fn object(&self) -> Option<&'a Arc<Object>> {
+    /// The Kubernetes object that the span is about, if any.
+    pub fn object(&self) -> Option<&'a Arc<SpanSubject>> {
         self.chunk.objects.get(self.entry.object as usize)
     }
 }
 
-impl Entry {
-    /// Where the tables have nothing.
-    pub(super) const NO_OBJECT: u32 = NONE;
+impl ChunkEntry {
+    /// Index of a span without an object.
+    pub(super) const NO_OBJECT: u32 = NO_ENTRY;
 }

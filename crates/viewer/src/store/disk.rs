@@ -1,10 +1,13 @@
-//! Requests on disk, so that traces are there after a restart.
+//! Persists requests on disk, so that traces survive a restart.
 //!
-//! What comes is appended to a segment, a file that begins with the version of its format; when a segment is full another one begins, and the oldest go when all
-//! together are too large. At the start all are read back in their order. Nothing is appended to the segment of an earlier run, as its end may be half a record.
+//! Requests are appended to a segment, a file that begins with the version of its format. When a segment is
+//! full another one begins, and the oldest are deleted when all together are too large. At startup all of them
+//! are read in order. Nothing is appended to the segment of an earlier run, as its last record may be
+//! incomplete.
 //!
-//! *Guaranteed.* A record that is read back is the one that was written (a checksum says so); reading ends for a segment at the first that is not. Only one
-//! process uses a folder. *Not done.* Nothing is waited for: a machine that loses its power loses the last seconds; a program that is killed loses nothing.
+//! *Guaranteed.* A record is read back as it was written, which a checksum verifies; reading a segment ends at
+//! the first record that fails. Only one process uses a folder. *Not done.* Appended records are not synced one
+//! by one: a power failure loses the last seconds, a killed process loses nothing.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
@@ -15,52 +18,48 @@ use std::{
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// How a segment begins: what it is, and the version of its format.
-const MAGIC: &[u8; 8] = b"KWTRACE1";
-/// In front of each record: its length, a checksum, and when it came.
-const HEADER: usize = 4 + 8 + 8;
-/// All segments together are this many full ones.
-const SEGMENTS: u64 = 16;
+/// The start of a segment: file type and version of the format.
+const SEGMENT_MAGIC: &[u8; 8] = b"KWTRACE1";
+/// The header of a record: length, checksum, and time of arrival.
+const RECORD_HEADER_BYTES: usize = 4 + 8 + 8;
+/// The size limit in full segments.
+const SEGMENT_COUNT: u64 = 16;
 
-/// What others may do with files of traces: nothing.
+/// Traces are readable for their owner only.
 const FILE_MODE: u32 = 0o600;
 
-/// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// Another process has it.
     #[error("{0} is in use by another viewer")]
     InUse(PathBuf),
-    /// The system says no.
     #[error("cannot use {0}")]
     Io(PathBuf, #[source] io::Error),
 }
 
-/// A folder with segments.
 #[derive(Debug)]
-pub struct Disk {
+pub struct SegmentStore {
     folder: PathBuf,
     limit: u64,
-    /// Segments that are full, or of earlier runs, with their sizes; the oldest first.
+    /// Segments that are full or of earlier runs, with their sizes; the oldest first.
     old: Vec<(PathBuf, u64)>,
     open: Option<(File, PathBuf, u64)>,
     next: u64,
     failed: bool,
-    /// Held as long as this lives.
+    /// Locked as long as this exists.
     _lock: File,
 }
 
-impl Disk {
-    /// Opens a folder, and reads what is in it: each request with the time at which it came.
+impl SegmentStore {
+    /// Opens a folder, and replays its requests with their times of arrival.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be used. Segments that cannot be read are left out, and the log says so.
+    /// Fails if the folder cannot be used. Segments that cannot be read are skipped and logged.
     pub fn open(folder: &Path, limit: u64, mut each: impl FnMut(&[u8], u64)) -> Result<Self, DiskError> {
         let failed = |error| DiskError::Io(folder.to_owned(), error);
-        // Traces hold what programs say: they are for nobody else on this machine.
+        // Traces hold data of programs: they are not for other users of this machine.
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        let lock = private().create(true).truncate(false).open(folder.join("lock")).map_err(failed)?;
+        let lock = private_file_options().create(true).truncate(false).open(folder.join("lock")).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(DiskError::InUse(folder.to_owned())),
@@ -68,13 +67,13 @@ impl Disk {
         }
         let mut disk =
             Self { folder: folder.to_owned(), limit, old: Vec::new(), open: None, next: 1, failed: false, _lock: lock };
-        for (number, path) in segments(folder).map_err(failed)? {
+        for (number, path) in list_segments(folder).map_err(failed)? {
             disk.next = disk.next.max(number + 1);
-            // An earlier version left them open to others.
+            // Earlier versions created segments that others can read.
             if let Err(error) = fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)) {
                 tracing::warn!(%error, path = %path.display(), "failed to close off a segment of traces from other users");
             }
-            match read(&path, &mut each) {
+            match read_segment(&path, &mut each) {
                 Ok(size) => disk.old.push((path, size)),
                 Err(error) => {
                     tracing::warn!(%error, path = %path.display(), "a segment of traces cannot be read, and is left alone")
@@ -85,13 +84,13 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Keeps a request. A disk that fails costs what was to be kept; the log says so once.
+    /// Appends a request. On a disk error the request is lost; the first error is logged.
     pub fn append(&mut self, request: &[u8], received: u64) {
         match self.try_append(request, received) {
             Ok(()) => self.failed = false,
             Err(error) => {
-                // Whatever is half there ends the segment.
-                self.close();
+                // A record that is written in part ends the segment.
+                self.close_segment();
                 if !std::mem::replace(&mut self.failed, true) {
                     tracing::error!(%error, folder = %self.folder.display(), "traces cannot be kept on disk, and are in memory only");
                 }
@@ -101,20 +100,20 @@ impl Disk {
 
     fn try_append(&mut self, request: &[u8], received: u64) -> io::Result<()> {
         let Ok(length) = u32::try_from(request.len()) else { return Ok(()) };
-        let size = HEADER as u64 + u64::from(length);
-        if self.open.as_ref().is_some_and(|(_, _, used)| used + size > self.limit / SEGMENTS) {
-            self.close();
+        let size = RECORD_HEADER_BYTES as u64 + u64::from(length);
+        if self.open.as_ref().is_some_and(|(_, _, used)| used + size > self.limit / SEGMENT_COUNT) {
+            self.close_segment();
         }
         self.make_room(size);
         let (file, _, used) = match &mut self.open {
             Some(open) => open,
             None => {
-                let open = create(&self.folder, self.next)?;
+                let open = create_segment(&self.folder, self.next)?;
                 self.next += 1;
                 self.open.insert(open)
             }
         };
-        let mut record = Vec::with_capacity(HEADER + request.len());
+        let mut record = Vec::with_capacity(RECORD_HEADER_BYTES + request.len());
         record.extend_from_slice(&length.to_le_bytes());
         record.extend_from_slice(&xxh3_64_with_seed(request, received).to_le_bytes());
         record.extend_from_slice(&received.to_le_bytes());
@@ -124,13 +123,13 @@ impl Disk {
         Ok(())
     }
 
-    fn close(&mut self) {
+    fn close_segment(&mut self) {
         if let Some((_, path, used)) = self.open.take() {
             self.old.push((path, used));
         }
     }
 
-    /// Deletes the oldest segments until there is room.
+    /// Deletes the oldest segments until `size` bytes fit.
     fn make_room(&mut self, size: u64) {
         let open = self.open.as_ref().map_or(0, |(_, _, used)| *used);
         while !self.old.is_empty() && self.old.iter().map(|(_, used)| used).sum::<u64>() + open + size > self.limit {
@@ -141,7 +140,7 @@ impl Disk {
         }
     }
 
-    /// Makes sure that all of it is on disk.
+    /// Syncs the open segment to disk.
     pub fn sync(&mut self) {
         if let Some((file, path, _)) = &self.open
             && let Err(error) = file.sync_all()
@@ -151,22 +150,20 @@ impl Disk {
     }
 }
 
-/// Options for a file that only its owner may read.
-fn private() -> OpenOptions {
+fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(FILE_MODE);
     options
 }
 
-fn create(folder: &Path, number: u64) -> io::Result<(File, PathBuf, u64)> {
+fn create_segment(folder: &Path, number: u64) -> io::Result<(File, PathBuf, u64)> {
     let path = folder.join(format!("segment-{number:010}"));
-    let mut file = private().create_new(true).open(&path)?;
-    file.write_all(MAGIC)?;
-    Ok((file, path, MAGIC.len() as u64))
+    let mut file = private_file_options().create_new(true).open(&path)?;
+    file.write_all(SEGMENT_MAGIC)?;
+    Ok((file, path, SEGMENT_MAGIC.len() as u64))
 }
 
-/// The segments in their order.
-fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+fn list_segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -179,14 +176,14 @@ fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// Reads a segment; says how large it is. A damaged end is cut off, so that it is told of once.
-fn read(path: &Path, each: &mut impl FnMut(&[u8], u64)) -> io::Result<u64> {
+/// Reads a segment, and returns its size. A damaged end is truncated, so that it is logged only once.
+fn read_segment(path: &Path, each: &mut impl FnMut(&[u8], u64)) -> io::Result<u64> {
     let mut content = Vec::new();
     File::open(path)?.read_to_end(&mut content)?;
-    let Some(mut rest) = content.strip_prefix(MAGIC) else {
+    let Some(mut rest) = content.strip_prefix(SEGMENT_MAGIC) else {
         return Err(io::Error::other("it is of another version"));
     };
-    while let Some((request, received, behind)) = record(rest) {
+    while let Some((request, received, behind)) = parse_record(rest) {
         each(request, received);
         rest = behind;
     }
@@ -201,8 +198,8 @@ fn read(path: &Path, each: &mut impl FnMut(&[u8], u64)) -> io::Result<u64> {
     Ok(content.len() as u64)
 }
 
-/// The first record, and what is behind it.
-fn record(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
+/// The first record, and the rest.
+fn parse_record(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
     let (length, rest) = rest.split_first_chunk()?;
     let (checksum, rest) = rest.split_first_chunk()?;
     let (received, rest) = rest.split_first_chunk()?;
@@ -215,9 +212,10 @@ fn record(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
 mod tests {
     use super::*;
 
-    fn open(folder: &Path, limit: u64) -> (Disk, Vec<(Vec<u8>, u64)>) {
+    fn open(folder: &Path, limit: u64) -> (SegmentStore, Vec<(Vec<u8>, u64)>) {
         let mut found = Vec::new();
-        let disk = Disk::open(folder, limit, |request, received| found.push((request.to_vec(), received))).unwrap();
+        let disk =
+            SegmentStore::open(folder, limit, |request, received| found.push((request.to_vec(), received))).unwrap();
         (disk, found)
     }
 
@@ -238,13 +236,16 @@ mod tests {
         let (mut disk, _) = open(folder.path(), 100_000);
         (0..1000u64).for_each(|n| disk.append(&[7; 980], n));
         drop(disk);
-        let sizes =
-            segments(folder.path()).unwrap().iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum::<u64>();
+        let sizes = list_segments(folder.path())
+            .unwrap()
+            .iter()
+            .map(|(_, path)| fs::metadata(path).unwrap().len())
+            .sum::<u64>();
         assert!(sizes <= 100_000 && sizes > 85_000, "{sizes}");
         let (_, found) = open(folder.path(), 100_000);
         assert_eq!(found.last().unwrap().1, 999);
         assert!(found.iter().map(|(_, received)| *received).is_sorted());
-        // Less is allowed than there is: the oldest go at once.
+        // A lower limit deletes the oldest segments at once.
         let (_, found) = {
             open(folder.path(), 20_000);
             open(folder.path(), 20_000)
@@ -258,7 +259,7 @@ mod tests {
         let (mut disk, _) = open(folder.path(), 1 << 20);
         (0..10).for_each(|n| disk.append(&[7; 100], n));
         drop(disk);
-        let (_, path) = segments(folder.path()).unwrap().remove(0);
+        let (_, path) = list_segments(folder.path()).unwrap().remove(0);
         let whole = fs::read(&path).unwrap();
         for cut in [whole.len() - 1, whole.len() - 110, 12, 8] {
             fs::write(&path, &whole[..cut]).unwrap();
@@ -269,7 +270,7 @@ mod tests {
         changed[8 + 5 * 120 + 50] ^= 1;
         fs::write(&path, &changed).unwrap();
         assert_eq!(open(folder.path(), 1 << 20).1.len(), 5);
-        // Of another version: left alone.
+        // Segments of another version are left alone.
         fs::write(&path, b"KWTRACE9 whatever").unwrap();
         assert_eq!(open(folder.path(), 1 << 20).1.len(), 0);
         assert!(path.exists());
@@ -282,7 +283,7 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         open(&folder, 1 << 20).0.append(&[7; 100], 1);
         assert_eq!(mode(&folder), 0o700);
-        let (_, segment) = segments(&folder).unwrap().remove(0);
+        let (_, segment) = list_segments(&folder).unwrap().remove(0);
         assert_eq!((mode(&segment), mode(&folder.join("lock"))), (0o600, 0o600));
         fs::set_permissions(&segment, Permissions::from_mode(0o644)).unwrap();
         open(&folder, 1 << 20);
@@ -293,8 +294,8 @@ mod tests {
     fn a_folder_has_one_user() {
         let folder = tempfile::tempdir().unwrap();
         let (_disk, _) = open(folder.path(), 1 << 20);
-        assert!(matches!(Disk::open(folder.path(), 1 << 20, |_, _| {}), Err(DiskError::InUse(_))));
+        assert!(matches!(SegmentStore::open(folder.path(), 1 << 20, |_, _| {}), Err(DiskError::InUse(_))));
         let file = folder.path().join("lock");
-        assert!(matches!(Disk::open(&file, 1 << 20, |_, _| {}), Err(DiskError::Io(..))));
+        assert!(matches!(SegmentStore::open(&file, 1 << 20, |_, _| {}), Err(DiskError::Io(..))));
     }
 }

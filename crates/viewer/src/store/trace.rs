@@ -1,10 +1,9 @@
-//! One trace.
+//! A trace in the store.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use super::{Chunk, SpanRef};
+use super::{SpanRef, TraceChunk};
 
-/// The id of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub [u8; 16]);
 
@@ -14,7 +13,6 @@ impl fmt::Display for TraceId {
     }
 }
 
-/// Why a text is no trace id.
 #[derive(Debug, thiserror::Error)]
 #[error("a trace id has up to 32 hexadecimal digits")]
 pub struct TraceIdError;
@@ -22,7 +20,7 @@ pub struct TraceIdError;
 impl FromStr for TraceId {
     type Err = TraceIdError;
 
-    /// Shorter ones are filled up with zeroes, as those of older systems have 16 digits.
+    /// Shorter ids are padded with zeroes: older systems have 16 digits.
     fn from_str(text: &str) -> Result<Self, TraceIdError> {
         let is_hex = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten().ok_or(TraceIdError)?;
@@ -36,35 +34,32 @@ impl serde::Serialize for TraceId {
     }
 }
 
-/// What is known of a trace. It changes by being replaced: whoever holds it sees it as it was.
+/// A trace in the store. A change replaces the value, so that readers see a consistent state.
 #[derive(Clone, Debug)]
-pub struct Trace {
-    /// Its id.
+pub struct StoredTrace {
     pub id: TraceId,
-    /// Its spans, as they came.
-    pub chunks: Vec<Arc<Chunk>>,
-    /// The version of the store in which it grew last.
+    /// Its spans, in order of arrival.
+    pub chunks: Vec<Arc<TraceChunk>>,
+    /// The version of the store in which it last grew.
     pub version: u64,
-    /// When its first span came.
+    /// Time of arrival of its first span.
     pub received: u64,
-    /// How many spans it has.
     pub spans: usize,
-    /// How many of them are errors.
+    /// How many spans are errors.
     pub errors: usize,
-    /// Spans that were too many for it.
-    pub cut: u64,
-    /// What it takes, apart from what it shares with others.
+    /// Spans beyond the limit.
+    pub surplus_spans: u64,
+    /// Its memory, without the values that it shares with others.
     pub bytes: usize,
-    /// What it shares with others, as if it did not.
+    /// The memory of its interned values, as if it were their only user.
     shared: usize,
-    /// When the first span with a time began.
+    /// Start of its first span that has a time.
     first: Option<u64>,
-    /// When the last one ended.
+    /// End of its last span.
     last: u64,
 }
 
-impl Trace {
-    /// One without spans.
+impl StoredTrace {
     pub(super) fn new(id: TraceId, received: u64) -> Self {
         let bytes = std::mem::size_of::<Self>();
         Self {
@@ -74,7 +69,7 @@ impl Trace {
             received,
             spans: 0,
             errors: 0,
-            cut: 0,
+            surplus_spans: 0,
             bytes,
             shared: 0,
             first: None,
@@ -82,7 +77,7 @@ impl Trace {
         }
     }
 
-    pub(super) fn push(&mut self, chunk: Arc<Chunk>, bytes: usize, shared: usize) {
+    pub(super) fn push(&mut self, chunk: Arc<TraceChunk>, bytes: usize, shared: usize) {
         self.spans += chunk.entries().len();
         self.bytes += bytes;
         self.shared += shared;
@@ -96,22 +91,22 @@ impl Trace {
         self.chunks.push(chunk);
     }
 
-    /// What it would take alone.
-    pub(super) fn weight(&self) -> usize {
+    /// The memory that it would take alone.
+    pub(super) fn standalone_bytes(&self) -> usize {
         self.bytes + self.shared
     }
 
-    /// When it began; when it came, if no span has a time.
+    /// Its start; if no span has a time, that of its arrival.
     pub fn start(&self) -> u64 {
         self.first.unwrap_or(self.received)
     }
 
-    /// From the begin of the first span to the end of the last one.
+    /// From the start of its first span to the end of its last one.
     pub fn duration(&self) -> u64 {
         self.first.map_or(0, |first| self.last.saturating_sub(first))
     }
 
-    /// All its spans, as they came.
+    /// All spans, in order of arrival.
     pub fn spans(&self) -> impl Iterator<Item = SpanRef<'_>> {
         self.chunks.iter().flat_map(|chunk| chunk.spans())
     }

@@ -1,8 +1,8 @@
-//! HTTP as plain as it gets.
+//! A minimal HTTP client.
 
 use std::{net::SocketAddr, time::Duration};
 
-use kubewake_viewer::Addresses;
+use kubewake_viewer::ViewerAddresses;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Nothing here takes this long, on whatever machine.
+/// An upper bound for everything here, on any machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy)]
@@ -20,30 +20,28 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(addresses: Addresses) -> Self {
+    pub fn new(addresses: ViewerAddresses) -> Self {
         Self { page: addresses.page, otlp: addresses.otlp_http.unwrap() }
     }
 
-    /// Sends OTLP in JSON.
     pub async fn send(&self, request: &str) {
         let (status, answer) = self.otlp(request).await;
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// The answer to OTLP in JSON.
     pub async fn otlp(&self, request: &str) -> (u16, Value) {
         let headers = [("Content-Type", "application/json")];
         parse(&exchange(self.otlp, "POST", "/v1/traces", &headers, request).await)
     }
 
-    /// An answer that must be good.
+    /// Returns the body of a response that must be successful.
     pub async fn get(&self, path: &str) -> Value {
         let (status, answer) = self.ask(path).await;
         assert_eq!(status, 200, "{path}: {answer}");
         answer
     }
 
-    /// An answer, whatever it is.
+    /// Returns status and body of any response.
     pub async fn ask(&self, path: &str) -> (u16, Value) {
         parse(&self.raw("GET", path, &[], "").await)
     }
@@ -56,7 +54,6 @@ impl Client {
         exchange(self.page, method, path, headers, body).await
     }
 
-    /// A stream of events.
     pub async fn events(&self, path: &str) -> Events {
         let mut stream = TcpStream::connect(self.page).await.unwrap();
         stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.page).as_bytes()).await.unwrap();
@@ -84,7 +81,7 @@ impl Events {
         }
     }
 
-    /// The next one of that name.
+    /// The next event of that name.
     pub async fn find(&mut self, name: &str) -> (String, Value) {
         loop {
             let event = self.next().await;
@@ -114,7 +111,7 @@ fn parse(answer: &str) -> (u16, Value) {
     (status, serde_json::from_str(body).unwrap_or_default())
 }
 
-/// The trace of a Head that could not be made.
+/// The trace of a Head whose creation failed.
 pub fn sample() -> String {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let object = |kind: &str, name: &str| {

@@ -6,14 +6,14 @@ mod client;
 use std::{future::Future, time::Duration};
 
 use client::{Client, sample};
-use kubewake_viewer::{Options, Viewer};
+use kubewake_viewer::{Viewer, ViewerOptions};
 use serde_json::{Value, json};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-fn options() -> Options {
+fn options() -> ViewerOptions {
     let any = "127.0.0.1:0".parse().unwrap();
-    Options { listen: any, otlp_grpc: Some(any), otlp_http: Some(any), ..Options::default() }
+    ViewerOptions { listen: any, otlp_grpc: Some(any), otlp_http: Some(any), ..ViewerOptions::default() }
 }
 
 async fn with_viewer<F: Future<Output = ()>>(test: impl FnOnce(Client) -> F) {
@@ -97,7 +97,7 @@ async fn all_paths_of_the_page_are_the_page_and_it_may_do_little() {
         let rebound = client.raw("GET", "/api/v1/services", &[("Host", "evil.example")], "").await;
         assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
         assert!(!rebound.to_ascii_lowercase().contains("access-control"));
-        // A picture on another site whose address is a question; its links lead to the page all the same.
+        // An image on another site whose URL is a query; links to the page pass.
         let from = |site| [("Sec-Fetch-Site", site)];
         for (path, site, status) in [
             ("/api/v1/objects?namespace=default", "cross-site", 403),
@@ -115,7 +115,7 @@ async fn all_paths_of_the_page_are_the_page_and_it_may_do_little() {
 
 #[tokio::test]
 async fn an_import_names_the_traces_that_are_there() {
-    let viewer = Viewer::start(Options { memory: 1 << 20, ..options() }).await.unwrap();
+    let viewer = Viewer::start(ViewerOptions { memory: 1 << 20, ..options() }).await.unwrap();
     let client = Client::new(viewer.addresses());
     let span = |trace: u8, value: &str| {
         let attribute = json!({ "key": "k", "value": { "stringValue": value } });
@@ -207,7 +207,7 @@ async fn what_comes_is_told_as_it_comes() {
             (&json!("operator"), &json!("reconcile Head"), &json!("error"))
         );
         assert_eq!(client.ask("/api/v1/live?minDuration=x").await.0, 400);
-        // `with_viewer` waits until the viewer has stopped, although both are still open.
+        // `with_viewer` waits until the viewer has stopped, although both connections are still open.
     })
     .await;
 }
@@ -243,9 +243,9 @@ async fn hostile_spans_break_nothing() {
 async fn an_address_in_use_is_said_so() {
     let viewer = Viewer::start(options()).await.unwrap();
     let taken = viewer.addresses();
-    let error = Viewer::start(Options { listen: taken.page, ..options() }).await.unwrap_err();
+    let error = Viewer::start(ViewerOptions { listen: taken.page, ..options() }).await.unwrap_err();
     assert!(error.to_string().contains(&taken.page.to_string()), "{error}");
-    let error = Viewer::start(Options { otlp_grpc: taken.otlp_grpc, ..options() }).await.unwrap_err();
+    let error = Viewer::start(ViewerOptions { otlp_grpc: taken.otlp_grpc, ..options() }).await.unwrap_err();
     assert!(error.to_string().contains("in use"), "{error}");
     viewer.stop().await;
 }
@@ -258,7 +258,8 @@ fn told(error: &dyn std::error::Error) -> String {
 #[tokio::test]
 async fn why_it_does_not_start_is_said_once() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let told = told(&Viewer::start(Options { data_dir: Some(file.path().join("x")), ..options() }).await.unwrap_err());
+    let told =
+        told(&Viewer::start(ViewerOptions { data_dir: Some(file.path().join("x")), ..options() }).await.unwrap_err());
     let reason = std::io::Error::from(std::io::ErrorKind::NotADirectory).to_string();
     assert_eq!(told.to_lowercase().matches(&reason).count(), 1, "{told}");
     assert_eq!(told.matches(&*file.path().to_string_lossy()).count(), 1, "{told}");
@@ -267,7 +268,7 @@ async fn why_it_does_not_start_is_said_once() {
 #[tokio::test]
 async fn traces_are_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = || Options { data_dir: Some(folder.path().join("traces")), ..options() };
+    let kept = || ViewerOptions { data_dir: Some(folder.path().join("traces")), ..options() };
     let viewer = Viewer::start(kept()).await.unwrap();
     Client::new(viewer.addresses()).send(&sample()).await;
     let told = told(&Viewer::start(kept()).await.unwrap_err());
@@ -285,7 +286,7 @@ async fn traces_are_there_after_a_restart() {
     viewer.stop().await;
 }
 
-/// The requests that Jaeger UI and Grafana's data source send, with their parameters as they write them.
+/// Requests of Jaeger UI and Grafana's data source, with their own parameters.
 #[tokio::test]
 async fn jaeger_ui_and_grafana_are_answered() {
     with_viewer(|client| async move {

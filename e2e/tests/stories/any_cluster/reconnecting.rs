@@ -1,7 +1,8 @@
 //! The way of an API server's spans to their collector, by an exporter that takes its time to connect again.
 //!
-//! kube-apiserver's backs off for up to two minutes once nobody has listened. Here attempts are counted and not seconds: so many come to
-//! nothing after one that found nobody, so that what is exported right after a collector has started is lost.
+//! kube-apiserver's backs off for up to two minutes once nobody has listened. Here attempts are counted and not
+//! seconds: so many come to nothing after one that found nobody, so that what is exported right after a
+//! collector has started is lost.
 
 use std::{
     io,
@@ -28,8 +29,10 @@ impl ReconnectingExporter {
     pub(super) fn start(to: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (is_over, in_vain) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
-        let (over, vain) = (Arc::clone(&is_over), Arc::clone(&in_vain));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let in_vain = Arc::new(AtomicU32::new(0));
+        let over = Arc::clone(&is_over);
+        let vain = Arc::clone(&in_vain);
         thread::spawn(move || {
             let mut left = 0_u32;
             for stream in listener.incoming().map_while(Result::ok) {

@@ -1,7 +1,8 @@
-//! Clusters that behave as real ones do: the API server is traced and decides by itself what is recorded, takes a token for some seconds after its account is
-//! gone, its exporter takes its time to connect again, and others write to the same objects.
+//! Clusters that behave as real ones do: the API server is traced and decides by itself what is recorded, takes
+//! a token for some seconds after its account is gone, its exporter takes its time to connect again, and others
+//! write to the same objects.
 
-use kubewake_e2e::Traces;
+use kubewake_e2e::TraceReceiver;
 
 use super::{reconnecting::ReconnectingExporter, writer::OtherWriter, *};
 
@@ -29,7 +30,7 @@ const HEARD: [&str; 2] = [
 ];
 
 /// An API server that sends its spans to somebody else, and samples so many of a million requests.
-fn traced_elsewhere(traces: &Traces, per_million: u32) -> PathBuf {
+fn traced_elsewhere(traces: &TraceReceiver, per_million: u32) -> PathBuf {
     let path = traces.api_server_config(&[]);
     let config = fs::read_to_string(&path).unwrap();
     let own = config.replace("samplingRatePerMillion: 1000000", &format!("samplingRatePerMillion: {per_million}"));
@@ -41,7 +42,7 @@ fn traced_elsewhere(traces: &Traces, per_million: u32) -> PathBuf {
 #[test]
 fn stories_hold_where_the_api_server_is_traced_by_somebody_else() {
     for per_million in [1_000_000, 0] {
-        let traces = Traces::start();
+        let traces = TraceReceiver::start();
         let config = traced_elsewhere(&traces, per_million);
         let Some(kubectl) = Kubectl::start_with(&["--tracing-config-file", config.to_str().unwrap()]) else { return };
         tell(&TRACED, &kubectl, &[]);
@@ -56,12 +57,13 @@ fn stories_hold_where_tokens_outlive_their_account() {
 
 #[test]
 fn stories_hold_where_the_api_server_takes_its_time_to_connect_to_a_collector_again() {
-    let (folder, otlp) = (tempfile::tempdir().unwrap(), free_address());
+    let folder = tempfile::tempdir().unwrap();
+    let otlp = free_address();
     let exporter = ReconnectingExporter::start(otlp);
     let config = trusting_nobody(folder.path(), exporter.address());
     let Some(kubectl) = with_nodes(&["--tracing-config-file", config.to_str().unwrap()]) else { return };
-    eventually("the exporter finds nobody and waits", || exporter.in_vain() > 0);
-    tell(&HEARD, &kubectl, &[(OTLP, &otlp.to_string())]);
+    wait_until("the exporter finds nobody and waits", || exporter.in_vain() > 0);
+    tell(&HEARD, &kubectl, &[(OTLP_VARIABLE, &otlp.to_string())]);
 }
 
 #[test]
@@ -78,7 +80,7 @@ mod long {
     #[test]
     #[ignore = "takes minutes: cargo xtask test --long"]
     fn all_stories_of_clients_hold_on_a_cluster_that_is_all_of_it() {
-        let traces = Traces::start();
+        let traces = TraceReceiver::start();
         for per_million in [1_000_000, 0] {
             let config = traced_elsewhere(&traces, per_million);
             let args = ["--tracing-config-file", config.to_str().unwrap(), "--token-cache-ttl", "10"];

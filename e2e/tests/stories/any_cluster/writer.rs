@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use kubewake_e2e::{Connection, Kubectl, process::Process};
+use kubewake_e2e::{Http1Connection, Kubectl, process::ChildProcess};
 use serde_json::{Value, json};
 
 /// What it lists, and whether it writes the status of these, too.
@@ -21,7 +21,8 @@ const KINDS: [(&str, &str, bool); 4] = [
     ("/api/v1", "pods", true),
     ("/apis/apps/v1", "deployments", true),
 ];
-/// Between two rounds: often enough to come in between two requests of a command, and seldom enough that a command which tries again gets through.
+/// Between two rounds: often enough to come in between two requests of a command, and seldom enough that a
+/// command which tries again gets through.
 const PAUSE: Duration = Duration::from_millis(250);
 const STRATEGIC: [(&str, &str); 1] = [("content-type", "application/strategic-merge-patch+json")];
 
@@ -30,7 +31,7 @@ pub(super) struct OtherWriter {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// The way to the API server.
-    _proxy: Process,
+    _proxy: ChildProcess,
 }
 
 impl OtherWriter {
@@ -65,7 +66,7 @@ impl Drop for OtherWriter {
 
 /// Changes metadata and status of all objects of a kind that stories have made. An object may be gone by then.
 fn touch_all(address: SocketAddr, api: &str, resource: &str, has_status: bool, round: u64) {
-    let listed = Connection::to(address).request("GET", &format!("{api}/{resource}"), &[], &[]).json();
+    let listed = Http1Connection::connect(address).request("GET", &format!("{api}/{resource}"), &[], &[]).json();
     for object in listed["items"].as_array().into_iter().flatten() {
         let metadata = &object["metadata"];
         let (Some(namespace), Some(name)) = (metadata["namespace"].as_str(), metadata["name"].as_str()) else {
@@ -93,5 +94,5 @@ fn status(resource: &str, object: &Value) -> Value {
 }
 
 fn patch(address: SocketAddr, path: &str, body: &Value) {
-    Connection::to(address).request("PATCH", path, &STRATEGIC, body.to_string().as_bytes());
+    Http1Connection::connect(address).request("PATCH", path, &STRATEGIC, body.to_string().as_bytes());
 }

@@ -1,4 +1,5 @@
-//! Attacks on the API server: small, valid requests that ask for much work or memory, or for what their sender may not do.
+//! Attacks on the API server: small, valid requests that ask for much work or memory, or for what their sender
+//! may not do.
 
 use std::{
     fs::File,
@@ -6,11 +7,12 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use kubewake_e2e::{Cluster, curl::curl, eventually, http::Answer};
+use kubewake_e2e::{ClusterUnderTest, curl::curl, http::HttpResponse, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What a server may take at most, in MiB, whatever is asked of it here. It takes some 60 when it starts, more without optimisation.
+/// What a server may take at most, in MiB, whatever is asked of it here. It takes some 60 when it starts, more
+/// without optimisation.
 const MEMORY_LIMIT_MIB: u64 = 400;
 
 const WIDGETS: &str = "/apis/attacks.example.com/v1/namespaces/default/widgets";
@@ -18,7 +20,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server, an administrator, and a tenant who may do little.
 struct Stage {
-    cluster: Cluster,
+    cluster: ClusterUnderTest,
     url: String,
     _tokens: TempDir,
 }
@@ -45,7 +47,7 @@ impl Stage {
         let tokens = folder.path().join("tokens.csv");
         std::fs::write(&tokens, "admin-token,admin,1,system:masters\ntenant-token,tenant,2,tenants\n").unwrap();
         let tokens = tokens.to_str().unwrap().to_owned();
-        let cluster = Cluster::start_with(&[&["--token-auth-file", &tokens], args].concat());
+        let cluster = ClusterUnderTest::start_with(&[&["--token-auth-file", &tokens], args].concat());
         if !cluster.is_embedded() {
             return None;
         }
@@ -61,18 +63,18 @@ impl Stage {
         ["--insecure", "--request", method, "--header", &authorization, &url].map(str::to_owned).to_vec()
     }
 
-    fn send(&self, caller: Caller, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
+    fn send(&self, caller: Caller, method: &str, path: &str, content_type: &str, body: &str) -> HttpResponse {
         let mut args = self.args(caller, method, path);
         args.extend(["--header".to_owned(), format!("Content-Type: {content_type}")]);
         args.extend(["--header", "Expect:", "--data-binary", "@-"].map(str::to_owned));
         curl(args, body.as_bytes()).unwrap_or_else(|error| panic!("{method} {path}: no answer: {error}"))
     }
 
-    fn post(&self, caller: Caller, path: &str, body: &Value) -> Answer {
+    fn post(&self, caller: Caller, path: &str, body: &Value) -> HttpResponse {
         self.send(caller, "POST", path, "application/json", &body.to_string())
     }
 
-    fn get(&self, caller: Caller, path: &str, accept: &str) -> Answer {
+    fn get(&self, caller: Caller, path: &str, accept: &str) -> HttpResponse {
         let mut args = self.args(caller, "GET", path);
         args.extend(["--header".to_owned(), format!("Accept: {accept}")]);
         curl(args, b"").unwrap_or_else(|error| panic!("{path}: no answer: {error}"))
@@ -92,7 +94,7 @@ impl Stage {
     }
 
     /// Defines `widgets` with this schema of their spec.
-    fn define(&self, spec: &Value) -> Answer {
+    fn define(&self, spec: &Value) -> HttpResponse {
         let schema = json!({ "type": "object", "properties": { "spec": spec } });
         let version = json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } });
         let definition = json!({
@@ -116,7 +118,7 @@ impl Stage {
             "metadata": { "name": "one" },
             "spec": spec,
         });
-        eventually("widgets are served", || self.post(Caller::Admin, WIDGETS, &widget).status == 201);
+        wait_until("widgets are served", || self.post(Caller::Admin, WIDGETS, &widget).status == 201);
     }
 
     /// Readers of a list that take a few bytes in a second.
@@ -140,7 +142,7 @@ impl Stage {
             SlowReader { child, output }
         });
         let readers: Vec<SlowReader> = readers.collect();
-        eventually("everybody has a part of the list", || readers.iter().all(|reader| has_bytes(&reader.output)));
+        wait_until("everybody has a part of the list", || readers.iter().all(|reader| has_bytes(&reader.output)));
         readers
     }
 
@@ -202,7 +204,7 @@ fn expression_that_multiplies_takes_no_memory() {
     let path = format!("{base}/validatingadmissionpolicybindings");
     assert_eq!(stage.post(Caller::Admin, &path, &binding).status, 201);
     let map = json!({ "metadata": { "generateName": "bomb-" }, "data": { "s": "a".repeat(2000) } });
-    eventually("the policy is in force", || stage.post(Caller::Admin, CONFIG_MAPS, &map).status == 422);
+    wait_until("the policy is in force", || stage.post(Caller::Admin, CONFIG_MAPS, &map).status == 422);
     let refused = stage.post(Caller::Admin, CONFIG_MAPS, &map);
     assert!(refused.text().contains("cost limit exceeded"), "{}", refused.text());
     let plain = json!({ "metadata": { "name": "plain" }, "data": { "t": "fine" } });
@@ -218,7 +220,8 @@ fn patch_that_moves_many_items_is_refused() {
     assert_eq!(stage.define(&json!({ "type": "object", "properties": { "a": list } })).status, 201);
     stage.create_widget(&json!({ "a": vec![1; 200_000] }));
     let moves = vec![json!({ "op": "move", "from": "/spec/a/0", "path": "/spec/a/0" }); 10_000];
-    let (path, body) = (format!("{WIDGETS}/one?dryRun=All"), Value::from(moves).to_string());
+    let path = format!("{WIDGETS}/one?dryRun=All");
+    let body = Value::from(moves).to_string();
     let refused = stage.send(Caller::Admin, "PATCH", &path, "application/json-patch+json", &body);
     assert_eq!(refused.status, 422, "{}", refused.text());
     let few = r#"[{"op":"remove","path":"/spec/a/0"},{"op":"add","path":"/spec/a/0","value":7}]"#;
@@ -308,7 +311,7 @@ fn requests_above_the_limit_are_refused_and_administrators_are_served() {
     let map = json!({ "metadata": { "name": "more" } });
     assert_eq!(stage.post(Caller::Tenant, CONFIG_MAPS, &map).status, 403, "writes have places of their own");
     drop(readers);
-    eventually("the places are free again", || {
+    wait_until("the places are free again", || {
         stage.get(Caller::Tenant, &format!("{CONFIG_MAPS}/large-0"), "application/json").status == 200
     });
 }

@@ -4,9 +4,10 @@ use std::{io::Write, net::TcpStream, thread};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kubewake_e2e::{
-    Answer, Collector, Config, Connection, Http2, Load, eventually,
+    CollectorProcess, ConfigBuilder, Http1Connection, Http2Connection, HttpResponse, LoadGenerator,
     http2::grpc_prefix,
     otlp::{gzip, spans, spans_json},
+    wait_until,
 };
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -16,20 +17,24 @@ const OPEN_CENSUS_EXPORT: &str = "/opencensus.proto.agent.trace.v1.TraceService/
 const FALLING: [usize; 8] = [4 << 20, 1 << 20, 256 << 10, 64 << 10, 16 << 10, 4 << 10, 1 << 10, 256];
 const MAX_CALLS_PER_CONNECTION: usize = 900;
 
-fn limited() -> Config {
+fn limited() -> ConfigBuilder {
     let limiter = "{check_interval: 1s, limit_mib: 64, spike_limit_mib: 12}";
-    Config::new().exporter("nop", "").processor("memory_limiter", limiter).pipeline("traces", "memory_limiter", "nop")
+    ConfigBuilder::new().exporter("nop", "").processor("memory_limiter", limiter).pipeline(
+        "traces",
+        "memory_limiter",
+        "nop",
+    )
 }
 
 /// Begins calls of these lengths, each with the prefix of its message and `sent` bytes of it.
-fn announce(collector: &Collector, path: &str, lengths: &[usize], sent: usize) -> Vec<Http2> {
+fn announce(collector: &CollectorProcess, path: &str, lengths: &[usize], sent: usize) -> Vec<Http2Connection> {
     let address = if path == EXPORT { collector.grpc() } else { collector.listener("opencensus/grpc") };
     let connections = lengths.chunks(MAX_CALLS_PER_CONNECTION).map(|lengths| {
-        let mut connection = Http2::to(address);
+        let mut connection = Http2Connection::connect(address);
         for length in lengths {
             let stream = connection.begin_call(path);
             let message = [&grpc_prefix(*length)[..], &vec![0; sent.min(length / 2)]].concat();
-            connection.data(stream, &message);
+            connection.send_data(stream, &message);
         }
         connection.flush();
         connection
@@ -38,7 +43,7 @@ fn announce(collector: &Collector, path: &str, lengths: &[usize], sent: usize) -
 }
 
 /// Begins requests whose headers name these lengths.
-fn announce_over_http(collector: &Collector, lengths: &[usize]) -> Vec<TcpStream> {
+fn announce_over_http(collector: &CollectorProcess, lengths: &[usize]) -> Vec<TcpStream> {
     let begin = |length: &usize| {
         let mut connection = TcpStream::connect(collector.http()).unwrap();
         let head = format!(
@@ -58,15 +63,15 @@ fn falling(first: usize, then: usize) -> Vec<usize> {
 }
 
 /// Sends small and large requests over both protocols, all of which must be taken the first time.
-fn assert_others_are_taken(collector: &mut Collector, sizes: &[&str]) {
+fn assert_others_are_taken(collector: &mut CollectorProcess, sizes: &[&str]) {
     for (protocol, target) in [("grpc", collector.grpc()), ("http", collector.http())] {
         for spans in sizes {
             let args = ["--requests", "20", "--spans", spans, "--connections", "2", "--in-flight", "1"];
-            let report = Load::run(protocol, target, &args);
+            let report = LoadGenerator::run(protocol, target, &args);
             assert_eq!(report.items("acknowledged"), 20 * spans.parse::<u64>().unwrap(), "{protocol}: {report:?}");
         }
     }
-    assert!(collector.runs());
+    assert!(collector.is_running());
 }
 
 /// Requests of about 3 KB, which are one frame, and of 300 KB, which are not.
@@ -74,14 +79,14 @@ const SMALL_AND_LARGE: [&str; 2] = ["10", "1000"];
 
 #[test]
 fn announced_messages_over_grpc_leave_memory_to_others() {
-    let mut collector = Collector::with(limited()).start();
+    let mut collector = CollectorProcess::with_config(limited()).start();
     let _calls = announce(&collector, EXPORT, &falling(100, 100), 0);
     assert_others_are_taken(&mut collector, &SMALL_AND_LARGE);
 }
 
 #[test]
 fn announced_messages_without_limiter_leave_memory_to_others() {
-    let mut collector = Collector::with(Config::to("nop", "")).start();
+    let mut collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("nop", "")).start();
     // A quarter of the machine's memory, and more.
     let _calls = announce(&collector, EXPORT, &falling(6000, 200), 0);
     assert_others_are_taken(&mut collector, &SMALL_AND_LARGE);
@@ -89,7 +94,7 @@ fn announced_messages_without_limiter_leave_memory_to_others() {
 
 #[test]
 fn announced_bodies_over_http_leave_memory_to_others() {
-    let mut collector = Collector::with(limited()).start();
+    let mut collector = CollectorProcess::with_config(limited()).start();
     let _requests = announce_over_http(&collector, &falling(30, 20));
     assert_others_are_taken(&mut collector, &SMALL_AND_LARGE);
 }
@@ -102,7 +107,7 @@ fn announced_messages_of_opencensus_streams_leave_memory_to_others() {
         "memory_limiter",
         "nop",
     );
-    let mut collector = Collector::with(config).start();
+    let mut collector = CollectorProcess::with_config(config).start();
     let lengths = falling(30, 20);
     let _calls: Vec<_> =
         lengths.chunks(90).flat_map(|lengths| announce(&collector, OPEN_CENSUS_EXPORT, lengths, 0)).collect();
@@ -111,17 +116,17 @@ fn announced_messages_of_opencensus_streams_leave_memory_to_others() {
 
 #[test]
 fn messages_that_stop_midway_leave_memory_to_whole_ones_and_are_ended() {
-    let mut collector = Collector::with(limited()).start();
+    let mut collector = CollectorProcess::with_config(limited()).start();
     // Each has sent as much as makes the receiver reserve all of it.
     let _calls = announce(&collector, EXPORT, &[64 << 10; 1700], 4 << 10);
     assert_others_are_taken(&mut collector, &["10"]);
     let held = || collector.metric("kubewake_memory_used_bytes", &[]);
-    eventually("what stopped gives its memory back", || held() == 0.0);
+    wait_until("what stopped gives its memory back", || held() == 0.0);
     assert_others_are_taken(&mut collector, &SMALL_AND_LARGE);
 }
 
 /// An `otlp` receiver both of whose protocols ask for a login.
-fn with_logins(config: Config) -> Config {
+fn with_logins(config: ConfigBuilder) -> ConfigBuilder {
     let one = r#"{endpoint: "127.0.0.1:0", auth: {authenticator: basicauth}}"#;
     config
         .receiver("otlp", format!("{{protocols: {{grpc: {one}, http: {one}}}}}"))
@@ -132,15 +137,17 @@ fn with_logins(config: Config) -> Config {
 const HTPASSWD: &str = "ada:$2b$06$e8k7XHBeWs/kBGj9UxJmF.f614ATxSnWAJgijni0egWZPtxO6Ea5q\n\
                         bob:$2b$06$e8k7XHBeWs/kBGj9UxJmF.f614ATxSnWAJgijni0egWZPtxO6Ea5q\n";
 
-fn login(collector: &Collector, name: &str, password: &str) -> Answer {
+fn login(collector: &CollectorProcess, name: &str, password: &str) -> HttpResponse {
     let login = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
     let headers = [("content-type", "application/x-protobuf"), ("authorization", &*login)];
-    Connection::to(collector.http()).request("POST", "/v1/traces", &headers, &spans(&["one"]))
+    Http1Connection::connect(collector.http()).request("POST", "/v1/traces", &headers, &spans(&["one"]))
 }
 
 #[test]
 fn guesses_for_one_name_do_not_hold_up_another_sender() {
-    let collector = Collector::with(with_logins(Config::to("nop", ""))).file("htpasswd", HTPASSWD).start();
+    let collector = CollectorProcess::with_config(with_logins(ConfigBuilder::exporting_to("nop", "")))
+        .file("htpasswd", HTPASSWD)
+        .start();
     thread::scope(|scope| {
         let guesses: Vec<_> = (0..60)
             .map(|number| {
@@ -149,7 +156,7 @@ fn guesses_for_one_name_do_not_hold_up_another_sender() {
             })
             .collect();
         // Most of the guesses wait by now, or were refused.
-        eventually("guesses wait", || {
+        wait_until("guesses wait", || {
             let refused = collector.metric("kubewake_receiver_refused_requests", &["reason=\"unauthenticated\""]);
             refused > 0.0
         });
@@ -167,13 +174,13 @@ fn guesses_for_one_name_do_not_hold_up_another_sender() {
 
 #[test]
 fn media_types_are_taken_in_any_case_and_encodings_in_lower_case() {
-    let collector = Collector::with(Config::to("nop", "")).start();
+    let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("nop", "")).start();
     let body = spans(&["one"]);
     let json = spans_json(&["one"]);
     let post = |media: &str, encoding: &str, body: &[u8]| {
         let headers = [("content-type", media), ("content-encoding", encoding)];
         let headers = if encoding.is_empty() { &headers[..1] } else { &headers[..] };
-        Connection::to(collector.http()).request("POST", "/v1/traces", headers, body).status
+        Http1Connection::connect(collector.http()).request("POST", "/v1/traces", headers, body).status
     };
     assert_eq!(post("Application/X-Protobuf; charset=utf-8", "", &body), 200);
     assert_eq!(post("APPLICATION/JSON;Charset=UTF-8", "", json.as_bytes()), 200);

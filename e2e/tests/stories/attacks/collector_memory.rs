@@ -1,7 +1,8 @@
 //! Memory that a small, valid request makes a collector spend after it was let in.
 //!
-//! A span takes two bytes and a resource with one takes six, so that a body of 20 MiB holds millions of them and is 30 KB
-//! in gzip. Whatever a component writes for each of them must be charged to the memory limiter before it is allocated.
+//! A span takes two bytes and a resource with one takes six, so that a body of 20 MiB holds millions of them
+//! and is 30 KB in gzip. Whatever a component writes for each of them must be charged to the memory limiter
+//! before it is allocated.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -10,8 +11,9 @@ use std::{
 };
 
 use kubewake_e2e::{
-    Backend, Collector, Config, Connection, Sink, eventually,
+    CollectorProcess, ConfigBuilder, Http1Connection, HttpBackend, SinkProcess,
     otlp::{attribute, field, gzip, log_json, metric_json, resource_attributes, spans},
+    wait_until,
 };
 use kubewake_otlp::{Signal, json};
 
@@ -20,8 +22,9 @@ const PROTOBUF: &str = "application/x-protobuf";
 /// What the memory limiter allows.
 const LIMIT_MIB: u64 = 128;
 
-/// What the process takes beside that: itself, its connections, what threads need to work on requests of usual size, and what the
-/// allocator does not give back. Without an attack a collector of a debug build takes about 60 MiB.
+/// What the process takes beside that: itself, its connections, what threads need to work on requests of usual
+/// size, and what the allocator does not give back. Without an attack a collector of a debug build takes about
+/// 60 MiB.
 const BESIDE_MIB: u64 = 160;
 
 /// Largest body that the receiver takes by default.
@@ -66,11 +69,10 @@ fn many_attributes() -> Vec<u8> {
 }
 
 /// Attacks a pipeline of traces.
-fn attack(config: Config, body: &[u8]) {
+fn attack(config: ConfigBuilder, body: &[u8]) {
     attack_with(Signal::Traces, config, body);
 }
 
-/// An ordinary request.
 fn ordinary_request(signal: Signal) -> Vec<u8> {
     let json = match signal {
         Signal::Traces => return spans(&["ordinary"]),
@@ -81,21 +83,23 @@ fn ordinary_request(signal: Signal) -> Vec<u8> {
 }
 
 /// Sends the body to a collector over several connections at once, while somebody else sends ordinary requests.
-fn attack_with(signal: Signal, config: Config, body: &[u8]) {
+fn attack_with(signal: Signal, config: ConfigBuilder, body: &[u8]) {
     let limiter = format!("{{check_interval: 1s, limit_mib: {LIMIT_MIB}, spike_limit_mib: 16}}");
     let config = config.processor("memory_limiter", limiter);
-    attack_collector(Collector::with(config).start(), signal, body, LIMIT_MIB + BESIDE_MIB);
+    attack_collector(CollectorProcess::with_config(config).start(), signal, body, LIMIT_MIB + BESIDE_MIB);
 }
 
 /// The same with a collector that may take so much memory.
-fn attack_collector(mut collector: Collector, signal: Signal, body: &[u8], most_mib: u64) {
+fn attack_collector(mut collector: CollectorProcess, signal: Signal, body: &[u8], most_mib: u64) {
     let path = format!("/v1/{signal}");
-    let (compressed, http) = (gzip(body), collector.http());
+    let compressed = gzip(body);
+    let http = collector.http();
     assert!(compressed.len() < body.len() / 50, "a small request: {} bytes", compressed.len());
-    let (over, ordinary) = (AtomicBool::new(false), ordinary_request(signal));
+    let over = AtomicBool::new(false);
+    let ordinary = ordinary_request(signal);
     thread::scope(|scope| {
         let legitimate = scope.spawn(|| {
-            let mut connection = Connection::to(http);
+            let mut connection = Http1Connection::connect(http);
             let mut taken = 0;
             while !over.load(Ordering::Relaxed) || taken == 0 {
                 let status = connection.post(&path, PROTOBUF, &ordinary).status;
@@ -108,7 +112,7 @@ fn attack_collector(mut collector: Collector, signal: Signal, body: &[u8], most_
         let attackers: Vec<_> = (0..ATTACKERS)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut connection = Connection::to(http);
+                    let mut connection = Http1Connection::connect(http);
                     let headers = [("content-type", PROTOBUF), ("content-encoding", "gzip")];
                     connection.request("POST", &path, &headers, &compressed).status
                 })
@@ -122,18 +126,18 @@ fn attack_collector(mut collector: Collector, signal: Signal, body: &[u8], most_
         assert!(answers.iter().all(|status| [200, 413, 503].contains(status)), "{answers:?}");
         assert!(peak <= most_mib, "peak of {peak} MiB where {most_mib} are allowed");
     });
-    assert!(collector.runs());
+    assert!(collector.is_running());
 }
 
 /// A pipeline of traces with one processor.
-fn with_processor(id: &str, settings: &str) -> Config {
+fn with_processor(id: &str, settings: &str) -> ConfigBuilder {
     pipeline_of(Signal::Traces, id, settings)
 }
 
 /// A pipeline of one processor.
-fn pipeline_of(signal: Signal, id: &str, settings: &str) -> Config {
+fn pipeline_of(signal: Signal, id: &str, settings: &str) -> ConfigBuilder {
     let processors = format!("memory_limiter, {id}");
-    Config::new().processor(id, settings).exporter("nop", "").pipeline(signal.name(), &processors, "nop")
+    ConfigBuilder::new().processor(id, settings).exporter("nop", "").pipeline(signal.name(), &processors, "nop")
 }
 
 const UPSERT: &str = "{actions: [{key: environment, value: production, action: upsert}]}";
@@ -178,18 +182,21 @@ fn filter_that_drops_every_other_span_stays_within_the_limiter() {
 
 #[test]
 fn clearing_millions_of_zero_ids_stays_within_the_limiter() {
-    let config = Config::new().exporter("nop", "").pipeline("traces", "memory_limiter", "nop");
+    let config = ConfigBuilder::new().exporter("nop", "").pipeline("traces", "memory_limiter", "nop");
     attack(config, &zero_ids());
 }
 
 #[test]
 fn load_balancing_of_millions_of_empty_spans_stays_within_the_limiter() {
-    let sinks = [Sink::start(), Sink::start()];
+    let sinks = [SinkProcess::start(), SinkProcess::start()];
     let peers = sinks.each_ref().map(|sink| format!("'{}'", sink.address())).join(", ");
     let settings =
         format!("{{protocol: {{otlp: {{tls: {{insecure: true}}}}}}, resolver: {{static: {{hostnames: [{peers}]}}}}}}");
-    let config =
-        Config::new().exporter("load_balancing", settings).pipeline("traces", "memory_limiter", "load_balancing");
+    let config = ConfigBuilder::new().exporter("load_balancing", settings).pipeline(
+        "traces",
+        "memory_limiter",
+        "load_balancing",
+    );
     attack(config, &empty_spans());
 }
 
@@ -200,13 +207,13 @@ const GATEWAY: &str = include_str!("../../../../crates/api/tests/golden/smallest
 const GATEWAY_MIB: u64 = 512;
 
 /// A kubeconfig for a cluster in which this address is that of a pod.
-fn cluster_with_pod(address: &str) -> (Backend, String) {
+fn cluster_with_pod(address: &str) -> (HttpBackend, String) {
     let pod = format!(
         r#"{{"metadata":{{"name":"shop-7d9c-x","namespace":"shop","uid":"1b4e28ba-2fa1-11d2-883f-0016d3cca427"}},
             "spec":{{"nodeName":"node-1","serviceAccountName":"shop","containers":[{{"name":"main"}}]}},
             "status":{{"podIP":"{address}","podIPs":[{{"ip":"{address}"}}],"startTime":"2026-01-01T00:00:00Z"}}}}"#
     );
-    let api = Backend::start(move |request| {
+    let api = HttpBackend::start(move |request| {
         let items = if request.path.contains("/pods") { &*pod } else { "" };
         let list = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{items}]}}"#);
         let body = if request.path.contains("watch=true") { String::new() } else { list };
@@ -222,7 +229,7 @@ fn cluster_with_pod(address: &str) -> (Backend, String) {
 
 #[test]
 fn gateway_of_the_operator_stays_within_its_memory_when_a_pod_attacks_it() {
-    let (sink, (_api, kubeconfig)) = (Sink::start(), cluster_with_pod("127.0.0.1"));
+    let (sink, (_api, kubeconfig)) = (SinkProcess::start(), cluster_with_pod("127.0.0.1"));
     let (document, _) = GATEWAY.split_once("---").expect("the keys of its Secret follow");
     // Addresses of this machine, and the share of the memory limit that a gateway has in a cluster.
     let document = document
@@ -235,11 +242,11 @@ fn gateway_of_the_operator_stays_within_its_memory_when_a_pod_attacks_it() {
         .replace("backend.example.com:4317", &format!("http://{}", sink.address()))
         .replace("spike_limit_percentage: 15", &format!("spike_limit_mib: {}", GATEWAY_MIB * 15 / 100))
         .replace("limit_percentage: 75", &format!("limit_mib: {}", GATEWAY_MIB * 75 / 100));
-    let builder = Collector::with(document).file("kubeconfig", kubeconfig);
+    let builder = CollectorProcess::with_config(document).file("kubeconfig", kubeconfig);
     let path = builder.folder().join("kubeconfig");
     let gateway = builder.env("KUBECONFIG", path).start();
     let state = || gateway.status()["clusters"]["k8s_attributes"]["state"].clone();
-    eventually("it knows the pods of the cluster", || state() == "synced");
+    wait_until("it knows the pods of the cluster", || state() == "synced");
     attack_collector(gateway, Signal::Traces, &tiny_resources(), GATEWAY_MIB);
     let resources = resource_attributes(&sink.received(Signal::Traces));
     assert!(resources.iter().any(|attributes| attribute(attributes, "k8s.pod.name") == "shop-7d9c-x"));

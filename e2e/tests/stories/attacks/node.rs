@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use kubewake_e2e::{Kubectl, eventually};
+use kubewake_e2e::{Kubectl, wait_until};
 
 /// A pod whose one container leaves a file behind, with these security contexts of the pod and of the container.
 fn pod(kubectl: &Kubectl, name: &str, of_pod: &str, own: &str) -> String {
@@ -28,7 +28,7 @@ fn is_root() -> bool {
 fn pod_that_must_not_run_as_root_does_not_start_as_root() {
     let Some(mut kubectl) = Kubectl::with_nodes(&["--image", "example/shell=/bin/sh"]) else { return };
     let refused = |kubectl: &Kubectl, name: &str, words: &str| {
-        eventually("the pod is refused in the kubelet's words", || {
+        wait_until("the pod is refused in the kubelet's words", || {
             let waiting = kubectl.field(&format!("pod {name}"), ".status.containerStatuses[0].state.waiting");
             waiting.contains("CreateContainerConfigError") && waiting.contains(words)
         });
@@ -39,21 +39,21 @@ fn pod_that_must_not_run_as_root_does_not_start_as_root() {
         ("container-user", "{runAsNonRoot: true}", "{runAsUser: 0}"),
         ("pod-user", "{runAsUser: 0}", "{runAsNonRoot: true}"),
     ] {
-        kubectl.ok_with("apply -f -", &pod(&kubectl, name, of_pod, own));
+        kubectl.run_ok_with("apply -f -", &pod(&kubectl, name, of_pod, own));
         refused(&kubectl, name, breaks);
     }
-    kubectl.ok_with("apply -f -", &pod(&kubectl, "image-user", "{runAsNonRoot: true}", "{}"));
+    kubectl.run_ok_with("apply -f -", &pod(&kubectl, "image-user", "{runAsNonRoot: true}", "{}"));
     // Nobody is told to run as somebody else without being told that it is not so.
-    kubectl.ok_with("apply -f -", &pod(&kubectl, "other-user", "{runAsNonRoot: true, runAsUser: 65532}", "{}"));
-    kubectl.ok("wait --for=condition=Ready pod/other-user --timeout=60s");
-    eventually("an event says that the user is another one", || {
-        kubectl.ok("describe pod other-user").contains("runAsUser 65532 of container main is not enforced")
+    kubectl.run_ok_with("apply -f -", &pod(&kubectl, "other-user", "{runAsNonRoot: true, runAsUser: 65532}", "{}"));
+    kubectl.run_ok("wait --for=condition=Ready pod/other-user --timeout=60s");
+    wait_until("an event says that the user is another one", || {
+        kubectl.run_ok("describe pod other-user").contains("runAsUser 65532 of container main is not enforced")
     });
     if is_root() {
         refused(&kubectl, "image-user", "container has runAsNonRoot and image will run as root");
         let said = kubectl.process().stderr();
         assert!(said.contains("the cluster was started by root"), "{said}");
     } else {
-        kubectl.ok("wait --for=condition=Ready pod/image-user --timeout=60s");
+        kubectl.run_ok("wait --for=condition=Ready pod/image-user --timeout=60s");
     }
 }

@@ -8,23 +8,23 @@ use std::{
     path::Path,
 };
 
-use kubewake_e2e::{Answer, Connection, Viewer, eventually, otlp::spans};
+use kubewake_e2e::{Http1Connection, HttpResponse, ViewerProcess, otlp::spans, wait_until};
 
-fn export_as(host: &str, to: SocketAddr) -> Answer {
+fn export_as(host: &str, to: SocketAddr) -> HttpResponse {
     let body = spans(&["one"]);
-    let mut connection = Connection::to(to);
+    let mut connection = Http1Connection::connect(to);
     let head = format!(
         "POST /v1/traces HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/x-protobuf\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     connection.send(head.as_bytes());
     connection.send(&body);
-    connection.answer(false)
+    connection.read_response(false)
 }
 
 #[test]
 fn page_of_a_rebound_name_cannot_write_spans() {
-    let viewer = Viewer::start_with(&["--allow-host", "Viewer.Example"]);
+    let viewer = ViewerProcess::start_with(&["--allow-host", "Viewer.Example"]);
     for host in ["evil.example", "evil.example:4318", "127.0.0.1.evil.example"] {
         let answer = export_as(host, viewer.http());
         assert_eq!(answer.status, 403, "{host}: {}", answer.text());
@@ -51,14 +51,14 @@ const STREAMS: usize = 600;
 
 #[test]
 fn open_streams_leave_connections_for_pages() {
-    let viewer = Viewer::start();
+    let viewer = ViewerProcess::start();
     let page = viewer.url("").trim_start_matches("http://").parse().unwrap();
-    let mut streams: Vec<_> = (0..STREAMS).map(|_| Connection::to(page)).collect();
+    let mut streams: Vec<_> = (0..STREAMS).map(|_| Http1Connection::connect(page)).collect();
     for stream in &mut streams {
         stream.send(b"GET /api/v1/live HTTP/1.1\r\nhost: localhost\r\n\r\n");
     }
     // Streams that are refused end with their connections, a moment later.
-    eventually("the page is reachable", || is_reachable(page));
+    wait_until("the page is reachable", || is_reachable(page));
     drop(streams);
 }
 
@@ -66,7 +66,7 @@ fn open_streams_leave_connections_for_pages() {
 fn traces_on_disk_are_closed_to_other_users() {
     let above = tempfile::tempdir().unwrap();
     let folder = above.path().join("traces");
-    let viewer = Viewer::start_with(&["--data-dir", folder.to_str().unwrap()]);
+    let viewer = ViewerProcess::start_with(&["--data-dir", folder.to_str().unwrap()]);
     assert_eq!(export_as("localhost", viewer.http()).status, 200);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);

@@ -1,6 +1,6 @@
 //! A trace of ten thousand spans.
 
-use kubewake_e2e::{Browser, Viewer, eventually, viewer::Told};
+use kubewake_e2e::{Browser, ViewerProcess, viewer::TraceBuilder, wait_until};
 use serde_json::json;
 
 use super::{no_complaints, open};
@@ -9,9 +9,9 @@ const SPANS: usize = 10_000;
 /// What is on the screen, and some beyond it. A window of any size has far fewer rows than a trace like this.
 const MOST_ROWS: usize = 120;
 
-fn large() -> (Viewer, Told) {
-    let viewer = Viewer::start();
-    let mut told = Told::new(1);
+fn large() -> (ViewerProcess, TraceBuilder) {
+    let viewer = ViewerProcess::start();
+    let mut told = TraceBuilder::new(1);
     let root = told.span("gateway", "checkout", None, 0.0, SPANS as f64);
     let mut parent = root.clone();
     for number in 1..SPANS {
@@ -28,7 +28,7 @@ fn large() -> (Viewer, Told) {
             parent = id;
         }
     }
-    viewer.take(&told);
+    viewer.send_and_wait(&told);
     (viewer, told)
 }
 
@@ -40,8 +40,8 @@ fn rows(browser: &Browser) -> usize {
 fn it_opens_scrolls_and_is_searched_with_few_rows_in_the_page() {
     let (viewer, told) = large();
     let browser = open(&viewer, &format!("/trace/{}", told.id()));
-    browser.await_text(".row .operation", "checkout");
-    browser.await_text(".trace-head .facts", "10 000");
+    browser.wait_for_text(".row .operation", "checkout");
+    browser.wait_for_text(".trace-head .facts", "10 000");
     assert!(rows(&browser) < MOST_ROWS);
     browser.screenshot("large");
     // All the way down, in steps: rows come and go.
@@ -51,7 +51,7 @@ fn it_opens_scrolls_and_is_searched_with_few_rows_in_the_page() {
             &[json!(share)],
         );
         let last = (share * SPANS as f64) as usize;
-        eventually("the rows of this place are there", || {
+        wait_until("the rows of this place are there", || {
             let texts = browser.texts(".row .operation");
             texts
                 .iter()
@@ -62,12 +62,12 @@ fn it_opens_scrolls_and_is_searched_with_few_rows_in_the_page() {
     }
     // A span in the middle, by its name; what is around it fades.
     browser.type_into(".finder input", "step 5432");
-    browser.await_text(".found-count", "1");
+    browser.wait_for_text(".found-count", "1");
     browser.press("\u{e007}");
-    browser.await_text(".details h2", "step 5432");
-    browser.await_seen(".row.match.selected");
+    browser.wait_for_text(".details h2", "step 5432");
+    browser.wait_until_visible(".row.match.selected");
     // Everything closed is one row.
     browser.click_text(".trace-tools button", "Collapse all");
-    eventually("only the root is left", || rows(&browser) == 2);
+    wait_until("only the root is left", || rows(&browser) == 2);
     no_complaints(&browser);
 }

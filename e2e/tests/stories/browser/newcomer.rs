@@ -2,13 +2,13 @@
 
 use std::process::Command;
 
-use kubewake_e2e::{Viewer, eventually, viewer::Told};
+use kubewake_e2e::{ViewerProcess, viewer::TraceBuilder, wait_until};
 
 use super::{no_complaints, open};
 
 #[test]
 fn the_command_that_an_empty_page_shows_brings_the_first_trace() {
-    let viewer = Viewer::start();
+    let viewer = ViewerProcess::start();
     let browser = open(&viewer, "/");
     let command = browser.text(".newcomer .command pre");
     assert!(command.contains(&viewer.http().to_string()), "{command}");
@@ -16,69 +16,69 @@ fn the_command_that_an_empty_page_shows_brings_the_first_trace() {
     let sent = Command::new("sh").args(["-c", &command]).output().unwrap();
     assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
     // It comes by itself.
-    browser.await_text(".result .title", "first try");
+    browser.wait_for_text(".result .title", "first try");
     no_complaints(&browser);
 }
 
 #[test]
 fn new_traces_appear_and_wait_while_the_reader_pauses() {
-    let viewer = Viewer::start();
+    let viewer = ViewerProcess::start();
     let tell = |number: u64, name: &str| {
-        let mut told = Told::new(number);
+        let mut told = TraceBuilder::new(number);
         told.span("shop", name, None, 0.0, 5.0);
-        viewer.take(&told);
+        viewer.send_and_wait(&told);
     };
     tell(1, "first");
     let browser = open(&viewer, "/search");
-    browser.await_text(".result .title", "first");
-    browser.await_seen(".live.on");
+    browser.wait_for_text(".result .title", "first");
+    browser.wait_until_visible(".live.on");
     tell(2, "second");
-    browser.await_text(".result .title", "second");
+    browser.wait_for_text(".result .title", "second");
     browser.click("button.pause");
     tell(3, "third");
-    browser.await_text(".live", "1 new");
+    browser.wait_for_text(".live", "1 new");
     assert!(!browser.texts(".result .title").iter().any(|title| title.contains("third")));
     browser.click("button.pause");
-    browser.await_text(".result .title", "third");
-    eventually("the newest is first", || browser.texts(".result .title")[0].contains("third"));
+    browser.wait_for_text(".result .title", "third");
+    wait_until("the newest is first", || browser.texts(".result .title")[0].contains("third"));
     no_complaints(&browser);
 }
 
 #[test]
 fn a_trace_that_goes_on_grows_under_the_eyes_of_its_reader() {
-    let viewer = Viewer::start();
-    let mut told = Told::new(1);
+    let viewer = ViewerProcess::start();
+    let mut told = TraceBuilder::new(1);
     let root = told.span("operator", "reconcile", None, 0.0, 5.0);
-    viewer.take(&told);
+    viewer.send_and_wait(&told);
     let browser = open(&viewer, &format!("/trace/{}", told.id()));
     browser.click_text(".row", "reconcile");
-    browser.await_text(".details h2", "reconcile");
+    browser.wait_for_text(".details h2", "reconcile");
     browser.click(".finder input");
     browser.press("app");
     told.span("operator", "apply", Some(&root), 3000.0, 5.0);
-    viewer.take(&told);
-    browser.await_text(".row.match .operation", "apply");
+    viewer.send_and_wait(&told);
+    browser.wait_for_text(".row.match .operation", "apply");
     // What was selected still is, and the next letter goes where the last one went.
     assert_eq!(browser.text(".details h2"), "reconcile");
     browser.press("ly");
-    browser.await_url("q=apply");
-    browser.await_text(".row .gap.wait", "3 s");
+    browser.wait_for_url("q=apply");
+    browser.wait_for_text(".row .gap.wait", "3 s");
     no_complaints(&browser);
 }
 
 #[test]
 fn pages_without_a_cluster_or_with_a_wrong_address_say_what_to_do() {
-    let viewer = Viewer::start();
+    let viewer = ViewerProcess::start();
     let browser = open(&viewer, "/pipelines");
-    browser.await_text(".empty", "kubewake viewer --kubeconfig");
+    browser.wait_for_text(".empty", "kubewake viewer --kubeconfig");
     browser.open(&viewer.url("/objects"));
-    browser.await_text(".empty", "kubewake demo head");
+    browser.wait_for_text(".empty", "kubewake demo head");
     browser.open(&viewer.url("/search/nowhere"));
-    browser.await_text(".empty", "Nothing here");
+    browser.wait_for_text(".empty", "Nothing here");
     no_complaints(&browser);
     browser.open(&viewer.url("/trace/0123456789abcdef0123456789abcdef"));
-    browser.await_text(".empty", "not in the store");
+    browser.wait_for_text(".empty", "not in the store");
     // A browser writes down that a page was not found, whoever asked.
-    let complaints = browser.complaints();
+    let complaints = browser.take_console_errors();
     assert!(complaints.iter().all(|complaint| complaint.contains("404")), "{complaints:?}");
 }

@@ -1,6 +1,6 @@
 //! Under load there are more replicas, and without it fewer.
 
-use kubewake_e2e::eventually;
+use kubewake_e2e::wait_until;
 
 use super::cluster;
 
@@ -46,11 +46,11 @@ spec:
 #[test]
 fn replicas_follow_the_load() {
     let Some(kubectl) = cluster(&["--autoscaler-period", "1"]) else { return };
-    kubectl.ok_with("apply -f -", BUSY);
-    kubectl.ok("rollout status deployment/worker --timeout=60s");
-    eventually("there are three", || kubectl.field("deployment worker", ".spec.replicas") == "3");
-    let told = kubectl.ok("describe hpa worker");
+    kubectl.run_ok_with("apply -f -", BUSY);
+    kubectl.run_ok("rollout status deployment/worker --timeout=60s");
+    wait_until("there are three", || kubectl.field("deployment worker", ".spec.replicas") == "3");
+    let told = kubectl.run_ok("describe hpa worker");
     assert!(told.contains("SuccessfulRescale"), "{told}");
-    kubectl.ok("patch configmap mood -p {\"data\":{\"mood\":\"idle\"}}");
-    eventually("there is one", || kubectl.field("deployment worker", ".spec.replicas") == "1");
+    kubectl.run_ok("patch configmap mood -p {\"data\":{\"mood\":\"idle\"}}");
+    wait_until("there is one", || kubectl.field("deployment worker", ".spec.replicas") == "1");
 }

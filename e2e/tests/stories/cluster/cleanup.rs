@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use kubewake_e2e::{Kubectl, eventually, until};
+use kubewake_e2e::{Kubectl, wait_for, wait_until};
 
 use super::{cluster, shell, web};
 
@@ -28,8 +28,8 @@ fn left(kubectl: &Kubectl) -> Vec<String> {
         .collect()
 }
 
-/// A script that starts somebody who keeps nothing of it: no session, no environment, no open file, no directory and no parent. Its id
-/// is in the file `hidden` of the story.
+/// A script that starts somebody who keeps nothing of it: no session, no environment, no open file, no
+/// directory and no parent. Its id is in the file `hidden` of the story.
 fn hides(kubectl: &Kubectl) -> String {
     let file = kubectl.cluster().folder().join("hidden");
     let hidden = format!("echo $$$$ >{}; cd /; exec sleep 600 </dev/null >/dev/null 2>&1", file.display());
@@ -39,7 +39,7 @@ fn hides(kubectl: &Kubectl) -> String {
 /// The process that hides, once it does.
 fn hidden(kubectl: &Kubectl) -> String {
     let file = kubectl.cluster().folder().join("hidden");
-    until("it hides", || {
+    wait_for("it hides", || {
         let id = fs::read_to_string(&file).ok()?.trim().to_owned();
         let command = fs::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
         command.starts_with("sleep\0").then_some(id)
@@ -54,9 +54,9 @@ fn is_gone(id: &str) -> bool {
 #[test]
 fn who_hides_goes_with_its_pod() {
     let Some(kubectl) = cluster(&[]) else { return };
-    kubectl.ok_with("apply -f -", &shell("parent", &hides(&kubectl)));
+    kubectl.run_ok_with("apply -f -", &shell("parent", &hides(&kubectl)));
     let id = hidden(&kubectl);
-    kubectl.ok("delete pod parent --timeout=60s");
+    kubectl.run_ok("delete pod parent --timeout=60s");
     assert!(is_gone(&id));
 }
 
@@ -64,11 +64,11 @@ fn who_hides_goes_with_its_pod() {
 fn who_hides_goes_with_the_cluster_however_it_ends() {
     for signal in ["TERM", "KILL"] {
         let Some(mut kubectl) = cluster(&[]) else { return };
-        kubectl.ok_with("apply -f -", &shell("parent", &hides(&kubectl)));
+        kubectl.run_ok_with("apply -f -", &shell("parent", &hides(&kubectl)));
         let id = hidden(&kubectl);
         kubectl.process().signal(signal);
-        kubectl.process().wait();
-        eventually("nothing is left", || is_gone(&id) && left(&kubectl).is_empty());
+        kubectl.process().wait_for_exit();
+        wait_until("nothing is left", || is_gone(&id) && left(&kubectl).is_empty());
     }
 }
 
@@ -76,14 +76,14 @@ fn who_hides_goes_with_the_cluster_however_it_ends() {
 fn nothing_is_left_after_a_kill() {
     let Some(mut kubectl) = web() else { return };
     // A child of a child, in a session of its own.
-    kubectl.ok_with("apply -f -", &shell("parent", "setsid sleep 600 & exec sleep 600"));
-    kubectl.ok("wait --for=condition=Ready pod/parent --timeout=60s");
+    kubectl.run_ok_with("apply -f -", &shell("parent", "setsid sleep 600 & exec sleep 600"));
+    kubectl.run_ok("wait --for=condition=Ready pod/parent --timeout=60s");
     let folder = kubectl.cluster().folder().to_owned();
-    eventually("all run", || processes(&folder) >= 5);
+    wait_until("all run", || processes(&folder) >= 5);
     assert_eq!(left(&kubectl).len(), 1);
     kubectl.process().signal("KILL");
-    eventually("no process is left", || processes(&folder) == 0);
-    eventually("no file is left", || left(&kubectl).is_empty());
+    wait_until("no process is left", || processes(&folder) == 0);
+    wait_until("no file is left", || left(&kubectl).is_empty());
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn nothing_is_left_after_a_stop() {
     let Some(mut kubectl) = web() else { return };
     let folder = kubectl.cluster().folder().to_owned();
     kubectl.process().signal("TERM");
-    assert!(kubectl.process().wait().success());
+    assert!(kubectl.process().wait_for_exit().success());
     assert_eq!(processes(&folder), 0);
     assert!(left(&kubectl).is_empty(), "{:?}", left(&kubectl));
 }
@@ -99,11 +99,11 @@ fn nothing_is_left_after_a_stop() {
 #[test]
 fn a_pod_that_ignores_signals_is_killed_with_its_children() {
     let Some(kubectl) = cluster(&[]) else { return };
-    kubectl.ok_with(
+    kubectl.run_ok_with(
         "apply -f -",
         &shell("stubborn", "trap '' TERM; (trap '' TERM; sleep 600) & while :; do sleep 1; done"),
     );
-    kubectl.ok("wait --for=condition=Ready pod/stubborn --timeout=60s");
-    kubectl.ok("delete pod stubborn --timeout=60s");
-    eventually("no process is left", || processes(kubectl.cluster().folder()) == 0);
+    kubectl.run_ok("wait --for=condition=Ready pod/stubborn --timeout=60s");
+    kubectl.run_ok("delete pod stubborn --timeout=60s");
+    wait_until("no process is left", || processes(kubectl.cluster().folder()) == 0);
 }

@@ -1,6 +1,6 @@
 //! A cluster that keeps its data is stopped in the middle of everything, and goes on.
 
-use kubewake_e2e::eventually;
+use kubewake_e2e::wait_until;
 
 use super::{cluster, shell};
 
@@ -33,38 +33,38 @@ spec:
 #[test]
 fn it_stops_whatever_its_pods_are_at_and_goes_on_with_them() {
     let Some(mut kubectl) = cluster(&["--data-dir", "./data"]) else { return };
-    kubectl.ok_with("apply -f -", DB);
-    kubectl.ok_with("apply -f -", &shell("crasher", "exit 3"));
-    kubectl.ok_with("apply -f -", &(shell("done", "echo all is done") + "  restartPolicy: Never\n"));
-    kubectl.ok_with("apply -f -", &shell("server", "trap 'exit 5' TERM; echo serving; sleep 600 & wait"));
-    kubectl.ok("run stranger --image=nobody/knows");
+    kubectl.run_ok_with("apply -f -", DB);
+    kubectl.run_ok_with("apply -f -", &shell("crasher", "exit 3"));
+    kubectl.run_ok_with("apply -f -", &(shell("done", "echo all is done") + "  restartPolicy: Never\n"));
+    kubectl.run_ok_with("apply -f -", &shell("server", "trap 'exit 5' TERM; echo serving; sleep 600 & wait"));
+    kubectl.run_ok("run stranger --image=nobody/knows");
     let needy = shell("needy", "true").replace("command:", "envFrom: [{secretRef: {name: absent}}], command:");
-    kubectl.ok_with("apply -f -", &needy);
-    kubectl.ok("rollout status statefulset/db --timeout=60s");
-    let claims = kubectl.ok("get persistentvolumeclaims");
+    kubectl.run_ok_with("apply -f -", &needy);
+    kubectl.run_ok("rollout status statefulset/db --timeout=60s");
+    let claims = kubectl.run_ok("get persistentvolumeclaims");
     assert!(["Bound", "pvc-", "1Mi", "RWO"].iter().all(|word| claims.contains(word)), "{claims}");
     let name = format!("{}/data-db-0", kubectl.namespace());
-    assert!(kubectl.ok("get persistentvolumes").contains(&name));
-    eventually("all are where they stay", || {
-        let pods = kubectl.ok("get pods");
+    assert!(kubectl.run_ok("get persistentvolumes").contains(&name));
+    wait_until("all are where they stay", || {
+        let pods = kubectl.run_ok("get pods");
         let all = ["CrashLoopBackOff", "Completed", "ImagePull", "CreateContainerConfigError"];
         all.iter().all(|state| pods.contains(state))
     });
-    eventually("the first run", || kubectl.ok("logs db-0").trim() == "1");
-    eventually("it serves", || kubectl.run("logs server", "").stdout == "serving\n");
+    wait_until("the first run", || kubectl.run_ok("logs db-0").trim() == "1");
+    wait_until("it serves", || kubectl.run("logs server", "").stdout == "serving\n");
     let address = kubectl.field("service db", ".spec.clusterIP");
 
     kubectl.process().signal("TERM");
-    assert!(kubectl.process().wait().success());
+    assert!(kubectl.process().wait_for_exit().success());
     kubectl.restart();
     assert_eq!(kubectl.field("service db", ".spec.clusterIP"), address);
-    eventually("it runs again and finds its file", || kubectl.run("logs db-0", "").stdout.trim() == "2");
+    wait_until("it runs again and finds its file", || kubectl.run("logs db-0", "").stdout.trim() == "2");
     assert_eq!(kubectl.field("pod done", ".status.phase"), "Succeeded", "what had ended stays so");
-    assert_eq!(kubectl.ok("logs done"), "all is done\n", "and can be read");
-    assert_eq!(kubectl.ok("logs db-0 --previous").trim(), "1");
-    kubectl.ok("wait --for=condition=Ready pod/server --timeout=60s");
+    assert_eq!(kubectl.run_ok("logs done"), "all is done\n", "and can be read");
+    assert_eq!(kubectl.run_ok("logs db-0 --previous").trim(), "1");
+    kubectl.run_ok("wait --for=condition=Ready pod/server --timeout=60s");
     let last = kubectl.json("pod server")["status"]["containerStatuses"][0]["lastState"]["terminated"].clone();
     assert_eq!((&last["exitCode"], &last["reason"]), (&5.into(), &"Error".into()), "{last}");
-    kubectl.ok("delete pod done --timeout=60s");
-    assert!(kubectl.fails("logs done").contains("not found"));
+    kubectl.run_ok("delete pod done --timeout=60s");
+    assert!(kubectl.run_failing("logs done").contains("not found"));
 }

@@ -1,6 +1,6 @@
 //! Somebody changes a Deployment, changes their mind, and is never without a replica.
 
-use kubewake_e2e::eventually;
+use kubewake_e2e::wait_until;
 
 use super::{page, service, web};
 
@@ -9,28 +9,28 @@ fn a_rollout_is_told_restarted_and_undone() {
     let Some(kubectl) = web() else { return };
     let address = service(&kubectl, "web");
     let before = kubectl.field("replicasets", ".items[0].metadata.name");
-    kubectl.ok("set env deployment/web COLOUR=green");
-    let told = kubectl.ok("rollout status deployment/web --timeout=60s");
+    kubectl.run_ok("set env deployment/web COLOUR=green");
+    let told = kubectl.run_ok("rollout status deployment/web --timeout=60s");
     assert!(told.contains("successfully rolled out"), "{told}");
     assert_eq!(kubectl.field("pods", ".items[0].spec.containers[0].env[?(@.name==\"COLOUR\")].value"), "green");
     assert_eq!(kubectl.field(&format!("replicaset {before}"), ".spec.replicas"), "0");
     assert_eq!(page(address).as_deref(), Some("first words"));
 
-    let history = kubectl.ok("rollout history deployment/web");
+    let history = kubectl.run_ok("rollout history deployment/web");
     assert!(
         history.lines().any(|line| line.starts_with('1')) && history.lines().any(|line| line.starts_with('2')),
         "{history}"
     );
-    kubectl.ok("rollout undo deployment/web");
-    kubectl.ok("rollout status deployment/web --timeout=60s");
+    kubectl.run_ok("rollout undo deployment/web");
+    kubectl.run_ok("rollout status deployment/web --timeout=60s");
     assert_eq!(
         kubectl.field(&format!("replicaset {before}"), ".status.readyReplicas"),
         "3",
         "the old one is used again"
     );
 
-    kubectl.ok("rollout restart deployment/web");
-    kubectl.ok("rollout status deployment/web --timeout=60s");
+    kubectl.run_ok("rollout restart deployment/web");
+    kubectl.run_ok("rollout status deployment/web --timeout=60s");
     assert_eq!(kubectl.field("deployment web", ".metadata.annotations.deployment\\.kubernetes\\.io/revision"), "4");
 }
 
@@ -38,8 +38,8 @@ fn a_rollout_is_told_restarted_and_undone() {
 fn a_rollout_that_cannot_work_leaves_what_works() {
     let Some(kubectl) = web() else { return };
     let address = service(&kubectl, "web");
-    kubectl.ok("set image deployment/web web=example/absent");
-    eventually("the new pod says what is wrong", || {
+    kubectl.run_ok("set image deployment/web web=example/absent");
+    wait_until("the new pod says what is wrong", || {
         let reasons = kubectl.field("pods", ".items[*].status.containerStatuses[*].state.waiting.reason");
         reasons.contains("ErrImagePull") || reasons.contains("ImagePullBackOff")
     });
@@ -47,6 +47,6 @@ fn a_rollout_that_cannot_work_leaves_what_works() {
     assert!(message.contains("example/python") && message.contains("example/absent"), "{message}");
     assert_eq!(page(address).as_deref(), Some("first words"));
     assert!(kubectl.run("rollout status deployment/web --timeout=1s", "").code != 0);
-    kubectl.ok("rollout undo deployment/web");
-    kubectl.ok("rollout status deployment/web --timeout=60s");
+    kubectl.run_ok("rollout undo deployment/web");
+    kubectl.run_ok("rollout status deployment/web --timeout=60s");
 }

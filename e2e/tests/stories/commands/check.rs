@@ -3,8 +3,9 @@
 use std::{net::SocketAddr, thread};
 
 use kubewake_e2e::{
-    Kubectl, Sink, eventually,
-    operator::{NAMESPACE, Operated, trace_pipeline},
+    Kubectl, SinkProcess,
+    operator::{OPERATOR_NAMESPACE, OperatorCluster, trace_pipeline},
+    wait_until,
 };
 
 use super::{Said, run};
@@ -51,13 +52,13 @@ fn before_an_install_it_says_whether_one_can_be_made() {
     );
 
     // Somebody who may do nothing.
-    kubectl.ok("create serviceaccount guest");
+    kubectl.run_ok("create serviceaccount guest");
     let token = kubectl.run("create token guest", "");
     if token.code != 0 {
         return eprintln!("skipped: kubectl is too old to make tokens");
     }
-    let server = kubectl.ok("config view --minify --raw -o jsonpath={.clusters[0].cluster.server}");
-    let ca = kubectl.ok("config view --minify --raw -o jsonpath={.clusters[0].cluster.certificate-authority-data}");
+    let server = kubectl.run_ok("config view --minify --raw -o jsonpath={.clusters[0].cluster.server}");
+    let ca = kubectl.run_ok("config view --minify --raw -o jsonpath={.clusters[0].cluster.certificate-authority-data}");
     let file = kubectl.cluster().folder().join("guest.kubeconfig");
     let text = serde_json::json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "guest",
@@ -78,14 +79,14 @@ fn before_an_install_it_says_whether_one_can_be_made() {
 
 #[test]
 fn a_span_is_followed_to_the_backend_and_what_is_wrong_with_it_found() {
-    let Some(operated) = Operated::start() else { return };
+    let Some(operated) = OperatorCluster::start() else { return };
     let kubectl = &operated.kubectl;
     let said = check(kubectl, "-o json");
     assert_eq!(said.code, 0, "nothing is wrong without a pipeline: {said:?}");
     assert_eq!((said.results("KW501"), said.results("KW701")), (vec!["warned".into()], vec!["warned".into()]));
     assert_eq!(said.results("KW401"), ["warned"], "this operator has no webhook");
 
-    let sink = Sink::start();
+    let sink = SinkProcess::start();
     operated.apply(&trace_pipeline("backend", sink.address()));
     let said = check(kubectl, "--wait 120 -o json");
     assert_eq!(said.code, 0, "{said:?}");
@@ -99,7 +100,7 @@ fn a_span_is_followed_to_the_backend_and_what_is_wrong_with_it_found() {
     let said = check(kubectl, "--probe-seconds 3 -o json");
     assert_eq!((said.code, said.results("KW702")), (1, vec!["failed".into()]), "{said:?}");
     assert_mendable(&said);
-    operated.until_reason("tracepipeline/backend", "BackendUnreachable");
+    operated.wait_for_reason("tracepipeline/backend", "BackendUnreachable");
     let said = check(kubectl, "-o json --probe-seconds 3600");
     assert_eq!((said.code, said.results("KW701")), (1, vec!["passed".into()]), "{said:?}");
     let line = said.lines("KW702").remove(0);
@@ -107,12 +108,12 @@ fn a_span_is_followed_to_the_backend_and_what_is_wrong_with_it_found() {
     assert_mendable(&said);
 
     // Another one that delivers is waited for, once it has a slot: as it is proposed.
-    let sink = Sink::start();
+    let sink = SinkProcess::start();
     operated.apply(&trace_pipeline("other", sink.address()));
-    operated.until_reason("tracepipeline/other", "Pending");
+    operated.wait_for_reason("tracepipeline/other", "Pending");
     let pending = check(kubectl, "--no-probe -o json").lines("KW502").remove(0);
     operated.apply(pending["mend"].as_str().unwrap().split('\'').nth(1).expect("a Telemetry in quotes"));
-    operated.until_state("tracepipeline/other", "Ready");
+    operated.wait_for_state("tracepipeline/other", "Ready");
     let said = check(kubectl, "-o json");
     assert_eq!(said.results("KW702"), ["failed", "passed"], "{said:?}");
     let said = check(kubectl, "--no-probe");
@@ -136,11 +137,11 @@ fn nobody_who_answers_is_told_from_nobody_who_is_asked() {
     let patch = r#"[{"op":"replace","path":"/webhooks/0/rules/0/resources","value":["telemetries"]}]"#;
     let patched = format!("patch validatingwebhookconfiguration kubewake-operator --type json --patch {patch}");
     // The operator mends it by itself: ask faster than it does.
-    kubectl.ok(&format!("scale deployment kubewake-operator --namespace {NAMESPACE} --replicas 0"));
-    eventually("the operators are gone", || {
-        kubectl.ok(&format!("get pods --namespace {NAMESPACE} -o name")).is_empty()
+    kubectl.run_ok(&format!("scale deployment kubewake-operator --namespace {OPERATOR_NAMESPACE} --replicas 0"));
+    wait_until("the operators are gone", || {
+        kubectl.run_ok(&format!("get pods --namespace {OPERATOR_NAMESPACE} -o name")).is_empty()
     });
-    kubectl.ok(&patched);
+    kubectl.run_ok(&patched);
     let said = check(&kubectl, "-o json");
     assert_eq!(said.code, 1);
     for code in ["KW301", "KW302", "KW403", "KW404"] {
@@ -150,24 +151,27 @@ fn nobody_who_answers_is_told_from_nobody_who_is_asked() {
 
     // A registration that believes nobody.
     let patch = format!(r#"[{{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"{NO_PEM}"}}]"#);
-    kubectl.ok(&format!("patch validatingwebhookconfiguration kubewake-operator --type json --patch {patch}"));
+    kubectl.run_ok(&format!("patch validatingwebhookconfiguration kubewake-operator --type json --patch {patch}"));
     assert_eq!(check(&kubectl, "-o json").results("KW402"), ["failed"]);
     // What was broken is whole again when the operator is, and a check can wait for it.
-    kubectl.ok(&format!("scale deployment kubewake-operator --namespace {NAMESPACE} --replicas 1"));
+    kubectl.run_ok(&format!("scale deployment kubewake-operator --namespace {OPERATOR_NAMESPACE} --replicas 1"));
     assert_eq!(until_passed(&kubectl).code, 0);
 }
 
-/// Readiness and kube-proxy differ: pods are ready and the rollout is done, but nobody forwards to the webhook's Service yet.
+/// Readiness and kube-proxy differ: pods are ready and the rollout is done, but nobody forwards to the
+/// webhook's Service yet.
 #[test]
 fn pipeline_can_be_applied_once_check_has_waited_for_the_webhook() {
     const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
     let Some(kubectl) = installed() else { return };
-    let service = format!("label service kubewake-operator --namespace {NAMESPACE}");
-    kubectl.ok(&format!("{service} {PROXY_NAME}=late"));
-    kubectl.ok(&format!("rollout status deployment/kubewake-operator --namespace {NAMESPACE} --timeout=240s"));
-    let sink = Sink::start();
+    let service = format!("label service kubewake-operator --namespace {OPERATOR_NAMESPACE}");
+    kubectl.run_ok(&format!("{service} {PROXY_NAME}=late"));
+    kubectl.run_ok(&format!(
+        "rollout status deployment/kubewake-operator --namespace {OPERATOR_NAMESPACE} --timeout=240s"
+    ));
+    let sink = SinkProcess::start();
     let pipeline = trace_pipeline("backend", sink.address());
-    let refused = kubectl.fails_with("apply -f -", &pipeline);
+    let refused = kubectl.run_failing_with("apply -f -", &pipeline);
     assert!(refused.contains("failed calling webhook") && refused.contains("connection refused"), "{refused}");
 
     let said = check(&kubectl, "--wait=1s --no-probe -o json");
@@ -177,11 +181,11 @@ fn pipeline_can_be_applied_once_check_has_waited_for_the_webhook() {
 
     let waited = thread::scope(|scope| {
         let waiting = scope.spawn(|| check(&kubectl, "--wait=4m --no-probe -o json"));
-        kubectl.ok(&format!("{service} {PROXY_NAME}-"));
+        kubectl.run_ok(&format!("{service} {PROXY_NAME}-"));
         waiting.join().unwrap()
     });
     assert_eq!((waited.code, waited.results("KW404")), (0, vec!["passed".into()]), "{waited:?}");
-    kubectl.ok_with("apply -f -", &pipeline);
+    kubectl.run_ok_with("apply -f -", &pipeline);
 }
 
 /// The operator as its manifests have it.

@@ -3,24 +3,24 @@
 use std::process::Command;
 
 use kubewake_e2e::{
-    Viewer,
-    operator::{Operated, trace_pipeline},
-    process::Process,
-    until,
+    ViewerProcess,
+    operator::{OperatorCluster, trace_pipeline},
+    process::ChildProcess,
+    wait_for,
 };
 
 use super::{super::readme, trace::send_one};
 
 #[test]
 fn everything_that_the_document_says_works() {
-    let viewer = Viewer::start();
-    let Some(mut operated) = Operated::without_operator(&[]) else { return };
+    let viewer = ViewerProcess::start();
+    let Some(mut operated) = OperatorCluster::without_operator(&[]) else { return };
     let mut operator = operated.command();
     operator.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
     operator.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", viewer.http()));
-    operated.start_as(&mut operator);
+    operated.start_operator_with(&mut operator);
     operated.apply(&trace_pipeline("backend", viewer.grpc()));
-    operated.until_state("tracepipeline/backend", "Ready");
+    operated.wait_for_state("tracepipeline/backend", "Ready");
     let folder = tempfile::tempdir().unwrap();
     let typed = |command: &str| -> Command {
         let mut shell = readme::shell(command, folder.path());
@@ -31,19 +31,19 @@ fn everything_that_the_document_says_works() {
     let mut followed = false;
     for command in readme::commands("docs/troubleshooting.md") {
         if command.starts_with("kubewake tail") {
-            let mut tail = Process::start(&mut typed(&command));
+            let mut tail = ChildProcess::start(&mut typed(&command));
             let mut sent = 0;
-            until("a span is seen", || {
+            wait_for("a span is seen", || {
                 sent += 1;
                 send_one(&viewer, sent, "shop", "buy", serde_json::json!({}));
-                (!tail.runs()).then_some(())
+                (!tail.is_running()).then_some(())
             });
-            assert!(tail.wait().success(), "{}", tail.stderr());
+            assert!(tail.wait_for_exit().success(), "{}", tail.stderr());
             followed = true;
             continue;
         }
         // What has just happened to an object takes a moment to the viewer.
-        let output = until(&command, || {
+        let output = wait_for(&command, || {
             let output = typed(&command).output().unwrap();
             (output.status.success() || !command.starts_with("kubewake trace")).then_some(output)
         });

@@ -1,8 +1,8 @@
 //! Everything at a glance, also where parts of it are missing.
 
 use kubewake_e2e::{
-    Cluster, Load, Sink, free_address,
-    operator::{Operated, trace_pipeline},
+    ClusterUnderTest, LoadGenerator, SinkProcess, free_address,
+    operator::{OperatorCluster, trace_pipeline},
 };
 
 use super::run;
@@ -23,7 +23,7 @@ fn without_a_cluster_it_says_so() {
 
 #[test]
 fn on_a_cluster_without_kubewake_it_says_what_is_missing() {
-    let cluster = Cluster::start();
+    let cluster = ClusterUnderTest::start();
     let said = run(cluster.folder(), &format!("status --kubeconfig {}", cluster.kubeconfig().display()));
     assert_eq!(said.code, 1, "{said:?}");
     for words in ["CLUSTER    v1.", "OPERATOR   Absent", "they are not installed", "there is no operator"] {
@@ -33,11 +33,11 @@ fn on_a_cluster_without_kubewake_it_says_what_is_missing() {
 
 #[test]
 fn it_shows_what_runs_and_what_flows() {
-    let Some(operated) = Operated::start() else { return };
-    let sink = Sink::start();
+    let Some(operated) = OperatorCluster::start() else { return };
+    let sink = SinkProcess::start();
     operated.apply(&trace_pipeline("backend", sink.address()));
-    operated.until_state("tracepipeline/backend", "Ready");
-    let report = operated.until_delivered(&sink, &["--seconds", "1", "--rate", "500"]);
+    operated.wait_for_state("tracepipeline/backend", "Ready");
+    let report = operated.send_until_delivered(&sink, &["--seconds", "1", "--rate", "500"]);
     let home = operated.kubectl.cluster().folder();
     let status = |form: &str| {
         run(home, &format!("status -o {form} --kubeconfig {}", operated.kubectl.cluster().kubeconfig().display()))
@@ -64,7 +64,8 @@ fn it_shows_what_runs_and_what_flows() {
     // What `up` wrote down is found by itself, also if its viewer is not there.
     let state = home.join(".local/state/kubewake/running");
     std::fs::create_dir_all(&state).unwrap();
-    let (kubeconfig, page) = (operated.kubectl.cluster().kubeconfig(), format!("http://{}", free_address()));
+    let kubeconfig = operated.kubectl.cluster().kubeconfig();
+    let page = format!("http://{}", free_address());
     let otlp = serde_json::json!({"grpc": "http://127.0.0.1:1", "http": "http://127.0.0.1:1"});
     let up = serde_json::json!({"version": 1, "pid": 1, "page": page, "kubeconfig": kubeconfig, "otlp": otlp});
     std::fs::write(state.join("1.json"), up.to_string()).unwrap();
@@ -78,8 +79,8 @@ fn it_shows_what_runs_and_what_flows() {
     // A backend that has gone is told, and the exit code with it.
     drop(sink);
     let target = ["--seconds", "1", "--rate", "50"];
-    Load::run("grpc", operated.otlp(), &target);
-    operated.until_reason("tracepipeline/backend", "BackendUnreachable");
+    LoadGenerator::run("grpc", operated.otlp(), &target);
+    operated.wait_for_reason("tracepipeline/backend", "BackendUnreachable");
     let said = status("table");
     assert!(said.code == 1 && said.stdout.contains("PROBLEMS\n! tracepipeline/backend is Degraded"), "{said:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kubewake_e2e::{Kubectl, Viewer, eventually, free_address, until, viewer::Told};
+use kubewake_e2e::{Kubectl, ViewerProcess, free_address, viewer::TraceBuilder, wait_for, wait_until};
 use serde_json::{Value, json};
 
 use super::{run, start};
@@ -28,16 +28,16 @@ fn failed(message: &str) -> Value {
 }
 
 /// Sends a span with this number, in a trace of its own.
-pub(super) fn send_one(viewer: &Viewer, number: u64, service: &str, name: &str, more: Value) -> String {
-    let mut told = Told::new(number);
+pub(super) fn send_one(viewer: &ViewerProcess, number: u64, service: &str, name: &str, more: Value) -> String {
+    let mut told = TraceBuilder::new(number);
     told.span(service, name, None, 0.0, 3.0);
-    told.with(more);
-    viewer.take(&told);
+    told.with_fields(more);
+    viewer.send_and_wait(&told);
     told.id().to_owned()
 }
 
 /// The operator of a Deployment `web` says that a generation of it is as it should be.
-fn converged(viewer: &Viewer, namespace: &str, generation: u64, uid: &str) -> String {
+fn converged(viewer: &ViewerProcess, namespace: &str, generation: u64, uid: &str) -> String {
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let about = json!({"attributes": [
         text("k8s.object.api_version", "apps/v1"), text("k8s.object.kind", "Deployment"), text("k8s.object.name", "web"),
@@ -49,20 +49,21 @@ fn converged(viewer: &Viewer, namespace: &str, generation: u64, uid: &str) -> St
 
 #[test]
 fn an_object_has_its_latest_trace_drawn() {
-    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let viewer = ViewerProcess::start();
+    let home = tempfile::tempdir().unwrap();
     let ask = |command: &str| run(home.path(), &format!("{command} --viewer {}", viewer.url("")));
     let nothing = ask("trace head/demo");
     assert!(nothing.code == 1 && nothing.stderr.contains("no trace of head/demo"), "{nothing:?}");
 
-    let mut told = Told::new(1);
+    let mut told = TraceBuilder::new(1);
     let root = told.span("kube-apiserver", "PATCH /heads/demo", None, 0.0, 12.0);
     let reconcile = told.span("head-operator", "reconcile Head", Some(&root), 20.0, 380.0);
-    told.with(of("Head", "shop", "demo"));
+    told.with_fields(of("Head", "shop", "demo"));
     told.span("head-operator", "apply ChildA", Some(&reconcile), 30.0, 60.0);
-    told.with(failed("no\u{1b}[2J rights"));
+    told.with_fields(failed("no\u{1b}[2J rights"));
     told.span("head-operator", "converge Head", Some(&root), 1500.0, 500.0);
-    told.with(of("Head", "shop", "demo"));
-    viewer.take(&told);
+    told.with_fields(of("Head", "shop", "demo"));
+    viewer.send_and_wait(&told);
     let drawn = ask("trace head/demo").stdout;
     let expected = [
         "4 spans of 2 services in 2 s, 1 error",
@@ -93,24 +94,25 @@ fn an_object_has_its_latest_trace_drawn() {
 
 #[test]
 fn a_generation_is_followed_until_it_has_converged() {
-    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let viewer = ViewerProcess::start();
+    let home = tempfile::tempdir().unwrap();
     let at = format!("--viewer {}", viewer.url(""));
     let generation = |number: u64, name: &str| {
-        let mut told = Told::new(number);
+        let mut told = TraceBuilder::new(number);
         told.span("operator", name, None, 0.0, 5.0);
         told.object("Head", "demo", number);
-        viewer.take(&told);
+        viewer.send_and_wait(&told);
         told.id().to_owned()
     };
     let first = generation(1, "reconcile Head");
     let mut following = start(home.path(), &format!("trace head/demo --follow -o name {at}"));
     let second = generation(2, "reconcile Head");
-    assert!(following.runs(), "it is not over: {}", following.stderr());
-    let mut told = Told::new(3);
+    assert!(following.is_running(), "it is not over: {}", following.stderr());
+    let mut told = TraceBuilder::new(3);
     told.span("operator", "converge Head", None, 0.0, 900.0);
     told.object("Head", "demo", 2);
-    viewer.take(&told);
-    assert!(following.wait().success(), "{}", following.stderr());
+    viewer.send_and_wait(&told);
+    assert!(following.wait_for_exit().success(), "{}", following.stderr());
     assert_eq!(following.stdout(), format!("{}\n", told.id()));
 
     let ask = |command: &str| run(home.path(), &format!("{command} {at}"));
@@ -124,42 +126,43 @@ fn a_generation_is_followed_until_it_has_converged() {
 #[test]
 fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     let Some(kubectl) = Kubectl::start() else { return };
-    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let viewer = ViewerProcess::start();
+    let home = tempfile::tempdir().unwrap();
     let alone = format!("--viewer {}", viewer.url(""));
     let at = format!("{alone} --kubeconfig {}", kubectl.cluster().kubeconfig().display());
     let ask = |command: &str| run(home.path(), &format!("trace deploy/web -o name {command}"));
-    kubectl.ok("create deployment web --image web --replicas 0");
+    kubectl.run_ok("create deployment web --image web --replicas 0");
     let converged = |generation: u64, uid: &str| converged(&viewer, kubectl.namespace(), generation, uid);
     let uid = || kubectl.field("deployment/web", ".metadata.uid");
     let following = |newer: &str| {
         let following = start(home.path(), &format!("trace deployment/web -o name --follow {at}"));
-        eventually("it waits", || following.stderr().contains(&format!("waiting for {newer} of Deployment/web")));
+        wait_until("it waits", || following.stderr().contains(&format!("waiting for {newer} of Deployment/web")));
         following
     };
     let first = converged(1, &uid());
     let both = [ask(&at), ask(&format!("--follow {at}"))];
     assert!(both.iter().all(|said| (said.stdout.as_str(), said.stderr.as_str()) == (&first, "")), "{both:?}");
 
-    kubectl.ok("scale deployment web --replicas 1");
+    kubectl.run_ok("scale deployment web --replicas 1");
     let said = ask(&at);
     assert_eq!((said.code, &said.stdout), (0, &first), "{said:?}");
     assert!(said.stderr.starts_with("there is a generation 2 of Deployment/web"), "{said:?}");
     let mut waiting = following("generation 2");
     let second = converged(2, &uid());
-    assert!(waiting.wait().success(), "{}", waiting.stderr());
+    assert!(waiting.wait_for_exit().success(), "{}", waiting.stderr());
     assert_eq!(waiting.stdout(), second);
 
     // Made again, it begins anew.
-    kubectl.ok("delete deployment web");
-    kubectl.ok("create deployment web --image web --replicas 0");
+    kubectl.run_ok("delete deployment web");
+    kubectl.run_ok("create deployment web --image web --replicas 0");
     let mut waiting = following("generation 1");
-    kubectl.ok("scale deployment web --replicas 3");
+    kubectl.run_ok("scale deployment web --replicas 3");
     let third = converged(3, &uid());
-    assert!(waiting.wait().success(), "{}", waiting.stderr());
+    assert!(waiting.wait_for_exit().success(), "{}", waiting.stderr());
     assert_eq!(waiting.stdout(), third);
 
     // Who has no cluster, or one that is away, has the viewer's word.
-    kubectl.ok("scale deployment web --replicas 4");
+    kubectl.run_ok("scale deployment web --replicas 4");
     let file = home.path().join("away");
     std::fs::write(&file, away(free_address())).unwrap();
     for place in [alone.clone(), format!("{alone} --kubeconfig {}", file.display())] {
@@ -173,15 +176,17 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
 #[test]
 fn an_object_that_may_be_new_is_waited_for() {
     let Some(kubectl) = Kubectl::start() else { return };
-    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let viewer = ViewerProcess::start();
+    let home = tempfile::tempdir().unwrap();
     let at = format!("--viewer {} --kubeconfig {}", viewer.url(""), kubectl.cluster().kubeconfig().display());
     let began = Instant::now();
     let mut asking = start(home.path(), &format!("trace deployment/web -o name {at}"));
     let first = converged(&viewer, kubectl.namespace(), 1, "a uid");
     // On a machine that is too slow for that it says, at the end of its patience, that there is none.
-    match asking.wait().success() {
-        true => assert_eq!(asking.stdout(), first),
-        false => assert!(began.elapsed() >= Duration::from_secs(3), "{}", asking.stderr()),
+    if asking.wait_for_exit().success() {
+        assert_eq!(asking.stdout(), first)
+    } else {
+        assert!(began.elapsed() >= Duration::from_secs(3), "{}", asking.stderr())
     }
     let began = Instant::now();
     let nobody = run(home.path(), &format!("trace deployment/nobody {at}"));
@@ -193,39 +198,40 @@ fn an_object_that_may_be_new_is_waited_for() {
 fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
     let Some(kubectl) = Kubectl::start() else { return };
     let kubeconfig = kubectl.cluster().kubeconfig().display().to_string();
-    let (viewer, home) = (Viewer::start_with(&["--kubeconfig", &kubeconfig]), tempfile::tempdir().unwrap());
+    let viewer = ViewerProcess::start_with(&["--kubeconfig", &kubeconfig]);
+    let home = tempfile::tempdir().unwrap();
     let command = format!("trace deploy/web -o name --viewer {}", viewer.url(""));
     let ask = || run(home.path(), &command);
-    kubectl.ok("create deployment web --image web --replicas 0");
+    kubectl.run_ok("create deployment web --image web --replicas 0");
     let uid = kubectl.field("deployment/web", ".metadata.uid");
     let first = converged(&viewer, kubectl.namespace(), 1, &uid);
     assert_eq!(ask().stdout, first);
 
     // The webhook has put the context of a trace on it, of which nothing has come yet.
-    let mut next = Told::new(7);
+    let mut next = TraceBuilder::new(7);
     let span = next.span("kube-apiserver", "PATCH /deployments/web", None, 0.0, 5.0);
-    kubectl.ok("scale deployment web --replicas 1");
+    kubectl.run_ok("scale deployment web --replicas 1");
     let context = format!("tracing.k8s.io/traceparent=00-{}-{span}-01", next.id());
-    kubectl.ok(&format!("annotate deployment web {context} trail.kubewake.io/generation=2"));
-    until("the viewer knows it", || {
+    kubectl.run_ok(&format!("annotate deployment web {context} trail.kubewake.io/generation=2"));
+    wait_for("the viewer knows it", || {
         let said = ask();
         assert_eq!(said.stdout, first, "{said:?}");
         said.stderr.starts_with("there is a generation 2 of Deployment/web (the viewer's cluster)").then_some(())
     });
     let mut following = start(home.path(), &format!("{command} --follow"));
-    eventually("it waits", || following.stderr().contains("waiting for generation 2 of Deployment/web"));
+    wait_until("it waits", || following.stderr().contains("waiting for generation 2 of Deployment/web"));
     // The API server's spans name no object.
-    viewer.take(&next);
+    viewer.send_and_wait(&next);
     let said = ask();
     assert_eq!((said.stdout, said.stderr), (format!("{}\n", next.id()), String::new()));
     let second = converged(&viewer, kubectl.namespace(), 2, &uid);
-    assert!(following.wait().success(), "{}", following.stderr());
+    assert!(following.wait_for_exit().success(), "{}", following.stderr());
     assert_eq!(following.stdout(), second);
 
     // A pod gets its name after the webhook has seen it: only it itself names its trace.
-    kubectl.ok("run lonely --image web");
-    kubectl.ok(&format!("annotate pod lonely {context}"));
-    until("the viewer knows it", || {
+    kubectl.run_ok("run lonely --image web");
+    kubectl.run_ok(&format!("annotate pod lonely {context}"));
+    wait_for("the viewer knows it", || {
         let said = run(home.path(), &format!("trace po/lonely -o name --viewer {}", viewer.url("")));
         (said.stdout == format!("{}\n", next.id())).then_some(())
     });
@@ -234,10 +240,12 @@ fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
 #[test]
 fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     let Some(kubectl) = Kubectl::start() else { return };
-    let (viewer, other, home) = (Viewer::start(), Viewer::start(), tempfile::tempdir().unwrap());
+    let viewer = ViewerProcess::start();
+    let other = ViewerProcess::start();
+    let home = tempfile::tempdir().unwrap();
     let place = format!("--namespace kubewake-system --from-literal page={}", viewer.url(""));
-    kubectl.ok("create namespace kubewake-system");
-    kubectl.ok(&format!("create configmap kubewake-viewer {place}"));
+    kubectl.run_ok("create namespace kubewake-system");
+    kubectl.run_ok(&format!("create configmap kubewake-viewer {place}"));
     let here = send_one(&viewer, 11, "x", "reconcile Head", of("Head", "shop", "demo"));
     let there = send_one(&other, 12, "x", "reconcile Head", of("Head", "shop", "demo"));
     let file = kubectl.cluster().kubeconfig();
@@ -252,8 +260,8 @@ fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     assert_eq!(ask(""), format!("{here}\n"));
 
     // What it has is newer than what its viewer has, and is no business of another one.
-    kubectl.ok("create deployment web --image web --replicas 0");
-    kubectl.ok("scale deployment web --replicas 1");
+    kubectl.run_ok("create deployment web --image web --replicas 0");
+    kubectl.run_ok("scale deployment web --replicas 1");
     let [known, stranger] = [&viewer, &other].map(|viewer| converged(viewer, kubectl.namespace(), 1, ""));
     let web = |more: &str| run(home.path(), &format!("trace deployment/web -o name {more}"));
     let said = web("");
@@ -264,10 +272,10 @@ fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     }
     let mut tail = start(home.path(), "tail --limit 1 -o yaml");
     let mut sent = 12_u64;
-    until("a span is seen", || {
+    wait_for("a span is seen", || {
         sent += 1;
         send_one(&viewer, sent, "shop", "buy", json!({}));
-        (!tail.runs()).then_some(())
+        (!tail.is_running()).then_some(())
     });
     let said = tail.stdout();
     assert!(said.starts_with("---\n") && said.contains("service: shop\n"), "{said}");
@@ -275,7 +283,8 @@ fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
 
 #[test]
 fn a_cluster_that_does_not_answer_is_said_where_its_viewer_is_wanted() {
-    let (home, gone) = (tempfile::tempdir().unwrap(), free_address());
+    let home = tempfile::tempdir().unwrap();
+    let gone = free_address();
     let file = home.path().join("away");
     std::fs::write(&file, away(gone)).unwrap();
     // Somebody may be at the usual port, or not.
@@ -287,7 +296,8 @@ fn a_cluster_that_does_not_answer_is_said_where_its_viewer_is_wanted() {
 
 #[test]
 fn without_a_viewer_it_says_where_it_looked() {
-    let (home, nowhere) = (tempfile::tempdir().unwrap(), free_address());
+    let home = tempfile::tempdir().unwrap();
+    let nowhere = free_address();
     for command in ["trace head/demo", "tail", "trace --id 1"] {
         let said = run(home.path(), &format!("{command} --viewer http://{nowhere}"));
         assert!(said.code == 1 && said.stderr.contains(&nowhere.to_string()), "{said:?}");
@@ -301,7 +311,8 @@ fn without_a_viewer_it_says_where_it_looked() {
 
 #[test]
 fn spans_are_shown_as_they_arrive() {
-    let (viewer, home) = (Viewer::start(), tempfile::tempdir().unwrap());
+    let viewer = ViewerProcess::start();
+    let home = tempfile::tempdir().unwrap();
     let at = format!("--viewer {}", viewer.url(""));
     let mut all = start(home.path(), &format!("tail {at}"));
     let mut errors = start(home.path(), &format!("tail {at} --errors --service shop --limit 1 -o json"));
@@ -311,20 +322,20 @@ fn spans_are_shown_as_they_arrive() {
         send_one(&viewer, sent, service, name, more);
     };
     // Whoever has just begun to listen may have missed the first ones.
-    until("the first is seen", || {
+    wait_for("the first is seen", || {
         tell("shop", "buy", json!({}));
         all.stdout().contains("buy").then_some(())
     });
     tell("till", "pay", failed("sold out"));
-    until("the error is seen", || {
+    wait_for("the error is seen", || {
         tell("shop", "refund", failed("sold out"));
-        (!errors.runs()).then_some(())
+        (!errors.is_running()).then_some(())
     });
     let output = errors.output();
     let line: Value = serde_json::from_slice(&output.stdout).expect("one object in one line");
     assert_eq!((&line["service"], &line["name"], &line["status"]), (&"shop".into(), &"refund".into(), &"error".into()));
-    until("the rest is seen", || all.stdout().contains("✗ pay").then_some(()));
+    wait_for("the rest is seen", || all.stdout().contains("✗ pay").then_some(()));
     assert!(all.stdout().contains("sold out") && !all.stdout().contains('\u{1b}'), "{}", all.stdout());
     all.signal("INT");
-    assert!(all.wait().success(), "Ctrl-C is no failure: {}", all.stderr());
+    assert!(all.wait_for_exit().success(), "Ctrl-C is no failure: {}", all.stderr());
 }

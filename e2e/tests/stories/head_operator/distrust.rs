@@ -1,6 +1,6 @@
 //! Contexts that are not to be believed.
 
-use kubewake_e2e::traces::Callers;
+use kubewake_e2e::traces::CallerVisibility;
 
 use super::{
     anywhere, head, is, is_real, operator,
@@ -8,7 +8,6 @@ use super::{
     stop, tell_only, wait_ready, webhook,
 };
 
-/// Another tenant's trace.
 const FOREIGN: &str = "0af7651916cd43dd8448eb211c80319c";
 
 /// What each run does, in a trace of its own, and how long everything took.
@@ -29,18 +28,20 @@ fn a_context_of_a_namespace_that_is_not_trusted_is_not_followed() {
     let operator = operator(&traced, &["--distrust", kubectl.namespace()]);
     let parent = format!("tracing.k8s.io/traceparent: 00-{FOREIGN}-b7ad6b7169203331-01");
     let metadata = format!("metadata: {{annotations: {{{parent}}}, name");
-    kubectl.ok_with("apply -f -", &head("one", "first").replace("metadata: {name", &metadata));
+    kubectl.run_ok_with("apply -f -", &head("one", "first").replace("metadata: {name", &metadata));
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
+    let traces = traced.stop();
     // Only the webhook, which does believe it, is in that trace. It links the API server's call.
     let stamp = match traces.callers() {
-        Callers::Dark => "stamp Head [kubewake-webhook] server",
-        Callers::Trusted | Callers::Linked => "ORPHAN stamp Head [kubewake-webhook] server ~> HTTP POST",
+        CallerVisibility::Hidden => "stamp Head [kubewake-webhook] server",
+        CallerVisibility::Trusted | CallerVisibility::Linked => {
+            "ORPHAN stamp Head [kubewake-webhook] server ~> HTTP POST"
+        }
     };
-    traces.is(FOREIGN, stamp);
-    let runs = traces.are_among("head-operator", &[FOREIGN], &parts::whole(traces.callers(), RUNS));
+    traces.assert_matches(FOREIGN, stamp);
+    let runs = traces.assert_all_match("head-operator", &[FOREIGN], &parts::whole(traces.callers(), RUNS));
     assert!(runs >= 4, "each controller does something twice");
 }
 
@@ -58,12 +59,12 @@ fn garbage_in_the_place_of_a_context_is_as_if_there_were_none() {
         r#"tekton.dev/pipelinerunSpanContext: "{""#.to_owned(),
     ];
     let metadata = format!("metadata: {{annotations: {{{}}}, name", annotations.join(", "));
-    traced.kubectl.ok_with("apply -f -", &head("one", "first").replace("metadata: {name", &metadata));
+    traced.kubectl.run_ok_with("apply -f -", &head("one", "first").replace("metadata: {name", &metadata));
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let trace = traces.span("stamp Head", is_real).id.trace;
+    let traces = traced.stop();
+    let trace = traces.wait_for_span("stamp Head", is_real).id.trace;
     is(&traces, &trace, CONVERGENCE);
     tell_only(&traces, &[&trace]);
 }

@@ -26,13 +26,13 @@ fn with_links_each_run_is_a_trace_that_leads_back_to_the_change() {
     let Some(traced) = anywhere() else { return };
     let webhook = webhook(&traced);
     let operator = operator(&traced, &["--mode", "links"]);
-    traced.kubectl.ok_with("apply -f -", &head("one", "first"));
+    traced.kubectl.run_ok_with("apply -f -", &head("one", "first"));
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let change = traces.span("stamp Head", is_real).id.trace;
+    let traces = traced.stop();
+    let change = traces.wait_for_span("stamp Head", is_real).id.trace;
     is(&traces, &change, CHANGE);
-    let runs = traces.are_among("head-operator", &[&change], &parts::whole(traces.callers(), RUNS));
+    let runs = traces.assert_all_match("head-operator", &[&change], &parts::whole(traces.callers(), RUNS));
     assert!(runs >= 4, "each controller does something twice");
 }

@@ -1,6 +1,7 @@
-//! Traces as texts, written short: what is the same in every story has a name, and paths have one for what they begin with.
+//! Traces as texts, written short: what is the same in every story has a name, and paths have one for what they
+//! begin with.
 
-use kubewake_e2e::traces::Callers;
+use kubewake_e2e::traces::CallerVisibility;
 
 /// Everything that comes of a Head with one child. Where something may happen once or more often, no number is said.
 pub(in super::super) const CONVERGENCE: &str = "
@@ -88,25 +89,27 @@ const PARTS: [(&str, &str); 10] = [
 const PATHS: [(&str, &str); 3] =
     [("DEMO/", "demo.kubewake.io/v1alpha1"), ("APPS/", "apps/v1"), ("EVENTS/", "events.k8s.io/v1")];
 
-/// How a child that the operator applies is stamped, and how when that changes it: inside of the API server's request, and beside it.
+/// How a child that the operator applies is stamped, and how when that changes it: inside of the API server's
+/// request, and beside it.
 ///
-/// The webhook believes the writer's own context more than a trace that the API server began for it, and links that; where the same is applied again there is nothing
-/// to stamp, and no link. An API server that tells nobody may also not pass contexts on; then the webhook has only that of the writer.
-fn stamps(callers: Callers) -> [(&'static str, &'static str); 4] {
+/// The webhook believes the writer's own context more than a trace that the API server began for it, and links
+/// that; where the same is applied again there is nothing to stamp, and no link. An API server that tells
+/// nobody may also not pass contexts on; then the webhook has only that of the writer.
+fn stamps(callers: CallerVisibility) -> [(&'static str, &'static str); 4] {
     let [inside, beside, inside_again, beside_again] = match callers {
-        Callers::Trusted => [
+        CallerVisibility::Trusted => [
             "stamp ChildA [kubewake-webhook] server",
             "",
             "stamp ChildA [kubewake-webhook] server ~> apply ChildA x1",
             "",
         ],
-        Callers::Linked => [
+        CallerVisibility::Linked => [
             "? stamp ChildA [kubewake-webhook] server",
             "stamp ChildA [kubewake-webhook] server ~> HTTP POST",
             "? stamp ChildA [kubewake-webhook] server",
             "stamp ChildA [kubewake-webhook] server ~> HTTP POST ~> apply ChildA x1",
         ],
-        Callers::Dark => [
+        CallerVisibility::Hidden => [
             "? stamp ChildA [kubewake-webhook] server",
             "? stamp ChildA [kubewake-webhook] server",
             "? stamp ChildA [kubewake-webhook] server ~> apply ChildA x1",
@@ -122,7 +125,7 @@ fn stamps(callers: Callers) -> [(&'static str, &'static str); 4] {
 }
 
 /// The whole text, as it is with an API server that treats its callers like this.
-pub(in super::super) fn whole(callers: Callers, short: &str) -> String {
+pub(in super::super) fn whole(callers: CallerVisibility, short: &str) -> String {
     let parts = PARTS.into_iter().chain(stamps(callers));
     let lines = parts.fold(short.to_owned(), |text, (name, part)| {
         let line = |line: &str| match line.trim_start() {

@@ -59,17 +59,17 @@ fn a_change_before_the_first_is_done_is_a_trace_of_its_own_with_links_to_the_fir
     // The first is never ready.
     let rule = Rule::no_pods(&traced);
     let operator = operator(&traced, &[]);
-    kubectl.ok_with("apply -f -", &head("one", "first"));
-    let change = traced.traces.span("stamp Head", is_real);
-    traced.traces.becomes(&change.id.trace, &parts::whole(traced.traces.callers(), &first()));
-    kubectl.ok_with("apply -f -", &head("one", "second"));
-    kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
+    kubectl.run_ok_with("apply -f -", &head("one", "first"));
+    let change = traced.traces.wait_for_span("stamp Head", is_real);
+    traced.traces.wait_until_matches(&change.id.trace, &parts::whole(traced.traces.callers(), &first()));
+    kubectl.run_ok_with("apply -f -", &head("one", "second"));
+    kubectl.run_ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
     rule.lift();
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let second = traces.span("stamp Head", |span| span.links.contains(&change.id));
+    let traces = traced.stop();
+    let second = traces.wait_for_span("stamp Head", |span| span.links.contains(&change.id));
     is(&traces, &change.id.trace, &first());
     is(&traces, &second.id.trace, SECOND);
     tell_only(&traces, &[&change.id.trace, &second.id.trace]);
@@ -80,15 +80,15 @@ fn two_changes_at_once_are_two_traces_that_know_each_other() {
     let Some(traced) = anywhere() else { return };
     let kubectl = &traced.kubectl;
     let webhook = webhook(&traced);
-    kubectl.ok_with("apply -f -", &head("one", "first"));
-    kubectl.ok_with("apply -f -", &head("one", "second"));
+    kubectl.run_ok_with("apply -f -", &head("one", "first"));
+    kubectl.run_ok_with("apply -f -", &head("one", "second"));
     let operator = operator(&traced, &[]);
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let first = traces.span("stamp Head", |span| is_real(span) && span.links.is_empty());
-    let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
+    let traces = traced.stop();
+    let first = traces.wait_for_span("stamp Head", |span| is_real(span) && span.links.is_empty());
+    let second = traces.wait_for_span("stamp Head", |span| span.links.contains(&first.id));
     // Nobody saw the first, so that nobody has anything to take over from it: the second is as if it were the only one.
     let second_alone = parts::with(
         CONVERGENCE,

@@ -7,7 +7,6 @@ use super::{
     stop, tell_only, wait_ready, webhook,
 };
 
-/// What a namespace takes.
 const NO_SUCH_WORD: &str = "object.spec.template.spec.containers.all(c, !has(c.command) || !('unwanted' in c.command))";
 
 /// The runs in which it is refused.
@@ -33,8 +32,8 @@ fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     let tries = "create deployment x --image busybox --dry-run=server -- unwanted";
     let rule = Rule::of(&traced, ("apps", "deployments"), NO_SUCH_WORD, "this word is unwanted here", tries);
     let operator = operator(&traced, &[]);
-    kubectl.ok_with("apply -f -", &head("one", "unwanted"));
-    kubectl.ok("wait --for=jsonpath={.status.conditions[0].reason}=ChildRefused head/one --timeout=60s");
+    kubectl.run_ok_with("apply -f -", &head("one", "unwanted"));
+    kubectl.run_ok("wait --for=jsonpath={.status.conditions[0].reason}=ChildRefused head/one --timeout=60s");
     let message = kubectl.field("head one", ".status.conditions[0].message");
     assert!(message.contains("this word is unwanted here"), "{message}");
     let warned = kubectl.field("events", ".items[?(@.reason==\"DeploymentRefused\")].type");
@@ -43,13 +42,13 @@ fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let trace = traces.span("stamp Head", is_real).id.trace;
+    let traces = traced.stop();
+    let trace = traces.wait_for_span("stamp Head", is_real).id.trace;
     let converge = "        converge ChildA";
     let expected = [(converge, &*format!("{REFUSED}{converge}")), ("          <deployment>\n", TAKEN)];
     is(&traces, &trace, &parts::with(CONVERGENCE, &expected));
     tell_only(&traces, &[&trace]);
-    let failed = traces.span("reconcile ChildA", |span| span.error.is_some());
+    let failed = traces.wait_for_span("reconcile ChildA", |span| span.error.is_some());
     let words = failed.error.unwrap();
     assert!(words.starts_with("the Deployment cannot be made: ") && !words.contains("Status {"), "{words}");
     assert!(words.contains("this word is unwanted here"), "{words}");

@@ -1,6 +1,6 @@
 //! A Head no longer lists one of its children.
 
-use kubewake_e2e::eventually;
+use kubewake_e2e::wait_until;
 
 use super::{anywhere, head, is, is_real, operator, stop, tell_only, wait_ready, webhook};
 
@@ -28,21 +28,21 @@ fn a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change() {
     let one = head("one", "first");
     let second = one.lines().skip_while(|line| !line.contains("- name")).map(|line| line.replace("name: a", "name: b"));
     let both = format!("{}\n{}", one.trim_end(), second.collect::<Vec<_>>().join("\n"));
-    kubectl.ok_with("apply -f -", &both);
+    kubectl.run_ok_with("apply -f -", &both);
     wait_ready(&traced, "one");
-    let first = traced.traces.span("stamp Head", is_real);
+    let first = traced.traces.wait_for_span("stamp Head", is_real);
     // Its last words about the first change.
-    traced.traces.span("converge Head", |_| true);
-    kubectl.ok_with("apply -f -", &one);
-    kubectl.ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
-    eventually("the child is gone with all that it had", || {
+    traced.traces.wait_for_span("converge Head", |_| true);
+    kubectl.run_ok_with("apply -f -", &one);
+    kubectl.run_ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
+    wait_until("the child is gone with all that it had", || {
         !kubectl.exists("childa one-b") && !kubectl.exists("deployment one-b")
     });
     assert!(kubectl.exists("deployment one-a"));
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let second = traces.span("stamp Head", |span| span.links.contains(&first.id));
+    let traces = traced.stop();
+    let second = traces.wait_for_span("stamp Head", |span| span.links.contains(&first.id));
     is(&traces, &second.id.trace, TRACE);
     tell_only(&traces, &[&first.id.trace, &second.id.trace]);
 }

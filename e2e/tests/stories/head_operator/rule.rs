@@ -1,17 +1,25 @@
 //! What a story's namespace does not take for a while.
 
-use kubewake_e2e::{Traced, eventually};
+use kubewake_e2e::{TracedCluster, wait_until};
 
 /// A ValidatingAdmissionPolicy for one namespace.
 pub(super) struct Rule<'a> {
-    traced: &'a Traced,
+    traced: &'a TracedCluster,
     name: String,
 }
 
 impl<'a> Rule<'a> {
-    /// Refuses these resources (`group`, `plural`) in these words unless this is so, once a command that only tries one is refused.
-    pub(super) fn of(traced: &'a Traced, (group, plural): (&str, &str), so: &str, words: &str, tries: &str) -> Self {
-        let (kubectl, name) = (&traced.kubectl, traced.kubectl.cluster().unique_name());
+    /// Refuses these resources (`group`, `plural`) in these words unless this is so, once a command that only
+    /// tries one is refused.
+    pub(super) fn of(
+        traced: &'a TracedCluster,
+        (group, plural): (&str, &str),
+        so: &str,
+        words: &str,
+        tries: &str,
+    ) -> Self {
+        let kubectl = &traced.kubectl;
+        let name = traced.kubectl.cluster().unique_name();
         let namespace = kubectl.namespace();
         let policy = format!(
             r#"
@@ -34,13 +42,13 @@ spec: {{policyName: {name}, validationActions: [Deny]}}
 "#
         );
         let rule = Self { traced, name };
-        kubectl.ok_with("apply -f -", &policy);
-        eventually("the rule is in force", || kubectl.run(tries, "").stderr.contains(words));
+        kubectl.run_ok_with("apply -f -", &policy);
+        wait_until("the rule is in force", || kubectl.run(tries, "").stderr.contains(words));
         rule
     }
 
     /// No pod can be made, so that nothing becomes ready.
-    pub(super) fn no_pods(traced: &'a Traced) -> Self {
+    pub(super) fn no_pods(traced: &'a TracedCluster) -> Self {
         Self::of(traced, ("", "pods"), "false", "no pods for now", "run x --image busybox --dry-run=server")
     }
 

@@ -6,7 +6,6 @@ use super::{
     stop, tell_only, wait_ready, webhook,
 };
 
-/// On events, for people.
 const TRACE_ID: &str = "trail.kubewake.io/trace-id";
 
 #[test]
@@ -14,16 +13,16 @@ fn one_apply_is_one_trace_until_everything_is_ready() {
     let Some(traced) = anywhere() else { return };
     let webhook = webhook(&traced);
     let operator = operator(&traced, &[]);
-    traced.kubectl.ok_with("apply -f -", &head("one", "first"));
+    traced.kubectl.run_ok_with("apply -f -", &head("one", "first"));
     wait_ready(&traced, "one");
-    let trace = traced.traces.span("stamp Head", is_real).id.trace;
-    traced.traces.becomes(&trace, &parts::whole(traced.traces.callers(), CONVERGENCE));
+    let trace = traced.traces.wait_for_span("stamp Head", is_real).id.trace;
+    traced.traces.wait_until_matches(&trace, &parts::whole(traced.traces.callers(), CONVERGENCE));
     let told = traced.kubectl.json("events --field-selector involvedObject.kind=Head");
     let about = told["items"].as_array().unwrap().iter().map(|event| &event["metadata"]["annotations"][TRACE_ID]);
     assert!(about.clone().count() >= 2 && about.clone().all(|id| *id == trace), "events name the trace: {told}");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
+    let traces = traced.stop();
     is(&traces, &trace, CONVERGENCE);
     tell_only(&traces, &[&trace]);
 }
@@ -33,12 +32,12 @@ fn callers_that_the_api_server_does_not_trust_are_followed_by_links() {
     let Some(traced) = cluster(&[]) else { return };
     let webhook = webhook(&traced);
     let operator = operator(&traced, &[]);
-    traced.kubectl.ok_with("apply -f -", &head("one", "first"));
+    traced.kubectl.run_ok_with("apply -f -", &head("one", "first"));
     wait_ready(&traced, "one");
     stop(operator);
     stop(webhook);
-    let traces = traced.end();
-    let trace = traces.span("stamp Head", is_real).id.trace;
+    let traces = traced.stop();
+    let trace = traces.wait_for_span("stamp Head", is_real).id.trace;
     is(&traces, &trace, CONVERGENCE);
     tell_only(&traces, &[&trace]);
 }

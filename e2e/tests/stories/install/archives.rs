@@ -1,6 +1,6 @@
 //! Somebody loads the images of a release on nodes that pull nothing, and installs by the manifests as they are.
 
-use kubewake_e2e::{Sink, eventually};
+use kubewake_e2e::{SinkProcess, wait_until};
 use serde_json::json;
 
 use super::*;
@@ -10,7 +10,7 @@ const FAILED_PULLS: [&str; 4] = ["Pulling", "BackOff", "ErrImageNeverPull", "Ins
 
 fn apply_and_wait(kubectl: &Kubectl, apply: &str, deployment: &str, namespace: &str) {
     kubectl.ok_anywhere(apply, "");
-    kubectl.ok(&format!("rollout status deployment/{deployment} --namespace {namespace} --timeout=120s"));
+    kubectl.run_ok(&format!("rollout status deployment/{deployment} --namespace {namespace} --timeout=120s"));
 }
 
 fn assert_nothing_was_pulled(kubectl: &Kubectl) {
@@ -28,15 +28,15 @@ fn assert_nothing_was_pulled(kubectl: &Kubectl) {
 
 #[test]
 fn every_manifest_finds_its_image_where_archives_are_loaded() {
-    let Some(kubectl) = with_archives(&Image::ALL) else { return };
-    let sink = Sink::start();
+    let Some(kubectl) = with_archives(&ReleaseImage::ALL) else { return };
+    let sink = SinkProcess::start();
     let at = |path: &str| workspace().join(path).display().to_string();
     apply_and_wait(&kubectl, &format!("apply -k {}", at("deploy")), "kubewake-operator", "kubewake-system");
-    kubectl.ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
-    kubectl.ok("wait tracepipeline/backend --for condition=CollectorReady --timeout=120s");
+    kubectl.run_ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
+    kubectl.run_ok("wait tracepipeline/backend --for condition=CollectorReady --timeout=120s");
     let image =
         kubectl.field(&format!("deployment kubewake-gateway {SYSTEM}"), ".spec.template.spec.containers[0].image");
-    assert_eq!(image, Image::Collector.reference());
+    assert_eq!(image, ReleaseImage::Collector.reference());
 
     apply_and_wait(&kubectl, &format!("apply -k {}", at("deploy/webhook")), "kubewake-webhook", "kubewake-webhook");
     let example =
@@ -48,8 +48,8 @@ fn every_manifest_finds_its_image_where_archives_are_loaded() {
 
 #[test]
 fn changed_image_is_run_as_its_own_policy_says() {
-    let Some(kubectl) = with_archives(&[Image::Collector, Image::Operator]) else { return };
-    let sink = Sink::start();
+    let Some(kubectl) = with_archives(&[ReleaseImage::Collector, ReleaseImage::Operator]) else { return };
+    let sink = SinkProcess::start();
     apply_and_wait(
         &kubectl,
         &format!("apply -k {}", workspace().join("deploy").display()),
@@ -64,13 +64,13 @@ fn changed_image_is_run_as_its_own_policy_says() {
         })
         .to_string()
     };
-    kubectl.ok_with("apply -f -", &telemetry("kubewake/collector"));
-    kubectl.ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
-    eventually("it cannot be pulled", || {
-        let events = kubectl.ok(&format!("get events {SYSTEM} -o jsonpath={{.items[*].message}}"));
+    kubectl.run_ok_with("apply -f -", &telemetry("kubewake/collector"));
+    kubectl.run_ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
+    wait_until("it cannot be pulled", || {
+        let events = kubectl.run_ok(&format!("get events {SYSTEM} -o jsonpath={{.items[*].message}}"));
         events.contains("docker.io/kubewake/collector:latest: not found")
     });
     // The one that was loaded is found, as the policy follows the image.
-    kubectl.ok_with("apply -f -", &telemetry(Image::Collector.reference()));
-    kubectl.ok("wait tracepipeline/backend --for condition=CollectorReady --timeout=120s");
+    kubectl.run_ok_with("apply -f -", &telemetry(ReleaseImage::Collector.reference()));
+    kubectl.run_ok("wait tracepipeline/backend --for condition=CollectorReady --timeout=120s");
 }

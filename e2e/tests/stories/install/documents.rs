@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use kubewake_e2e::{Sink, eventually, process::kubewake};
+use kubewake_e2e::{SinkProcess, process::kubewake, wait_until};
 
 use super::{super::readme, *};
 
@@ -54,11 +54,12 @@ fn walk(kubectl: &Kubectl, folder: &Path, document: &str, backend: SocketAddr) {
 #[test]
 fn everything_that_the_documents_say_works_in_their_order() {
     // The page makes archives and loads them on the nodes; a registry is not there.
-    let Some(kubectl) = with_archives(&[Image::Collector, Image::Operator]) else { return };
-    if !kubectl.since(31, "wait for conditions as they are used here") {
+    let Some(kubectl) = with_archives(&[ReleaseImage::Collector, ReleaseImage::Operator]) else { return };
+    if !kubectl.is_at_least(31, "wait for conditions as they are used here") {
         return;
     }
-    let (sink, folder) = (Sink::start(), tempfile::tempdir().unwrap());
+    let sink = SinkProcess::start();
+    let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(workspace().join("deploy"), folder.path().join("deploy")).unwrap();
     let install = [
         "kubectl apply -k deploy",
@@ -68,14 +69,14 @@ fn everything_that_the_documents_say_works_in_their_order() {
     // Who reads of the API server's traces has a pipeline.
     walk(&kubectl, folder.path(), "docs/pipelines.md", sink.address());
     // The page shows more pipelines than the one that it deletes.
-    kubectl.ok("delete tracepipelines,logpipelines,metricpipelines --all");
-    eventually("all is gone that was made", || {
-        let left =
-            kubectl.ok(&format!("get all {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
+    kubectl.run_ok("delete tracepipelines,logpipelines,metricpipelines --all");
+    wait_until("all is gone that was made", || {
+        let left = kubectl
+            .run_ok(&format!("get all {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
         left.is_empty()
     });
-    kubectl.ok_with("apply -f -", &pipeline("again", sink.address()).to_string());
-    kubectl.ok("wait tracepipeline/again --for condition=CollectorReady --timeout=120s");
+    kubectl.run_ok_with("apply -f -", &pipeline("again", sink.address()).to_string());
+    kubectl.run_ok("wait tracepipeline/again --for condition=CollectorReady --timeout=120s");
     walk(&kubectl, folder.path(), "docs/running-on-a-cluster.md", sink.address());
     assert!(!kubectl.exists("namespace kubewake-system"));
 }

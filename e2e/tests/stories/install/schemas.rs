@@ -1,4 +1,5 @@
-//! All that is applied to a cluster is what its version of Kubernetes knows, from the oldest supported one to the newest.
+//! All that is applied to a cluster is what its version of Kubernetes knows, from the oldest supported one to
+//! the newest.
 
 use std::{fs, path::Path};
 
@@ -30,7 +31,8 @@ fn manifests() -> Vec<String> {
 
 /// What is wrong with the objects, by the schemas of Kubernetes 1.`minor`.
 fn problems(minor: u32) -> Vec<String> {
-    let (version, manifests) = (format!("1.{minor}"), manifests());
+    let version = format!("1.{minor}");
+    let manifests = manifests();
     let args: Vec<&str> = std::iter::once(version.as_str()).chain(manifests.iter().map(String::as_str)).collect();
     let report = python::run("validate_manifests.py", &args);
     assert!(report["objects"].as_u64().unwrap() > 70, "{report}");

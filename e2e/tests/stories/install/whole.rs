@@ -3,8 +3,9 @@
 use std::{fs, process::Command};
 
 use kubewake_e2e::{
-    Kubectl, Sink, eventually, http,
+    Kubectl, SinkProcess, http,
     process::{kubewake, workspace},
+    wait_until,
 };
 
 use super::*;
@@ -14,16 +15,16 @@ const SPAN: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8
 #[test]
 fn the_manifests_let_the_operator_do_all_that_it_does_and_no_more_is_needed() {
     let Some(kubectl) = installed() else { return };
-    let sink = Sink::start();
+    let sink = SinkProcess::start();
     assert_eq!(made(&kubectl), Vec::<String>::new(), "without a pipeline there is nothing");
-    kubectl.ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
-    kubectl.ok("wait tracepipeline/backend --for condition=CollectorReady --timeout=120s");
+    kubectl.run_ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
+    kubectl.run_ok("wait tracepipeline/backend --for condition=CollectorReady --timeout=120s");
 
     let address = kubectl.field(&format!("service kubewake-otlp {SYSTEM}"), ".spec.clusterIP");
     let at = format!("{address}:4318").parse().unwrap();
     let answer = http::post(at, "/v1/traces", "application/json", SPAN.as_bytes());
     assert_eq!(answer.status, 200, "{}", answer.text());
-    sink.await_items(1);
+    sink.wait_for_items(1);
 
     traces_of_another_api_server(&kubectl, &address, &sink);
 
@@ -32,19 +33,19 @@ fn the_manifests_let_the_operator_do_all_that_it_does_and_no_more_is_needed() {
     for sign in ["orbidden", "may not", "cannot be applied"] {
         assert!(!log.contains(sign), "{sign}\n{log}");
     }
-    kubectl.ok("delete tracepipeline backend");
-    eventually("all is gone that was made", || made(&kubectl).is_empty());
+    kubectl.run_ok("delete tracepipeline backend");
+    wait_until("all is gone that was made", || made(&kubectl).is_empty());
     taken_away(&kubectl);
 }
 
 /// `kubewake operator tracing-config` is what makes an API server send its spans to the pipeline.
-fn traces_of_another_api_server(kubectl: &Kubectl, address: &str, sink: &Sink) {
+fn traces_of_another_api_server(kubectl: &Kubectl, address: &str, sink: &SinkProcess) {
     let printed = command(kubectl, &["operator", "tracing-config", "--sampling-rate-per-million", "1000000"]);
     assert!(printed.contains(&format!("endpoint: \"{address}:4317\"\n")), "{printed}");
     let file = kubectl.cluster().folder().join("tracing.yaml");
     fs::write(&file, printed).unwrap();
     let Some(_other) = Kubectl::start_with(&["--tracing-config-file", file.to_str().unwrap()]) else { return };
-    eventually("its spans are at the backend", || {
+    wait_until("its spans are at the backend", || {
         sink.span_names().iter().any(|name| name.starts_with("POST /api/v1/namespaces"))
     });
 }
@@ -53,8 +54,8 @@ fn taken_away(kubectl: &Kubectl) {
     let registration = "validatingwebhookconfiguration kubewake-operator";
     assert!(kubectl.exists(registration));
     kubectl.ok_anywhere(&format!("delete -k {} --ignore-not-found", workspace().join("deploy").display()), "");
-    eventually("the registration goes with the namespace", || !kubectl.exists(registration));
-    let left = kubectl.ok("get clusterroles,clusterrolebindings,roles,rolebindings -A -o name");
+    wait_until("the registration goes with the namespace", || !kubectl.exists(registration));
+    let left = kubectl.run_ok("get clusterroles,clusterrolebindings,roles,rolebindings -A -o name");
     assert!(!left.contains("kubewake"), "{left}");
 }
 
@@ -62,7 +63,7 @@ fn taken_away(kubectl: &Kubectl) {
 fn what_the_program_prints_is_what_kustomize_makes() {
     let Some(kubectl) = Kubectl::start() else { return };
     let manifests = command(&kubectl, &["operator", "manifests"]);
-    if !kubectl.cluster().is_embedded() || !kubectl.since(22, "kustomize that knows patches") {
+    if !kubectl.cluster().is_embedded() || !kubectl.is_at_least(22, "kustomize that knows patches") {
         return;
     }
     let made = kubectl.ok_anywhere(&format!("apply -k {}", workspace().join("deploy").display()), "");
@@ -74,10 +75,10 @@ fn what_the_program_prints_is_what_kustomize_makes() {
 #[test]
 fn overlays_change_what_they_say_and_nothing_else() {
     let Some(kubectl) = Kubectl::start() else { return };
-    if !kubectl.since(22, "kustomize that knows patches") {
+    if !kubectl.is_at_least(22, "kustomize that knows patches") {
         return;
     }
-    let objects = |path: &str| kubectl.ok(&format!("kustomize {}", workspace().join(path).display()));
+    let objects = |path: &str| kubectl.run_ok(&format!("kustomize {}", workspace().join(path).display()));
     let kinds = |text: &str| text.lines().filter(|line| line.starts_with("kind: ")).count();
     let whole = objects("deploy");
     let single = objects("deploy/overlays/single");
@@ -117,8 +118,8 @@ fn the_mesh_is_told_where_the_pipelines_are() {
 fn made(kubectl: &Kubectl) -> Vec<String> {
     let kinds = "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,roles,rolebindings,\
                  horizontalpodautoscalers,poddisruptionbudgets,networkpolicies,clusterroles,clusterrolebindings";
-    let listed =
-        kubectl.ok(&format!("get {kinds} {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
+    let listed = kubectl
+        .run_ok(&format!("get {kinds} {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
     listed.lines().map(str::to_owned).collect()
 }
 

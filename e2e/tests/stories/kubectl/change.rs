@@ -1,6 +1,6 @@
 //! What kubectl makes and changes.
 
-use kubewake_e2e::{Kubectl, eventually};
+use kubewake_e2e::{Kubectl, wait_until};
 use serde_json::json;
 
 use super::{LONE, WEB};
@@ -24,7 +24,7 @@ fn objects_are_made_by_command() {
         "expose deployment web --port=80",
         "autoscale deployment web --min=1 --max=3",
     ] {
-        kubectl.ok(command);
+        kubectl.run_ok(command);
     }
     assert_eq!(kubectl.field("secret password", ".data.word"), "YWJj");
     assert_eq!(kubectl.field("secret registry", ".type"), "kubernetes.io/dockerconfigjson");
@@ -32,14 +32,14 @@ fn objects_are_made_by_command() {
     assert_eq!(kubectl.field("service web", ".spec.selector.app"), "web");
     assert_eq!(kubectl.field("hpa web", ".spec.maxReplicas"), "3");
     assert_eq!(kubectl.field("pod one", ".spec.restartPolicy"), "Never");
-    if kubectl.since(21, "kinds of v1 here") {
-        kubectl.ok("create cronjob daily --image=busybox --schedule=@daily");
-        kubectl.ok("create poddisruptionbudget web --selector=app=web --min-available=1");
+    if kubectl.is_at_least(21, "kinds of v1 here") {
+        kubectl.run_ok("create cronjob daily --image=busybox --schedule=@daily");
+        kubectl.run_ok("create poddisruptionbudget web --selector=app=web --min-available=1");
         assert_eq!(kubectl.field("pdb web", ".spec.minAvailable"), "1");
     }
-    assert!(kubectl.fails("create configmap settings").contains("already exists"));
-    assert!(kubectl.fails("create configmap No_Name").contains("RFC 1123"));
-    assert!(kubectl.ok("create configmap dry --dry-run=server -o yaml").contains("uid:"));
+    assert!(kubectl.run_failing("create configmap settings").contains("already exists"));
+    assert!(kubectl.run_failing("create configmap No_Name").contains("RFC 1123"));
+    assert!(kubectl.run_ok("create configmap dry --dry-run=server -o yaml").contains("uid:"));
     assert!(!kubectl.exists("configmap dry"));
 }
 
@@ -48,29 +48,29 @@ fn names_are_made_up_by_the_server() {
     let Some(kubectl) = Kubectl::start() else { return };
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: made-}\n";
     let (one, two) =
-        (kubectl.ok_with("create -f - -o name", manifest), kubectl.ok_with("create -f - -o name", manifest));
+        (kubectl.run_ok_with("create -f - -o name", manifest), kubectl.run_ok_with("create -f - -o name", manifest));
     assert!(one.starts_with("configmap/made-") && two.starts_with("configmap/made-") && one != two, "{one}{two}");
 }
 
 #[test]
 fn labels_and_annotations_are_set_and_taken_away() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", LONE);
-    assert!(kubectl.ok("label pod lone colour=red").contains("labeled"));
-    assert!(kubectl.fails("label pod lone colour=blue").contains("--overwrite is false"));
-    kubectl.ok("label pod lone colour=blue --overwrite");
-    kubectl.ok("label pods --all mark=yes");
-    assert!(kubectl.ok("annotate pod lone note=something").contains("annotate"));
+    kubectl.run_ok_with("create -f -", LONE);
+    assert!(kubectl.run_ok("label pod lone colour=red").contains("labeled"));
+    assert!(kubectl.run_failing("label pod lone colour=blue").contains("--overwrite is false"));
+    kubectl.run_ok("label pod lone colour=blue --overwrite");
+    kubectl.run_ok("label pods --all mark=yes");
+    assert!(kubectl.run_ok("annotate pod lone note=something").contains("annotate"));
     let lone = kubectl.json("pod lone");
     let labels = &lone["metadata"]["labels"];
     assert_eq!([&labels["app"], &labels["colour"], &labels["mark"]], ["lone", "blue", "yes"]);
     assert_eq!(lone["metadata"]["annotations"]["note"], "something");
-    kubectl.ok("label pod lone mark-");
-    kubectl.ok("annotate pod lone note-");
+    kubectl.run_ok("label pod lone mark-");
+    kubectl.run_ok("annotate pod lone note-");
     let labels = kubectl.json("pod lone")["metadata"]["labels"].clone();
     assert_eq!((&labels["colour"], labels.get("mark")), (&json!("blue"), None));
-    assert!(kubectl.fails("label pod lone colour=bad/value --overwrite").contains("a valid label must"));
-    assert!(kubectl.fails("label pod lone colour=green --overwrite --resource-version=1").contains("Conflict"));
+    assert!(kubectl.run_failing("label pod lone colour=bad/value --overwrite").contains("a valid label must"));
+    assert!(kubectl.run_failing("label pod lone colour=green --overwrite --resource-version=1").contains("Conflict"));
     // Its resourceVersion says nothing: a scheduler may write in between.
     assert_eq!(kubectl.field("pod lone", ".metadata.labels.colour"), "blue");
 }
@@ -78,29 +78,31 @@ fn labels_and_annotations_are_set_and_taken_away() {
 #[test]
 fn objects_are_patched_in_three_ways() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", WEB);
+    kubectl.run_ok_with("create -f -", WEB);
     let strategic = r#"{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"busybox:2"}]}}}}"#;
-    kubectl.ok(&format!("patch deployment web --patch {strategic}"));
+    kubectl.run_ok(&format!("patch deployment web --patch {strategic}"));
     assert_eq!(images(&kubectl), "nginx:1.27 busybox:2", "the other container stays");
-    kubectl.ok(r#"patch deployment web --type=merge --patch {"spec":{"paused":true,"minReadySeconds":5}}"#);
+    kubectl.run_ok(r#"patch deployment web --type=merge --patch {"spec":{"paused":true,"minReadySeconds":5}}"#);
     assert_eq!(kubectl.field("deployment web", ".spec.paused"), "true");
     let operations = concat!(
         r#"[{"op":"test","path":"/spec/minReadySeconds","value":5},{"op":"remove","path":"/spec/paused"},"#,
         r#"{"op":"add","path":"/metadata/labels/new","value":"yes"}]"#
     );
-    kubectl.ok(&format!("patch deployment web --type=json --patch {operations}"));
+    kubectl.run_ok(&format!("patch deployment web --type=json --patch {operations}"));
     assert_eq!(kubectl.field("deployment web", ".spec.paused"), "");
     // kubectl compares what it read with what it wrote, and a controller may write in between.
-    eventually("nothing is changed", || {
-        kubectl.ok(r#"patch deployment web --type=json --patch []"#).contains("(no change)")
+    wait_until("nothing is changed", || {
+        kubectl.run_ok(r#"patch deployment web --type=json --patch []"#).contains("(no change)")
     });
-    let again = kubectl.fails(&format!("patch deployment web --type=json --patch {operations}"));
+    let again = kubectl.run_failing(&format!("patch deployment web --type=json --patch {operations}"));
     assert!(again.contains("The request is invalid"), "what is gone cannot be removed: {again}");
-    assert!(kubectl.fails(r#"patch deployment web --patch {"spec":{"selector":null}}"#).contains("spec.selector"));
-    if kubectl.since(24, "patch of a subresource") {
-        kubectl.ok(r#"patch deployment web --subresource=scale --type=merge --patch {"spec":{"replicas":7}}"#);
+    assert!(
+        kubectl.run_failing(r#"patch deployment web --patch {"spec":{"selector":null}}"#).contains("spec.selector")
+    );
+    if kubectl.is_at_least(24, "patch of a subresource") {
+        kubectl.run_ok(r#"patch deployment web --subresource=scale --type=merge --patch {"spec":{"replicas":7}}"#);
         assert_eq!(kubectl.field("deployment web", ".spec.replicas"), "7");
-        assert!(kubectl.ok("get deployment web --subresource=status").contains("web"));
+        assert!(kubectl.run_ok("get deployment web --subresource=status").contains("web"));
     }
 }
 
@@ -111,41 +113,43 @@ fn images(kubectl: &Kubectl) -> String {
 #[test]
 fn workloads_are_scaled_and_set() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", WEB);
-    kubectl.ok("scale deployment web --replicas=5");
+    kubectl.run_ok_with("create -f -", WEB);
+    kubectl.run_ok("scale deployment web --replicas=5");
     assert_eq!(kubectl.field("deployment web", ".spec.replicas"), "5");
     assert!(
-        kubectl.fails("scale deployment web --replicas=1 --current-replicas=2").contains("Expected replicas to be 2")
+        kubectl
+            .run_failing("scale deployment web --replicas=1 --current-replicas=2")
+            .contains("Expected replicas to be 2")
     );
     kubectl.ok_despite_conflicts("scale deployment web --replicas=1 --current-replicas=5", "");
-    kubectl.ok("set env deployment/web --containers=web SIZE=9 COLOUR-");
+    kubectl.run_ok("set env deployment/web --containers=web SIZE=9 COLOUR-");
     assert_eq!(
         kubectl.json("deployment web")["spec"]["template"]["spec"]["containers"][0]["env"],
         json!([{"name": "SIZE", "value": "9"}])
     );
-    assert!(kubectl.ok("set env deployment/web --list").contains("SIZE=9"));
-    kubectl.ok("set env deployment/web --from=configmap/settings");
-    kubectl.ok("set image deployment/web web=nginx:2");
+    assert!(kubectl.run_ok("set env deployment/web --list").contains("SIZE=9"));
+    kubectl.run_ok("set env deployment/web --from=configmap/settings");
+    kubectl.run_ok("set image deployment/web web=nginx:2");
     assert_eq!(images(&kubectl), "nginx:2 busybox:1");
-    kubectl.ok("set resources deployment/web --limits=cpu=200m,memory=64Mi");
-    kubectl.ok("set serviceaccount deployment/web default");
-    kubectl.ok("set selector service/web app=other");
+    kubectl.run_ok("set resources deployment/web --limits=cpu=200m,memory=64Mi");
+    kubectl.run_ok("set serviceaccount deployment/web default");
+    kubectl.run_ok("set selector service/web app=other");
     assert_eq!(kubectl.field("service web", ".spec.selector.app"), "other");
 }
 
 #[test]
 fn objects_are_replaced_and_edited() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", WEB);
+    kubectl.run_ok_with("create -f -", WEB);
     let replaced = kubectl.ok_despite_conflicts("replace -f -", &WEB.replace("size: \"1\", ", ""));
     assert_eq!(replaced.matches(" replaced").count(), 3, "{replaced}");
     assert_eq!(kubectl.json("configmap settings")["data"], json!({"shape": "round"}));
     let mut stale = kubectl.json("configmap settings");
-    kubectl.ok("annotate configmap settings note=1");
+    kubectl.run_ok("annotate configmap settings note=1");
     stale["data"]["shape"] = "flat".into();
-    assert!(kubectl.fails_with("replace -f -", &stale.to_string()).contains("the object has been modified"));
+    assert!(kubectl.run_failing_with("replace -f -", &stale.to_string()).contains("the object has been modified"));
     let uid = kubectl.field("configmap settings", ".metadata.uid");
-    kubectl.ok_with("replace --force -f -", WEB);
+    kubectl.run_ok_with("replace --force -f -", WEB);
     assert_ne!(kubectl.field("configmap settings", ".metadata.uid"), uid);
 
     let edited = kubectl.edit("configmap settings", r#"sed -i 's/shape: round/shape: square/' "$1""#);
@@ -160,35 +164,35 @@ fn objects_are_replaced_and_edited() {
 #[test]
 fn a_pod_is_replaced_where_the_server_alone_filled_it_in() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", LONE);
+    kubectl.run_ok_with("create -f -", LONE);
     if kubectl.cluster().is_embedded() {
-        kubectl.ok_with("replace -f -", &LONE.replace("busybox:1", "busybox:2"));
+        kubectl.run_ok_with("replace -f -", &LONE.replace("busybox:1", "busybox:2"));
         assert_eq!(kubectl.field("pod lone", ".spec.containers[0].image"), "busybox:2");
     }
-    let moved = kubectl.fails(r#"patch pod lone --patch {"spec":{"nodeSelector":{"other":"node"}}}"#);
+    let moved = kubectl.run_failing(r#"patch pod lone --patch {"spec":{"nodeSelector":{"other":"node"}}}"#);
     assert!(moved.contains("pod updates may not change fields other than"), "{moved}");
 }
 
 #[test]
 fn a_rollout_is_restarted_paused_and_undone() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", WEB);
-    kubectl.ok("rollout restart deployment/web");
+    kubectl.run_ok_with("create -f -", WEB);
+    kubectl.run_ok("rollout restart deployment/web");
     let template = kubectl.json("deployment web")["spec"]["template"].clone();
     assert!(template["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"].is_string(), "{template}");
-    kubectl.ok("rollout pause deployment/web");
-    assert!(kubectl.fails("rollout pause deployment/web").contains("already paused"));
-    kubectl.ok("rollout resume deployment/web");
-    assert!(kubectl.fails("rollout status deployment/web --timeout=100ms").contains("timed out"));
+    kubectl.run_ok("rollout pause deployment/web");
+    assert!(kubectl.run_failing("rollout pause deployment/web").contains("already paused"));
+    kubectl.run_ok("rollout resume deployment/web");
+    assert!(kubectl.run_failing("rollout status deployment/web --timeout=100ms").contains("timed out"));
     if !kubectl.cluster().is_embedded() {
         return;
     }
-    assert!(kubectl.ok("rollout history deployment/web").contains("No rollout history found"));
+    assert!(kubectl.run_ok("rollout history deployment/web").contains("No rollout history found"));
     // What a controller would have made of the first revision.
-    kubectl.ok_with("create -f -", &first_revision(&kubectl));
-    kubectl.ok("set image deployment/web web=nginx:3");
-    assert!(kubectl.ok("rollout history deployment/web --revision=1").contains("nginx:1.27"));
-    kubectl.ok("rollout undo deployment/web --to-revision=1");
+    kubectl.run_ok_with("create -f -", &first_revision(&kubectl));
+    kubectl.run_ok("set image deployment/web web=nginx:3");
+    assert!(kubectl.run_ok("rollout history deployment/web --revision=1").contains("nginx:1.27"));
+    kubectl.run_ok("rollout undo deployment/web --to-revision=1");
     assert_eq!(images(&kubectl), "nginx:1.27 busybox:1");
 }
 

@@ -1,24 +1,25 @@
 //! What kubectl shows: objects in every form, what there is, and what happens.
 
-use kubewake_e2e::{Kubectl, eventually, until};
+use kubewake_e2e::{Kubectl, wait_for, wait_until};
 
 use super::{LONE, WEB};
 
 #[test]
 fn objects_are_shown_in_every_form() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", WEB);
-    kubectl.ok_with("create -f -", LONE);
-    // On a cluster that is shared, a kind of somebody else's may go between what kubectl asks first and what it asks then.
-    let all = until("everything is shown", || Some(kubectl.run("get all", "")).filter(|done| done.code == 0)).stdout;
+    kubectl.run_ok_with("create -f -", WEB);
+    kubectl.run_ok_with("create -f -", LONE);
+    // On a cluster that is shared, a kind of somebody else's may go between what kubectl asks first and what it
+    // asks then.
+    let all = wait_for("everything is shown", || Some(kubectl.run("get all", "")).filter(|done| done.code == 0)).stdout;
     assert!(["deployment.apps/web", "service/web", "pod/lone"].iter().all(|name| all.contains(name)), "{all}");
-    let wide = kubectl.ok("get deployments --output=wide");
+    let wide = kubectl.run_ok("get deployments --output=wide");
     assert!(
         ["CONTAINERS", "SELECTOR", "web,side", "nginx:1.27,busybox:1"].iter().all(|it| wide.contains(it)),
         "{wide}"
     );
-    assert!(kubectl.ok("get pods --output=wide").contains("NOMINATED NODE"));
-    assert!(kubectl.ok("get deployment web -o yaml").contains("\n  replicas: 2\n"));
+    assert!(kubectl.run_ok("get pods --output=wide").contains("NOMINATED NODE"));
+    assert!(kubectl.run_ok("get deployment web -o yaml").contains("\n  replicas: 2\n"));
     let web = kubectl.json("deployment web");
     assert_eq!(
         (&web["kind"], &web["apiVersion"], &web["spec"]["replicas"]),
@@ -26,52 +27,52 @@ fn objects_are_shown_in_every_form() {
     );
     let list = kubectl.json("deployment,service,configmap");
     assert!(list["items"].as_array().unwrap().iter().all(|item| item["kind"].is_string()), "{list}");
-    assert_eq!(kubectl.ok("get deploy/web svc/web -o name"), "deployment.apps/web\nservice/web\n");
+    assert_eq!(kubectl.run_ok("get deploy/web svc/web -o name"), "deployment.apps/web\nservice/web\n");
     assert_eq!(kubectl.field("deploy web", ".spec.template.spec.containers[*].name"), "web side");
-    assert_eq!(kubectl.ok("get cm settings -o go-template={{.data.shape}}"), "round");
-    assert_eq!(kubectl.ok("get cm settings -o custom-columns=SHAPE:.data.shape --no-headers").trim(), "round");
-    assert!(kubectl.ok("get pods --show-labels --all-namespaces").contains("app=lone"));
+    assert_eq!(kubectl.run_ok("get cm settings -o go-template={{.data.shape}}"), "round");
+    assert_eq!(kubectl.run_ok("get cm settings -o custom-columns=SHAPE:.data.shape --no-headers").trim(), "round");
+    assert!(kubectl.run_ok("get pods --show-labels --all-namespaces").contains("app=lone"));
 }
 
 #[test]
 fn objects_are_chosen_and_sorted() {
     let Some(kubectl) = Kubectl::start() else { return };
     for (name, tier) in [("c", "back"), ("a", "front"), ("b", "back")] {
-        kubectl.ok(&format!("create configmap {name} --from-literal=key={name}"));
-        kubectl.ok(&format!("label configmap {name} tier={tier}"));
+        kubectl.run_ok(&format!("create configmap {name} --from-literal=key={name}"));
+        kubectl.run_ok(&format!("label configmap {name} tier={tier}"));
     }
-    kubectl.ok_with("create -f -", LONE);
+    kubectl.run_ok_with("create -f -", LONE);
     let names =
-        |options: &str| kubectl.ok(&format!("get configmaps -l tier {options} -o name")).replace("configmap/", "");
+        |options: &str| kubectl.run_ok(&format!("get configmaps -l tier {options} -o name")).replace("configmap/", "");
     assert_eq!(names(""), "a\nb\nc\n");
     assert_eq!(names("-l tier=back"), "b\nc\n");
     assert_eq!(names("--selector=tier,tier!=back"), "a\n");
     assert_eq!(names("--sort-by={.metadata.labels.tier}").lines().last(), Some("a"));
     assert_eq!(names("--chunk-size=1"), "a\nb\nc\n", "a page for each");
-    assert_eq!(kubectl.ok("get cm --field-selector=metadata.name=b -o name"), "configmap/b\n");
-    assert_eq!(kubectl.ok("get pods --field-selector=status.phase=Pending,spec.nodeName= -o name"), "pod/lone\n");
-    assert!(kubectl.fails("get pods --field-selector=spec.colour=red").contains("field label not supported"));
-    assert!(kubectl.fails("get configmap a none").contains("configmaps \"none\" not found"));
-    assert!(kubectl.ok("get secrets -l none=at-all").is_empty());
+    assert_eq!(kubectl.run_ok("get cm --field-selector=metadata.name=b -o name"), "configmap/b\n");
+    assert_eq!(kubectl.run_ok("get pods --field-selector=status.phase=Pending,spec.nodeName= -o name"), "pod/lone\n");
+    assert!(kubectl.run_failing("get pods --field-selector=spec.colour=red").contains("field label not supported"));
+    assert!(kubectl.run_failing("get configmap a none").contains("configmaps \"none\" not found"));
+    assert!(kubectl.run_ok("get secrets -l none=at-all").is_empty());
 }
 
 #[test]
 fn a_watch_shows_what_happens() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok("create configmap first --from-literal=a=1");
+    kubectl.run_ok("create configmap first --from-literal=a=1");
     let watch = kubectl.follow("get configmaps --watch --output-watch-events");
     let shown = |event: &str, name: &str| {
         let told = watch.stdout();
         told.lines().any(|line| line.split_whitespace().take(2).eq([event, name]))
     };
-    eventually("what is there is shown", || shown("ADDED", "first"));
-    kubectl.ok("create configmap second --from-literal=a=1");
-    eventually("what is new is shown", || shown("ADDED", "second"));
-    kubectl.ok("annotate configmap second note=1");
-    eventually("what changes is shown", || shown("MODIFIED", "second"));
-    kubectl.ok("delete configmap second");
-    eventually("what goes is shown", || shown("DELETED", "second"));
-    let only = kubectl.ok("get configmaps first --watch-only --request-timeout=1s -o name");
+    wait_until("what is there is shown", || shown("ADDED", "first"));
+    kubectl.run_ok("create configmap second --from-literal=a=1");
+    wait_until("what is new is shown", || shown("ADDED", "second"));
+    kubectl.run_ok("annotate configmap second note=1");
+    wait_until("what changes is shown", || shown("MODIFIED", "second"));
+    kubectl.run_ok("delete configmap second");
+    wait_until("what goes is shown", || shown("DELETED", "second"));
+    let only = kubectl.run_ok("get configmaps first --watch-only --request-timeout=1s -o name");
     let is_alone = kubectl.cluster().is_embedded();
     assert!(only.is_empty() || !is_alone, "nothing happened to it: {only}");
 }
@@ -79,12 +80,12 @@ fn a_watch_shows_what_happens() {
 #[test]
 fn one_waits_for_a_condition() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", LONE);
-    assert!(kubectl.fails("wait pod/lone --for=condition=Ready --timeout=50ms").contains("timed out"));
+    kubectl.run_ok_with("create -f -", LONE);
+    assert!(kubectl.run_failing("wait pod/lone --for=condition=Ready --timeout=50ms").contains("timed out"));
     let ready = kubectl.follow("wait pod/lone --for=condition=Ready --timeout=60s");
     let raw = format!("/api/v1/namespaces/{}/pods/lone/status", kubectl.namespace());
     // A scheduler says in the same status that there is no node for it.
-    eventually("its status is written", || {
+    wait_until("its status is written", || {
         let mut pod = kubectl.json("pod lone");
         pod["status"]["conditions"] = serde_json::json!([{"type": "Ready", "status": "True"}]);
         let done = kubectl.run(&format!("replace --raw {raw} -f -"), &pod.to_string());
@@ -94,15 +95,15 @@ fn one_waits_for_a_condition() {
     let output = ready.output();
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("condition met"));
     let gone = kubectl.follow("wait pod/lone --for=delete --timeout=60s");
-    kubectl.ok("delete pod lone --wait=false");
+    kubectl.run_ok("delete pod lone --wait=false");
     assert!(gone.output().status.success());
-    if kubectl.since(23, "wait for a field") {
-        kubectl.ok("create configmap c --from-literal=a=1");
-        kubectl.ok("wait configmap/c --for=jsonpath={.data.a}=1 --timeout=60s");
+    if kubectl.is_at_least(23, "wait for a field") {
+        kubectl.run_ok("create configmap c --from-literal=a=1");
+        kubectl.run_ok("wait configmap/c --for=jsonpath={.data.a}=1 --timeout=60s");
     }
-    if kubectl.since(31, "wait for a creation") {
+    if kubectl.is_at_least(31, "wait for a creation") {
         let made = kubectl.follow("wait configmap/later --for=create --timeout=60s");
-        kubectl.ok("create configmap later --from-literal=a=1");
+        kubectl.run_ok("create configmap later --from-literal=a=1");
         assert!(made.output().status.success());
     }
 }
@@ -110,13 +111,13 @@ fn one_waits_for_a_condition() {
 #[test]
 fn objects_are_described() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", WEB);
-    kubectl.ok_with("create -f -", LONE);
-    kubectl.ok("create secret generic password --from-literal=word=abc");
-    kubectl.ok("create quota limit --hard=pods=10");
-    kubectl.ok("create job once --image=busybox");
+    kubectl.run_ok_with("create -f -", WEB);
+    kubectl.run_ok_with("create -f -", LONE);
+    kubectl.run_ok("create secret generic password --from-literal=word=abc");
+    kubectl.run_ok("create quota limit --hard=pods=10");
+    kubectl.run_ok("create job once --image=busybox");
     let says = |what: &str, words: &[&str]| {
-        let text = kubectl.ok(&format!("describe {what}"));
+        let text = kubectl.run_ok(&format!("describe {what}"));
         assert!(words.iter().all(|word| text.contains(word)), "describe {what} does not say {words:?}:\n{text}");
     };
     says("deployment web", &["Name:", "web", "2 desired", "nginx:1.27", "RollingUpdate", "COLOUR"]);
@@ -128,23 +129,23 @@ fn objects_are_described() {
     says("job once", &["Parallelism:", "busybox"]);
     says(&format!("namespace {}", kubectl.namespace()), &["Status:", "Active"]);
     says("clusterrole view", &["PolicyRule:", "configmaps"]);
-    assert!(kubectl.fails("describe pod none").contains("not found"));
+    assert!(kubectl.run_failing("describe pod none").contains("not found"));
 }
 
 #[test]
 fn logs_come_from_a_node_and_a_pod_without_one_has_none() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", LONE);
+    kubectl.run_ok_with("create -f -", LONE);
     let done = kubectl.run("logs lone", "");
     assert_eq!((done.code, &*done.stdout), (0, ""), "{}", done.stderr);
-    assert!(kubectl.fails("logs lone -c other").contains("container other is not valid for pod lone"));
-    assert!(kubectl.fails("logs none").contains("\"none\" not found"));
+    assert!(kubectl.run_failing("logs lone -c other").contains("container other is not valid for pod lone"));
+    assert!(kubectl.run_failing("logs none").contains("\"none\" not found"));
 }
 
 #[test]
 fn events_are_listed() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.ok_with("create -f -", LONE);
+    kubectl.run_ok_with("create -f -", LONE);
     let event = format!(
         "apiVersion: v1\nkind: Event\nmetadata: {{name: lone.1}}\ntype: Warning\nreason: Unlucky\nmessage: no luck today\n\
          involvedObject: {{apiVersion: v1, kind: Pod, name: lone, namespace: {0}, uid: {1}}}\n\
@@ -152,47 +153,47 @@ fn events_are_listed() {
         kubectl.namespace(),
         kubectl.field("pod lone", ".metadata.uid"),
     );
-    kubectl.ok_with("create -f -", &event);
+    kubectl.run_ok_with("create -f -", &event);
     for command in [
         "get events",
         "get events.events.k8s.io",
         "get ev --field-selector=involvedObject.name=lone",
         "describe pod lone",
     ] {
-        assert!(kubectl.ok(command).contains("no luck today"), "{command}");
+        assert!(kubectl.run_ok(command).contains("no luck today"), "{command}");
     }
-    if kubectl.since(28, "`events`") {
-        assert!(kubectl.ok("events --for=pod/lone --types=Warning").contains("Unlucky"));
+    if kubectl.is_at_least(28, "`events`") {
+        assert!(kubectl.run_ok("events --for=pod/lone --types=Warning").contains("Unlucky"));
     }
 }
 
 #[test]
 fn one_sees_what_there_is() {
     let Some(kubectl) = Kubectl::start() else { return };
-    let resources = kubectl.ok("api-resources");
+    let resources = kubectl.run_ok("api-resources");
     for row in ["configmaps", "deployments", "customresourcedefinitions", "leases", "networkpolicies", "endpointslices"]
     {
         assert!(resources.lines().any(|line| line.starts_with(row)), "{row} is not in\n{resources}");
     }
-    let apps = kubectl.ok("api-resources --api-group=apps --namespaced=true --verbs=list,watch -o name");
+    let apps = kubectl.run_ok("api-resources --api-group=apps --namespaced=true --verbs=list,watch -o name");
     assert!(apps.lines().any(|line| line == "deployments.apps"), "{apps}");
-    assert!(kubectl.ok("api-resources -o wide").contains("deletecollection"));
-    assert!(kubectl.ok("api-versions").lines().any(|line| line == "rbac.authorization.k8s.io/v1"));
-    assert!(kubectl.ok("version -o json").contains("\"serverVersion\""));
-    assert!(kubectl.ok("cluster-info").contains("is running at"));
+    assert!(kubectl.run_ok("api-resources -o wide").contains("deletecollection"));
+    assert!(kubectl.run_ok("api-versions").lines().any(|line| line == "rbac.authorization.k8s.io/v1"));
+    assert!(kubectl.run_ok("version -o json").contains("\"serverVersion\""));
+    assert!(kubectl.run_ok("cluster-info").contains("is running at"));
     assert!(kubectl.run("get endpoints", "").stderr.contains("v1 Endpoints is deprecated"), "nobody should use it");
-    assert_eq!(kubectl.ok("get --raw /readyz"), "ok");
-    let namespaces: serde_json::Value = serde_json::from_str(&kubectl.ok("get --raw /api/v1/namespaces")).unwrap();
+    assert_eq!(kubectl.run_ok("get --raw /readyz"), "ok");
+    let namespaces: serde_json::Value = serde_json::from_str(&kubectl.run_ok("get --raw /api/v1/namespaces")).unwrap();
     assert_eq!(namespaces["kind"], "NamespaceList");
-    assert!(kubectl.fails("get --raw /api/v1/nothing").contains("NotFound"));
-    assert!(kubectl.fails("get nothing").contains("the server doesn't have a resource type \"nothing\""));
+    assert!(kubectl.run_failing("get --raw /api/v1/nothing").contains("NotFound"));
+    assert!(kubectl.run_failing("get nothing").contains("the server doesn't have a resource type \"nothing\""));
 }
 
 #[test]
 fn kinds_are_explained() {
     let Some(kubectl) = Kubectl::start() else { return };
     let says = |what: &str, words: &[&str]| {
-        let text = kubectl.ok(&format!("explain {what}"));
+        let text = kubectl.run_ok(&format!("explain {what}"));
         assert!(words.iter().all(|word| text.contains(word)), "explain {what} does not say {words:?}:\n{text}");
     };
     says("deployment", &["KIND:", "Deployment", "spec", "status"]);
@@ -200,6 +201,6 @@ fn kinds_are_explained() {
     says("pods.spec.containers", &["image", "livenessProbe", "[]"]);
     says("pods --recursive", &["tolerationSeconds", "hostPort"]);
     says("hpa --api-version=autoscaling/v1", &["v1", "spec"]);
-    assert!(kubectl.fails("explain deployment.spec.nothing").contains("does not exist"));
-    assert!(kubectl.fails("explain nothing").contains("nothing"));
+    assert!(kubectl.run_failing("explain deployment.spec.nothing").contains("does not exist"));
+    assert!(kubectl.run_failing("explain nothing").contains("nothing"));
 }

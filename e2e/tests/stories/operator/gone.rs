@@ -1,20 +1,20 @@
 //! The last pipeline takes everything along, whoever is there to see it.
 
 use kubewake_e2e::{
-    Sink, free_address,
-    operator::{Operated, telemetry, trace_pipeline},
+    SinkProcess, free_address,
+    operator::{OperatorCluster, telemetry, trace_pipeline},
 };
 
 /// Everything that there can be: whole traces wait, pods are asked for, values are kept.
-fn everything(operated: &Operated, sink: &Sink) {
+fn everything(operated: &OperatorCluster, sink: &SinkProcess) {
     let tail = "sampling: {tail: {policies: [{name: all, alwaysSample: {}}]}}, input: {namespaces: {exclude: [none]}}";
     let headers = "headers: [{name: x, value: some}]";
     let pipeline = trace_pipeline("backend", sink.address())
         .replace("{output", &format!("{{{tail}, output"))
         .replace("endpoint:", &format!("{headers}, endpoint:"));
     operated.apply(&pipeline);
-    operated.until_state("tracepipeline/backend", "Ready");
-    let made = operated.made();
+    operated.wait_for_state("tracepipeline/backend", "Ready");
+    let made = operated.owned_objects();
     for part in [
         "statefulset.apps/kubewake-sticky",
         "clusterrole.rbac.authorization.k8s.io/",
@@ -27,63 +27,63 @@ fn everything(operated: &Operated, sink: &Sink) {
 
 #[test]
 fn the_last_pipeline_takes_everything_along() {
-    let Some(operated) = Operated::anywhere() else { return };
-    let sink = Sink::start();
+    let Some(operated) = OperatorCluster::start_anywhere() else { return };
+    let sink = SinkProcess::start();
     everything(&operated, &sink);
-    operated.kubectl.ok("delete tracepipeline backend");
-    operated.until_nothing_is_left();
+    operated.kubectl.run_ok("delete tracepipeline backend");
+    operated.wait_until_cleaned_up();
 }
 
 #[test]
 fn the_last_pipeline_takes_everything_along_also_while_no_operator_runs() {
-    let Some(mut operated) = Operated::anywhere() else { return };
-    let sink = Sink::start();
+    let Some(mut operated) = OperatorCluster::start_anywhere() else { return };
+    let sink = SinkProcess::start();
     everything(&operated, &sink);
     operated.kill_operator();
-    operated.kubectl.ok("delete tracepipeline backend");
-    operated.until_nothing_is_left();
+    operated.kubectl.run_ok("delete tracepipeline backend");
+    operated.wait_until_cleaned_up();
     operated.start_operator();
     operated.apply(&trace_pipeline("next", sink.address()));
-    operated.until_state("tracepipeline/next", "Ready");
+    operated.wait_for_state("tracepipeline/next", "Ready");
 }
 
 #[test]
 fn the_last_pipeline_takes_everything_along_also_if_nothing_is_to_go_with_it() {
-    let Some(mut operated) = Operated::anywhere() else { return };
-    let sink = Sink::start();
+    let Some(mut operated) = OperatorCluster::start_anywhere() else { return };
+    let sink = SinkProcess::start();
     everything(&operated, &sink);
-    operated.kubectl.ok("delete tracepipeline backend --cascade=orphan");
-    operated.until_nothing_is_left();
+    operated.kubectl.run_ok("delete tracepipeline backend --cascade=orphan");
+    operated.wait_until_cleaned_up();
     everything(&operated, &sink);
     operated.kill_operator();
-    operated.kubectl.ok("delete tracepipeline backend --cascade=orphan");
-    assert!(!operated.made().is_empty(), "nobody is there to remove it");
+    operated.kubectl.run_ok("delete tracepipeline backend --cascade=orphan");
+    assert!(!operated.owned_objects().is_empty(), "nobody is there to remove it");
     operated.start_operator();
-    operated.until_nothing_is_left();
+    operated.wait_until_cleaned_up();
 }
 
 #[test]
 fn a_pipeline_that_is_made_again_is_not_judged_by_the_one_before() {
-    let Some(operated) = Operated::anywhere() else { return };
-    let sink = Sink::start();
+    let Some(operated) = OperatorCluster::start_anywhere() else { return };
+    let sink = SinkProcess::start();
     operated.apply(&telemetry("{slots: {traces: 2}}"));
     operated.apply(&trace_pipeline("other", sink.address()));
     operated.apply(&trace_pipeline("backend", free_address()));
-    operated.until_state("tracepipeline/other", "Ready");
-    operated.until_state("tracepipeline/backend", "Ready");
-    let received = |operated: &Operated| -> u64 {
-        let collectors = operated.collectors().into_iter();
+    operated.wait_for_state("tracepipeline/other", "Ready");
+    operated.wait_for_state("tracepipeline/backend", "Ready");
+    let received = |operated: &OperatorCluster| -> u64 {
+        let collectors = operated.collector_statuses().into_iter();
         collectors.map(|it| it["pipelines"]["traces/backend"]["received"].as_u64().unwrap()).sum()
     };
     let report = operated.send(&["--requests", "20", "--spans", "5"]);
-    operated.until_reason("tracepipeline/backend", "BackendUnreachable");
+    operated.wait_for_reason("tracepipeline/backend", "BackendUnreachable");
     assert_eq!(received(&operated), report.items("acknowledged"));
 
-    operated.kubectl.ok("delete tracepipeline backend");
+    operated.kubectl.run_ok("delete tracepipeline backend");
     operated.apply(&trace_pipeline("backend", sink.address()));
-    let status = operated.until_state("tracepipeline/backend", "Ready");
+    let status = operated.wait_for_state("tracepipeline/backend", "Ready");
     assert_eq!(status["reason"], "NoData", "{status}");
     assert_eq!(received(&operated), 0);
     let said = operated.kubectl.field("tracepipeline backend", ".metadata.uid");
-    assert!(operated.collectors().iter().all(|it| it["pipelines"]["traces/backend"]["uid"] == said));
+    assert!(operated.collector_statuses().iter().all(|it| it["pipelines"]["traces/backend"]["uid"] == said));
 }

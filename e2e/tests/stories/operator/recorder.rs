@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use kubewake_e2e::{
-    eventually,
-    operator::{NAMESPACE, Operated},
-    process::Process,
+    operator::{OPERATOR_NAMESPACE, OperatorCluster},
+    process::ChildProcess,
+    wait_until,
 };
 use serde_json::Value;
 
 const LOCK: &str = "kubewake-tracepipeline-lock";
 const DOCUMENT: &str = "kubewake-gateway";
 
-/// Somebody who watches all ConfigMaps that the operator makes: one watch, so that everything comes in the order in which it happened.
-pub(super) struct Recorder(Process);
+/// Somebody who watches all ConfigMaps that the operator makes: one watch, so that everything comes in the
+/// order in which it happened.
+pub(super) struct Recorder(ChildProcess);
 
 /// What was seen, in words, and who was active at the end.
 #[derive(Debug, Default)]
@@ -29,19 +30,20 @@ pub(super) struct Record {
 }
 
 impl Recorder {
-    pub(super) fn start(operated: &Operated) -> Self {
+    pub(super) fn start(operated: &OperatorCluster) -> Self {
         let watch = "get configmaps -l telemetry.kubewake.io/part --watch --output-watch-events -o json";
-        Self(operated.kubectl.follow(&format!("{watch} --namespace {NAMESPACE}")))
+        Self(operated.kubectl.follow(&format!("{watch} --namespace {OPERATOR_NAMESPACE}")))
     }
 
     /// Waits until it has seen that this one holds the slot.
     pub(super) fn until_holder(&self, who: impl Fn(&str) -> bool) {
-        eventually("the recorder sees who holds the slot", || self.record().holder.as_deref().is_some_and(&who));
+        wait_until("the recorder sees who holds the slot", || self.record().holder.as_deref().is_some_and(&who));
     }
 
     /// Everything so far. It fails where two were active, or one that holds no slot.
     pub(super) fn record(&self) -> Record {
-        let (text, mut record) = (self.0.stdout(), Record::default());
+        let text = self.0.stdout();
+        let mut record = Record::default();
         // The last one may not be whole yet.
         for event in serde_json::Deserializer::from_str(&text).into_iter::<Value>().map_while(Result::ok) {
             record.see(&event);
@@ -52,7 +54,8 @@ impl Recorder {
 
 impl Record {
     fn see(&mut self, event: &Value) {
-        let (object, is_gone) = (&event["object"], event["type"] == "DELETED");
+        let object = &event["object"];
+        let is_gone = event["type"] == "DELETED";
         match object["metadata"]["name"].as_str() {
             Some(LOCK) if is_gone => self.holder = None,
             Some(LOCK) => {

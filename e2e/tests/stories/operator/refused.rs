@@ -3,36 +3,37 @@
 use std::net::TcpListener;
 
 use kubewake_e2e::{
-    Load, Sink,
-    operator::{Operated, pipeline, telemetry, trace_pipeline},
+    LoadGenerator, SinkProcess,
+    operator::{OperatorCluster, pipeline, telemetry, trace_pipeline},
 };
 
 #[test]
 fn a_refused_document_is_said_and_the_one_before_goes_on() {
-    let Some(operated) = Operated::start() else { return };
-    let (logs, traces) = (Sink::start(), Sink::start());
+    let Some(operated) = OperatorCluster::start() else { return };
+    let logs = SinkProcess::start();
+    let traces = SinkProcess::start();
     operated.apply(&telemetry("{receivers: {opencensus: {enabled: true}}}"));
     operated.apply(&pipeline("LogPipeline", "backend", logs.address()));
-    operated.until_pods(2);
+    operated.wait_for_pods(2);
     // The collectors were asked, so that it is known that they have this document.
-    operated.until_reason("logpipeline/backend", "NoData");
+    operated.wait_for_reason("logpipeline/backend", "NoData");
     // Somebody sits where spans will be listened for.
     let taken: Vec<TcpListener> =
         operated.addresses().into_iter().map(|(_, address)| TcpListener::bind((address, 55678)).unwrap()).collect();
     operated.apply(&trace_pipeline("backend", traces.address()));
-    let status = operated.until_reason("tracepipeline/backend", "DocumentRefused");
-    let configured = Operated::condition(&status, "Configured");
+    let status = operated.wait_for_reason("tracepipeline/backend", "DocumentRefused");
+    let configured = OperatorCluster::condition(&status, "Configured");
     assert!(configured["message"].as_str().unwrap().contains("55678"), "{status}");
-    let report = Load::run("grpc", operated.otlp(), &["--requests", "10", "--signal", "logs"]);
+    let report = LoadGenerator::run("grpc", operated.otlp(), &["--requests", "10", "--signal", "logs"]);
     assert_eq!(report.items("acknowledged"), 1000, "{report:?}");
-    logs.await_all(&report.acknowledged);
-    let status = operated.until_reason("logpipeline/backend", "Delivering");
-    assert_eq!(Operated::condition(&status, "Configured")["status"], "True", "{status}");
+    logs.wait_for_all(&report.acknowledged);
+    let status = operated.wait_for_reason("logpipeline/backend", "Delivering");
+    assert_eq!(OperatorCluster::condition(&status, "Configured")["status"], "True", "{status}");
 
     drop(taken);
     // The next document is another attempt.
     let next = trace_pipeline("backend", traces.address()).replace("endpoint:", "timeout: 7s, endpoint:");
     operated.apply(&next);
-    operated.until_reason("tracepipeline/backend", "NoData");
-    operated.until_delivered(&traces, &["--requests", "10"]);
+    operated.wait_for_reason("tracepipeline/backend", "NoData");
+    operated.send_until_delivered(&traces, &["--requests", "10"]);
 }

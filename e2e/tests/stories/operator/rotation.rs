@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use kubewake_e2e::{Operated, Sink, eventually};
+use kubewake_e2e::{OperatorCluster, SinkProcess, wait_until};
 
 /// A pipeline whose backend stands in a Secret of a namespace.
 fn pipeline(namespace: &str) -> String {
@@ -32,38 +32,39 @@ stringData: {{endpoint: \"http://{backend}\"}}
 
 #[test]
 fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
-    let Some(operated) = Operated::anywhere() else { return };
-    let (first, second) = (Sink::start(), Sink::start());
+    let Some(operated) = OperatorCluster::start_anywhere() else { return };
+    let first = SinkProcess::start();
+    let second = SinkProcess::start();
     let namespace = operated.kubectl.namespace();
     operated.apply(&pipeline(namespace));
-    let status = operated.until_state("tracepipeline/backend", "Invalid");
+    let status = operated.wait_for_state("tracepipeline/backend", "Invalid");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
     assert!(status.to_string().contains(&format!("{namespace}/backend")), "it says which: {status}");
 
     operated.apply(&secret(first.address()));
-    operated.until_state("tracepipeline/backend", "Ready");
-    eventually("there are as many collectors as there shall be", || operated.pods().len() == 2);
-    operated.kubectl.ok("rollout status deployment/kubewake-gateway --namespace kubewake-system");
+    operated.wait_for_state("tracepipeline/backend", "Ready");
+    wait_until("there are as many collectors as there shall be", || operated.pods().len() == 2);
+    operated.kubectl.run_ok("rollout status deployment/kubewake-gateway --namespace kubewake-system");
     let pods = operated.pods();
 
-    let load = operated.sending(&["--rate", "500", "--seconds", "600"]);
-    eventually("the first backend gets something", || first.items() > 0);
+    let load = operated.start_sending(&["--rate", "500", "--seconds", "600"]);
+    wait_until("the first backend gets something", || first.items() > 0);
     operated.apply(&secret(second.address()));
-    eventually("the second backend gets something", || second.items() > 0);
-    operated.kubectl.ok("delete secret backend");
-    let status = operated.until_state("tracepipeline/backend", "Degraded");
+    wait_until("the second backend gets something", || second.items() > 0);
+    operated.kubectl.run_ok("delete secret backend");
+    let status = operated.wait_for_state("tracepipeline/backend", "Degraded");
     assert_eq!(status["reason"], "SecretMissing", "{status}");
     let before = second.items();
-    eventually("data flows on", || second.items() > before);
-    let report = load.end();
+    wait_until("data flows on", || second.items() > before);
+    let report = load.stop_early();
     assert_eq!(report.items("acknowledged"), report.items("started"), "{report:?}");
-    eventually("everything has arrived", || {
+    wait_until("everything has arrived", || {
         first.count("distinct") + second.count("distinct") >= report.items("acknowledged")
     });
 
     operated.apply(&secret(first.address()));
-    operated.until_state("tracepipeline/backend", "Ready");
+    operated.wait_for_state("tracepipeline/backend", "Ready");
     assert_eq!(operated.pods(), pods, "nobody was replaced or restarted");
-    let told = operated.kubectl.ok("describe tracepipeline backend") + operated.said().as_str();
+    let told = operated.kubectl.run_ok("describe tracepipeline backend") + operated.operator_logs().as_str();
     assert!(!told.contains(&second.address().to_string()), "what stands in a Secret is said nowhere: {told}");
 }

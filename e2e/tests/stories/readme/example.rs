@@ -3,9 +3,10 @@
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use kubewake_e2e::{
-    eventually, free_address,
-    process::{Process, example, workspace},
-    traces::Spans,
+    free_address,
+    process::{ChildProcess, example, workspace},
+    traces::SpanSet,
+    wait_until,
 };
 use tempfile::TempDir;
 
@@ -14,11 +15,12 @@ use super::{blocks, commands, shell};
 /// An example whose README was followed: a collector, a cluster and a webhook run.
 pub struct Followed {
     folder: TempDir,
-    running: Vec<Process>,
+    running: Vec<ChildProcess>,
 }
 
 impl Followed {
-    /// Types all that the README in this folder says, with this program of ours in its place. None where there is no kubectl.
+    /// Types all that the README in this folder says, with this program of ours in its place. None where there
+    /// is no kubectl.
     pub fn typed(directory: &str, program: &str) -> Option<Self> {
         if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
             eprintln!("skipped, there is no kubectl");
@@ -54,8 +56,8 @@ impl Followed {
         }
         let listen = if command.contains("kubewake cluster") { " --listen 127.0.0.1:0" } else { "" };
         // In a terminal of its own: what is exported in this one is not known there.
-        let mut process = Process::start(self.shell(&format!("{typed}{listen}")).env_remove("KUBECONFIG"));
-        process.ready();
+        let mut process = ChildProcess::start(self.shell(&format!("{typed}{listen}")).env_remove("KUBECONFIG"));
+        process.wait_until_ready();
         self.running.push(process);
         if command.contains("kubewake webhook") {
             self.until_called(directory);
@@ -64,7 +66,7 @@ impl Followed {
 
     /// A registration is in force a moment after it was made; whoever types is slower.
     fn until_called(&self, directory: &str) {
-        eventually("the API server calls the webhook", || {
+        wait_until("the API server calls the webhook", || {
             let try_it = format!("kubectl apply -f {directory}/deploy/sample.yaml --dry-run=server -o yaml");
             let output = self.shell(&try_it).output().unwrap();
             String::from_utf8_lossy(&output.stdout).contains("tracing.k8s.io/traceparent")
@@ -78,8 +80,8 @@ impl Followed {
     }
 
     /// The spans that the collector has so far.
-    pub fn spans(&self) -> Spans {
-        Spans::in_file(&self.folder.path().join("spans.json"))
+    pub fn spans(&self) -> SpanSet {
+        SpanSet::in_file(&self.folder.path().join("spans.json"))
     }
 }
 

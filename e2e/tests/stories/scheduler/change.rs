@@ -1,6 +1,6 @@
 //! A new configuration changes where the next pod goes, and the trace of that pod says why.
 
-use kubewake_e2e::{eventually, traces::Span};
+use kubewake_e2e::{traces::ExportedSpan, wait_until};
 
 use super::{CHANGE, FIRST, OURS, SECOND, Scene, shown};
 
@@ -8,10 +8,10 @@ use super::{CHANGE, FIRST, OURS, SECOND, Scene, shown};
 fn a_pod_shows_which_configuration_decided_its_node() {
     let Some(scene) = Scene::start() else { return };
     let kubectl = &scene.traced.kubectl;
-    kubectl.ok("label node node-3 disk=ssd");
+    kubectl.run_ok("label node node-3 disk=ssd");
     let first = scene.configure(false, FIRST);
     // The emptiest node is the one without operator and scheduler, so that nothing but a label leads elsewhere.
-    kubectl.ok("cordon node-1");
+    kubectl.run_ok("cordon node-1");
     scene.pod("one", "1", "");
     scene.node("one");
     let second = scene.configure(false, SECOND);
@@ -28,28 +28,28 @@ fn a_pod_shows_which_configuration_decided_its_node() {
     let bound = kubectl.field("pod two", ".metadata.annotations.tracing\\.k8s\\.io/traceparent");
     let uid = kubectl.field("pod two", ".metadata.uid");
     let named = "{.items[?(@.reason==\"Scheduled\")].metadata.annotations.trail\\.kubewake\\.io/trace-id}";
-    eventually("an event names the trace", || {
-        kubectl.ok(&format!("get events --field-selector involvedObject.name=two -o jsonpath={named}"))
+    wait_until("an event names the trace", || {
+        kubectl.run_ok(&format!("get events --field-selector involvedObject.name=two -o jsonpath={named}"))
             == attempts[1].id.trace
     });
     let namespace = kubectl.namespace().to_owned();
     let traces = scene.end();
-    let bind = traces.span("bind", |span| span.traceparent() == bound);
+    let bind = traces.wait_for_span("bind", |span| span.traceparent() == bound);
     assert_eq!(bind.id.trace, attempts[1].id.trace);
     let expected = shown(1);
-    traces.is(&attempts[1].id.trace, &expected);
+    traces.assert_matches(&attempts[1].id.trace, &expected);
     let without = expected.lines().filter(|line| !line.contains("plugin: NodeLabel")).collect::<Vec<_>>();
-    traces.is(&attempts[0].id.trace, &without.join("\n"));
+    traces.assert_matches(&attempts[0].id.trace, &without.join("\n"));
     // From the pod to the change of the configuration: by its link to the trace that begins with what somebody typed.
     let [of_first, of_second] = attempts.clone().map(|attempt| traces.spans().get(&attempt.links[0]).unwrap().clone());
     assert_eq!(of_first.attribute("scheduler.configuration.revision"), first);
     assert_eq!(of_second.attribute("scheduler.configuration.revision"), second);
     assert_eq!(of_second.attribute("scheduler.configuration.previous"), first);
-    traces.span(CHANGE, |span| span.id.trace == of_second.id.trace);
+    traces.wait_for_span(CHANGE, |span| span.id.trace == of_second.id.trace);
     // And back: the first pod that a configuration decided.
     for (taken, attempt) in [(&of_first, &attempts[0]), (&of_second, &attempts[1])] {
-        let is_it = |span: &Span| span.parent() == Some(taken.id.clone());
-        assert_eq!(traces.span("firstPodScheduled", is_it).links, std::slice::from_ref(&attempt.id));
+        let is_it = |span: &ExportedSpan| span.parent_reference() == Some(taken.id.clone());
+        assert_eq!(traces.wait_for_span("firstPodScheduled", is_it).links, std::slice::from_ref(&attempt.id));
     }
 
     let told = traces.spans();
@@ -79,12 +79,12 @@ fn a_pod_shows_which_configuration_decided_its_node() {
     }
     speaks_as_the_kep_does(told.in_trace(&attempts[1].id.trace));
     let all = [&attempts[0], &attempts[1], &of_first, &of_second].map(|span| span.id.trace.as_str());
-    traces.tell_only(&OURS, &all);
+    traces.assert_only_in(&OURS, &all);
 }
 
 /// The attributes of cycles, extension points and plugins, as KEP-5927 names them.
-fn speaks_as_the_kep_does<'a>(spans: impl Iterator<Item = &'a Span>) {
-    let spans: Vec<&Span> = spans.collect();
+fn speaks_as_the_kep_does<'a>(spans: impl Iterator<Item = &'a ExportedSpan>) {
+    let spans: Vec<&ExportedSpan> = spans.collect();
     let named = |name: &str| *spans.iter().find(|span| span.name == name).unwrap();
     for (cycle, phase) in [("schedulingCycle", "scheduling"), ("bindingCycle", "binding")] {
         assert_eq!(named(cycle).attribute("scheduler.phase"), phase);

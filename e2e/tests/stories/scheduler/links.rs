@@ -1,6 +1,6 @@
 //! An operator and a scheduler whose work is in traces of their own.
 
-use kubewake_e2e::traces::Span;
+use kubewake_e2e::traces::ExportedSpan;
 
 use super::{FIRST, OURS, Scene, TRUSTED, shown, whole};
 
@@ -47,10 +47,10 @@ fn with_links_each_piece_of_work_is_a_trace_that_leads_back_to_the_change() {
     let traces = scene.end();
     let spans = traces.spans();
     for name in ["reconcile Scheduler", "takeConfiguration", "SchedulePod"] {
-        let work: Vec<_> = spans.named(name).collect();
-        assert!(!work.is_empty() && work.iter().all(|span| span.parent().is_none()), "{name}: {work:#?}");
+        let work: Vec<_> = spans.with_name(name).collect();
+        assert!(!work.is_empty() && work.iter().all(|span| span.parent_reference().is_none()), "{name}: {work:#?}");
     }
-    let linked = |from: &Span, name: &str| {
+    let linked = |from: &ExportedSpan, name: &str| {
         let found = from.links.iter().filter_map(|id| spans.get(id)).find(|span| span.name == name);
         found.unwrap_or_else(|| panic!("no {name} is linked: {from:#?}")).clone()
     };
@@ -60,7 +60,7 @@ fn with_links_each_piece_of_work_is_a_trace_that_leads_back_to_the_change() {
     let run = spans.in_trace(&applied.id.trace).find(|span| span.name == "reconcile Scheduler").unwrap().clone();
     let change = linked(&run, "stamp Scheduler");
     // How long it took is in the trace of the change, as one number.
-    assert_eq!(traces.span("converge Scheduler", |_| true).id.trace, change.id.trace);
-    let all: usize = OURS.iter().map(|service| traces.are_among(service, &[&change.id.trace], &pieces())).sum();
+    assert_eq!(traces.wait_for_span("converge Scheduler", |_| true).id.trace, change.id.trace);
+    let all: usize = OURS.iter().map(|service| traces.assert_all_match(service, &[&change.id.trace], &pieces())).sum();
     assert!(all >= 4, "two runs, a configuration and a pod");
 }

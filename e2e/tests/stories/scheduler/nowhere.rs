@@ -1,6 +1,6 @@
 //! A pod that fits nowhere says so, and gets a node when one allows it.
 
-use kubewake_e2e::eventually;
+use kubewake_e2e::wait_until;
 
 use super::{FIRST, OURS, Scene};
 
@@ -9,24 +9,24 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
     let Some(scene) = Scene::start() else { return };
     let kubectl = &scene.traced.kubectl;
     scene.configure(false, FIRST);
-    kubectl.ok("taint nodes --all dedicated=nobody:NoSchedule");
+    kubectl.run_ok("taint nodes --all dedicated=nobody:NoSchedule");
     scene.pod("lonely", "1m", "");
-    kubectl.ok("wait --for=condition=PodScheduled=false pod/lonely --timeout=60s");
+    kubectl.run_ok("wait --for=condition=PodScheduled=false pod/lonely --timeout=60s");
     let why = "0/3 nodes are available: 3 node(s) had untolerated taint {dedicated: nobody}.";
     let message = kubectl.field("pod lonely", ".status.conditions[?(@.type==\"PodScheduled\")].message");
     assert_eq!(message, why);
-    eventually("an event says so", || kubectl.ok("get events").contains(why));
+    wait_until("an event says so", || kubectl.run_ok("get events").contains(why));
     let refused = scene.attempt("lonely", "unschedulable");
     assert_eq!(refused.error.as_deref(), Some(why));
 
     // It is tried again, but what it says is nothing new.
-    kubectl.ok("label node node-1 colour=red");
-    kubectl.ok("taint node node-2 dedicated-");
+    kubectl.run_ok("label node node-1 colour=red");
+    kubectl.run_ok("taint node node-2 dedicated-");
     assert_eq!(scene.node("lonely"), "node-2");
     let scheduled = scene.attempt("lonely", "scheduled");
     assert_eq!(scheduled.id.trace, refused.id.trace);
     let traces = scene.end();
-    traces.is(
+    traces.assert_matches(
         &scheduled.id.trace,
         "
         POST /api/v1/namespaces/{:namespace}/pods [apiserver] server
@@ -61,6 +61,6 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
                 POST /apis/events.k8s.io/v1/namespaces/{:namespace}/events [apiserver] server
         ",
     );
-    let taken = traces.span("takeConfiguration", |_| true).id.trace;
-    traces.tell_only(&OURS, &[&taken, &scheduled.id.trace]);
+    let taken = traces.wait_for_span("takeConfiguration", |_| true).id.trace;
+    traces.assert_only_in(&OURS, &[&taken, &scheduled.id.trace]);
 }

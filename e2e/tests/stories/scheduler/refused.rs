@@ -1,6 +1,6 @@
 //! A configuration that is no good is refused, and the scheduler goes on with the old one.
 
-use kubewake_e2e::eventually;
+use kubewake_e2e::wait_until;
 
 use super::{FIRST, OURS, SCHEDULER, Scene};
 
@@ -10,7 +10,7 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
     let kubectl = &scene.traced.kubectl;
     let good = scene.configure(false, FIRST);
     scene.apply(false, "  - {name: Luck, weight: 3}\n");
-    kubectl.ok(&format!("wait --for=condition=Accepted=false {SCHEDULER} --timeout=60s"));
+    kubectl.run_ok(&format!("wait --for=condition=Accepted=false {SCHEDULER} --timeout=60s"));
     let message = |kind: &str| scene.field(&format!(".status.conditions[?(@.type==\"{kind}\")].message"));
     assert_eq!(
         message("Accepted"),
@@ -25,9 +25,9 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
 
     let traces = scene.end();
     let changes = traces.spans();
-    let changes: Vec<&str> = changes.named("stamp Scheduler").map(|span| span.id.trace.as_str()).collect();
+    let changes: Vec<&str> = changes.with_name("stamp Scheduler").map(|span| span.id.trace.as_str()).collect();
     let [first, second] = changes.as_slice() else { panic!("{changes:?}") };
-    traces.is(
+    traces.assert_matches(
         second,
         "
         PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name} [apiserver] server
@@ -38,8 +38,8 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
                   PATCH /apis/demo.kubewake.io/v1alpha1/namespaces/{:namespace}/schedulers/{:name}/status [apiserver] server
         ",
     );
-    traces.tell_only(&OURS, &[first, second, &attempt.id.trace]);
-    let failed = traces.span("reconcile Scheduler", |span| span.error.is_some());
+    traces.assert_only_in(&OURS, &[first, second, &attempt.id.trace]);
+    let failed = traces.wait_for_span("reconcile Scheduler", |span| span.error.is_some());
     assert!(failed.error.unwrap().contains("unknown score plugin \"Luck\""));
 }
 
@@ -50,9 +50,10 @@ fn what_somebody_writes_past_the_operator_is_put_back_and_never_decides() {
     let good = scene.configure(false, FIRST);
     let config_map = "configmap demo-configuration --namespace scheduler-system";
     let before = kubectl.field(config_map, ".data");
-    kubectl.ok(&format!("patch {config_map} --type=merge --patch {{\"data\":{{\"configuration.json\":\"{{}}\"}}}}"));
-    eventually("it is put back", || kubectl.field(config_map, ".data") == before);
-    eventually("all is well", || scene.field(".status.running.refused").is_empty());
+    kubectl
+        .run_ok(&format!("patch {config_map} --type=merge --patch {{\"data\":{{\"configuration.json\":\"{{}}\"}}}}"));
+    wait_until("it is put back", || kubectl.field(config_map, ".data") == before);
+    wait_until("all is well", || scene.field(".status.running.refused").is_empty());
     assert_eq!(scene.field(".status.running.revision"), good);
     scene.pod("still", "1m", "");
     scene.node("still");

@@ -3,9 +3,9 @@
 use std::fs;
 
 use kubewake_e2e::{
-    eventually,
-    traces::{Callers, Tree},
-    up::{Home, link_in, trace_in},
+    traces::{CallerVisibility, TraceTree},
+    up_process::{HomeDir, link_in, trace_in},
+    wait_until,
 };
 use serde_json::Value;
 
@@ -13,20 +13,20 @@ use super::new_head;
 
 #[test]
 fn samples_come_when_they_are_wanted() {
-    let home = Home::default();
-    let up = home.up(&["--no-demo"]);
+    let home = HomeDir::default();
+    let up = home.start(&["--no-demo"]);
     assert!(!up.screen().contains("/trace/"), "{}", up.screen());
-    let told = up.types(&home, &["demo", "head"]);
+    let told = up.run_command(&home, &["demo", "head"]);
     assert!(told.starts_with("Head default/sample is new\n  ready after "), "{told}");
-    up.becomes(link_in(&told), &new_head());
+    up.wait_until_matches(link_in(&told), &new_head());
 
     // The same again is a change, with a trace of its own that is linked to the one before.
-    let again = up.types(&home, &["demo", "head", "--kubeconfig", up.kubeconfig()]);
+    let again = up.run_command(&home, &["demo", "head", "--kubeconfig", up.kubeconfig()]);
     assert!(again.contains("is changed: its child right wants 3 pods"), "{again}");
     let spans = up.spans(link_in(&again));
-    let stamp = spans.named("stamp Head").next().expect("it is stamped");
+    let stamp = spans.with_name("stamp Head").next().expect("it is stamped");
     assert_eq!(stamp.links[0].trace, trace_in(link_in(&told)));
-    assert_eq!(spans.named("converge Head").count(), 1);
+    assert_eq!(spans.with_name("converge Head").count(), 1);
 
     // Who looks right after a change sees that one, or is told that it has not come.
     let patch = r#"[{"op":"replace","path":"/spec/children/0/template/replicas","value":2}]"#;
@@ -39,15 +39,15 @@ fn samples_come_when_they_are_wanted() {
         assert!(is_it || said.contains("there is a generation"), "{context}: {shown}{said}");
     }
 
-    let shown: Value = serde_json::from_str(&up.types(&home, &["demo", "head", "-o", "json"])).unwrap();
+    let shown: Value = serde_json::from_str(&up.run_command(&home, &["demo", "head", "-o", "json"])).unwrap();
     assert_eq!(shown["object"], "Head default/sample");
     assert_eq!(shown["traceId"], trace_in(shown["link"].as_str().unwrap()), "{shown}");
 
     for (what, has) in [("is new", false), ("disk=ssd are preferred", true)] {
-        let told = up.types(&home, &["demo", "scheduler"]);
+        let told = up.run_command(&home, &["demo", "scheduler"]);
         assert!(told.starts_with("Scheduler scheduler-system/demo is") && told.contains(what), "{told}");
         let spans = up.spans(link_in(&told));
-        let tree = Tree::of(&spans, trace_in(link_in(&told)), Callers::Trusted).to_string();
+        let tree = TraceTree::from_trace(&spans, trace_in(link_in(&told)), CallerVisibility::Trusted).to_string();
         for name in [
             "stamp Scheduler",
             "takeConfiguration",
@@ -60,24 +60,24 @@ fn samples_come_when_they_are_wanted() {
         assert!(!tree.contains("ORPHAN"), "{tree}");
         assert_eq!(tree.contains("plugin: NodeLabel"), has, "{tree}");
     }
-    up.end("TERM");
+    up.stop_with("TERM");
 }
 
 #[test]
 fn what_somebody_deleted_is_brought_back_or_told_of() {
-    let home = Home::default();
-    let mut up = home.up(&[]);
+    let home = HomeDir::default();
+    let mut up = home.start(&[]);
     // What a check only tries is no object.
-    up.types(&home, &["check"]);
+    up.run_command(&home, &["check"]);
     let objects = up.get("/api/v1/objects").to_string();
     assert!(objects.contains("sample") && !objects.contains("kubewake-check"), "{objects}");
 
-    let Some(_) = up.kubectl(&["delete", "crd", "heads.demo.kubewake.io"]) else { return up.end("TERM") };
-    let told = up.types(&home, &["demo", "head"]);
+    let Some(_) = up.kubectl(&["delete", "crd", "heads.demo.kubewake.io"]) else { return up.stop_with("TERM") };
+    let told = up.run_command(&home, &["demo", "head"]);
     assert!(told.starts_with("Head default/sample is new\n  ready after "), "{told}");
 
     up.kubectl(&["delete", "tracepipeline", "default"]);
-    eventually("it is told of", || up.process().stderr().contains("TracePipeline default is gone: "));
+    wait_until("it is told of", || up.process().stderr().contains("TracePipeline default is gone: "));
     let output = home.command(&["demo", "head"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("there is no TracePipeline"), "{said}");
@@ -88,13 +88,13 @@ fn what_somebody_deleted_is_brought_back_or_told_of() {
     up.kubectl(&["wait", "--for=jsonpath={.status.state}=Ready", "tracepipeline/default", "--timeout=60s"]);
     // Whoever could not send in between may have lost spans just now, and of that trace there is only a part.
     let whole = (0..5).any(|_| home.command(&["demo", "head"]).output().unwrap().status.success());
-    assert!(whole, "{}", up.types(&home, &["demo", "head"]));
-    up.end("TERM");
+    assert!(whole, "{}", up.run_command(&home, &["demo", "head"]));
+    up.stop_with("TERM");
 }
 
 #[test]
 fn arguments_that_cannot_be_meant_start_nothing() {
-    let home = Home::default();
+    let home = HomeDir::default();
     let twice = ["up", "--image", "web=/bin/sh", "--image", "web=/bin/cat"];
     let again = ["cluster", "--image", "web=/bin/sh", "--image", "web=/bin/cat"];
     for (args, why) in [
@@ -114,7 +114,7 @@ fn arguments_that_cannot_be_meant_start_nothing() {
 
 #[test]
 fn without_an_up_it_says_what_to_do() {
-    let home = Home::default();
+    let home = HomeDir::default();
     let output = home.command(&["demo", "head"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

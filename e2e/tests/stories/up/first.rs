@@ -3,17 +3,18 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use kubewake_e2e::{
-    eventually, http,
+    documented_output, http,
     otlp::spans,
-    shown,
-    up::{Home, link_in},
+    up_process::{HomeDir, link_in},
+    wait_until,
 };
 
 use super::{super::readme, new_head};
 
 /// A browser that notes which page it is asked for.
-fn browser(home: &Home) -> PathBuf {
-    let (folder, note) = (home.path().join("bin"), home.path().join("opened"));
+fn browser(home: &HomeDir) -> PathBuf {
+    let folder = home.path().join("bin");
+    let note = home.path().join("opened");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("xdg-open"), format!("#!/bin/sh\necho \"$1\" >{}\n", note.display())).unwrap();
     fs::set_permissions(folder.join("xdg-open"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -22,19 +23,23 @@ fn browser(home: &Home) -> PathBuf {
 
 #[test]
 fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
-    let home = Home::default();
+    let home = HomeDir::default();
     let opened = browser(&home);
-    let mut up = home.up(&["--open"]);
+    let mut up = home.start(&["--open"]);
     let screen = up.screen().to_owned();
     assert!(screen.ends_with(&format!("\nready http://{}\n", up.page())), "{screen}");
     let shown = readme::blocks("docs/tour.md", "text").remove(0);
     let said = format!("{}{screen}", up.process().stderr());
-    assert_eq!(shown::missing(&shown, &said), Vec::<&str>::new(), "docs/tour.md shows what it does not say:\n{said}");
+    assert_eq!(
+        documented_output::missing_lines(&shown, &said),
+        Vec::<&str>::new(),
+        "docs/tour.md shows what it does not say:\n{said}"
+    );
     let link = link_in(&screen).to_owned();
     assert!(link.starts_with(&format!("http://{}/trace/", up.page())), "{link}");
-    up.becomes(&link, &new_head());
+    up.wait_until_matches(&link, &new_head());
     assert_eq!(http::get(up.page(), "/").status, 200);
-    eventually("the page is opened", || {
+    wait_until("the page is opened", || {
         fs::read_to_string(&opened).is_ok_and(|url| url.trim() == format!("http://{}", up.page()))
     });
 
@@ -57,28 +62,28 @@ fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
     // Any program can send.
     let sent = http::post(up.otlp_http(), "/v1/traces", "application/x-protobuf", &spans(&["first try"]));
     assert_eq!(sent.status, 200);
-    eventually("the viewer has what was sent from outside", || {
+    wait_until("the viewer has what was sent from outside", || {
         up.get("/api/v1/services").to_string().contains("first try")
     });
 
     let kubeconfig = up.kubeconfig().to_owned();
     assert!(home.pods() > 0);
     up.process().signal("INT");
-    let status = up.process().wait();
+    let status = up.process().wait_for_exit();
     assert!(status.success(), "{status}: {}", up.process().stderr());
-    home.until_nothing_is_left();
+    home.wait_until_cleaned_up();
     assert!(fs::metadata(kubeconfig).is_err(), "nobody is misled by a kubeconfig of a cluster that is gone");
 }
 
 #[test]
 fn a_part_that_dies_is_started_again_and_told_of() {
-    let home = Home::default();
-    let mut up = home.up(&[]);
+    let home = HomeDir::default();
+    let mut up = home.start(&[]);
     let id = home.processes_with("head-operator").pop().expect("it runs");
     std::process::Command::new("kill").args(["-9", &id]).status().unwrap();
-    eventually("it is told of", || up.process().stderr().contains("head-operator ended (signal 9), started again"));
-    let told = up.types(&home, &["demo", "head"]);
+    wait_until("it is told of", || up.process().stderr().contains("head-operator ended (signal 9), started again"));
+    let told = up.run_command(&home, &["demo", "head"]);
     assert!(told.contains("is changed"), "{told}");
-    assert!(up.spans(link_in(&told)).named("converge Head").count() == 1, "{told}");
-    up.end("TERM");
+    assert!(up.spans(link_in(&told)).with_name("converge Head").count() == 1, "{told}");
+    up.stop_with("TERM");
 }

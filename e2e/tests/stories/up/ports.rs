@@ -2,23 +2,23 @@
 
 use std::net::TcpListener;
 
-use kubewake_e2e::{free_address, up::Home};
+use kubewake_e2e::{free_address, up_process::HomeDir};
 
 #[test]
 fn two_run_side_by_side_though_they_want_the_same_ports() {
-    let home = Home::default();
+    let home = HomeDir::default();
     let wanted = [free_address(), free_address(), free_address(), free_address()];
     // Nobody of ours has this one.
     let busy = TcpListener::bind(wanted[0]).unwrap();
     let [page, otlp, otlp_http, api] = wanted.map(|address| address.to_string());
     let asked = ["--listen", &page, "--otlp", &otlp, "--otlp-http", &otlp_http, "--api", &api, "--no-demo"];
-    let mut first = home.up_with(&asked);
+    let mut first = home.start_with(&asked);
     let said = first.process().stderr();
     assert!(said.contains(&format!("{page} is busy: the page is on {}", first.page())), "{said}");
     assert!(!said.contains(&format!("{otlp} is busy")), "{said}");
 
     let data = home.path().join("data");
-    let mut second = home.up_with(&[&asked[..], &["--data-dir", data.to_str().unwrap()]].concat());
+    let mut second = home.start_with(&[&asked[..], &["--data-dir", data.to_str().unwrap()]].concat());
     let said = second.process().stderr();
     for moved in [&page, &otlp, &otlp_http, &api] {
         assert!(said.contains(&format!("{moved} is busy: ")), "{said}");
@@ -33,7 +33,7 @@ fn two_run_side_by_side_though_they_want_the_same_ports() {
     }
 
     // A data directory belongs to one.
-    let third = home.begin(&["--data-dir", data.to_str().unwrap()]).output();
+    let third = home.spawn(&["--data-dir", data.to_str().unwrap()]).output();
     let said = String::from_utf8_lossy(&third.stderr).into_owned();
     assert!(!third.status.success() && said.contains("is in use by process"), "{said}");
     drop(busy);
@@ -51,9 +51,9 @@ fn two_run_side_by_side_though_they_want_the_same_ports() {
     }
 
     // Commands find the one that was started last, and when it ends the one before it.
-    assert!(second.types(&home, &["status"]).contains(&second.page().to_string()));
-    second.end("INT");
-    assert!(first.types(&home, &["status"]).contains(&first.page().to_string()));
-    first.end("TERM");
-    home.until_nothing_is_left();
+    assert!(second.run_command(&home, &["status"]).contains(&second.page().to_string()));
+    second.stop_with("INT");
+    assert!(first.run_command(&home, &["status"]).contains(&first.page().to_string()));
+    first.stop_with("TERM");
+    home.wait_until_cleaned_up();
 }

@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use kubewake_e2e::process::{Process, kubewake};
+use kubewake_e2e::process::{ChildProcess, kubewake};
 
 /// Whom every system calls `nobody`.
 const NOBODY: u32 = 65534;
@@ -50,9 +50,9 @@ fn it_needs_neither_root_nor_a_network() {
     for name in ["KUBECONFIG", "XDG_STATE_HOME", "RUST_LOG"] {
         command.env_remove(name);
     }
-    let mut up = Process::start(&mut command);
-    up.ready();
+    let mut up = ChildProcess::start(&mut command);
+    up.wait_until_ready();
     assert!(up.stdout().contains("Head sample is ready after"), "{}", up.stdout());
     up.signal("TERM");
-    assert!(up.wait().success());
+    assert!(up.wait_for_exit().success());
 }

@@ -1,6 +1,6 @@
 //! Certificates and the registration, over time and against all comers.
 
-use kubewake_e2e::eventually;
+use kubewake_e2e::wait_until;
 
 use super::*;
 
@@ -18,12 +18,13 @@ impl Stage {
 fn certificates_change_under_load_and_no_call_is_refused() {
     let Some(mut stage) = Stage::start(&["--certificate-lifetime", "24s"]) else { return };
     let first = stage.bundle();
-    let (mut number, mut both) = (0, false);
+    let mut number = 0;
+    let mut both = false;
     // One life is over once nothing of the first authority is left.
     loop {
         let bundle = stage.bundle();
         both |= bundle != first && bundle.len() > first.len();
-        stage.kubectl.ok(&format!("create configmap load-{number}"));
+        stage.kubectl.run_ok(&format!("create configmap load-{number}"));
         number += 1;
         if both && bundle.len() <= first.len() {
             break;
@@ -41,7 +42,7 @@ fn certificates_change_under_load_and_no_call_is_refused() {
         assert!(refused.iter().all(|line| line.contains("deadline exceeded")), "{refused:#?}");
         assert_eq!(bare.len(), refused.len(), "{refused:#?}");
     }
-    assert!(stage.webhook().runs());
+    assert!(stage.webhook().is_running());
 }
 
 #[test]
@@ -54,16 +55,16 @@ fn the_registration_is_written_only_when_it_must_and_mended_when_somebody_change
 
     let name = stage.name.clone();
     let patch = r#"--type=json -p [{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]"#;
-    stage.kubectl.ok(&format!("patch mutatingwebhookconfiguration {name} {patch}"));
-    eventually("it is mended", || stage.registration()["webhooks"] == good);
+    stage.kubectl.run_ok(&format!("patch mutatingwebhookconfiguration {name} {patch}"));
+    wait_until("it is mended", || stage.registration()["webhooks"] == good);
     assert_ne!(version(&stage), before);
-    stage.kubectl.ok(&format!("delete mutatingwebhookconfiguration {name}"));
-    eventually("it is there again", || {
+    stage.kubectl.run_ok(&format!("delete mutatingwebhookconfiguration {name}"));
+    wait_until("it is there again", || {
         stage.kubectl.exists(&format!("mutatingwebhookconfiguration {name}"))
             && stage.registration()["webhooks"] == good
     });
     stage.webhook().signal("TERM");
-    assert!(stage.webhook().wait().success());
+    assert!(stage.webhook().wait_for_exit().success());
     assert!(stage.kubectl.exists(&format!("mutatingwebhookconfiguration {name}")), "it stays for the next");
 }
 
@@ -71,6 +72,6 @@ fn the_registration_is_written_only_when_it_must_and_mended_when_somebody_change
 fn a_webhook_that_goes_for_good_takes_its_registration_along() {
     let Some(mut stage) = Stage::start(&["--unregister-on-exit"]) else { return };
     stage.webhook().signal("TERM");
-    assert!(stage.webhook().wait().success());
+    assert!(stage.webhook().wait_for_exit().success());
     assert!(!stage.kubectl.exists(&format!("mutatingwebhookconfiguration {}", stage.name)));
 }

@@ -7,18 +7,19 @@ use super::*;
 #[test]
 fn objects_are_made_without_it_and_it_goes_on_where_it_was() {
     let Some(mut stage) = Stage::start(&[]) else { return };
-    stage.kubectl.ok("create configmap before");
-    let (context, restarted) = (stage.context("configmap before"), Stage::begin);
+    stage.kubectl.run_ok("create configmap before");
+    let context = stage.context("configmap before");
+    let restarted = Stage::begin;
     stage.webhook().signal("KILL");
-    stage.webhook().wait();
-    stage.kubectl.ok("create configmap during");
+    stage.webhook().wait_for_exit();
+    stage.kubectl.run_ok("create configmap during");
     assert!(stage.annotations("configmap during").is_null());
-    stage.kubectl.ok("label configmap before a=b");
+    stage.kubectl.run_ok("label configmap before a=b");
     assert_eq!(stage.context("configmap before"), context);
     restarted(&mut stage);
-    stage.kubectl.ok("create configmap after");
+    stage.kubectl.run_ok("create configmap after");
     stage.stamp("configmap after");
-    stage.kubectl.ok("label configmap during a=b");
+    stage.kubectl.run_ok("label configmap during a=b");
     assert!(stage.annotations("configmap during").is_null(), "it asks for nothing new");
 }
 
@@ -56,7 +57,7 @@ fn hostile_calls_are_bounded_and_counted() {
     for row in [r#"troubles_total{reason="no_review"} 3"#, r#"troubles_total{reason="too_large"} 1"#] {
         assert!(page.contains(row), "{page}");
     }
-    stage.kubectl.ok("create configmap shop");
+    stage.kubectl.run_ok("create configmap shop");
     stage.stamp("configmap shop");
 }
 
@@ -66,11 +67,12 @@ fn who_cannot_begin_says_why() {
     let run = |args: &[&str], kubeconfig: &std::path::Path| {
         let mut command = kubewake();
         command.args(["webhook", "--listen", "127.0.0.1:0"]).args(args).env("KUBECONFIG", kubeconfig);
-        let output = Process::start(&mut command).output();
+        let output = ChildProcess::start(&mut command).output();
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let (here, nowhere) = (stage.kubectl.cluster().kubeconfig(), std::path::Path::new("/nowhere"));
+    let here = stage.kubectl.cluster().kubeconfig();
+    let nowhere = std::path::Path::new("/nowhere");
     assert!(run(&[], here).contains("--select"));
     assert!(run(&["--select", "pods"], here).contains("GROUP/VERSION/RESOURCE"));
     assert!(run(&["--select", "v1/configmaps"], nowhere).contains("cannot read /nowhere: No such file"));
@@ -84,14 +86,14 @@ fn who_cannot_begin_says_why() {
 fn a_mistyped_selection_and_a_second_webhook_of_one_name_are_told() {
     let Some(stage) = Stage::start(&["--select", "apps/v1/deployment"]) else { return };
     let first = stage.webhook.as_ref().unwrap();
-    let said = |what: &str| kubewake_e2e::eventually(what, || first.stderr().contains(what));
+    let said = |what: &str| kubewake_e2e::wait_until(what, || first.stderr().contains(what));
     said("apps/v1/deployment is selected, but the API server has no such resource");
     said("did you mean apps/v1/deployments?");
     let mut second = kubewake();
-    second.args(["webhook", "--select", "v1/secrets", "--listen", &format!("{}:0", Cluster::host())]);
+    second.args(["webhook", "--select", "v1/secrets", "--listen", &format!("{}:0", ClusterUnderTest::host())]);
     second.args(["--name", &stage.name]).env("KUBECONFIG", stage.kubectl.cluster().kubeconfig());
-    let mut second = Process::start(&mut second);
-    second.ready();
+    let mut second = ChildProcess::start(&mut second);
+    second.wait_until_ready();
     said("another webhook writes this registration, too");
     said("differs=\"webhooks[");
 }

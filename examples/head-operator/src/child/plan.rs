@@ -1,4 +1,4 @@
-//! What a ChildA asks for, and what it has come to. Pure.
+//! The desired Deployment of a ChildA, and the status that follows from the live one. Pure.
 
 use k8s_openapi::{
     api::{
@@ -13,14 +13,14 @@ use kube::ResourceExt;
 use crate::{
     api::{ChildA, ChildAStatus},
     labels,
-    ready::{Ready, Reason},
+    ready::{ReadyReason, ReadyState},
 };
 
-/// The Deployment that it asks for. Owner and context are for whoever creates it; its pods never carry a context, since another one would
-/// roll them out.
-pub fn deployment(child: &ChildA) -> Deployment {
+/// The desired Deployment. The caller adds owner and context. The pod template never carries a context, since
+/// a new one would roll out the pods.
+pub fn desired_deployment(child: &ChildA) -> Deployment {
     let name = child.name_any();
-    let labels = labels::of(labels::CHILD, &name);
+    let labels = labels::object_labels(labels::CHILD_LABEL, &name);
     let container = Container {
         name: "main".to_owned(),
         image: Some(child.spec.image.clone()),
@@ -35,7 +35,7 @@ pub fn deployment(child: &ChildA) -> Deployment {
     let spec = DeploymentSpec {
         replicas: Some(child.spec.replicas),
         selector: LabelSelector {
-            match_labels: Some(labels::selected(labels::CHILD, &name)),
+            match_labels: Some(labels::selector_labels(labels::CHILD_LABEL, &name)),
             ..LabelSelector::default()
         },
         template,
@@ -46,31 +46,31 @@ pub fn deployment(child: &ChildA) -> Deployment {
     Deployment { metadata, spec: Some(spec), status: None }
 }
 
-/// The status that follows from its Deployment as it is, or from the words with which it was refused.
-pub fn status(child: &ChildA, deployment: Result<&Deployment, &str>, now: Timestamp) -> ChildAStatus {
+/// The status that follows from the live Deployment, or from the message with which it was rejected.
+pub fn child_status(child: &ChildA, deployment: Result<&Deployment, &str>, now: Timestamp) -> ChildAStatus {
     let before = child.status.clone().unwrap_or_default();
     let generation = child.metadata.generation;
     let current = deployment.ok().and_then(|deployment| deployment.status.as_ref());
     ChildAStatus {
         observed_generation: generation,
         ready_replicas: current.and_then(|status| status.ready_replicas).unwrap_or_default(),
-        conditions: state(child, deployment).conditions(&before.conditions, generation, now),
+        conditions: ready_state(child, deployment).to_conditions(&before.conditions, generation, now),
     }
 }
 
-fn state(child: &ChildA, deployment: Result<&Deployment, &str>) -> Ready {
+fn ready_state(child: &ChildA, deployment: Result<&Deployment, &str>) -> ReadyState {
     match deployment {
-        Err(words) => Ready::because(Reason::DeploymentRefused, words),
+        Err(words) => ReadyState::new(ReadyReason::DeploymentRefused, words),
         Ok(deployment) if is_available(deployment) => {
-            Ready::because(Reason::DeploymentAvailable, format!("{} pods are available", child.spec.replicas))
+            ReadyState::new(ReadyReason::DeploymentAvailable, format!("{} pods are available", child.spec.replicas))
         }
         Ok(deployment) => {
-            Ready::because(Reason::DeploymentProgressing, format!("waiting for {}", deployment.name_any()))
+            ReadyState::new(ReadyReason::DeploymentProgressing, format!("waiting for {}", deployment.name_any()))
         }
     }
 }
 
-/// Whether every pod is of the current template and available, and no other is left.
+/// Whether every pod is available and of the current template, and no other pod is left.
 fn is_available(deployment: &Deployment) -> bool {
     let (Some(spec), Some(status)) = (&deployment.spec, &deployment.status) else { return false };
     let wanted = spec.replicas.unwrap_or(1);

@@ -1,4 +1,4 @@
-//! What follows from which ChildA.
+//! The Deployment and the status of a ChildA.
 
 use k8s_openapi::{
     api::apps::v1::{Deployment, DeploymentStatus},
@@ -16,7 +16,7 @@ fn child() -> ChildA {
 }
 
 fn deployment(observed: i64, [all, updated, available]: [i32; 3]) -> Deployment {
-    let mut deployment = plan::deployment(&child());
+    let mut deployment = plan::desired_deployment(&child());
     deployment.metadata.generation = Some(2);
     deployment.status = Some(DeploymentStatus {
         observed_generation: Some(observed),
@@ -30,14 +30,14 @@ fn deployment(observed: i64, [all, updated, available]: [i32; 3]) -> Deployment 
 }
 
 fn told(deployment: Result<&Deployment, &str>) -> (String, String, i32) {
-    let status = plan::status(&child(), deployment, Timestamp::now());
+    let status = plan::child_status(&child(), deployment, Timestamp::now());
     assert_eq!(status.observed_generation, Some(1));
     (status.conditions[0].status.clone(), status.conditions[0].reason.clone(), status.ready_replicas)
 }
 
 #[test]
 fn its_deployment_runs_what_it_says_and_carries_nothing_that_changes_in_its_pods() {
-    let spec = plan::deployment(&child()).spec.unwrap();
+    let spec = plan::desired_deployment(&child()).spec.unwrap();
     assert_eq!(spec.replicas, Some(2));
     assert_eq!(spec.selector.match_labels.unwrap()["demo.kubewake.io/childa"], "c");
     assert_eq!(spec.template.metadata.unwrap().annotations, None);

@@ -1,22 +1,22 @@
-//! When to try again, and what is refused for good.
+//! Retry delays, and errors that are final.
 
 use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
 
-use super::{again, refusal};
+use super::{rejection_message, retry_action};
 use crate::{
     api::{ChildA, ChildASpec, ChildAStatus},
-    ready::{Ready, Reason},
+    ready::{ReadyReason, ReadyState},
 };
 
 fn failing_for(seconds: i64) -> Action {
     let since = Timestamp::UNIX_EPOCH;
     let mut child = ChildA::new("c", ChildASpec::default());
-    let conditions = Ready::because(Reason::DeploymentRefused, "no").conditions(&[], None, since);
+    let conditions = ReadyState::new(ReadyReason::DeploymentRefused, "no").to_conditions(&[], None, since);
     child.status = Some(ChildAStatus { conditions, ..ChildAStatus::default() });
-    again(&child, since + SignedDuration::from_secs(seconds))
+    retry_action(&child, since + SignedDuration::from_secs(seconds))
 }
 
 #[test]
@@ -33,6 +33,6 @@ fn only_what_the_api_server_will_say_again_is_a_refusal() {
         let status = kube::core::Status::failure("so", "Reason").with_code(code).boxed();
         kube::Error::Api(status)
     };
-    assert_eq!([400, 403, 422].map(|code| refusal(&answer(code)).is_some()), [true; 3]);
-    assert_eq!([409, 429, 500, 503].map(|code| refusal(&answer(code)).is_some()), [false; 4]);
+    assert_eq!([400, 403, 422].map(|code| rejection_message(&answer(code)).is_some()), [true; 3]);
+    assert_eq!([409, 429, 500, 503].map(|code| rejection_message(&answer(code)).is_some()), [false; 4]);
 }

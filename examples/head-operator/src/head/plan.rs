@@ -1,33 +1,33 @@
-//! What a Head asks for, and what it has come to. Pure.
+//! The desired children of a Head, and the status that follows from the live ones. Pure.
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::ResourceExt;
 
 use crate::{
-    api::{ChildA, Head, HeadStatus, Part},
+    api::{ChildA, Head, HeadChild, HeadStatus},
     labels,
-    ready::{self, Ready, Reason},
+    ready::{self, ReadyReason, ReadyState},
 };
 
-/// The ChildA objects that it asks for. Owner and context are for whoever creates them.
-pub fn children(head: &Head) -> Vec<ChildA> {
-    head.spec.children.iter().map(|part| child(head, part)).collect()
+/// The desired ChildA objects. The caller adds owner and context.
+pub fn desired_children(head: &Head) -> Vec<ChildA> {
+    head.spec.children.iter().map(|part| desired_child(head, part)).collect()
 }
 
-fn child(head: &Head, part: &Part) -> ChildA {
+fn desired_child(head: &Head, part: &HeadChild) -> ChildA {
     let name = head.name_any();
     let metadata = ObjectMeta {
         name: Some(format!("{name}-{}", part.name)),
         namespace: head.namespace(),
-        labels: Some(labels::of(labels::HEAD, &name)),
+        labels: Some(labels::object_labels(labels::HEAD_LABEL, &name)),
         ..ObjectMeta::default()
     };
     ChildA { metadata, spec: part.template.clone(), status: None }
 }
 
-/// Those of the children that it no longer asks for and that are not on their way out. What somebody else owns is left alone.
-pub fn superfluous(head: &Head, existing: &[ChildA]) -> Vec<String> {
-    let wanted: Vec<String> = children(head).iter().map(ChildA::name_any).collect();
+/// The children that are no longer desired and not yet being deleted. Objects of other owners are left alone.
+pub fn surplus_children(head: &Head, existing: &[ChildA]) -> Vec<String> {
+    let wanted: Vec<String> = desired_children(head).iter().map(ChildA::name_any).collect();
     let ours = existing.iter().filter(|child| {
         let owner = child.owner_references().iter().find(|owner| owner.controller == Some(true));
         owner.is_some_and(|owner| Some(&owner.uid) == head.metadata.uid.as_ref())
@@ -36,42 +36,42 @@ pub fn superfluous(head: &Head, existing: &[ChildA]) -> Vec<String> {
     staying.map(ChildA::name_any).filter(|name| !wanted.contains(name)).collect()
 }
 
-/// The status that follows from its children as they are, or from the words with which one was refused.
-pub fn status(head: &Head, children: Result<&[ChildA], &str>, now: Timestamp) -> HeadStatus {
+/// The status that follows from the live children, or from the message with which one was rejected.
+pub fn head_status(head: &Head, children: Result<&[ChildA], &str>, now: Timestamp) -> HeadStatus {
     let before = head.status.clone().unwrap_or_default();
     let generation = head.metadata.generation;
     HeadStatus {
         observed_generation: generation,
-        ready_children: children.map_or(before.ready_children, ready_children),
-        conditions: state(children).conditions(&before.conditions, generation, now),
+        ready_children: children.map_or(before.ready_children, count_ready_children),
+        conditions: ready_state(children).to_conditions(&before.conditions, generation, now),
     }
 }
 
-fn ready_children(children: &[ChildA]) -> i32 {
-    i32::try_from(children.iter().filter(|child| is_ready(child)).count()).unwrap_or(i32::MAX)
+fn count_ready_children(children: &[ChildA]) -> i32 {
+    i32::try_from(children.iter().filter(|child| is_child_ready(child)).count()).unwrap_or(i32::MAX)
 }
 
-fn state(children: Result<&[ChildA], &str>) -> Ready {
+fn ready_state(children: Result<&[ChildA], &str>) -> ReadyState {
     let children = match children {
         Ok(children) => children,
-        Err(words) => return Ready::because(Reason::ChildRefused, words),
+        Err(words) => return ReadyState::new(ReadyReason::ChildRefused, words),
     };
-    if let Some(words) = children.iter().find_map(refusal) {
-        return Ready::because(Reason::ChildRefused, words);
+    if let Some(words) = children.iter().find_map(child_rejection) {
+        return ReadyState::new(ReadyReason::ChildRefused, words);
     }
-    let waiting: Vec<String> = children.iter().filter(|child| !is_ready(child)).map(ChildA::name_any).collect();
+    let waiting: Vec<String> = children.iter().filter(|child| !is_child_ready(child)).map(ChildA::name_any).collect();
     match waiting.as_slice() {
-        [] => Ready::because(Reason::ChildrenReady, format!("all {} children are ready", children.len())),
-        names => Ready::because(Reason::ChildrenNotReady, format!("waiting for {}", names.join(", "))),
+        [] => ReadyState::new(ReadyReason::ChildrenReady, format!("all {} children are ready", children.len())),
+        names => ReadyState::new(ReadyReason::ChildrenNotReady, format!("waiting for {}", names.join(", "))),
     }
 }
 
-fn is_ready(child: &ChildA) -> bool {
+fn is_child_ready(child: &ChildA) -> bool {
     child.status.as_ref().is_some_and(|status| ready::is_ready(&status.conditions, child.metadata.generation))
 }
 
-fn refusal(child: &ChildA) -> Option<String> {
+fn child_rejection(child: &ChildA) -> Option<String> {
     let status = child.status.as_ref()?;
-    let words = ready::refusal(&status.conditions, child.metadata.generation)?;
+    let words = ready::rejection_message(&status.conditions, child.metadata.generation)?;
     Some(format!("{}: {words}", child.name_any()))
 }

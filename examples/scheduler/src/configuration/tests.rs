@@ -2,13 +2,13 @@ use serde_json::json;
 
 use super::*;
 
-fn document(spec: serde_json::Value) -> Document {
-    Document::of(&serde_json::from_value(spec).unwrap())
+fn document(spec: serde_json::Value) -> ConfigurationDocument {
+    ConfigurationDocument::from_spec(&serde_json::from_value(spec).unwrap())
 }
 
 fn problems(spec: serde_json::Value) -> Vec<String> {
-    let checked = document(spec).check();
-    checked.err().unwrap_or_default().iter().map(Problem::to_string).collect()
+    let checked = document(spec).resolve();
+    checked.err().unwrap_or_default().iter().map(ConfigurationProblem::to_string).collect()
 }
 
 #[test]
@@ -18,13 +18,13 @@ fn a_good_one_becomes_plugins() {
         "scores": [{ "name": "LeastAllocated" }, { "name": "NodeLabel", "weight": 3, "label": "disk=ssd" }],
     });
     let document = document(asked);
-    let read = Document::read(&document.text().unwrap()).ok().unwrap();
+    let read = ConfigurationDocument::parse(&document.to_json().unwrap()).ok().unwrap();
     assert_eq!(read.revision, document.revision);
     assert_eq!(read.filters.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["TaintToleration", "NodeResourcesFit"]);
     let scores: Vec<_> = read.scores.iter().map(|score| (score.name, score.weight)).collect();
     assert_eq!(scores, [("LeastAllocated", 1), ("NodeLabel", 3)]);
     assert!(read.scores.iter().all(|score| score.plugin().is_some()));
-    assert_eq!((read.backoff.first, read.backoff.most), (Duration::from_secs(1), Duration::from_secs(10)));
+    assert_eq!((read.backoff.initial, read.backoff.max), (Duration::from_secs(1), Duration::from_secs(10)));
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn a_revision_stands_for_the_content() {
 
 #[test]
 fn what_somebody_changed_or_added_by_hand_is_refused() {
-    let text = document(json!({ "scores": [{ "name": "LeastAllocated" }] })).text().unwrap();
-    let refused = |text: &str| Document::read(text).err().unwrap().to_string();
+    let text = document(json!({ "scores": [{ "name": "LeastAllocated" }] })).to_json().unwrap();
+    let refused = |text: &str| ConfigurationDocument::parse(text).err().unwrap().to_string();
     assert!(refused(&text.replace("Least", "Most")).contains("only the operator writes it"));
     assert!(refused(&text.replace("\"filters\"", "\"wings\": 2, \"filters\"")).contains("unknown field `wings`"));
     assert!(refused("{").contains("it cannot be read"));
-    assert_eq!(Document::revision_of("{"), "unknown");
+    assert_eq!(ConfigurationDocument::claimed_revision("{"), "unknown");
 }

@@ -4,18 +4,18 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::configuration::Document;
+use crate::configuration::ConfigurationDocument;
 
-fn configuration(spec: Value) -> Configuration {
-    Document::of(&serde_json::from_value(spec).unwrap()).check().ok().unwrap()
+fn configuration(spec: Value) -> SchedulerConfiguration {
+    ConfigurationDocument::from_spec(&serde_json::from_value(spec).unwrap()).resolve().ok().unwrap()
 }
 
-fn place(name: &str, labels: Value, spec: Value) -> Place {
+fn place(name: &str, labels: Value, spec: Value) -> NodeAllocation {
     let allocatable = json!({ "cpu": "1", "memory": "1Gi", "pods": "10" });
     let node = json!({
         "metadata": { "name": name, "labels": labels }, "spec": spec, "status": { "allocatable": allocatable },
     });
-    Place::new(serde_json::from_value::<Node>(node).unwrap())
+    NodeAllocation::new(serde_json::from_value::<Node>(node).unwrap())
 }
 
 fn pod(cpu: &str, more: Value) -> Pod {
@@ -24,10 +24,10 @@ fn pod(cpu: &str, more: Value) -> Pod {
     serde_json::from_value(json!({ "metadata": { "name": "p", "namespace": "default" }, "spec": spec })).unwrap()
 }
 
-/// A clock that moves by a microsecond whenever somebody looks.
-fn run(configuration: &Configuration, pod: &Pod, places: &[Place]) -> Cycle {
+/// Runs a cycle with a clock that advances by a microsecond per call.
+fn run(configuration: &SchedulerConfiguration, pod: &Pod, places: &[NodeAllocation]) -> SchedulingCycle {
     let ticks = Cell::new(0);
-    super::run(configuration, pod, places, &|| {
+    super::run_cycle(configuration, pod, places, &|| {
         ticks.set(ticks.get() + 1);
         SystemTime::UNIX_EPOCH + Duration::from_micros(ticks.get())
     })
@@ -48,20 +48,20 @@ fn every_plugin_tells_what_it_found() {
         place("four", json!({}), json!({ "taints": [{ "key": "gpu", "effect": "NoSchedule" }] })),
     ];
     let cycle = run(&configuration, &pod("100m", json!({})), &places);
-    let rejected: Vec<_> = cycle.filter.plugins.iter().map(|ran| (ran.plugin, ran.found.len())).collect();
+    let rejected: Vec<_> = cycle.filter.plugins.iter().map(|ran| (ran.plugin, ran.result.len())).collect();
     assert_eq!(
         rejected,
         [("NodeUnschedulable", 1), ("TaintToleration", 1), ("NodeAffinity", 0), ("NodeResourcesFit", 0)]
     );
-    assert_eq!(cycle.filter.plugins[0].found[0].node, "three");
-    assert_eq!(cycle.before.plugins[0].found.to_string(), "cpu=100m, pods=1");
+    assert_eq!(cycle.filter.plugins[0].result[0].node, "three");
+    assert_eq!(cycle.pre_filter.plugins[0].result.to_string(), "cpu=100m, pods=1");
     let score = cycle.score.as_ref().unwrap();
     let owned = |points: &[(&str, i64)]| points.iter().map(|(name, points)| ((*name).to_owned(), *points)).collect();
     let named: Vec<(String, i64)> = owned(&[("one", 0), ("two", 100)]);
-    assert_eq!((score.plugins[1].plugin, &score.plugins[1].found.points), ("NodeLabel", &named));
+    assert_eq!((score.plugins[1].plugin, &score.plugins[1].result.points), ("NodeLabel", &named));
     let totals: Vec<(String, i64)> = owned(&[("one", 85), ("two", 285)]);
-    assert_eq!(cycle.outcome, Ok(Chosen { node: "two".to_owned(), totals }));
-    let parts = [cycle.before.span, cycle.filter.span, score.span];
+    assert_eq!(cycle.outcome, Ok(SelectedNode { node: "two".to_owned(), totals }));
+    let parts = [cycle.pre_filter.span, cycle.filter.span, score.span];
     assert!(parts.is_sorted_by(|a, b| a.end <= b.start), "one after another");
     assert!(cycle.span.start <= parts[0].start && parts[2].end <= cycle.span.end);
 }
@@ -70,9 +70,9 @@ fn every_plugin_tells_what_it_found() {
 fn of_equals_it_is_the_one_with_fewer_pods_and_then_the_first() {
     let configuration = configuration(json!({ "scores": [{ "name": "NodeLabel", "label": "none" }] }));
     let mut places = ["c", "b", "a"].map(|name| place(name, json!({}), json!({})));
-    let node = |places: &[Place]| run(&configuration, &pod("1m", json!({})), places).outcome.unwrap().node;
+    let node = |places: &[NodeAllocation]| run(&configuration, &pod("1m", json!({})), places).outcome.unwrap().node;
     assert_eq!(node(&places), "a");
-    places[2].put(&Resources::default());
+    places[2].add_pod(&ResourceList::default());
     assert_eq!(node(&places), "b");
 }
 
@@ -98,12 +98,12 @@ fn who_fits_nowhere_hears_why() {
 fn without_plugins_any_node_will_do() {
     let cycle = run(&configuration(json!({})), &pod("99", json!({})), &[place("one", json!({}), json!({}))]);
     assert_eq!(cycle.outcome.unwrap().node, "one");
-    assert!(cycle.before.plugins.is_empty() && cycle.filter.plugins.is_empty());
+    assert!(cycle.pre_filter.plugins.is_empty() && cycle.filter.plugins.is_empty());
 }
 
 #[test]
 fn too_many_reasons_are_counted() {
     let reasons = (0..20).map(|number| (format!("reason {number:02}"), 1)).collect();
-    let told = Nowhere { nodes: 20, reasons }.to_string();
+    let told = NoFeasibleNode { nodes: 20, reasons }.to_string();
     assert!(told.ends_with("1 reason 15, 4 other reasons."), "{told}");
 }

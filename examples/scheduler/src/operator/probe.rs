@@ -1,6 +1,8 @@
-//! Tries a configuration with a pod before it counts as ready: what the whole of it is worth shows only when a pod gets a node by it.
+//! Probes a configuration with a pod before it counts as ready: only a pod that gets a node shows that all of
+//! it works.
 //!
-//! The pod is deleted before the status says what it has come to, so that nothing is left of it, and a crash in between only tries once more.
+//! The pod is deleted before the status has the result, so that no pod is left over; a crash in between only
+//! repeats the probe.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -9,67 +11,74 @@ use kube::{
 };
 
 use super::{
-    Context, build,
-    status::{Probe, has_taken},
+    SchedulerContext, build,
+    status::{ProbeResult, has_applied},
 };
-use crate::{api::Scheduler, cluster::node_of};
+use crate::{api::Scheduler, cluster::assigned_node};
 
-/// What the pod that tries this configuration has come to; makes it if need be.
-pub(super) async fn of(
-    context: &Context,
+/// The result of the probe of this configuration; creates the pod if necessary.
+pub(super) async fn run_probe(
+    context: &SchedulerContext,
     scheduler: &Scheduler,
     revision: &str,
     available: bool,
-) -> kube::Result<Probe> {
+) -> kube::Result<ProbeResult> {
     if !scheduler.spec.probe {
-        return Ok(Probe::NotAsked);
+        return Ok(ProbeResult::NotRequested);
     }
-    if let Some(known) = known(scheduler, revision) {
+    if let Some(known) = recorded_result(scheduler, revision) {
         return Ok(known);
     }
     let running = scheduler.status.as_ref().and_then(|status| status.running.as_ref());
-    if !available || !has_taken(running, revision) {
-        return Ok(Probe::Waiting);
+    if !available || !has_applied(running, revision) {
+        return Ok(ProbeResult::Waiting);
     }
-    let pods: Api<Pod> = context.api(scheduler);
+    let pods: Api<Pod> = context.namespaced_api(scheduler);
     let name = build::probe_name(scheduler);
-    // A list of one or none: that there is none yet is no error.
+    // A list, because a missing pod is no error.
     let only = ListParams::default().fields(&format!("metadata.name={name}"));
-    let Some(pod) = pods.list(&only).await?.items.pop() else { return make(context, scheduler, revision, &pods).await };
-    let node = node_of(&pod).map(str::to_owned);
-    if pod.metadata.deletion_timestamp.is_none() && (node.is_some() || !build::tries(&pod, revision)) {
-        delete(&pods, &name).await?;
+    let Some(pod) = pods.list(&only).await?.items.pop() else {
+        return create_probe_pod(context, scheduler, revision, &pods).await;
+    };
+    let node = assigned_node(&pod).map(str::to_owned);
+    if pod.metadata.deletion_timestamp.is_none() && (node.is_some() || !build::probes_revision(&pod, revision)) {
+        delete_probe_pod(&pods, &name).await?;
     }
-    Ok(match node.filter(|_| build::tries(&pod, revision)) {
-        Some(node) => Probe::Bound(node),
-        None => nowhere(&pod).map_or(Probe::Waiting, Probe::Nowhere),
+    Ok(match node.filter(|_| build::probes_revision(&pod, revision)) {
+        Some(node) => ProbeResult::Bound(node),
+        None => unschedulable_reason(&pod).map_or(ProbeResult::Waiting, ProbeResult::Unschedulable),
     })
 }
 
-/// What was found before.
-fn known(scheduler: &Scheduler, revision: &str) -> Option<Probe> {
+/// The result in the status.
+fn recorded_result(scheduler: &Scheduler, revision: &str) -> Option<ProbeResult> {
     let probed = scheduler.status.as_ref()?.probed.as_ref()?;
-    (probed.revision == revision).then(|| Probe::Bound(probed.node.clone()))
+    (probed.revision == revision).then(|| ProbeResult::Bound(probed.node.clone()))
 }
 
-async fn make(context: &Context, scheduler: &Scheduler, revision: &str, pods: &Api<Pod>) -> kube::Result<Probe> {
-    let pod = build::probe(scheduler, &context.operand, revision);
+async fn create_probe_pod(
+    context: &SchedulerContext,
+    scheduler: &Scheduler,
+    revision: &str,
+    pods: &Api<Pod>,
+) -> kube::Result<ProbeResult> {
+    let pod = build::build_probe_pod(scheduler, &context.operand, revision);
     match context.trail.child(scheduler).create(pods, pod).await {
-        // It was made a moment ago.
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Probe::Waiting),
-        created => created.map(|_| Probe::Waiting),
+        // The pod was created in the meantime.
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(ProbeResult::Waiting),
+        created => created.map(|_| ProbeResult::Waiting),
     }
 }
 
-async fn delete(pods: &Api<Pod>, name: &str) -> kube::Result<()> {
+async fn delete_probe_pod(pods: &Api<Pod>, name: &str) -> kube::Result<()> {
     match pods.delete(name, &DeleteParams::default()).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         deleted => deleted.map(drop),
     }
 }
 
-/// Why it has no node, if its scheduler said so.
-fn nowhere(pod: &Pod) -> Option<String> {
+/// The scheduler's reason why the pod has no node.
+fn unschedulable_reason(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let scheduled =
         conditions.iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");

@@ -1,56 +1,59 @@
-//! Nodes that a pod asks for: `nodeSelector` and affinity to nodes.
+//! `nodeSelector` and node affinity.
 
 use k8s_openapi::api::core::v1::{Node, NodeAffinity as Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use kube::ResourceExt;
 
-use super::{Ask, Filter, Score, most};
-use crate::cluster::Place;
+use super::{FilterPlugin, PodInfo, ScoringPlugin, normalize_scores};
+use crate::cluster::NodeAllocation;
 
-/// The only field of a node that a selector can name.
-const NAME: &str = "metadata.name";
+/// The only field that a node selector can use.
+const NODE_NAME_FIELD: &str = "metadata.name";
 
-/// Leaves out nodes that the pod does not select, and prefers those that it prefers.
+/// Filters nodes by the required affinity, and scores them by the preferred one.
 pub struct NodeAffinity;
 
-impl Filter for NodeAffinity {
-    fn against(&self, ask: &Ask<'_>, place: &Place) -> Vec<String> {
+impl FilterPlugin for NodeAffinity {
+    fn rejection_reasons(&self, ask: &PodInfo<'_>, place: &NodeAllocation) -> Vec<String> {
         let mut wanted = ask.spec.node_selector.iter().flatten();
         let selected = wanted.all(|(label, value)| place.node.labels().get(label) == Some(value));
         let required =
-            affinity(ask.spec).and_then(|all| all.required_during_scheduling_ignored_during_execution.as_ref());
-        let required = required.is_none_or(|all| all.node_selector_terms.iter().any(|term| matches(term, &place.node)));
+            node_affinity(ask.spec).and_then(|all| all.required_during_scheduling_ignored_during_execution.as_ref());
+        let required =
+            required.is_none_or(|all| all.node_selector_terms.iter().any(|term| matches_term(term, &place.node)));
         let against = !(selected && required);
         against.then(|| "node(s) didn't match Pod's node affinity/selector".to_owned()).into_iter().collect()
     }
 }
 
-impl Score for NodeAffinity {
-    fn points(&self, ask: &Ask<'_>, places: &[&Place]) -> Vec<i64> {
+impl ScoringPlugin for NodeAffinity {
+    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
         let terms =
-            affinity(ask.spec).and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
-        let weight = |place: &&Place| {
-            let held = terms.into_iter().flatten().filter(|term| matches(&term.preference, &place.node));
+            node_affinity(ask.spec).and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
+        let weight = |place: &&NodeAllocation| {
+            let held = terms.into_iter().flatten().filter(|term| matches_term(&term.preference, &place.node));
             held.map(|term| i64::from(term.weight)).sum()
         };
-        most(places.iter().map(weight))
+        normalize_scores(places.iter().map(weight))
     }
 }
 
-fn affinity(spec: &PodSpec) -> Option<&Affinity> {
+fn node_affinity(spec: &PodSpec) -> Option<&Affinity> {
     spec.affinity.as_ref()?.node_affinity.as_ref()
 }
 
-/// A term without requirements selects nothing.
-fn matches(term: &NodeSelectorTerm, node: &Node) -> bool {
-    let (labels, fields) = (term.match_expressions.as_deref(), term.match_fields.as_deref());
-    let (labels, fields) = (labels.unwrap_or_default(), fields.unwrap_or_default());
+/// A term without requirements matches nothing.
+fn matches_term(term: &NodeSelectorTerm, node: &Node) -> bool {
+    let labels = term.match_expressions.as_deref();
+    let fields = term.match_fields.as_deref();
+    let labels = labels.unwrap_or_default();
+    let fields = fields.unwrap_or_default();
     let name = node.metadata.name.as_deref().unwrap_or_default();
     !(labels.is_empty() && fields.is_empty())
-        && labels.iter().all(|wanted| holds(wanted, node.labels().get(&wanted.key).map(String::as_str)))
-        && fields.iter().all(|wanted| wanted.key == NAME && holds(wanted, Some(name)))
+        && labels.iter().all(|wanted| matches_requirement(wanted, node.labels().get(&wanted.key).map(String::as_str)))
+        && fields.iter().all(|wanted| wanted.key == NODE_NAME_FIELD && matches_requirement(wanted, Some(name)))
 }
 
-fn holds(wanted: &NodeSelectorRequirement, value: Option<&str>) -> bool {
+fn matches_requirement(wanted: &NodeSelectorRequirement, value: Option<&str>) -> bool {
     let values = wanted.values.as_deref().unwrap_or_default();
     let among = || value.is_some_and(|value| values.iter().any(|one| one == value));
     let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());

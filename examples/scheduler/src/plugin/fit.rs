@@ -1,15 +1,16 @@
-//! Nodes that have what a pod needs.
+//! The resources that a pod requests.
 
-use super::{Ask, Filter};
-use crate::{cluster::Place, resources::PODS};
+use super::{FilterPlugin, PodInfo};
+use crate::{cluster::NodeAllocation, resources::PODS};
 
-/// Leaves out nodes that have less free than the pod asks for.
+/// Rejects nodes with less free than the pod requests.
 pub struct NodeResourcesFit;
 
-impl Filter for NodeResourcesFit {
-    fn against(&self, ask: &Ask<'_>, place: &Place) -> Vec<String> {
-        let lacks = |name: &str, amount: i64| place.has.get(name).saturating_sub(place.held.get(name)) < amount;
-        let lacking = ask.needs.iter().filter(|(name, amount)| *amount > 0 && lacks(name, *amount));
+impl FilterPlugin for NodeResourcesFit {
+    fn rejection_reasons(&self, ask: &PodInfo<'_>, place: &NodeAllocation) -> Vec<String> {
+        let lacks =
+            |name: &str, amount: i64| place.allocatable.get(name).saturating_sub(place.requested.get(name)) < amount;
+        let lacking = ask.requests.iter().filter(|(name, amount)| *amount > 0 && lacks(name, *amount));
         let say = |name: &str| if name == PODS { "Too many pods".to_owned() } else { format!("Insufficient {name}") };
         lacking.map(|(name, _)| say(name)).collect()
     }

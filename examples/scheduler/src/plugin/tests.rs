@@ -3,12 +3,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn place(name: &str, spec: Value, labels: Value) -> Place {
+fn place(name: &str, spec: Value, labels: Value) -> NodeAllocation {
     let allocatable = json!({ "cpu": "1", "memory": "1Gi", "pods": "2" });
     let node = json!({
         "metadata": { "name": name, "labels": labels }, "spec": spec, "status": { "allocatable": allocatable },
     });
-    Place::new(serde_json::from_value::<Node>(node).unwrap())
+    NodeAllocation::new(serde_json::from_value::<Node>(node).unwrap())
 }
 
 fn pod(spec: Value) -> Pod {
@@ -18,18 +18,18 @@ fn pod(spec: Value) -> Pod {
     serde_json::from_value(json!({ "metadata": { "name": "p" }, "spec": spec })).unwrap()
 }
 
-fn against(filter: &str, pod: &Pod, place: &Place) -> Vec<String> {
-    let (_, filter) = FILTERS.into_iter().find(|(name, _)| *name == filter).unwrap();
-    filter.against(&ask(pod), place)
+fn against(filter: &str, pod: &Pod, place: &NodeAllocation) -> Vec<String> {
+    let (_, filter) = FILTER_PLUGINS.into_iter().find(|(name, _)| *name == filter).unwrap();
+    filter.rejection_reasons(&ask(pod), place)
 }
 
-fn points(score: &str, pod: &Pod, places: &[&Place]) -> Vec<i64> {
-    let (_, score) = SCORES.into_iter().find(|(name, _)| *name == score).unwrap();
-    score.points(&ask(pod), places)
+fn points(score: &str, pod: &Pod, places: &[&NodeAllocation]) -> Vec<i64> {
+    let (_, score) = SCORE_PLUGINS.into_iter().find(|(name, _)| *name == score).unwrap();
+    score.score_nodes(&ask(pod), places)
 }
 
-fn ask(pod: &Pod) -> Ask<'_> {
-    Ask { spec: pod.spec.as_ref().unwrap(), needs: Resources::of_pod(pod) }
+fn ask(pod: &Pod) -> PodInfo<'_> {
+    PodInfo { spec: pod.spec.as_ref().unwrap(), requests: ResourceList::pod_requests(pod) }
 }
 
 #[test]
@@ -84,22 +84,23 @@ fn a_node_must_have_what_the_pod_needs() {
     let asks = |cpu: &str, memory: &str| pod(json!({ "requests": { "cpu": cpu, "memory": memory } }));
     assert!(against("NodeResourcesFit", &asks("1", "1Gi"), &one).is_empty());
     assert_eq!(against("NodeResourcesFit", &asks("1001m", "2Gi"), &one), ["Insufficient cpu", "Insufficient memory"]);
-    one.put(&Resources::of_pod(&asks("600m", "0")));
+    one.add_pod(&ResourceList::pod_requests(&asks("600m", "0")));
     assert_eq!(against("NodeResourcesFit", &asks("500m", "0"), &one), ["Insufficient cpu"]);
-    one.put(&Resources::of_pod(&asks("0", "0")));
+    one.add_pod(&ResourceList::pod_requests(&asks("0", "0")));
     assert_eq!(against("NodeResourcesFit", &pod(json!({})), &one), ["Too many pods"]);
 }
 
 #[test]
 fn room_is_counted_with_the_pod_in_it() {
-    let (mut half, empty) = (place("half", json!({}), json!({})), place("empty", json!({}), json!({})));
+    let mut half = place("half", json!({}), json!({}));
+    let empty = place("empty", json!({}), json!({}));
     let asks = pod(json!({ "requests": { "cpu": "250m", "memory": "256Mi" } }));
-    half.put(&Resources::of_pod(&pod(json!({ "requests": { "cpu": "500m", "memory": "256Mi" } }))));
+    half.add_pod(&ResourceList::pod_requests(&pod(json!({ "requests": { "cpu": "500m", "memory": "256Mi" } }))));
     assert_eq!(points("LeastAllocated", &asks, &[&half, &empty]), [37, 75]);
     assert_eq!(points("MostAllocated", &asks, &[&half, &empty]), [62, 25]);
     assert_eq!(points("BalancedAllocation", &asks, &[&half, &empty]), [88, 100]);
     let nothing = place("nothing", json!({}), json!({}));
-    let nothing = Place { has: Resources::default(), ..nothing };
+    let nothing = NodeAllocation { allocatable: ResourceList::default(), ..nothing };
     assert_eq!(points("LeastAllocated", &asks, &[&nothing]), [0]);
 }
 
@@ -108,13 +109,14 @@ fn a_label_gives_all_points_or_none() {
     let ssd = place("ssd", json!({}), json!({ "disk": "ssd" }));
     let hdd = place("hdd", json!({}), json!({ "disk": "hdd" }));
     let none = place("none", json!({}), json!({}));
-    let (pod, places) = (pod(json!({})), [&ssd, &hdd, &none]);
-    assert_eq!(Label::parse("disk=ssd").unwrap().points(&ask(&pod), &places), [100, 0, 0]);
-    assert_eq!(Label::parse("disk").unwrap().points(&ask(&pod), &places), [100, 100, 0]);
+    let pod = pod(json!({}));
+    let places = [&ssd, &hdd, &none];
+    assert_eq!(LabelPreference::parse("disk=ssd").unwrap().score_nodes(&ask(&pod), &places), [100, 0, 0]);
+    assert_eq!(LabelPreference::parse("disk").unwrap().score_nodes(&ask(&pod), &places), [100, 100, 0]);
     for good in ["a", "example.com/a", "a=", "a=b.c_d-e"] {
-        assert_eq!(Label::parse(good).unwrap().to_string(), good);
+        assert_eq!(LabelPreference::parse(good).unwrap().to_string(), good);
     }
     for bad in ["", "=", "/a", "a/b/c d", "-a", "a= ", "a=b=c"] {
-        assert!(Label::parse(bad).is_err(), "{bad}");
+        assert!(LabelPreference::parse(bad).is_err(), "{bad}");
     }
 }

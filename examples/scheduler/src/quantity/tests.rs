@@ -19,7 +19,7 @@ fn amounts_are_read_as_kubernetes_does() {
         ("0", 0),
         ("1e-30", 1),
     ] {
-        assert_eq!(thousandths(text), Some(expected), "{text}");
+        assert_eq!(parse_thousandths(text), Some(expected), "{text}");
     }
 }
 
@@ -28,6 +28,6 @@ fn what_is_no_amount_is_none() {
     for text in
         ["", "m", "1.2.3", "1 Gi", "1x", "--1", "1e", "1e99", "Ki", "1Kii", "99999999999999999999999999999999Ei"]
     {
-        assert_eq!(thousandths(text), None, "{text}");
+        assert_eq!(parse_thousandths(text), None, "{text}");
     }
 }

@@ -1,6 +1,7 @@
-//! What the scheduler says of itself in the status of its Scheduler: which configuration it decides by, and which it does not take.
+//! Reports of the scheduler in the status of its Scheduler: the configuration in use, and the rejected one.
 //!
-//! *Guarantees.* What was said last is written in the end, however often the API server fails; what is out of date by then is not. Nobody waits for it.
+//! *Guaranteed*: the last report is written eventually, however often the API server fails; outdated reports
+//! are skipped. Scheduling does not wait for it.
 
 use std::time::Duration;
 
@@ -9,67 +10,74 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use kubewake_trail::in_words;
+use kubewake_trail::error_chain;
 use opentelemetry::trace::FutureExt;
 use serde_json::json;
 use tokio::{sync::watch, time};
 
-use super::{Identity, spans::Open};
-use crate::api::{Refused, Running, Scheduler};
+use super::{SchedulerIdentity, spans::OpenSpan};
+use crate::api::{RefusedConfiguration, RunningScheduler, Scheduler};
 
-/// After the first failure, and after many.
-const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The first and the longest retry delay.
+const RETRY_DELAY_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// What is so now.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// The configuration that it decides by.
+pub struct ConfigurationReport {
+    /// The configuration in use.
     pub revision: Option<String>,
-    /// The one that it does not take.
-    pub refused: Option<Refused>,
-    /// In which span that came to be.
-    pub span: Open,
+    /// The rejected configuration.
+    pub refused: Option<RefusedConfiguration>,
+    /// The span in which the configuration was loaded or rejected.
+    pub span: OpenSpan,
 }
 
-/// Writes what is reported, until nobody reports any more.
-pub async fn write(client: Client, identity: Identity, mut reports: watch::Receiver<Option<Report>>) {
+/// Writes reports until the sender is dropped.
+pub async fn write_reports(
+    client: Client,
+    identity: SchedulerIdentity,
+    mut reports: watch::Receiver<Option<ConfigurationReport>>,
+) {
     let api: Api<Scheduler> = Api::namespaced(client, &identity.namespace);
     while reports.changed().await.is_ok() {
-        let mut pause = RETRY.0;
+        let mut pause = RETRY_DELAY_RANGE.0;
         loop {
             let Some(report) = reports.borrow_and_update().clone() else { break };
-            let Err(error) = tell(&api, &identity, &report).with_context(report.span.context()).await else {
+            let Err(error) = patch_status(&api, &identity, &report).with_context(report.span.context()).await else {
                 report.span.end(report.refused.map_or(Ok(()), |refused| Err(refused.reason)));
                 break;
             };
             tracing::warn!(
                 kind = "Scheduler",
                 name = identity.scheduler,
-                error = in_words(&error),
+                error = error_chain(&error),
                 "its status is not written"
             );
-            // A newer report is tried at once, and the last one no more when nobody reports.
+            // A newer report is tried at once. After the sender is dropped there is no retry.
             if let Ok(Err(_)) = time::timeout(pause, reports.changed()).await {
                 return;
             }
-            pause = (pause * 2).min(RETRY.1);
+            pause = (pause * 2).min(RETRY_DELAY_RANGE.1);
         }
     }
 }
 
-async fn tell(api: &Api<Scheduler>, identity: &Identity, report: &Report) -> kube::Result<()> {
-    let running = Running {
+async fn patch_status(
+    api: &Api<Scheduler>,
+    identity: &SchedulerIdentity,
+    report: &ConfigurationReport,
+) -> kube::Result<()> {
+    let running = RunningScheduler {
         revision: report.revision.clone(),
         pod: identity.pod.clone(),
         since: Time(Timestamp::now()),
         refused: report.refused.clone(),
     };
     let mut status = json!({ "running": running });
-    // A merge keeps what is not named: what is over must be named.
+    // A merge patch keeps unnamed fields, so an outdated rejection is set to null.
     if let (None, Some(running)) = (&report.refused, status.pointer_mut("/running")) {
         running["refused"] = serde_json::Value::Null;
     }
-    let params = PatchParams { field_manager: Some(super::MANAGER.to_owned()), ..PatchParams::default() };
+    let params = PatchParams { field_manager: Some(super::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     api.patch_status(&identity.scheduler, &params, &Patch::Merge(json!({ "status": status }))).await?;
     Ok(())
 }

@@ -13,10 +13,11 @@
 //!     bind
 //! ```
 //!
-//! In the trace of the configuration's change are `takeConfiguration` and, once, `firstPodScheduled ~> SchedulePod`.
+//! The trace of the configuration's change has `takeConfiguration` and, once, `firstPodScheduled ~>
+//! SchedulePod`.
 //!
-//! An attempt is over before its spans are made, of what it tells of itself: whether a pod that fits nowhere for the same reason as before is worth
-//! a trace is known only then.
+//! The spans of an attempt are made afterwards from its record, because only then is it known whether an
+//! unschedulable pod has a new reason and so is worth a trace.
 
 use std::{
     borrow::Cow,
@@ -25,24 +26,24 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
-use kubewake_trail::{Trail, operand::Work};
+use kubewake_trail::{Trail, operand::OperandWork};
 use opentelemetry::{
     Array, Context, KeyValue, StringValue, Value,
     trace::{Link, SpanBuilder, SpanContext, Status, TraceContextExt},
 };
 
 use crate::{
-    configuration::Configuration,
-    cycle::{Cycle, Phase, Ran, Rejection, Scores, Span},
-    queue::Turn,
-    resources::Resources,
+    configuration::SchedulerConfiguration,
+    cycle::{NodeRejection, NodeScores, PluginPhase, PluginRun, SchedulingCycle, TimeInterval},
+    queue::QueuedPodInfo,
+    resources::ResourceList,
 };
 
-/// As many nodes are told of in one attribute; a number tells of all.
-const NODES: usize = 64;
+/// The most nodes listed in one attribute; another attribute has the number of all.
+const MAX_NODES_PER_ATTRIBUTE: usize = 64;
 
-/// As long after it was taken the first pod of a configuration is told of in its trace.
-const FIRST_WITHIN: Duration = Duration::from_secs(600);
+/// The time after the load of a configuration in which its first pod is recorded in its trace.
+const FIRST_POD_WINDOW: Duration = Duration::from_secs(600);
 
 /// The names of all attributes.
 mod key {
@@ -73,29 +74,28 @@ mod key {
     pub const CONFIGURED_SCORES: &str = "scheduler.configuration.scores";
 }
 
-/// Makes spans for the scheduler of this name.
+/// Records spans for a scheduler of this name.
 #[derive(Clone, Debug)]
-pub struct Spans {
+pub struct SchedulerSpans {
     trail: Trail,
     profile: String,
 }
 
-/// A span that has not ended, to work in.
+/// A span in progress.
 #[derive(Clone, Debug)]
-pub struct Open(Context);
+pub struct OpenSpan(Context);
 
-impl Open {
-    /// What is done in it.
+impl OpenSpan {
+    /// The context with this span.
     pub fn context(&self) -> Context {
         self.0.clone()
     }
 
-    /// Which one it is.
-    pub fn id(&self) -> SpanContext {
+    pub fn span_context(&self) -> SpanContext {
         self.0.span().span_context().clone()
     }
 
-    /// It ends, well or with these words.
+    /// Ends the span, with an error if there is one.
     pub fn end(self, result: Result<(), String>) {
         if let Err(words) = result {
             self.0.span().set_status(Status::error(words));
@@ -103,20 +103,24 @@ impl Open {
         self.0.span().end();
     }
 
-    /// One thing more about it.
-    fn set(&self, key: &'static str, value: impl Into<Value>) {
+    fn set_attribute(&self, key: &'static str, value: impl Into<Value>) {
         self.0.span().set_attribute(KeyValue::new(key, value));
     }
 }
 
-impl Spans {
-    /// Of the scheduler that pods ask for by this name.
+impl SchedulerSpans {
+    /// Creates a recorder for the scheduler of this name.
     pub fn new(trail: Trail, profile: &str) -> Self {
         Self { trail, profile: profile.to_owned() }
     }
 
-    /// The scheduler takes the configuration in this ConfigMap: the trace of whoever changed it goes on.
-    pub fn take(&self, config_map: &ConfigMap, revision: &str, before: Option<&Configuration>) -> Open {
+    /// Starts the span of loading a configuration; it continues the trace of the ConfigMap's change.
+    pub fn start_configuration_span(
+        &self,
+        config_map: &ConfigMap,
+        revision: &str,
+        before: Option<&SchedulerConfiguration>,
+    ) -> OpenSpan {
         let mut attributes = vec![
             KeyValue::new(key::PROFILE, self.profile.clone()),
             KeyValue::new(key::NAMESPACE, config_map.namespace().unwrap_or_default()),
@@ -125,25 +129,33 @@ impl Spans {
         ];
         attributes.extend(before.map(|before| KeyValue::new(key::BEFORE, before.revision.clone())));
         let builder = SpanBuilder::from_name("takeConfiguration").with_attributes(attributes);
-        // It is taken again at each start.
-        Open(self.trail.follow(config_map, Work::Repeated, builder))
+        // The configuration is loaded again at each start.
+        OpenSpan(self.trail.follow(config_map, OperandWork::Repeated, builder))
     }
 
-    /// What was in it.
-    pub fn taken(&self, open: &Open, configuration: &Configuration) {
-        open.set(key::FILTERS, texts(configuration.filters.iter().map(|(name, _)| (*name).to_owned())));
+    pub fn record_configuration(&self, open: &OpenSpan, configuration: &SchedulerConfiguration) {
+        open.set_attribute(
+            key::FILTERS,
+            string_values(configuration.filters.iter().map(|(name, _)| (*name).to_owned())),
+        );
         let scores = configuration.scores.iter().map(|score| match &score.label {
             Some(label) => format!("{} ({label}) x{}", score.name, score.weight),
             None => format!("{} x{}", score.name, score.weight),
         });
-        open.set(key::CONFIGURED_SCORES, texts(scores));
+        open.set_attribute(key::CONFIGURED_SCORES, string_values(scores));
     }
 
-    /// An attempt was made for a pod by a configuration that was taken in that span. All of it is told; what follows from it comes in the
-    /// span that is given back.
-    pub fn schedule(&self, turn: &Turn, cycle: &Cycle, revision: &str, taken: &SpanContext) -> Open {
+    /// Records an attempt for a pod, linked to the span in which its configuration was loaded. Returns the span
+    /// of the attempt for the requests that follow.
+    pub fn start_attempt_span(
+        &self,
+        turn: &QueuedPodInfo,
+        cycle: &SchedulingCycle,
+        revision: &str,
+        taken: &SpanContext,
+    ) -> OpenSpan {
         let wait = i64::try_from(turn.waited.as_millis()).unwrap_or(i64::MAX);
-        let mut attributes = self.of_pod(&turn.pod);
+        let mut attributes = self.pod_attributes(&turn.pod);
         attributes.extend([
             KeyValue::new(key::REVISION, revision.to_owned()),
             KeyValue::new(key::ATTEMPT, i64::from(turn.attempt)),
@@ -151,66 +163,74 @@ impl Spans {
         ]);
         let builder =
             SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
-        let open = Open(self.trail.follow(&*turn.pod, Work::Asked, builder));
-        // Not when it begins: whether a pod's trace is sampled is not for the configuration to say.
+        let open = OpenSpan(self.trail.follow(&*turn.pod, OperandWork::Requested, builder));
+        // Added after the start: the configuration's link must not influence the sampling of the pod's trace.
         open.0.span().add_link(taken.clone(), Vec::new());
         match &cycle.outcome {
-            Ok(chosen) => open.set(key::NODE, chosen.node.clone()),
-            Err(_) => open.set(key::RESULT, "unschedulable"),
+            Ok(chosen) => open.set_attribute(key::NODE, chosen.node.clone()),
+            Err(_) => open.set_attribute(key::RESULT, "unschedulable"),
         }
         if open.0.span().is_recording() {
-            self.cycle(&open.0, cycle);
+            self.record_cycle(&open.0, cycle);
         }
         open
     }
 
-    fn cycle(&self, attempt: &Context, cycle: &Cycle) {
-        let Span { start, end } = cycle.span;
-        let span = self.open("schedulingCycle", attempt, start, [KeyValue::new(key::PHASE, "scheduling")]);
-        self.phase("preFilter", &span, &cycle.before, &[], of_requests);
-        let (all, feasible) = (number(cycle.nodes), number(cycle.feasible()));
+    fn record_cycle(&self, attempt: &Context, cycle: &SchedulingCycle) {
+        let TimeInterval { start, end } = cycle.span;
+        let span = self.start_span("schedulingCycle", attempt, start, [KeyValue::new(key::PHASE, "scheduling")]);
+        self.record_phase("preFilter", &span, &cycle.pre_filter, &[], request_attributes);
+        let all = saturating_i64(cycle.nodes);
+        let feasible = saturating_i64(cycle.feasible_nodes());
         let nodes = [KeyValue::new(key::NODES, all), KeyValue::new(key::FEASIBLE, feasible)];
-        self.phase("filter", &span, &cycle.filter, &nodes, |found| of_rejections(found));
+        self.record_phase("filter", &span, &cycle.filter, &nodes, |found| rejection_attributes(found));
         let totals = cycle.outcome.as_ref().map(|chosen| chosen.totals.as_slice()).unwrap_or_default();
         if let Some(score) = &cycle.score {
-            self.phase("score", &span, score, &[KeyValue::new(key::TOTALS, points(totals))], of_scores);
+            self.record_phase(
+                "score",
+                &span,
+                score,
+                &[KeyValue::new(key::TOTALS, score_values(totals))],
+                score_attributes,
+            );
         }
         span.span().end_with_timestamp(end);
     }
 
-    /// The pod gets its node, in a span within that of its attempt.
-    pub fn bind(&self, attempt: &Open) -> (Open, Open) {
+    /// Starts the spans of the binding within the span of the attempt.
+    pub fn start_binding_spans(&self, attempt: &OpenSpan) -> (OpenSpan, OpenSpan) {
         let now = SystemTime::now();
-        let cycle = self.open("bindingCycle", &attempt.0, now, [KeyValue::new(key::PHASE, "binding")]);
-        let bind = self.open("bind", &cycle, now, [KeyValue::new(key::POINT, "bind")]);
-        (Open(cycle), Open(bind))
+        let cycle = self.start_span("bindingCycle", &attempt.0, now, [KeyValue::new(key::PHASE, "binding")]);
+        let bind = self.start_span("bind", &cycle, now, [KeyValue::new(key::POINT, "bind")]);
+        (OpenSpan(cycle), OpenSpan(bind))
     }
 
-    /// The pod has its node, or not.
-    pub fn bound(&self, attempt: Open, result: Result<(), String>) {
-        attempt.set(key::RESULT, if result.is_ok() { "scheduled" } else { "error" });
+    /// Ends the attempt with the result of the binding.
+    pub fn end_attempt(&self, attempt: OpenSpan, result: Result<(), String>) {
+        attempt.set_attribute(key::RESULT, if result.is_ok() { "scheduled" } else { "error" });
         attempt.end(result);
     }
 
-    /// The first pod that a configuration decided, told in the trace of the configuration: from there one finds the pod's, as from the pod's one
-    /// finds that. After a long time it would only make an old trace grow.
-    pub fn first(&self, taken: &SpanContext, at: SystemTime, pod: &Pod, attempt: &SpanContext) {
-        if !taken.is_valid() || at.elapsed().is_ok_and(|passed| passed > FIRST_WITHIN) {
+    /// Records the first pod of a configuration in the configuration's trace, as a link back to the pod's
+    /// trace. Later than `FIRST_POD_WINDOW` it would only extend an old trace.
+    pub fn record_first_pod(&self, taken: &SpanContext, at: SystemTime, pod: &Pod, attempt: &SpanContext) {
+        if !taken.is_valid() || at.elapsed().is_ok_and(|passed| passed > FIRST_POD_WINDOW) {
             return;
         }
-        let builder = SpanBuilder::from_name("firstPodScheduled").with_start_time(at).with_attributes(self.of_pod(pod));
+        let builder =
+            SpanBuilder::from_name("firstPodScheduled").with_start_time(at).with_attributes(self.pod_attributes(pod));
         let builder = builder.with_links(vec![Link::with_context(attempt.clone())]);
         self.trail.start(builder, &Context::new().with_remote_span_context(taken.clone())).span().end();
     }
 
-    /// What stays with a pod that is bound: where its trace goes on.
-    pub fn stamp(&self, pod: &Pod, node: &str, bind: &Open) -> Vec<(String, String)> {
+    /// The annotations of a bound pod by which its trace continues.
+    pub fn binding_annotations(&self, pod: &Pod, node: &str, bind: &OpenSpan) -> Vec<(String, String)> {
         let mut bound = pod.clone();
         bound.spec.get_or_insert_default().node_name = Some(node.to_owned());
-        self.trail.annotations_for(&bound, &bind.id())
+        self.trail.annotations_for(&bound, &bind.span_context())
     }
 
-    fn open(
+    fn start_span(
         &self,
         name: impl Into<Cow<'static, str>>,
         parent: &Context,
@@ -220,25 +240,25 @@ impl Spans {
         self.trail.start(SpanBuilder::from_name(name).with_start_time(start).with_attributes(attributes), parent)
     }
 
-    fn phase<T>(
+    fn record_phase<T>(
         &self,
         name: &'static str,
         parent: &Context,
-        phase: &Phase<T>,
+        phase: &PluginPhase<T>,
         more: &[KeyValue],
         found: impl Fn(&T) -> Vec<KeyValue>,
     ) {
         let attributes = more.iter().cloned().chain([KeyValue::new(key::POINT, name)]);
-        let span = self.open(name, parent, phase.span.start, attributes);
-        for Ran { span: Span { start, end }, plugin, found: what } in &phase.plugins {
+        let span = self.start_span(name, parent, phase.span.start, attributes);
+        for PluginRun { span: TimeInterval { start, end }, plugin, result: what } in &phase.plugins {
             let which = [KeyValue::new(key::PLUGIN, *plugin), KeyValue::new(key::POINT, name)];
             let attributes = which.into_iter().chain(found(what));
-            self.open(format!("plugin: {plugin}"), &span, *start, attributes).span().end_with_timestamp(*end);
+            self.start_span(format!("plugin: {plugin}"), &span, *start, attributes).span().end_with_timestamp(*end);
         }
         span.span().end_with_timestamp(phase.span.end);
     }
 
-    fn of_pod(&self, pod: &Pod) -> Vec<KeyValue> {
+    fn pod_attributes(&self, pod: &Pod) -> Vec<KeyValue> {
         vec![
             KeyValue::new(key::PROFILE, self.profile.clone()),
             KeyValue::new(key::NAMESPACE, pod.namespace().unwrap_or_default()),
@@ -248,30 +268,30 @@ impl Spans {
     }
 }
 
-fn of_requests(needs: &Resources) -> Vec<KeyValue> {
+fn request_attributes(needs: &ResourceList) -> Vec<KeyValue> {
     vec![KeyValue::new(key::REQUESTS, needs.to_string())]
 }
 
-fn of_rejections(rejections: &[Rejection]) -> Vec<KeyValue> {
+fn rejection_attributes(rejections: &[NodeRejection]) -> Vec<KeyValue> {
     let names = rejections.iter().map(|rejection| rejection.node.clone());
     let reasons = rejections.iter().map(|rejection| format!("{}: {}", rejection.node, rejection.reasons.join(", ")));
-    vec![KeyValue::new(key::REJECTED, texts(names)), KeyValue::new(key::REASONS, texts(reasons))]
+    vec![KeyValue::new(key::REJECTED, string_values(names)), KeyValue::new(key::REASONS, string_values(reasons))]
 }
 
-fn of_scores(scores: &Scores) -> Vec<KeyValue> {
+fn score_attributes(scores: &NodeScores) -> Vec<KeyValue> {
     let label = scores.label.clone().map(|label| KeyValue::new(key::LABEL, label));
-    let known = [KeyValue::new(key::WEIGHT, scores.weight), KeyValue::new(key::SCORES, points(&scores.points))];
+    let known = [KeyValue::new(key::WEIGHT, scores.weight), KeyValue::new(key::SCORES, score_values(&scores.points))];
     known.into_iter().chain(label).collect()
 }
 
-fn points(points: &[(String, i64)]) -> Value {
-    texts(points.iter().map(|(node, points)| format!("{node}={points}")))
+fn score_values(points: &[(String, i64)]) -> Value {
+    string_values(points.iter().map(|(node, points)| format!("{node}={points}")))
 }
 
-fn texts(texts: impl Iterator<Item = String>) -> Value {
-    Value::Array(Array::String(texts.take(NODES).map(StringValue::from).collect()))
+fn string_values(texts: impl Iterator<Item = String>) -> Value {
+    Value::Array(Array::String(texts.take(MAX_NODES_PER_ATTRIBUTE).map(StringValue::from).collect()))
 }
 
-fn number(count: usize) -> i64 {
+fn saturating_i64(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What the scheduler knows, and what follows from what it sees. No I/O; the time is given by the caller.
+//! The state of the scheduler and its reactions to events. No I/O; the time is an argument.
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
@@ -6,143 +6,141 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{ResourceExt, runtime::watcher::Event};
 
 use crate::{
-    cluster::{Cluster, Key, waits_for},
-    queue::{Backoff, Queue, Turn},
+    cluster::{ClusterModel, PodKey, is_pending_for},
+    queue::{PodBackoff, QueuedPodInfo, SchedulingQueue},
 };
 
-/// Everything that is known.
 #[derive(Debug)]
-pub struct State {
-    /// The name that pods ask for us by.
+pub struct SchedulingState {
+    /// The value of `schedulerName` in pods.
     name: String,
     /// Nodes and the pods on them.
-    pub cluster: Cluster,
-    queue: Queue,
-    pods: Listing<Key>,
-    nodes: Listing<String>,
+    pub cluster: ClusterModel,
+    queue: SchedulingQueue,
+    pods: RelistTracker<PodKey>,
+    nodes: RelistTracker<String>,
 }
 
-/// A list of everything, which may come again at any time: what is not in it is gone.
+/// A list in progress; it may be repeated at any time. Objects that are not in it are gone.
 #[derive(Debug)]
-struct Listing<K> {
-    whole: bool,
+struct RelistTracker<K> {
+    is_complete: bool,
     listed: BTreeSet<K>,
 }
 
-impl<K> Default for Listing<K> {
+impl<K> Default for RelistTracker<K> {
     fn default() -> Self {
-        Self { whole: false, listed: BTreeSet::new() }
+        Self { is_complete: false, listed: BTreeSet::new() }
     }
 }
 
-impl State {
-    /// Of a scheduler that pods ask for by this name.
+impl SchedulingState {
+    /// Creates the state of a scheduler with this name.
     pub fn new(name: &str) -> Self {
-        let (pods, nodes) = (Listing::default(), Listing::default());
-        Self { name: name.to_owned(), cluster: Cluster::default(), queue: Queue::default(), pods, nodes }
+        let pods = RelistTracker::default();
+        let nodes = RelistTracker::default();
+        Self { name: name.to_owned(), cluster: ClusterModel::default(), queue: SchedulingQueue::default(), pods, nodes }
     }
 
-    /// A pod was seen.
-    pub fn see_pod(&mut self, event: Event<Pod>, now: Instant) {
+    pub fn handle_pod_event(&mut self, event: Event<Pod>, now: Instant) {
         match event {
             Event::Init => self.pods.listed.clear(),
             Event::InitApply(pod) => {
-                self.pods.listed.insert(Key::of(&pod));
-                self.put_pod(pod, now);
+                self.pods.listed.insert(PodKey::from_pod(&pod));
+                self.update_pod(pod, now);
             }
-            Event::Apply(pod) => self.put_pod(pod, now),
+            Event::Apply(pod) => self.update_pod(pod, now),
             Event::Delete(pod) => {
-                self.queue.remove(&Key::of(&pod));
-                if self.cluster.lose_pod(&pod) {
-                    self.queue.wake(now);
+                self.queue.remove(&PodKey::from_pod(&pod));
+                if self.cluster.remove_pod(&pod) {
+                    self.queue.move_all_to_active(now);
                 }
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.pods.listed);
-                self.cluster.keep_pods(|key| listed.contains(key));
-                self.queue.keep(|pod| listed.contains(&Key::of(pod)));
-                self.pods.whole = true;
-                self.queue.wake(now);
+                self.cluster.retain_pods(|key| listed.contains(key));
+                self.queue.retain(|pod| listed.contains(&PodKey::from_pod(pod)));
+                self.pods.is_complete = true;
+                self.queue.move_all_to_active(now);
             }
         }
     }
 
-    fn put_pod(&mut self, pod: Pod, now: Instant) {
-        if self.cluster.see_pod(&pod) {
-            self.queue.wake(now);
+    fn update_pod(&mut self, pod: Pod, now: Instant) {
+        if self.cluster.update_pod(&pod) {
+            self.queue.move_all_to_active(now);
         }
-        if waits_for(&pod, &self.name) && !self.cluster.holds(&pod) {
+        if is_pending_for(&pod, &self.name) && !self.cluster.is_assigned(&pod) {
             self.queue.add(Arc::new(pod), now);
-        } else if !waits_for(&pod, &self.name) {
-            self.queue.remove(&Key::of(&pod));
+        } else if !is_pending_for(&pod, &self.name) {
+            self.queue.remove(&PodKey::from_pod(&pod));
         }
     }
 
-    /// A node was seen.
-    pub fn see_node(&mut self, event: Event<Node>, now: Instant) {
+    pub fn handle_node_event(&mut self, event: Event<Node>, now: Instant) {
         match event {
             Event::Init => self.nodes.listed.clear(),
             Event::InitApply(node) => {
                 self.nodes.listed.insert(node.name_any());
-                self.cluster.see_node(node);
+                self.cluster.update_node(node);
             }
             Event::Apply(node) => {
-                if self.cluster.see_node(node) {
-                    self.queue.wake(now);
+                if self.cluster.update_node(node) {
+                    self.queue.move_all_to_active(now);
                 }
             }
-            Event::Delete(node) => self.cluster.lose_node(&node.name_any()),
+            Event::Delete(node) => self.cluster.remove_node(&node.name_any()),
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.nodes.listed);
-                self.cluster.keep_nodes(|name| listed.contains(name));
-                self.nodes.whole = true;
-                self.queue.wake(now);
+                self.cluster.retain_nodes(|name| listed.contains(name));
+                self.nodes.is_complete = true;
+                self.queue.move_all_to_active(now);
             }
         }
     }
 
-    /// There is another configuration: who fits nowhere may fit now.
-    pub fn wake(&mut self, now: Instant) {
-        self.queue.wake(now);
+    /// Makes unschedulable pods due after a change of the configuration.
+    pub fn move_all_to_active(&mut self, now: Instant) {
+        self.queue.move_all_to_active(now);
     }
 
-    /// The pod whose turn it is. Nobody's, as long as not all pods and nodes are known: what looks free may be taken.
-    pub fn next(&mut self, now: Instant) -> Option<Turn> {
-        if self.pods.whole && self.nodes.whole { self.queue.next(now) } else { None }
+    /// Takes the next due pod. None until all pods and nodes are listed: resources that look free may be in
+    /// use.
+    pub fn pop(&mut self, now: Instant) -> Option<QueuedPodInfo> {
+        if self.pods.is_complete && self.nodes.is_complete { self.queue.pop(now) } else { None }
     }
 
-    /// When somebody's turn comes, if nothing is seen.
-    pub fn due(&self) -> Option<Instant> {
-        self.queue.due().filter(|_| self.pods.whole && self.nodes.whole)
+    /// The time at which the next pod is due, if no event arrives.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.queue.next_due().filter(|_| self.pods.is_complete && self.nodes.is_complete)
     }
 
-    /// The pod is about to be bound.
-    pub fn assume(&mut self, pod: &Pod, node: &str) {
-        self.cluster.assume(pod, node);
+    /// Assigns a pod to a node before it is bound.
+    pub fn assume_pod(&mut self, pod: &Pod, node: &str) {
+        self.cluster.assume_pod(pod, node);
     }
 
-    /// The pod fits nowhere. Answers whether that is news.
-    pub fn nowhere(&mut self, pod: &Pod, why: &str, backoff: Backoff, now: Instant) -> bool {
-        self.queue.nowhere(pod, why, backoff, now)
+    /// Marks a pod as unschedulable. Returns whether the reason is a new one.
+    pub fn mark_unschedulable(&mut self, pod: &Pod, why: &str, backoff: PodBackoff, now: Instant) -> bool {
+        self.queue.mark_unschedulable(pod, why, backoff, now)
     }
 
-    /// The pod is bound.
-    pub fn bound(&mut self, pod: &Pod) {
-        if self.cluster.holds(pod) {
-            self.queue.remove(&Key::of(pod));
+    pub fn confirm_binding(&mut self, pod: &Pod) {
+        if self.cluster.is_assigned(pod) {
+            self.queue.remove(&PodKey::from_pod(pod));
         }
     }
 
-    /// The API server did not bind the pod: its room is free again, and it is tried again.
-    pub fn not_bound(&mut self, pod: &Pod, backoff: Backoff, now: Instant) {
-        self.cluster.release(pod);
-        self.queue.failed(pod, backoff, now);
-        self.queue.wake(now);
+    /// Releases the resources of a pod that was not bound, and retries it.
+    pub fn handle_binding_failure(&mut self, pod: &Pod, backoff: PodBackoff, now: Instant) {
+        self.cluster.forget_pod(pod);
+        self.queue.mark_failed(pod, backoff, now);
+        self.queue.move_all_to_active(now);
     }
 
-    /// Nobody heard why the pod fits nowhere: it is tried again, and told again.
-    pub fn not_told(&mut self, pod: &Pod) {
-        self.queue.not_told(pod);
+    /// Retries and reports a pod again whose reason could not be reported.
+    pub fn clear_reported_reason(&mut self, pod: &Pod) {
+        self.queue.clear_reported_reason(pod);
     }
 }
 

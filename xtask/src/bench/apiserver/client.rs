@@ -1,4 +1,4 @@
-//! The client of the API server: `benches/apiclient`, which does what it is told, a line at a time.
+//! The client of the API server: `benches/apiclient`, which reads one command per line.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,20 +11,20 @@ use serde_json::Value;
 
 use crate::bench::program;
 
-/// A client with its connections open. It ends when this is dropped.
+/// A connected client process. It ends when this is dropped.
 #[derive(Debug)]
-pub(in crate::bench) struct Client {
+pub(in crate::bench) struct ApiClientProcess {
     child: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-/// What it says of a round.
+/// The client's report of a round.
 #[derive(Debug)]
-pub(in crate::bench) struct Report(Value);
+pub(in crate::bench) struct RoundReport(Value);
 
-impl Client {
-    /// Starts one and waits until it is connected.
+impl ApiClientProcess {
+    /// Starts a client and waits until it is connected.
     pub(in crate::bench) fn start(kubeconfig: &Path, connections: usize) -> anyhow::Result<Self> {
         let mut command = Command::new(program("kubewake-apiclient"));
         command.arg("--kubeconfig").arg(kubeconfig).args(["--connections", &connections.to_string()]);
@@ -33,43 +33,41 @@ impl Client {
         let commands = child.stdin.take().context("the client has no input")?;
         let answers = BufReader::new(child.stdout.take().context("the client has no output")?);
         let mut client = Self { child, commands, answers };
-        client.answer()?;
+        client.read_report()?;
         Ok(client)
     }
 
-    /// Sends a command and waits until it is done.
-    pub(in crate::bench) fn tell(&mut self, command: &str) -> anyhow::Result<Report> {
+    /// Sends a command and waits for its report.
+    pub(in crate::bench) fn run_command(&mut self, command: &str) -> anyhow::Result<RoundReport> {
         writeln!(self.commands, "{command}")?;
-        self.answer().with_context(|| format!("the client failed at {command:?}"))
+        self.read_report().with_context(|| format!("the client failed at {command:?}"))
     }
 
-    fn answer(&mut self) -> anyhow::Result<Report> {
+    fn read_report(&mut self) -> anyhow::Result<RoundReport> {
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         ensure!(!line.is_empty(), "the client ended");
-        Ok(Report(serde_json::from_str(&line)?))
+        Ok(RoundReport(serde_json::from_str(&line)?))
     }
 }
 
-impl Drop for Client {
+impl Drop for ApiClientProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Report {
-    /// A number of it; one that is not there is none.
+impl RoundReport {
+    /// A number in the report; NaN if it is absent.
     pub(in crate::bench) fn number(&self, name: &str) -> f64 {
         self.0.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
     }
 
-    /// A text of it.
     pub(in crate::bench) fn text(&self, name: &str) -> &str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// A count of it.
     pub(in crate::bench) fn count(&self, name: &str) -> u64 {
         self.0.get(name).and_then(Value::as_u64).unwrap_or(0)
     }

@@ -1,19 +1,21 @@
-//! What a caller's trace context costs while nothing is exported.
+//! The cost of a caller's trace context while nothing is exported.
 
-use super::{Server, Size, requests::CONNECTIONS};
-use crate::bench::check::{Section, median};
+use super::{ApiServerWorkload, BenchApiServer, requests::CONNECTIONS};
+use crate::bench::section::{BenchSection, median};
 
-/// In microseconds.
-const MAX: f64 = 1.0;
+const MAX_ADDED_MICROS: f64 = 1.0;
 
-/// Rounds of the same requests with and without the header in turn, so that what changes on the machine changes for both.
-pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
-    let server = Server::start("apiserver-context", &[])?;
+/// Alternates rounds of the same requests with and without the header, so that changes of the machine affect
+/// both alike.
+pub(super) fn measure(size: ApiServerWorkload, section: &mut BenchSection) -> anyhow::Result<()> {
+    let server = BenchApiServer::start("apiserver-context", &[])?;
     let mut client = server.client(CONNECTIONS)?;
-    client.tell("create object 1000")?;
+    client.run_command("create object 1000")?;
     let get = format!("get object 1000 {}", size.gets);
-    client.tell(&get)?;
-    let (mut without, mut with, mut differences) = (Vec::new(), Vec::new(), Vec::new());
+    client.run_command(&get)?;
+    let mut without = Vec::new();
+    let mut with = Vec::new();
+    let mut differences = Vec::new();
     for _ in 0..size.pairs {
         let (plain, _) = server.cost(&mut client, &get)?;
         let (traced, _) = server.cost(&mut client, &format!("{get} traced"))?;
@@ -22,20 +24,20 @@ pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
         differences.push(traced - plain);
     }
     let difference = median(differences.clone());
-    let noise = deviation(&differences);
-    let what = format!("trace context without export at most {MAX:.0} µs");
+    let noise = median_deviation(&differences);
+    let what = format!("trace context without export at most {MAX_ADDED_MICROS:.0} µs");
     let shown = format!(
         "{difference:.2} µs (a get {:.1} µs with, {:.1} µs without; half of {} pairs differ from the median by less than {noise:.2} µs)",
         median(with),
         median(without),
         size.pairs
     );
-    section.check(what, shown, difference <= MAX);
+    section.check(what, shown, difference <= MAX_ADDED_MICROS);
     server.process.stop()
 }
 
-/// How far half of them are from the median at most.
-pub(super) fn deviation(values: &[f64]) -> f64 {
+/// The median of the absolute deviations from the median.
+pub(super) fn median_deviation(values: &[f64]) -> f64 {
     let middle = median(values.to_vec());
     median(values.iter().map(|value| (value - middle).abs()).collect())
 }

@@ -1,42 +1,47 @@
-//! What requests cost the server, and what their objects take.
+//! CPU time of requests, and memory of their objects.
 
-use super::{Server, Size, client::Client};
-use crate::bench::check::{Section, median, mib};
+use super::{ApiServerWorkload, BenchApiServer, client::ApiClientProcess};
+use crate::bench::section::{BenchSection, format_mib, median};
 
-/// As many connections as the promise says.
+/// The number of connections for which the limit is promised.
 pub(super) const CONNECTIONS: usize = 16;
-/// Objects that there are in the end; the promise about memory is about so many.
+/// Final number of objects, for which the memory limit is promised.
 const OBJECTS: usize = 10_000;
-const MAX_MEMORY: u64 = 120 << 20;
-/// Objects in a list.
-const PAGE: usize = 500;
+const MAX_MEMORY_BYTES: u64 = 120 << 20;
+const LIST_LIMIT: usize = 500;
 
-pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
-    let server = Server::start("apiserver-requests", &[])?;
+pub(super) fn measure(size: ApiServerWorkload, section: &mut BenchSection) -> anyhow::Result<()> {
+    let server = BenchApiServer::start("apiserver-requests", &[])?;
     let mut client = server.client(CONNECTIONS)?;
-    // Not measured: caches and pools become as in daily life. The rest brings the objects to their number.
+    // Warm-up of caches and pools, not measured. It creates the objects that the measured rounds do not.
     let rest = OBJECTS.saturating_sub(size.rounds * size.creates);
-    client.tell(&format!("create warm {rest}"))?;
+    client.run_command(&format!("create warm {rest}"))?;
     let create = |round| format!("create round{round} {}", size.creates);
     run(&server, &mut client, size.rounds, create, ("create", 200.0), section)?;
     let memory = server.process.memory()?.now;
-    section.check(format!("{OBJECTS} objects at most {}", mib(MAX_MEMORY)), mib(memory), memory <= MAX_MEMORY);
+    section.check(
+        format!("{OBJECTS} objects at most {}", format_mib(MAX_MEMORY_BYTES)),
+        format_mib(memory),
+        memory <= MAX_MEMORY_BYTES,
+    );
     let get = |_| format!("get warm {rest} {}", size.gets);
     run(&server, &mut client, size.rounds, get, ("get", 100.0), section)?;
-    let list = |_| format!("list {PAGE} {}", size.lists);
+    let list = |_| format!("list {LIST_LIMIT} {}", size.lists);
     run(&server, &mut client, size.rounds, list, ("list of 500", 1000.0), section)?;
     server.process.stop()
 }
 
 fn run(
-    server: &Server,
-    client: &mut Client,
+    server: &BenchApiServer,
+    client: &mut ApiClientProcess,
     rounds: usize,
     command: impl Fn(usize) -> String,
     (name, most): (&str, f64),
-    section: &mut Section,
+    section: &mut BenchSection,
 ) -> anyhow::Result<()> {
-    let (mut costs, mut p50, mut p99) = (Vec::new(), Vec::new(), Vec::new());
+    let mut costs = Vec::new();
+    let mut p50 = Vec::new();
+    let mut p99 = Vec::new();
     let mut count = 0;
     for round in 0..rounds {
         let (cost, report) = server.cost(client, &command(round))?;
@@ -50,7 +55,7 @@ fn run(
     section.row([
         name.to_owned(),
         format!("{cost:.1}"),
-        spread(&costs),
+        format_range(&costs),
         count.to_string(),
         milliseconds(p50),
         milliseconds(p99),
@@ -59,8 +64,7 @@ fn run(
     Ok(())
 }
 
-/// The least and the most.
-pub(super) fn spread(values: &[f64]) -> String {
+pub(super) fn format_range(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     format!("{least:.1} to {most:.1}")

@@ -1,36 +1,37 @@
-//! How long a server takes to start, and what it holds when nobody asks.
+//! Startup time of a server, and its memory without clients.
 
 use std::{
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use super::{Server, Size};
-use crate::bench::check::{Section, median, mib};
+use super::{ApiServerWorkload, BenchApiServer};
+use crate::bench::section::{BenchSection, format_mib, median};
 
 /// From the start of the process to its line `ready`, in milliseconds.
-const MAX_START: f64 = 100.0;
-/// Without objects of users and without a connection.
-const MAX_IDLE: u64 = 25 << 20;
-/// What starts has settled by then.
-const WAIT: Duration = Duration::from_secs(5);
+const MAX_START_MILLIS: f64 = 100.0;
+/// Without user objects and connections.
+const MAX_IDLE_BYTES: u64 = 25 << 20;
+/// Background work of the startup has ended by then.
+const SETTLE_PERIOD: Duration = Duration::from_secs(5);
 
-pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
-    let (mut times, mut cpu) = (Vec::new(), Vec::new());
+pub(super) fn measure(size: ApiServerWorkload, section: &mut BenchSection) -> anyhow::Result<()> {
+    let mut times = Vec::new();
+    let mut cpu = Vec::new();
     for _ in 0..size.starts {
         let start = Instant::now();
-        let server = Server::start("apiserver-start", &[])?;
+        let server = BenchApiServer::start("apiserver-start", &[])?;
         times.push(start.elapsed().as_secs_f64() * 1000.0);
-        cpu.push(server.process.cpu()?.as_secs_f64() * 1000.0);
+        cpu.push(server.process.cpu_time()?.as_secs_f64() * 1000.0);
         server.process.stop()?;
     }
     let time = median(times);
     let shown = format!("{time:.0} ms, with {:.0} ms of CPU time", median(cpu));
-    section.check(format!("from start to ready at most {MAX_START:.0} ms"), shown, time <= MAX_START);
-    let server = Server::start("apiserver-idle", &[])?;
-    sleep(WAIT);
+    section.check(format!("from start to ready at most {MAX_START_MILLIS:.0} ms"), shown, time <= MAX_START_MILLIS);
+    let server = BenchApiServer::start("apiserver-idle", &[])?;
+    sleep(SETTLE_PERIOD);
     let memory = server.process.memory()?;
-    let text = format!("{}, of which {} are not pages of the binary", mib(memory.now), mib(memory.own));
-    section.check(format!("idle memory at most {}", mib(MAX_IDLE)), text, memory.now <= MAX_IDLE);
+    let text = format!("{}, of which {} are not pages of the binary", format_mib(memory.now), format_mib(memory.own));
+    section.check(format!("idle memory at most {}", format_mib(MAX_IDLE_BYTES)), text, memory.now <= MAX_IDLE_BYTES);
     server.process.stop()
 }

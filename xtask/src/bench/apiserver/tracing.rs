@@ -1,38 +1,43 @@
-//! What it costs to record and export every request.
+//! The cost of recording and exporting every request.
 
 use std::{thread::sleep, time::Duration};
 
-use super::{Server, Size, client::Client, context::deviation, requests::CONNECTIONS};
+use super::{
+    ApiServerWorkload, BenchApiServer, client::ApiClientProcess, context::median_deviation, requests::CONNECTIONS,
+};
 use crate::bench::{
-    check::{Section, median},
     directory,
-    sink::Sink,
+    section::{BenchSection, median},
+    sink::BenchSink,
 };
 
-/// In microseconds.
-const MAX: f64 = 40.0;
-/// The exporter sends what it has within a second.
-const EXPORTED: Duration = Duration::from_secs(2);
+const MAX_ADDED_MICROS: f64 = 40.0;
+/// The exporter exports its queue within a second.
+const EXPORT_WAIT: Duration = Duration::from_secs(2);
 
-/// Creates at once: their spans fit into the exporter's queue, so that the cost of all of them counts.
+/// Creates in one burst: their spans fit into the exporter's queue, so that the cost of all of them is
+/// measured.
 const BURST: usize = 150;
-/// Between bursts.
-const PAUSE: Duration = Duration::from_millis(100);
+const BURST_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Rounds on a server that exports everything and on one that does not in turn, so that what changes on the machine changes for both.
-pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
-    let sink = Sink::start("apiserver-sink")?;
+/// Alternates rounds on a server that exports everything and on one that does not, so that changes of the
+/// machine affect both alike.
+pub(super) fn measure(size: ApiServerWorkload, section: &mut BenchSection) -> anyhow::Result<()> {
+    let sink = BenchSink::start("apiserver-sink")?;
     let config = directory().join("apiserver-tracing.yaml");
     let text = format!(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: {}\nsamplingRatePerMillion: 1000000\n",
         sink.address
     );
     std::fs::write(&config, text)?;
-    let dark = Server::start("apiserver-dark", &[])?;
-    let traced = Server::start("apiserver-traced", &["--tracing-config-file", &config.to_string_lossy()])?;
-    let (mut dark_client, mut traced_client) = (dark.client(CONNECTIONS)?, traced.client(CONNECTIONS)?);
-    let expected = spans_of_one(&mut traced_client, &sink)?;
-    let (mut without, mut with, mut differences) = (Vec::new(), Vec::new(), Vec::new());
+    let dark = BenchApiServer::start("apiserver-dark", &[])?;
+    let traced = BenchApiServer::start("apiserver-traced", &["--tracing-config-file", &config.to_string_lossy()])?;
+    let mut dark_client = dark.client(CONNECTIONS)?;
+    let mut traced_client = traced.client(CONNECTIONS)?;
+    let expected = spans_per_create(&mut traced_client, &sink)?;
+    let mut without = Vec::new();
+    let mut with = Vec::new();
+    let mut differences = Vec::new();
     for round in 0..size.pairs {
         let plain = burst(&dark, &mut dark_client, round)?;
         let cost = burst(&traced, &mut traced_client, round)?;
@@ -40,7 +45,7 @@ pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
         with.push(cost);
         differences.push(cost - plain);
     }
-    sleep(EXPORTED);
+    sleep(EXPORT_WAIT);
     let lost = (expected * (size.pairs * BURST) as u64).abs_diff(sink.count("/items")?);
     let difference = median(differences.clone());
     let shown = format!(
@@ -49,31 +54,35 @@ pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
         median(with),
         median(without),
         differences.len(),
-        deviation(&differences),
+        median_deviation(&differences),
     );
-    section.check(format!("tracing of every create at most {MAX:.0} µs"), shown, difference <= MAX);
+    section.check(
+        format!("tracing of every create at most {MAX_ADDED_MICROS:.0} µs"),
+        shown,
+        difference <= MAX_ADDED_MICROS,
+    );
     section.check_none("spans that did not arrive", lost);
     dark.process.stop()?;
     traced.process.stop()
 }
 
-fn burst(server: &Server, client: &mut Client, round: usize) -> anyhow::Result<f64> {
-    let before = server.process.cpu()?;
-    client.tell(&format!("create round{round} {BURST}"))?;
-    // The exporter's work counts, too.
-    sleep(PAUSE);
-    let cpu = server.process.cpu()? - before;
+fn burst(server: &BenchApiServer, client: &mut ApiClientProcess, round: usize) -> anyhow::Result<f64> {
+    let before = server.process.cpu_time()?;
+    client.run_command(&format!("create round{round} {BURST}"))?;
+    // The CPU time of the exporter counts, too.
+    sleep(BURST_INTERVAL);
+    let cpu = server.process.cpu_time()? - before;
     Ok(cpu.as_secs_f64() * 1e6 / BURST as f64)
 }
 
-/// How many spans a create leaves. What came before is not counted afterwards either.
-fn spans_of_one(client: &mut Client, sink: &Sink) -> anyhow::Result<u64> {
-    // The first ones warm up.
-    client.tell(&format!("create warm {BURST}"))?;
-    sleep(EXPORTED);
+/// The number of spans of a create. Earlier spans are not counted.
+fn spans_per_create(client: &mut ApiClientProcess, sink: &BenchSink) -> anyhow::Result<u64> {
+    // Warm-up.
+    client.run_command(&format!("create warm {BURST}"))?;
+    sleep(EXPORT_WAIT);
     sink.reset()?;
-    client.tell("create one 1")?;
-    sleep(EXPORTED);
+    client.run_command("create one 1")?;
+    sleep(EXPORT_WAIT);
     let spans = sink.count("/items")?;
     sink.reset()?;
     Ok(spans)

@@ -1,16 +1,16 @@
 //! Many watchers of one kind: each gets every event, in order.
 
-use super::{Server, Size, requests::CONNECTIONS};
-use crate::bench::check::{Section, mib};
+use super::{ApiServerWorkload, BenchApiServer, requests::CONNECTIONS};
+use crate::bench::section::{BenchSection, format_mib};
 
-pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
-    let server = Server::start("apiserver-watchers", &[])?;
+pub(super) fn measure(size: ApiServerWorkload, section: &mut BenchSection) -> anyhow::Result<()> {
+    let server = BenchApiServer::start("apiserver-watchers", &[])?;
     let mut client = server.client(CONNECTIONS)?;
-    let opened = client.tell(&format!("watch {}", size.watchers))?.count("watchers");
-    let before = server.process.cpu()?;
-    client.tell(&format!("create seen {}", size.events))?;
-    let report = client.tell("watched")?;
-    let cpu = server.process.cpu()? - before;
+    let opened = client.run_command(&format!("watch {}", size.watchers))?.count("watchers");
+    let before = server.process.cpu_time()?;
+    client.run_command(&format!("create seen {}", size.events))?;
+    let report = client.run_command("watched")?;
+    let cpu = server.process.cpu_time()? - before;
     let memory = server.process.memory()?;
     let cost = cpu.as_secs_f64() * 1e6 / report.number("events");
     section.row([
@@ -24,7 +24,7 @@ pub(super) fn measure(size: Size, section: &mut Section) -> anyhow::Result<()> {
     let what =
         format!("{} watchers, each on its own connection, see each of {} events once, in order", opened, size.events);
     let exact = report.count("exact");
-    let shown = format!("{exact} do; peak memory {}", mib(memory.peak));
+    let shown = format!("{exact} do; peak memory {}", format_mib(memory.peak));
     section.check(what, shown, exact == size.watchers as u64);
     server.process.stop()
 }

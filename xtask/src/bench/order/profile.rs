@@ -1,18 +1,21 @@
-//! What callgrind writes, as far as it is needed: how often each instruction was executed.
+//! Parses the parts of callgrind's output that tell how often each instruction was executed.
 
 use std::collections::HashMap;
 
 use anyhow::Context;
 
-/// Executions by address, of the instructions of the object whose path ends in `/OBJECT`.
+/// Executions by address, for the instructions of the object whose path ends in `/OBJECT`.
 ///
-/// The file has the form that `--dump-instr=yes` gives: a line of costs is `ADDRESS LINE COUNT`, the address in full or relative to the last one. The line after `calls=` has
-/// the costs of what was called, which the called function has too.
+/// The file has the format of `--dump-instr=yes`: a cost line is `ADDRESS LINE COUNT`, with an absolute address
+/// or one relative to the previous line. The line after `calls=` has the costs of the callee, which occur
+/// there, too.
 pub(super) fn parse(text: &str, object: &str) -> anyhow::Result<HashMap<u64, u64>> {
     let wanted = format!("/{object}");
     let mut objects: HashMap<&str, bool> = HashMap::new();
     let mut counts: HashMap<u64, u64> = HashMap::new();
-    let (mut address, mut is_ours, mut is_call) = (0, false, false);
+    let mut address = 0;
+    let mut is_ours = false;
+    let mut is_call = false;
     for line in text.lines() {
         if let Some((key, value)) = line.split_once('=') {
             let (id, name) = value.split_once(' ').unwrap_or((value, ""));
@@ -24,8 +27,8 @@ pub(super) fn parse(text: &str, object: &str) -> anyhow::Result<HashMap<u64, u64
                 "calls" => is_call = true,
                 _ => {}
             }
-        } else if let Some((at, count)) = costs(line) {
-            address = moved(address, at).with_context(|| format!("what address is {line:?}?"))?;
+        } else if let Some((at, count)) = parse_cost_line(line) {
+            address = shift_address(address, at).with_context(|| format!("what address is {line:?}?"))?;
             if is_ours && !is_call {
                 *counts.entry(address).or_default() += count;
             }
@@ -35,15 +38,15 @@ pub(super) fn parse(text: &str, object: &str) -> anyhow::Result<HashMap<u64, u64
     Ok(counts)
 }
 
-/// The address and the count of a line of costs. Headers are no such lines.
-fn costs(line: &str) -> Option<(&str, u64)> {
+/// Address and count of a cost line. None for headers.
+fn parse_cost_line(line: &str) -> Option<(&str, u64)> {
     let mut words = line.split(' ');
     let at = words.next().filter(|word| word.starts_with(['+', '-', '*']) || word.starts_with("0x"))?;
     words.next()?;
     Some((at, words.next()?.parse().ok()?))
 }
 
-fn moved(address: u64, by: &str) -> Option<u64> {
+fn shift_address(address: u64, by: &str) -> Option<u64> {
     if by == "*" {
         Some(address)
     } else if let Some(hex) = by.strip_prefix("0x") {

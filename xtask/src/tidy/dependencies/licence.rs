@@ -1,37 +1,37 @@
-//! SPDX expressions: names, `AND`, `OR`, `WITH`, brackets, and the old `/` for `OR`.
+//! SPDX expressions: names, `AND`, `OR`, `WITH`, brackets, and the legacy `/` for `OR`.
 
 use std::{collections::BTreeSet, iter::Peekable, str::SplitWhitespace};
 
-type Words<'a> = Peekable<SplitWhitespace<'a>>;
+type LicenceWords<'a> = Peekable<SplitWhitespace<'a>>;
 
-/// Whether the licences of an expression can be chosen among these.
+/// Whether the allowed licences satisfy an expression.
 pub(super) fn is_allowed(expression: &str, allowed: &BTreeSet<&str>) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut words = spaced.split_whitespace().peekable();
-    any(&mut words, allowed) && words.next().is_none()
+    any_allowed(&mut words, allowed) && words.next().is_none()
 }
 
-/// Alternatives. All of them are read, whichever is allowed.
-fn any(words: &mut Words<'_>, allowed: &BTreeSet<&str>) -> bool {
-    let mut found = all(words, allowed);
+/// Alternatives. All of them are parsed, even after an allowed one.
+fn any_allowed(words: &mut LicenceWords<'_>, allowed: &BTreeSet<&str>) -> bool {
+    let mut found = all_allowed(words, allowed);
     while words.next_if_eq(&"OR").is_some() {
-        found |= all(words, allowed);
+        found |= all_allowed(words, allowed);
     }
     found
 }
 
-fn all(words: &mut Words<'_>, allowed: &BTreeSet<&str>) -> bool {
-    let mut found = one(words, allowed);
+fn all_allowed(words: &mut LicenceWords<'_>, allowed: &BTreeSet<&str>) -> bool {
+    let mut found = one_allowed(words, allowed);
     while words.next_if_eq(&"AND").is_some() {
-        found &= one(words, allowed);
+        found &= one_allowed(words, allowed);
     }
     found
 }
 
-fn one(words: &mut Words<'_>, allowed: &BTreeSet<&str>) -> bool {
+fn one_allowed(words: &mut LicenceWords<'_>, allowed: &BTreeSet<&str>) -> bool {
     match words.next() {
         Some("(") => {
-            let found = any(words, allowed);
+            let found = any_allowed(words, allowed);
             words.next() == Some(")") && found
         }
         Some(name) if words.next_if_eq(&"WITH").is_some() => {

@@ -1,8 +1,8 @@
 use super::*;
 
-/// What is said of a document that has only this block.
+/// Problems of a document that consists of this block.
 fn said(block: &str, stories: &str) -> Vec<String> {
-    let problems = commands("docs/a.md", &parse(block), stories);
+    let problems = check_commands("docs/a.md", &parse(block), stories);
     problems.into_iter().map(|(_, problem)| problem).collect()
 }
 
@@ -21,7 +21,7 @@ fn a_command_does_not_hide_in_a_block_of_another_kind() {
     assert!(said("```text\n$ cargo build\n```\n", "")[0].contains("is a command"));
     assert_eq!(said("```\nanything\n```\n", "").len(), 1);
     assert_eq!(said("```bash\nls\n```\n", "").len(), 1);
-    // What a program says may be about commands.
+    // The output of a program may contain commands.
     assert!(said("```text\nTry next:\n  kubectl get pods\n```\n", "").is_empty());
     assert!(said("```rust,no_run\nfn main() {}\n```\n", "").is_empty());
 }
@@ -30,7 +30,7 @@ fn a_command_does_not_hide_in_a_block_of_another_kind() {
 fn blocks_in_lists_are_found_where_they_are() {
     let text = "- so:\n\n  ```sh\n  kubectl get pods\n  ```\n\nand on\n";
     let document = parse(text);
-    assert_eq!(document.blocks, [Block { line: 3, info: "sh", lines: vec!["kubectl get pods"] }]);
+    assert_eq!(document.blocks, [CodeBlock { line: 3, info: "sh", lines: vec!["kubectl get pods"] }]);
     assert_eq!(document.prose.last(), Some(&(7, "and on")));
 }
 
@@ -56,6 +56,6 @@ fn a_link_without_a_target_is_found() {
         ("https://example.com/b.md", true),
     ] {
         let link = format!("see [this]({target}) and `[that]`");
-        assert_eq!(links(&path, &parse(&link)).is_empty(), there, "{target}");
+        assert_eq!(check_links(&path, &parse(&link)).is_empty(), there, "{target}");
     }
 }

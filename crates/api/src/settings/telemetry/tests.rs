@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::{Settings, v1alpha1::TelemetrySpec, validate_telemetry};
+use crate::{CollectorSettings, v1alpha1::TelemetrySpec, validate_telemetry};
 
 fn spec(json: Value) -> TelemetrySpec {
     serde_json::from_value(json).unwrap()
@@ -45,16 +45,17 @@ fn what_makes_sense_holds_beside_what_does_not() {
     let wrong = spec(
         json!({"image": "Not An Image", "slots": {"traces": 7}, "replicas": {"min": 3}, "scaling": {"cpuUtilization": -1}}),
     );
-    let (settings, problems) = Settings::as_far_as_possible(&wrong, "kubewake-system");
+    let (settings, problems) = CollectorSettings::from_spec_lenient(&wrong, "kubewake-system");
     assert_eq!(problems.len(), 2);
-    let right = Settings::of(&spec(json!({"slots": {"traces": 7}, "replicas": {"min": 3}})), "kubewake-system");
+    let right =
+        CollectorSettings::from_spec(&spec(json!({"slots": {"traces": 7}, "replicas": {"min": 3}})), "kubewake-system");
     assert_eq!(right, Ok(settings));
 }
 
 #[test]
 fn what_is_not_said_of_replicas_follows_what_is() {
     let bounds = |json| {
-        let settings = Settings::of(&spec(json!({"replicas": json})), "").unwrap();
+        let settings = CollectorSettings::from_spec(&spec(json!({"replicas": json})), "").unwrap();
         (settings.min_replicas, settings.max_replicas)
     };
     assert_eq!(bounds(json!({})), (2, 10));
@@ -93,6 +94,6 @@ fn trusted_relays_are_names_in_an_order_that_does_not_matter() {
     let many: Vec<Value> = (0..33).map(|n| json!({"namespace": "shop", "serviceAccount": format!("a{n}")})).collect();
     assert_eq!(refused(json!({"trustedRelays": many})).len(), 1);
     let [one, two] = ["a", "b"].map(|name| json!({"namespace": name, "serviceAccount": "agent"}));
-    let of = |relays: Value| Settings::of(&spec(json!({"trustedRelays": relays})), "system").unwrap();
+    let of = |relays: Value| CollectorSettings::from_spec(&spec(json!({"trustedRelays": relays})), "system").unwrap();
     assert_eq!(of(json!([one, two])), of(json!([two, one, two])));
 }

@@ -3,25 +3,30 @@ use serde_json::json;
 
 use super::{
     super::{
-        Configuration,
+        WebhookConfiguration,
         testing::{Stage, core, object, serve_widgets},
     },
     *,
 };
 
-fn hook(more: Value) -> Hook {
+fn hook(more: Value) -> AdmissionWebhook {
     let mut hook = json!({
         "name": "a.example.com",
         "rules": [{ "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"], "scope": "*" }],
     });
     hook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    Configuration::compile(&json!({ "metadata": { "name": "c" }, "webhooks": [hook] })).hooks.remove(0)
+    WebhookConfiguration::compile(&json!({ "metadata": { "name": "c" }, "webhooks": [hook] })).hooks.remove(0)
 }
 
-fn seen(stage: &Stage, hook: &Hook, new: Option<&Value>, old: Option<&Value>) -> Result<Option<String>, Status> {
+fn seen(
+    stage: &Stage,
+    hook: &AdmissionWebhook,
+    new: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<Option<String>, StatusError> {
     let request = stage.request();
-    let subject = Subject { request: &request, object: new, old };
-    Ok(subject.invocation(hook)?.map(|resource| resource.gv.to_string()))
+    let subject = AdmissionAttributes { request: &request, object: new, old };
+    Ok(subject.match_webhook(hook)?.map(|resource| resource.gv.to_string()))
 }
 
 const MAPS: &str = "/api/v1/namespaces/prod/configmaps";
@@ -64,7 +69,8 @@ async fn an_absent_namespace_is_not_found() {
 async fn objects_are_selected_by_the_old_or_the_new() {
     let stage = Stage::new(&core().await, Method::PUT, "/api/v1/namespaces/prod/configmaps/a");
     let hook = hook(json!({ "objectSelector": { "matchExpressions": [{ "key": "x", "operator": "Exists" }] } }));
-    let (with, without) = (object("a", ("x", "1")), object("a", ("y", "1")));
+    let with = object("a", ("x", "1"));
+    let without = object("a", ("y", "1"));
     for (new, old, wanted) in
         [(&with, &without, true), (&without, &with, true), (&with, &with, true), (&without, &without, false)]
     {
@@ -117,4 +123,13 @@ async fn a_broken_selector_fails_only_what_its_rules_want() {
     assert_eq!(seen(&Stage::new(&core, Method::POST, MAPS), &hook, Some(&new), None).unwrap_err().code, 500);
     let secrets = Stage::new(&core, Method::POST, "/api/v1/namespaces/prod/secrets");
     assert_eq!(seen(&secrets, &hook, Some(&new), None), Ok(None));
+}
+
+#[test]
+fn refusal_names_what_has_no_name_yet_by_its_prefix() {
+    let named = |name: &str, object: Option<Value>| refused_name(name, object.as_ref()).to_owned();
+    let prefixed = || Some(json!({ "metadata": { "generateName": "made-" } }));
+    assert_eq!(named("a", prefixed()), "a");
+    assert_eq!(named("", prefixed()), "made-");
+    assert_eq!((named("", None), named("", Some(json!({})))), ("Unknown".to_owned(), "Unknown".to_owned()));
 }

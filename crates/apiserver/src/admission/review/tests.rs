@@ -7,11 +7,11 @@ use super::{
 
 fn sent(stage: &Stage, as_gv: Option<&str>, new: Option<&Value>, old: Option<&Value>) -> Value {
     let request = stage.request();
-    let subject = Subject { request: &request, object: new, old };
+    let subject = AdmissionAttributes { request: &request, object: new, old };
     let own = request.on.resource;
     let resource =
         as_gv.and_then(|gv| request.on.call.catalog.get(&GroupVersion::parse(gv)?, &own.plural)).unwrap_or(own);
-    let bytes = Shown::of(subject, resource).review("v1", "the-uid").unwrap();
+    let bytes = VersionedAttributes::for_version(subject, resource).review("v1", "the-uid").unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 
@@ -81,14 +81,14 @@ async fn a_deletion_has_its_options_and_no_new_object() {
     let stage = Stage::new(&core().await, Method::DELETE, "/api/v1/namespaces/prod/configmaps/a");
     let given = DeleteOptions {
         grace_period_seconds: Some(0),
-        propagation_policy: Some(Propagation::Orphan),
+        propagation_policy: Some(DeletionPropagation::Orphan),
         uid: Some("u".into()),
         ..DeleteOptions::default()
     };
     let old = object("a", ("x", "1"));
     let request = super::super::Request { options: Options::Delete(&given), ..stage.request() };
-    let subject = Subject { request: &request, object: None, old: Some(&old) };
-    let bytes = Shown::of(subject, request.on.resource).review("v1", "u").unwrap();
+    let subject = AdmissionAttributes { request: &request, object: None, old: Some(&old) };
+    let bytes = VersionedAttributes::for_version(subject, request.on.resource).review("v1", "u").unwrap();
     let review: Value = serde_json::from_slice(&bytes).unwrap();
     let options = json!({
         "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", "gracePeriodSeconds": 0, "propagationPolicy": "Orphan",

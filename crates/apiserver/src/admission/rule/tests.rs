@@ -2,14 +2,14 @@ use serde_json::json;
 
 use super::*;
 
-fn rule(resources: &[&str], operations: &[&str], scope: &str) -> Rule {
-    Rule::read(&json!({
+fn rule(resources: &[&str], operations: &[&str], scope: &str) -> RuleWithOperations {
+    RuleWithOperations::from_value(&json!({
         "apiGroups": [""], "apiVersions": ["v1"], "resources": resources, "operations": operations, "scope": scope,
     }))
 }
 
-fn place<'a>(resource: &'a str, subresource: &'a str) -> Place<'a> {
-    Place { operation: Operation::Create, resource, subresource, name: "x", namespaced: true }
+fn place<'a>(resource: &'a str, subresource: &'a str) -> RuleTarget<'a> {
+    RuleTarget { operation: AdmissionOperation::Create, resource, subresource, name: "x", namespaced: true }
 }
 
 #[test]
@@ -24,52 +24,53 @@ fn resources_and_their_parts_are_wanted_as_they_are_written() {
     ] {
         let rule = rule(&[written], &["CREATE"], "*");
         for (resource, part) in wanted {
-            assert!(rule.wants(&place(resource, part)), "{written} wants {resource}/{part}");
+            assert!(rule.matches_target(&place(resource, part)), "{written} wants {resource}/{part}");
         }
         for (resource, part) in others {
-            assert!(!rule.wants(&place(resource, part)), "{written} does not want {resource}/{part}");
+            assert!(!rule.matches_target(&place(resource, part)), "{written} does not want {resource}/{part}");
         }
     }
 }
 
 #[test]
 fn operations_are_named_or_all() {
-    let update = Place { operation: Operation::Update, ..place("pods", "") };
-    assert!(rule(&["pods"], &["CREATE", "UPDATE"], "*").wants(&update));
-    assert!(rule(&["pods"], &["*"], "*").wants(&update));
-    assert!(!rule(&["pods"], &["CREATE", "DELETE"], "*").wants(&update));
+    let update = RuleTarget { operation: AdmissionOperation::Update, ..place("pods", "") };
+    assert!(rule(&["pods"], &["CREATE", "UPDATE"], "*").matches_target(&update));
+    assert!(rule(&["pods"], &["*"], "*").matches_target(&update));
+    assert!(!rule(&["pods"], &["CREATE", "DELETE"], "*").matches_target(&update));
 }
 
 #[test]
 fn scope_tells_namespaced_objects_from_others() {
-    let cluster = Place { namespaced: false, ..place("nodes", "") };
+    let cluster = RuleTarget { namespaced: false, ..place("nodes", "") };
     for (scope, namespaced, others) in [("*", true, true), ("Namespaced", true, false), ("Cluster", false, true)] {
-        assert_eq!(rule(&["*"], &["*"], scope).wants(&place("pods", "")), namespaced, "{scope}");
-        assert_eq!(rule(&["*"], &["*"], scope).wants(&cluster), others, "{scope}");
+        assert_eq!(rule(&["*"], &["*"], scope).matches_target(&place("pods", "")), namespaced, "{scope}");
+        assert_eq!(rule(&["*"], &["*"], scope).matches_target(&cluster), others, "{scope}");
     }
 }
 
 #[test]
 fn groups_and_versions_are_named_or_all() {
-    let any = Rule::read(&json!({ "apiGroups": ["*"], "apiVersions": ["*"] }));
-    let apps = Rule::read(&json!({ "apiGroups": ["apps"], "apiVersions": ["v1", "v1beta1"] }));
+    let any = RuleWithOperations::from_value(&json!({ "apiGroups": ["*"], "apiVersions": ["*"] }));
+    let apps = RuleWithOperations::from_value(&json!({ "apiGroups": ["apps"], "apiVersions": ["v1", "v1beta1"] }));
     for (group, version, wanted) in [("apps", "v1", true), ("apps", "v2", false), ("", "v1", false)] {
-        assert!(any.wants_version(&GroupVersion::new(group, version)));
-        assert_eq!(apps.wants_version(&GroupVersion::new(group, version)), wanted);
+        assert!(any.matches_version(&GroupVersion::new(group, version)));
+        assert_eq!(apps.matches_version(&GroupVersion::new(group, version)), wanted);
     }
 }
 
 #[test]
 fn names_narrow_a_rule_of_a_policy() {
-    let rule = Rule::read(&json!({ "resources": ["pods"], "operations": ["*"], "resourceNames": ["x"] }));
-    assert!(rule.wants(&place("pods", "")));
-    assert!(!rule.wants(&Place { name: "y", ..place("pods", "") }));
-    assert!(!rule.wants(&Place { name: "", ..place("pods", "") }));
+    let rule =
+        RuleWithOperations::from_value(&json!({ "resources": ["pods"], "operations": ["*"], "resourceNames": ["x"] }));
+    assert!(rule.matches_target(&place("pods", "")));
+    assert!(!rule.matches_target(&RuleTarget { name: "y", ..place("pods", "") }));
+    assert!(!rule.matches_target(&RuleTarget { name: "", ..place("pods", "") }));
 }
 
 #[test]
 fn a_rule_that_makes_no_sense_wants_nothing() {
     for rule in [json!(null), json!([]), json!({ "resources": [1, {}], "operations": "CREATE" })] {
-        assert!(!Rule::read(&rule).wants(&place("pods", "")));
+        assert!(!RuleWithOperations::from_value(&rule).matches_target(&place("pods", "")));
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn causes(status: &Status) -> Vec<(&str, &str, &str)> {
+fn causes(status: &StatusError) -> Vec<(&str, &str, &str)> {
     let causes = status.details.as_ref().unwrap().causes.iter();
     causes.map(|cause| (cause.reason.as_str(), cause.message.as_str(), cause.field.as_str())).collect()
 }
@@ -216,7 +216,7 @@ fn a_configuration_that_does_not_fit_its_schema_is_refused() {
 fn a_configuration_of_another_kind_or_with_entries_is_refused() {
     let map = Fixture::config_map();
     let other = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}});
-    let refused = Status::from(map.owner("one", "").apply(None, &other, false).unwrap_err());
+    let refused = StatusError::from(map.owner("one", "").apply(None, &other, false).unwrap_err());
     assert_eq!((refused.code, refused.message.as_str()), (400, "invalid object type: apps/v1, Kind=Deployment"));
     let refused = map.try_apply("one", "", json!({"metadata": {"managedFields": []}}), false).unwrap_err();
     assert_eq!((refused.code, refused.message.as_str()), (400, "metadata.managedFields must be nil"));
@@ -243,7 +243,7 @@ fn a_status_is_applied_by_an_entry_of_its_own() {
     let books =
         [("ctrl Apply status", json!({"f:status": {"f:ready": {}}})), ("one Apply", json!({"f:spec": {"f:size": {}}}))];
     widget.expect(&books);
-    // The main path cannot change the status: the strategy puts it back, and nobody comes to own it.
+    // The main path cannot change the status: the strategy restores it, and it gets no owner.
     widget.apply("one", json!({"spec": {"size": 1}, "status": {"ready": false}})).expect(&books);
 }
 

@@ -9,7 +9,7 @@ fn scale(deployment: &mut Fixture, manager: &str, replicas: u32) {
         "managedFields": entries}, "spec": {"replicas": parent["spec"]["replicas"]}});
     let mut new = live.clone();
     new["spec"]["replicas"] = json!(replicas);
-    let mut of_scale = Fixture::builtin(scale::API_VERSION, "Scale");
+    let mut of_scale = Fixture::builtin(scale::SCALE_API_VERSION, "Scale");
     of_scale.object = Some(live);
     of_scale.owner(manager, "scale").update(of_scale.object.as_ref(), &mut new);
     parent["spec"]["replicas"] = json!(replicas);

@@ -2,13 +2,14 @@ use super::*;
 
 #[test]
 fn a_set_is_written_as_kubernetes_writes_it() {
-    let mut set = Set::default();
-    let port = |port: i64| Element::Key(vec![("containerPort".into(), port.into()), ("protocol".into(), "TCP".into())]);
-    set.insert(&[Element::field("spec")]);
-    set.insert(&[Element::field("spec"), Element::field("ports"), port(80)]);
-    set.insert(&[Element::field("spec"), Element::field("ports"), port(443), Element::field("name")]);
-    set.insert(&[Element::field("finalizers"), Element::Value("<a&b>".into())]);
-    set.insert(&[Element::field("places"), Element::Index(3)]);
+    let mut set = FieldSet::default();
+    let port =
+        |port: i64| PathElement::Key(vec![("containerPort".into(), port.into()), ("protocol".into(), "TCP".into())]);
+    set.insert(&[PathElement::field("spec")]);
+    set.insert(&[PathElement::field("spec"), PathElement::field("ports"), port(80)]);
+    set.insert(&[PathElement::field("spec"), PathElement::field("ports"), port(443), PathElement::field("name")]);
+    set.insert(&[PathElement::field("finalizers"), PathElement::Value("<a&b>".into())]);
+    set.insert(&[PathElement::field("places"), PathElement::Index(3)]);
     let expected = json!({
         "f:finalizers": {"v:\"\\u003ca\\u0026b\\u003e\"": {}},
         "f:places": {"i:3": {}},
@@ -18,7 +19,7 @@ fn a_set_is_written_as_kubernetes_writes_it() {
         }},
     });
     assert_eq!(set.to_value(), expected);
-    assert_eq!(Set::from_value(&expected).unwrap(), set);
+    assert_eq!(FieldSet::from_value(&expected).unwrap(), set);
 }
 
 #[test]
@@ -27,7 +28,7 @@ fn number_of_an_item_is_the_same_when_its_set_is_read_again() {
         ["1000000000000000000000000000000000000000000000000000000000000000612885206811", "6.934698245112694e+276"]
     {
         let set = set(json!({"f:list": {format!("v:{number}"): {}}}));
-        assert_eq!(Set::from_value(&set.to_value()).unwrap(), set, "{number}");
+        assert_eq!(FieldSet::from_value(&set.to_value()).unwrap(), set, "{number}");
     }
 }
 
@@ -42,11 +43,11 @@ fn what_is_no_set_is_refused_and_unknown_sorts_are_left_out() {
         json!({"i:x": {}}),
         json!({"": {}}),
     ] {
-        assert!(Set::from_value(&wrong).is_err(), "{wrong}");
+        assert!(FieldSet::from_value(&wrong).is_err(), "{wrong}");
     }
     assert_eq!(set(json!({"x:a": {"f:b": {}}, "f:c": {}})), set(json!({"f:c": {}})));
     let deep = (0..120).fold(json!({}), |below, _| json!({"f:a": below}));
-    assert!(Set::from_value(&deep).is_err());
+    assert!(FieldSet::from_value(&deep).is_err());
 }
 
 #[test]
@@ -66,11 +67,11 @@ fn differences_leave_what_is_below_and_recursive_ones_do_not() {
 fn fields_come_before_what_is_below_them_and_numbers_in_their_order() {
     let set = set(json!({"f:b": {}, "f:a": {"k:{\"p\":443}": {}, "k:{\"p\":80}": {}, "v:\"x\"": {}, "i:1": {}}}));
     let mut paths = Vec::new();
-    set.for_each(&mut |path| paths.push(Path(path).to_string()));
+    set.for_each(&mut |path| paths.push(FieldPath(path).to_string()));
     assert_eq!(paths, [".b", ".a[p=80]", ".a[p=443]", ".a[=\"x\"]", ".a[1]"]);
 }
 
-fn elements() -> impl Strategy<Value = Element> {
+fn elements() -> impl Strategy<Value = PathElement> {
     let scalar = || {
         prop_oneof![
             (-2i64..3).prop_map(Value::from),
@@ -79,16 +80,16 @@ fn elements() -> impl Strategy<Value = Element> {
         ]
     };
     prop_oneof![
-        3 => "[a-c]{1,2}".prop_map(|name| Element::field(&name)),
-        1 => scalar().prop_map(Element::Value),
-        1 => (scalar(), scalar()).prop_map(|(a, b)| Element::Key(vec![("a".into(), a), ("b".into(), b)])),
-        1 => (0i64..3).prop_map(Element::Index),
+        3 => "[a-c]{1,2}".prop_map(|name| PathElement::field(&name)),
+        1 => scalar().prop_map(PathElement::Value),
+        1 => (scalar(), scalar()).prop_map(|(a, b)| PathElement::Key(vec![("a".into(), a), ("b".into(), b)])),
+        1 => (0i64..3).prop_map(PathElement::Index),
     ]
 }
 
-fn sets() -> impl Strategy<Value = Set> {
+fn sets() -> impl Strategy<Value = FieldSet> {
     prop::collection::vec(prop::collection::vec(elements(), 1..4), 0..8).prop_map(|paths| {
-        let mut set = Set::default();
+        let mut set = FieldSet::default();
         paths.iter().for_each(|path| set.insert(path));
         set
     })
@@ -97,7 +98,7 @@ fn sets() -> impl Strategy<Value = Set> {
 proptest! {
     #[test]
     fn a_set_survives_being_written_and_read(set in sets()) {
-        prop_assert_eq!(Set::from_value(&set.to_value()).unwrap(), set);
+        prop_assert_eq!(FieldSet::from_value(&set.to_value()).unwrap(), set);
     }
 
     #[test]
@@ -114,10 +115,10 @@ proptest! {
 
     #[test]
     fn every_field_of_a_set_is_in_it(set in sets()) {
-        let mut all = Set::default();
+        let mut all = FieldSet::default();
         let mut missing = 0;
         set.for_each(&mut |path| {
-            let path: Vec<Element> = path.iter().map(|element| (*element).clone()).collect();
+            let path: Vec<PathElement> = path.iter().map(|element| (*element).clone()).collect();
             missing += usize::from(!set.has(&path));
             all.insert(&path);
         });
@@ -126,6 +127,6 @@ proptest! {
 
     #[test]
     fn nothing_that_a_client_sends_as_entries_panics(text in "\\PC{0,20}", key in "[fkvi.]?:?\\PC{0,8}") {
-        let _ = Set::from_value(&json!({key: {text: {}}}));
+        let _ = FieldSet::from_value(&json!({key: {text: {}}}));
     }
 }

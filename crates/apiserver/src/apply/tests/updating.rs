@@ -199,7 +199,7 @@ fn a_deep_object_has_books_that_can_be_read_again() {
     widget.put("m", json!({"spec": {"free": deep}}));
     let text = widget.object.as_ref().unwrap().to_string();
     let read: Value = serde_json::from_str(&text).unwrap();
-    assert!(Set::from_value(&read["metadata"]["managedFields"][0]["fieldsV1"]).is_ok());
+    assert!(FieldSet::from_value(&read["metadata"]["managedFields"][0]["fieldsV1"]).is_ok());
 }
 
 #[test]
@@ -209,11 +209,11 @@ fn a_change_of_nothing_but_times_is_none() {
     let old = map.object.clone().unwrap();
     let mut new = old.clone();
     new["metadata"]["managedFields"][0]["time"] = json!("2030-01-01T00:00:00Z");
-    assert!(keep_times(&old, &mut new));
+    assert!(keep_unchanged_times(&old, &mut new));
     assert_eq!(new, old);
     new["metadata"]["managedFields"][0]["time"] = json!("2030-01-01T00:00:00Z");
     new["data"]["a"] = json!("2");
-    assert!(!keep_times(&old, &mut new));
+    assert!(!keep_unchanged_times(&old, &mut new));
     assert_eq!(new["metadata"]["managedFields"][0]["time"], "2030-01-01T00:00:00Z");
 }
 
@@ -247,7 +247,7 @@ fn only_the_entries_in_metadata_are_no_field() {
     assert_eq!(widget.books()[1], ("n Update".to_owned(), of_n));
 }
 
-/// Values with the names of real fields in wrong places.
+/// Values with the names of real fields in the wrong positions.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -282,11 +282,11 @@ proptest! {
     }
 }
 
-/// A kind in two versions: what is `size` in one is `width` in the other, which does not know `color`.
+/// A kind in two versions: `size` of one is `width` in the other, which has no `color`.
 #[derive(Debug)]
 struct Renamed(Schema);
 
-impl Convert for Renamed {
+impl VersionConverter for Renamed {
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, SchemaNode)> {
         if api_version != "example.com/v2" {
             return None;
@@ -302,7 +302,7 @@ impl Convert for Renamed {
 }
 
 fn renamed() -> Renamed {
-    let spec = object([("width", Schema::scalar(Scalar::Integer))], MapType::Granular);
+    let spec = object([("width", Schema::scalar(ScalarType::Integer))], MapType::Granular);
     Renamed(object([("spec", spec)], MapType::Granular))
 }
 
@@ -326,13 +326,14 @@ fn entries(object: &Value) -> Vec<(&str, &str, &Value)> {
 fn change_is_taken_from_manager_of_other_version_as_that_version_sees_it() {
     let (fixture, live) = written_in("example.com/v2");
     let convert = renamed();
-    let owner = Owner { convert: Some(&convert), ..fixture.owner("new", "") };
+    let owner = FieldManager { convert: Some(&convert), ..fixture.owner("new", "") };
     let mut same = fixture.whole(json!({"metadata": {"uid": "u"}, "spec": {"size": 1}}));
     owner.update(Some(&live), &mut same);
     assert_eq!(entries(&same), [("old", "example.com/v2", &json!({"f:spec": {".": {}, "f:width": {}}}))]);
     let mut changed = fixture.whole(json!({"metadata": {"uid": "u"}, "spec": {"size": 2}}));
     owner.update(Some(&live), &mut changed);
-    let (left, taken) = (json!({"f:spec": {}}), json!({"f:spec": {"f:size": {}}}));
+    let left = json!({"f:spec": {}});
+    let taken = json!({"f:spec": {"f:size": {}}});
     let found = entries(&changed);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.contains(&("new", "example.com/v1", &taken)), "{found:?}");
@@ -343,7 +344,7 @@ fn change_is_taken_from_manager_of_other_version_as_that_version_sees_it() {
 fn entry_of_version_that_is_no_more_goes_with_next_write() {
     let (fixture, live) = written_in("example.com/v0");
     let convert = renamed();
-    let owner = Owner { convert: Some(&convert), ..fixture.owner("new", "") };
+    let owner = FieldManager { convert: Some(&convert), ..fixture.owner("new", "") };
     let mut same = fixture.whole(json!({"metadata": {"uid": "u"}, "spec": {"size": 1}}));
     owner.update(Some(&live), &mut same);
     assert_eq!(entries(&same), []);
@@ -353,7 +354,7 @@ fn entry_of_version_that_is_no_more_goes_with_next_write() {
 fn books_end_where_other_version_cannot_show_object() {
     let (fixture, live) = written_in("example.com/v2");
     let convert = renamed();
-    let owner = Owner { convert: Some(&convert), ..fixture.owner("new", "") };
+    let owner = FieldManager { convert: Some(&convert), ..fixture.owner("new", "") };
     let mut wider = fixture.whole(json!({"metadata": {"uid": "u"}, "spec": {"size": 1, "s": ["x"]}}));
     owner.update(Some(&live), &mut wider);
     assert_eq!(entries(&wider), []);

@@ -4,8 +4,10 @@ use super::*;
 
 #[test]
 fn a_refused_list_names_the_collection() {
-    let user = User::anonymous();
-    let status = Attributes::resource(&user, "list", "", "configmaps").namespace("test-ns").forbidden("");
+    let user = UserInfo::anonymous();
+    let status = AuthorizationAttributes::for_resource(&user, "list", "", "configmaps")
+        .namespace("test-ns")
+        .forbidden_status("");
     let message = r#"configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" in the namespace "test-ns""#;
     assert_eq!(status.message, message);
     assert_eq!(status.to_value().get("details"), Some(&json!({"kind": "configmaps"})));
@@ -13,9 +15,10 @@ fn a_refused_list_names_the_collection() {
 
 #[test]
 fn a_refused_get_names_the_object() {
-    let user = User::service_account("test-ns", "sa", "");
-    let attributes = Attributes::resource(&user, "get", "apps", "deployments").namespace("test-ns").name("web");
-    let status = attributes.forbidden("");
+    let user = UserInfo::service_account("test-ns", "sa", "");
+    let attributes =
+        AuthorizationAttributes::for_resource(&user, "get", "apps", "deployments").namespace("test-ns").name("web");
+    let status = attributes.forbidden_status("");
     let message = r#"deployments.apps "web" is forbidden: User "system:serviceaccount:test-ns:sa" cannot get resource "deployments" in API group "apps" in the namespace "test-ns""#;
     assert_eq!(status.message, message);
     let details = json!({"name": "web", "group": "apps", "kind": "deployments"});
@@ -24,16 +27,18 @@ fn a_refused_get_names_the_object() {
 
 #[test]
 fn a_refused_path_has_empty_details() {
-    let user = User::anonymous();
-    let status = Attributes::path(&user, "get", "/metrics").forbidden("");
+    let user = UserInfo::anonymous();
+    let status = AuthorizationAttributes::for_path(&user, "get", "/metrics").forbidden_status("");
     assert_eq!(status.message, r#"forbidden: User "system:anonymous" cannot get path "/metrics""#);
     assert_eq!(status.to_value().get("details"), Some(&json!({})));
 }
 
 #[test]
 fn subresource_scope_and_reason_are_in_the_message() {
-    let user = User::new("jane", []);
-    let status = Attributes::resource(&user, "get", "", "nodes").subresource("log").forbidden("RBAC: why");
+    let user = UserInfo::new("jane", []);
+    let status = AuthorizationAttributes::for_resource(&user, "get", "", "nodes")
+        .with_subresource("log")
+        .forbidden_status("RBAC: why");
     let message = r#"nodes is forbidden: User "jane" cannot get resource "nodes/log" in API group "" at the cluster scope: RBAC: why"#;
     assert_eq!(status.message, message);
 }

@@ -1,25 +1,29 @@
 use futures_util::FutureExt;
 
 use super::*;
-use crate::auth::User;
+use crate::auth::UserInfo;
 
-struct Always(Decision);
+struct Always(AuthorizationDecision);
 
 impl Authorizer for Always {
-    fn authorize<'a>(&'a self, _attributes: &'a Attributes<'a>) -> BoxFuture<'a, Decision> {
+    fn authorize<'a>(&'a self, _attributes: &'a AuthorizationAttributes<'a>) -> BoxFuture<'a, AuthorizationDecision> {
         Box::pin(std::future::ready(self.0.clone()))
     }
 }
 
-fn decide(user: &User, all: impl IntoIterator<Item = Decision>) -> Decision {
+fn decide(user: &UserInfo, all: impl IntoIterator<Item = AuthorizationDecision>) -> AuthorizationDecision {
     let all = all.into_iter().map(|decision| Arc::new(Always(decision)) as Arc<dyn Authorizer>);
-    Authorizers::new(all.collect()).decide(&Attributes::path(user, "get", "/x")).now_or_never().unwrap()
+    UnionAuthorizer::new(all.collect())
+        .decide(&AuthorizationAttributes::for_path(user, "get", "/x"))
+        .now_or_never()
+        .unwrap()
 }
 
 #[test]
 fn the_first_opinion_decides() {
-    let jane = User::new("jane", []);
-    let (allow, deny, none) = (Decision::allow("a"), Decision::deny("d"), Decision::no_opinion(""));
+    let jane = UserInfo::new("jane", []);
+    let (allow, deny, none) =
+        (AuthorizationDecision::allow("a"), AuthorizationDecision::deny("d"), AuthorizationDecision::no_opinion(""));
     assert_eq!(decide(&jane, [none.clone(), allow.clone(), deny.clone()]), allow);
     assert_eq!(decide(&jane, [deny.clone(), allow]), deny);
     assert_eq!(decide(&jane, []), none);
@@ -27,12 +31,12 @@ fn the_first_opinion_decides() {
 
 #[test]
 fn without_an_opinion_all_reasons_are_told() {
-    let jane = User::new("jane", []);
-    let reasons = ["one", "", "two"].map(Decision::no_opinion);
-    assert_eq!(decide(&jane, reasons), Decision::no_opinion("one\ntwo"));
+    let jane = UserInfo::new("jane", []);
+    let reasons = ["one", "", "two"].map(AuthorizationDecision::no_opinion);
+    assert_eq!(decide(&jane, reasons), AuthorizationDecision::no_opinion("one\ntwo"));
 }
 
 #[test]
 fn masters_are_not_even_asked_about() {
-    assert!(decide(&User::new("admin", [MASTERS]), [Decision::deny("")]).is_allowed());
+    assert!(decide(&UserInfo::new("admin", [MASTERS_GROUP]), [AuthorizationDecision::deny("")]).is_allowed());
 }

@@ -6,7 +6,7 @@ use rustls::{
 };
 
 use super::{
-    tls::{Serving, server_config},
+    tls::{ServingCertificate, server_config},
     *,
 };
 use crate::auth::{
@@ -18,14 +18,15 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-fn server(certs: &Certs) -> Arc<rustls::ServerConfig> {
-    server_config(Serving::new(&certs.server).unwrap(), [certs.authority.certificate()]).unwrap()
+fn server(certs: &ServerCertificates) -> Arc<rustls::ServerConfig> {
+    server_config(ServingCertificate::new(&certs.server).unwrap(), [certs.authority.certificate()]).unwrap()
 }
 
-fn client(ca: &str, pair: Option<&Pair>) -> Arc<ClientConfig> {
+fn client(ca: &str, pair: Option<&CertificatePair>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
-    let builder = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions().unwrap();
+    let builder =
+        ClientConfig::builder_with_provider(tls::crypto_provider()).with_safe_default_protocol_versions().unwrap();
     let builder = builder.with_root_certificates(roots);
     let mut config = match pair {
         None => builder.with_no_client_auth(),
@@ -38,7 +39,7 @@ fn client(ca: &str, pair: Option<&Pair>) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// A handshake in memory: the user that the server sees.
+/// A handshake in memory, which returns the user that the server sees.
 fn handshake(
     server: Arc<rustls::ServerConfig>,
     client: Arc<ClientConfig>,
@@ -67,12 +68,15 @@ fn handshake(
         }
     }
     assert_eq!(server.alpn_protocol(), Some(&b"h2"[..]));
-    Ok(server.peer_certificates().and_then(|chain| x509::user(chain.first()?)).map(|user| user.name.to_string()))
+    Ok(server
+        .peer_certificates()
+        .and_then(|chain| x509::user_from_certificate(chain.first()?))
+        .map(|user| user.name.to_string()))
 }
 
 #[test]
 fn the_administrator_is_known_and_in_masters() {
-    let certs = Certs::generate(&Subjects::default(), now()).unwrap();
+    let certs = ServerCertificates::generate(&SubjectAltNames::default(), now()).unwrap();
     let config = client(certs.authority.certificate(), Some(&certs.admin));
     for name in ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"] {
         assert_eq!(
@@ -82,25 +86,28 @@ fn the_administrator_is_known_and_in_masters() {
         );
     }
     let der = CertificateDer::from_pem_slice(certs.admin.chain.as_bytes()).unwrap();
-    assert!(x509::user(&der).unwrap().is_in(MASTERS));
+    assert!(x509::user_from_certificate(&der).unwrap().is_in(MASTERS_GROUP));
 }
 
 #[test]
 fn a_client_needs_no_certificate_but_brings_no_strangers() {
-    let (certs, other) = (Certs::generate(&Subjects::default(), now()).unwrap(), Authority::generate(now()).unwrap());
+    let certs = ServerCertificates::generate(&SubjectAltNames::default(), now()).unwrap();
+    let other = CertificateAuthority::generate(now()).unwrap();
     let ca = certs.authority.certificate();
     assert_eq!(handshake(server(&certs), client(ca, None), "localhost").unwrap(), None);
-    let stranger = other.client("jane", &[MASTERS], now()).unwrap();
+    let stranger = other.client("jane", &[MASTERS_GROUP], now()).unwrap();
     assert!(handshake(server(&certs), client(ca, Some(&stranger)), "localhost").is_err());
-    // A serving certificate is none for clients.
+    // A serving certificate is not valid for clients.
     assert!(handshake(server(&certs), client(ca, Some(&certs.server)), "localhost").is_err());
 }
 
 #[test]
 fn given_names_and_addresses_are_covered() {
-    let subjects =
-        Subjects { names: vec!["api.test".into(), "10.1.2.3".into()], addresses: vec![IpAddr::from([127, 0, 0, 9])] };
-    let certs = Certs::generate(&subjects, now()).unwrap();
+    let subjects = SubjectAltNames {
+        names: vec!["api.test".into(), "10.1.2.3".into()],
+        addresses: vec![IpAddr::from([127, 0, 0, 9])],
+    };
+    let certs = ServerCertificates::generate(&subjects, now()).unwrap();
     let config = client(certs.authority.certificate(), None);
     for name in ["api.test", "10.1.2.3", "127.0.0.9"] {
         assert!(handshake(server(&certs), Arc::clone(&config), name).is_ok(), "{name}");
@@ -110,13 +117,13 @@ fn given_names_and_addresses_are_covered() {
 
 #[test]
 fn a_serving_certificate_is_replaced_under_a_running_server() {
-    let (old, new) =
-        (Certs::generate(&Subjects::default(), now()).unwrap(), Certs::generate(&Subjects::default(), now()).unwrap());
-    let serving = Serving::new(&old.server).unwrap();
+    let old = ServerCertificates::generate(&SubjectAltNames::default(), now()).unwrap();
+    let new = ServerCertificates::generate(&SubjectAltNames::default(), now()).unwrap();
+    let serving = ServingCertificate::new(&old.server).unwrap();
     let config = server_config(Arc::clone(&serving), [old.authority.certificate()]).unwrap();
     let trusting_new = client(new.authority.certificate(), None);
     assert!(handshake(Arc::clone(&config), Arc::clone(&trusting_new), "localhost").is_err());
-    let mismatched = Pair { chain: new.server.chain.clone(), key: old.server.key };
+    let mismatched = CertificatePair { chain: new.server.chain.clone(), key: old.server.key };
     assert!(serving.replace(&mismatched).is_err());
     serving.replace(&new.server).unwrap();
     assert!(handshake(config, trusting_new, "localhost").is_ok());
@@ -125,18 +132,20 @@ fn a_serving_certificate_is_replaced_under_a_running_server() {
 #[test]
 fn a_directory_keeps_what_is_still_good() {
     let directory = tempfile::tempdir().unwrap();
-    let load = |subjects: &Subjects, now| Certs::in_directory(&directory.path().join("pki"), subjects, now).unwrap();
-    let first = load(&Subjects::default(), now());
-    let again = load(&Subjects::default(), now());
+    let load = |subjects: &SubjectAltNames, now| {
+        ServerCertificates::load_or_generate(&directory.path().join("pki"), subjects, now).unwrap()
+    };
+    let first = load(&SubjectAltNames::default(), now());
+    let again = load(&SubjectAltNames::default(), now());
     assert_eq!((&first.server, &first.admin), (&again.server, &again.admin));
     assert_eq!(first.authority.certificate(), again.authority.certificate());
-    let named = load(&Subjects { names: vec!["api.test".into()], ..Subjects::default() }, now());
+    let named = load(&SubjectAltNames { names: vec!["api.test".into()], ..SubjectAltNames::default() }, now());
     assert!(named.server != first.server && named.admin == first.admin);
-    let later = load(&Subjects::default(), now() + jiff::SignedDuration::from_hours(24 * 350));
+    let later = load(&SubjectAltNames::default(), now() + jiff::SignedDuration::from_hours(24 * 350));
     assert!(later.server != named.server && later.admin != first.admin);
     assert_eq!(first.authority.certificate(), later.authority.certificate());
-    // What the CA of the files signs is good for those who trust the first one.
-    let config = client(first.authority.certificate(), Some(&load(&Subjects::default(), now()).admin));
+    // Certificates of the CA in the files are valid for clients that trust the first one.
+    let config = client(first.authority.certificate(), Some(&load(&SubjectAltNames::default(), now()).admin));
     assert!(handshake(server(&first), config, "localhost").unwrap().is_some());
 }
 
@@ -144,23 +153,24 @@ fn a_directory_keeps_what_is_still_good() {
 fn private_keys_are_private_and_foreign_cas_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    Certs::in_directory(directory.path(), &Subjects::default(), now()).unwrap();
+    ServerCertificates::load_or_generate(directory.path(), &SubjectAltNames::default(), now()).unwrap();
     for (name, mode) in [("ca.key", 0o600), ("apiserver.key", 0o600), ("admin.key", 0o600), ("ca.crt", 0o644)] {
         assert_eq!(std::fs::metadata(path(name)).unwrap().permissions().mode() & 0o777, mode, "{name}");
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 6);
-    let other = Authority::generate(now()).unwrap();
+    let other = CertificateAuthority::generate(now()).unwrap();
     std::fs::write(path("ca.crt"), other.certificate()).unwrap();
-    let foreign = Certs::in_directory(directory.path(), &Subjects::default(), now()).unwrap_err();
-    assert!(matches!(foreign, Error::Foreign { .. }));
+    let foreign =
+        ServerCertificates::load_or_generate(directory.path(), &SubjectAltNames::default(), now()).unwrap_err();
+    assert!(matches!(foreign, ServerCertificateError::Foreign { .. }));
     std::fs::remove_file(path("ca.crt")).unwrap();
-    let half = Certs::in_directory(directory.path(), &Subjects::default(), now()).unwrap_err();
-    assert!(matches!(half, Error::Half { .. }));
+    let half = ServerCertificates::load_or_generate(directory.path(), &SubjectAltNames::default(), now()).unwrap_err();
+    assert!(matches!(half, ServerCertificateError::Half { .. }));
 }
 
 #[test]
 fn a_kubeconfig_holds_everything_and_shows_no_secret() {
-    let certs = Certs::generate(&Subjects::default(), now()).unwrap();
+    let certs = ServerCertificates::generate(&SubjectAltNames::default(), now()).unwrap();
     let config = Kubeconfig {
         name: "kubewake".into(),
         server: "https://127.0.0.1:6443".into(),
@@ -183,17 +193,26 @@ fn a_kubeconfig_holds_everything_and_shows_no_secret() {
 fn given_certificates_are_checked_when_they_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    let certs = Certs::in_directory(directory.path(), &Subjects::default(), now()).unwrap();
-    assert_eq!(Pair::load(&path("apiserver.crt"), &path("apiserver.key")).unwrap(), certs.server);
-    assert!(matches!(Pair::load(&path("apiserver.crt"), &path("admin.key")), Err(Error::Tls(_))));
-    assert!(matches!(Pair::load(&path("apiserver.key"), &path("apiserver.key")), Err(Error::NoCertificate { .. })));
-    assert!(matches!(Pair::load(&path("none"), &path("apiserver.key")), Err(Error::NoCertificate { .. })));
+    let certs = ServerCertificates::load_or_generate(directory.path(), &SubjectAltNames::default(), now()).unwrap();
+    assert_eq!(CertificatePair::load(&path("apiserver.crt"), &path("apiserver.key")).unwrap(), certs.server);
+    assert!(matches!(
+        CertificatePair::load(&path("apiserver.crt"), &path("admin.key")),
+        Err(ServerCertificateError::Tls(_))
+    ));
+    assert!(matches!(
+        CertificatePair::load(&path("apiserver.key"), &path("apiserver.key")),
+        Err(ServerCertificateError::NoCertificate { .. })
+    ));
+    assert!(matches!(
+        CertificatePair::load(&path("none"), &path("apiserver.key")),
+        Err(ServerCertificateError::NoCertificate { .. })
+    ));
 }
 
 #[test]
 fn a_place_below_a_file_is_told_plainly() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let refused = files::write(&file.path().join("kubeconfig"), "text", true).unwrap_err();
+    let refused = secret_files::write(&file.path().join("kubeconfig"), "text", true).unwrap_err();
     assert_eq!(refused.to_string(), format!("{:?} is not a directory", file.path()));
 }
 
@@ -208,22 +227,23 @@ fn damaged_key_is_named_and_not_shown() {
     let now = Timestamp::now();
     for file in ["ca.key", "ca.crt"] {
         let dir = tempfile::tempdir().unwrap();
-        Certs::in_directory(dir.path(), &Subjects::default(), now).unwrap();
+        ServerCertificates::load_or_generate(dir.path(), &SubjectAltNames::default(), now).unwrap();
         let path = dir.path().join(file);
         let text = std::fs::read_to_string(&path).unwrap();
         for damaged in [&text[..text.len() / 2], "garbage", &text.replace(['A', 'e', 'M'], "!")] {
             std::fs::write(&path, damaged).unwrap();
-            let error = told(&Certs::in_directory(dir.path(), &Subjects::default(), now).unwrap_err());
+            let error =
+                told(&ServerCertificates::load_or_generate(dir.path(), &SubjectAltNames::default(), now).unwrap_err());
             assert!(error.contains(path.to_str().unwrap()) && error.contains("backup"), "{error}");
             assert!(!error.contains('['), "no bytes: {error}");
         }
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("service-account.key");
-    crate::auth::tokens::keys::SigningKey::in_file(&path).unwrap();
+    crate::auth::tokens::keys::SigningKey::load_or_generate(&path).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, &text[..text.len() / 2]).unwrap();
-    let error = told(&crate::auth::tokens::keys::SigningKey::in_file(&path).err().unwrap());
+    let error = told(&crate::auth::tokens::keys::SigningKey::load_or_generate(&path).err().unwrap());
     assert!(error.contains(path.to_str().unwrap()) && error.contains("backup"), "{error}");
     assert!(!error.contains('['), "no bytes: {error}");
 }

@@ -7,15 +7,15 @@ use serde_json::json;
 use super::*;
 
 fn resource(name: &str) -> GroupResource {
-    GroupResource::new(GROUP, name)
+    GroupResource::new(RBAC_GROUP, name)
 }
 
-/// A world in which `jane` holds these rules in `n`.
-fn holding(rules: &Value) -> Rbac {
-    let rbac = Rbac::default();
+/// RBAC in which `jane` holds these rules in `n`.
+fn holding(rules: &Value) -> RbacAuthorizer {
+    let rbac = RbacAuthorizer::default();
     rbac.apply(&resource("clusterroles"), &json!({"metadata": {"name": "held"}, "rules": rules}));
     let subjects = json!([{"kind": "User", "name": "jane"}]);
-    let role = json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": "held"});
+    let role = json!({"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": "held"});
     rbac.apply(
         &resource("rolebindings"),
         &json!({"metadata": {"name": "b", "namespace": "n"}, "roleRef": role, "subjects": subjects}),
@@ -23,12 +23,12 @@ fn holding(rules: &Value) -> Rbac {
     rbac
 }
 
-fn write(rbac: Rbac, kind: &str, new: &Value, old: Option<&Value>) -> Result<(), Status> {
-    let user = User::new("jane", ["devs"]).authenticated();
+fn write(rbac: RbacAuthorizer, kind: &str, new: &Value, old: Option<&Value>) -> Result<(), StatusError> {
+    let user = UserInfo::new("jane", ["devs"]).with_authenticated_group();
     let rbac = Arc::new(rbac);
-    let authorizers = Authorizers::new(vec![Arc::clone(&rbac) as Arc<dyn crate::auth::Authorizer>]);
-    let write = Write { user: &user, resource: &resource(kind), namespace: "n", path_name: "", new, old };
-    check(&write, &rbac, &authorizers).now_or_never().unwrap()
+    let authorizers = UnionAuthorizer::new(vec![Arc::clone(&rbac) as Arc<dyn crate::auth::Authorizer>]);
+    let write = RbacWrite { user: &user, resource: &resource(kind), namespace: "n", path_name: "", new, old };
+    check_escalation(&write, &rbac, &authorizers).now_or_never().unwrap()
 }
 
 fn role(rules: Value) -> Value {
@@ -65,7 +65,7 @@ fn what_is_missing_is_told_as_kube_apiserver_does() {
 
 #[test]
 fn who_may_escalate_may_grant_anything() {
-    let rules = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["escalate"]}]);
+    let rules = json!([{"apiGroups": [RBAC_GROUP], "resources": ["roles"], "verbs": ["escalate"]}]);
     assert_eq!(write(holding(&rules), "roles", &role(pods(json!(["*"]))), None), Ok(()));
 }
 
@@ -83,7 +83,7 @@ fn only_who_may_everything_may_aggregate() {
 #[test]
 fn a_binding_grants_what_its_role_does() {
     let binding = |name: &str| {
-        let role = json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": name});
+        let role = json!({"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name});
         json!({"metadata": {"name": "b", "namespace": "n"}, "roleRef": role})
     };
     let world = |held: &Value| {
@@ -93,8 +93,7 @@ fn a_binding_grants_what_its_role_does() {
         rbac
     };
     assert_eq!(write(world(&pods(json!(["*"]))), "rolebindings", &binding("wanted"), None), Ok(()));
-    let bind =
-        json!([{"apiGroups": [GROUP], "resources": ["clusterroles"], "resourceNames": ["wanted"], "verbs": ["bind"]}]);
+    let bind = json!([{"apiGroups": [RBAC_GROUP], "resources": ["clusterroles"], "resourceNames": ["wanted"], "verbs": ["bind"]}]);
     assert_eq!(write(world(&bind), "rolebindings", &binding("wanted"), None), Ok(()));
     let status = write(world(&json!([])), "rolebindings", &binding("wanted"), None).unwrap_err();
     assert!(status.message.starts_with(r#"rolebindings.rbac.authorization.k8s.io "b" is forbidden: user "jane""#));
@@ -119,7 +118,7 @@ fn a_huge_product_is_refused_and_not_computed() {
     assert!(write(holding(&json!([])), "roles", &role(rules), None).unwrap_err().message.contains("too many rights"));
 }
 
-fn rule() -> impl Strategy<Value = Rule> {
+fn rule() -> impl Strategy<Value = PolicyRule> {
     let texts = |of: &'static [&'static str], size| vec(select(of).prop_map(Box::from), size);
     let resource = (
         texts(&["get", "list", "*"], 1..3),
@@ -129,25 +128,31 @@ fn rule() -> impl Strategy<Value = Rule> {
     );
     let url = (texts(&["get", "*"], 1..3), texts(&["/x", "/x/*", "*"], 1..3));
     prop_oneof![
-        resource.prop_map(|(verbs, groups, resources, names)| Rule { verbs, groups, resources, names, urls: vec![] }),
-        url.prop_map(|(verbs, urls)| Rule { verbs, urls, ..Rule::default() }),
+        resource.prop_map(|(verbs, groups, resources, names)| PolicyRule {
+            verbs,
+            groups,
+            resources,
+            names,
+            urls: vec![]
+        }),
+        url.prop_map(|(verbs, urls)| PolicyRule { verbs, urls, ..PolicyRule::default() }),
     ]
 }
 
 proptest! {
-    /// If nothing is missing, no request is allowed by what is granted and not by what is held.
+    /// If nothing is missing, every request that the granted rules allow is allowed by the held ones.
     #[test]
     fn nothing_is_granted_that_is_not_held(held in vec(rule(), 0..4), granted in vec(rule(), 1..3)) {
-        let user = User::default();
-        if missing(&held, &granted).unwrap().is_empty() {
+        let user = UserInfo::default();
+        if uncovered_rights(&held, &granted).unwrap().is_empty() {
             for verb in ["get", "list", "delete"] {
                 for path in ["/x", "/x/y", "/z"] {
-                    let request = Attributes::path(&user, verb, path);
+                    let request = AuthorizationAttributes::for_path(&user, verb, path);
                     prop_assert!(!granted.iter().any(|rule| rule.allows(&request)) || held.iter().any(|rule| rule.allows(&request)));
                 }
                 for (resource, subresource, name) in [("pods", "", ""), ("pods", "log", "a"), ("jobs", "log", "b"), ("jobs", "", "c")] {
                     for group in ["", "apps", "batch"] {
-                        let request = Attributes::resource(&user, verb, group, resource).subresource(subresource).name(name);
+                        let request = AuthorizationAttributes::for_resource(&user, verb, group, resource).with_subresource(subresource).name(name);
                         prop_assert!(!granted.iter().any(|rule| rule.allows(&request)) || held.iter().any(|rule| rule.allows(&request)));
                     }
                 }
@@ -159,8 +164,8 @@ proptest! {
     #[test]
     fn everyone_holds_what_they_hold(rule in rule()) {
         let all = std::slice::from_ref(&rule);
-        prop_assert!(missing(all, all).unwrap().is_empty());
-        let rights: Vec<Rule> = rights(&rule).collect();
-        prop_assert!(missing(&rights, &[rule]).unwrap().is_empty());
+        prop_assert!(uncovered_rights(all, all).unwrap().is_empty());
+        let rights: Vec<PolicyRule> = single_rights(&rule).collect();
+        prop_assert!(uncovered_rights(&rights, &[rule]).unwrap().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     api::GroupResource,
-    auth::{Rbac, rbac},
+    auth::{RbacAuthorizer, rbac},
 };
 
 fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
@@ -17,12 +17,12 @@ fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
     headers
 }
 
-fn act(asking: &User, rbac: Rbac, all: &[(&'static str, &str)]) -> Result<Option<User>, Status> {
-    user(asking, &headers(all), &Authorizers::new(vec![Arc::new(rbac)])).now_or_never().unwrap()
+fn act(asking: &UserInfo, rbac: RbacAuthorizer, all: &[(&'static str, &str)]) -> Result<Option<UserInfo>, StatusError> {
+    impersonate(asking, &headers(all), &UnionAuthorizer::new(vec![Arc::new(rbac)])).now_or_never().unwrap()
 }
 
-fn admin_acts(all: &[(&'static str, &str)]) -> Result<Option<User>, Status> {
-    act(&User::new("admin", ["system:masters"]), Rbac::default(), all)
+fn admin_acts(all: &[(&'static str, &str)]) -> Result<Option<UserInfo>, StatusError> {
+    act(&UserInfo::new("admin", ["system:masters"]), RbacAuthorizer::default(), all)
 }
 
 #[test]
@@ -50,13 +50,16 @@ fn groups_follow_from_who_it_is() {
     let account = ("impersonate-user", "system:serviceaccount:n:sa");
     assert_eq!(groups(&[account]), "system:serviceaccounts system:serviceaccounts:n system:authenticated");
     assert_eq!(groups(&[account, ("impersonate-group", "devs")]), "devs system:authenticated");
-    assert_eq!(groups(&[("impersonate-user", "jane"), ("impersonate-group", UNAUTHENTICATED)]), UNAUTHENTICATED);
+    assert_eq!(
+        groups(&[("impersonate-user", "jane"), ("impersonate-group", UNAUTHENTICATED_GROUP)]),
+        UNAUTHENTICATED_GROUP
+    );
 }
 
 #[test]
 fn who_may_not_is_told_what() {
-    let asking = User::service_account("test-ns", "sa", "").authenticated();
-    let status = act(&asking, Rbac::default(), &[("impersonate-user", "jane")]).unwrap_err();
+    let asking = UserInfo::service_account("test-ns", "sa", "").with_authenticated_group();
+    let status = act(&asking, RbacAuthorizer::default(), &[("impersonate-user", "jane")]).unwrap_err();
     let message = r#"users "jane" is forbidden: User "system:serviceaccount:test-ns:sa" cannot impersonate resource "users" in API group "" at the cluster scope"#;
     assert_eq!((status.code, &*status.message), (403, message));
     assert_eq!(status.to_value()["details"], json!({"name": "jane", "kind": "users"}));
@@ -64,13 +67,16 @@ fn who_may_not_is_told_what() {
 
 #[test]
 fn each_part_must_be_allowed() {
-    let rbac = Rbac::default();
+    let rbac = RbacAuthorizer::default();
     let rules =
         json!([{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["jane"]}]);
-    rbac.apply(&GroupResource::new(rbac::GROUP, "clusterroles"), &json!({"metadata": {"name": "r"}, "rules": rules}));
+    rbac.apply(
+        &GroupResource::new(rbac::RBAC_GROUP, "clusterroles"),
+        &json!({"metadata": {"name": "r"}, "rules": rules}),
+    );
     let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r"}, "subjects": [{"kind": "User", "name": "joe"}]});
-    rbac.apply(&GroupResource::new(rbac::GROUP, "clusterrolebindings"), &binding);
-    let joe = User::new("joe", []);
+    rbac.apply(&GroupResource::new(rbac::RBAC_GROUP, "clusterrolebindings"), &binding);
+    let joe = UserInfo::new("joe", []);
     let all = [("impersonate-user", "jane"), ("impersonate-extra-scopes", "view")];
     let message = r#"userextras.authentication.k8s.io "view" is forbidden: User "joe" cannot impersonate resource "userextras/scopes" in API group "authentication.k8s.io" at the cluster scope"#;
     assert_eq!(act(&joe, rbac, &all).unwrap_err().message, message);
@@ -85,8 +91,8 @@ fn groups_without_a_user_make_no_sense() {
 
 #[test]
 fn keys_of_extra_are_unescaped() {
-    assert_eq!(unescaped("acme.com%2fproject"), "acme.com/project");
+    assert_eq!(unescape_key("acme.com%2fproject"), "acme.com/project");
     for malformed in ["a%2", "a%zz", "%ff"] {
-        assert_eq!(unescaped(malformed), malformed);
+        assert_eq!(unescape_key(malformed), malformed);
     }
 }

@@ -5,47 +5,47 @@ use futures_util::FutureExt;
 use super::*;
 use crate::{
     api::GroupResource,
-    auth::{policy, rbac::GROUP, static_tokens::StaticTokens},
+    auth::{bootstrap_policy, rbac::RBAC_GROUP, static_tokens::StaticTokens},
 };
 
-/// The roles of the start, and `sa` in `test-ns` may get configmaps.
-fn rbac() -> Arc<Rbac> {
-    let objects = policy::objects();
-    let rbac = Rbac::new(objects.iter().map(|(resource, object)| (resource, object)));
+/// The default roles; `sa` in `test-ns` may get ConfigMaps.
+fn rbac() -> Arc<RbacAuthorizer> {
+    let objects = bootstrap_policy::bootstrap_objects();
+    let rbac = RbacAuthorizer::new(objects.iter().map(|(resource, object)| (resource, object)));
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
     rbac.apply(
-        &GroupResource::new(GROUP, "roles"),
+        &GroupResource::new(RBAC_GROUP, "roles"),
         &json!({"metadata": {"name": "r", "namespace": "test-ns"}, "rules": rules}),
     );
     let subjects = json!([{"kind": "ServiceAccount", "name": "sa", "namespace": "test-ns"}]);
     let binding = json!({"metadata": {"name": "r", "namespace": "test-ns"}, "roleRef": {"kind": "Role", "name": "r"}, "subjects": subjects});
-    rbac.apply(&GroupResource::new(GROUP, "rolebindings"), &binding);
+    rbac.apply(&GroupResource::new(RBAC_GROUP, "rolebindings"), &binding);
     Arc::new(rbac)
 }
 
-fn authorizers() -> Authorizers {
-    Authorizers::new(vec![rbac()])
+fn authorizers() -> UnionAuthorizer {
+    UnionAuthorizer::new(vec![rbac()])
 }
 
-fn admin() -> User {
-    User::new("admin", ["system:masters"]).with_uid("admin-uid").authenticated()
+fn admin() -> UserInfo {
+    UserInfo::new("admin", ["system:masters"]).with_uid("admin-uid").with_authenticated_group()
 }
 
-fn account() -> User {
-    User::service_account("test-ns", "sa", "u1").authenticated()
+fn account() -> UserInfo {
+    UserInfo::service_account("test-ns", "sa", "u1").with_authenticated_group()
 }
 
 fn review(kind: &str, spec: Value) -> Value {
     json!({"kind": kind, "apiVersion": "authorization.k8s.io/v1", "metadata": {"managedFields": [{}]}, "spec": spec})
 }
 
-fn asks(user: &User, spec: Value) -> Result<Value, Status> {
+fn asks(user: &UserInfo, spec: Value) -> Result<Value, StatusError> {
     let review = review("SelfSubjectAccessReview", spec);
-    self_subject_access(review, user, &authorizers()).now_or_never().unwrap()
+    review_self_subject_access(review, user, &authorizers()).now_or_never().unwrap()
 }
 
-fn about(spec: Value) -> Result<Value, Status> {
-    subject_access(review("SubjectAccessReview", spec), &authorizers()).now_or_never().unwrap()
+fn about(spec: Value) -> Result<Value, StatusError> {
+    review_subject_access(review("SubjectAccessReview", spec), &authorizers()).now_or_never().unwrap()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_local_review_stays_in_its_namespace() {
     let ask = |namespace: &str, spec: Value| {
         let mut review = review("LocalSubjectAccessReview", spec);
         review["metadata"]["namespace"] = namespace.into();
-        local_subject_access(review, "test-ns", &authorizers()).now_or_never().unwrap()
+        review_local_subject_access(review, "test-ns", &authorizers()).now_or_never().unwrap()
     };
     let pods =
         json!({"user": "jane", "resourceAttributes": {"namespace": "test-ns", "verb": "get", "resource": "pods"}});
@@ -127,7 +127,11 @@ fn metadata_and_selectors_are_checked() {
 #[test]
 fn all_rules_of_a_user_are_listed() {
     let ask = |namespace: &str| {
-        self_subject_rules(&review("SelfSubjectRulesReview", json!({"namespace": namespace})), &account(), &rbac())
+        review_self_subject_rules(
+            &review("SelfSubjectRulesReview", json!({"namespace": namespace})),
+            &account(),
+            &rbac(),
+        )
     };
     let answer = ask("test-ns").unwrap();
     assert_eq!((&answer["metadata"], &answer["spec"]), (&json!({}), &json!({})));
@@ -144,7 +148,7 @@ fn all_rules_of_a_user_are_listed() {
 
 #[test]
 fn one_learns_who_one_is() {
-    let answer = self_subject(&admin(), Timestamp::UNIX_EPOCH);
+    let answer = review_self_subject(&admin(), Timestamp::UNIX_EPOCH);
     let expected = json!({
         "kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"creationTimestamp": "1970-01-01T00:00:00Z"},
@@ -153,22 +157,22 @@ fn one_learns_who_one_is() {
     assert_eq!(answer, expected);
 }
 
-fn token_review(spec: Value) -> Result<Value, Status> {
+fn token_review(spec: Value) -> Result<Value, StatusError> {
     let own = ["api".to_owned()];
     let tokens = StaticTokens::parse("f", "admintoken,admin,admin-uid,system:masters", own.clone().into()).unwrap();
     let authentication =
-        Authentication { tokens: vec![Arc::new(tokens), Arc::new(Failing)], ..Authentication::default() };
-    token(review("TokenReview", spec), &own, &authentication).now_or_never().unwrap()
+        UnionAuthenticator { tokens: vec![Arc::new(tokens), Arc::new(Failing)], ..UnionAuthenticator::default() };
+    review_token(review("TokenReview", spec), &own, &authentication).now_or_never().unwrap()
 }
 
 struct Failing;
 
-impl crate::auth::Authenticator for Failing {
+impl crate::auth::TokenAuthenticator for Failing {
     fn authenticate<'a>(
         &'a self,
         token: &'a str,
         _audiences: Option<&'a [String]>,
-    ) -> futures_util::future::BoxFuture<'a, Result<Option<crate::auth::authenticate::Identity>, String>> {
+    ) -> futures_util::future::BoxFuture<'a, Result<Option<crate::auth::authenticate::TokenIdentity>, String>> {
         Box::pin(std::future::ready(if token == "expired" {
             Err("service account token has expired".into())
         } else {

@@ -1,6 +1,6 @@
 use super::*;
 
-fn parse(text: &str) -> Result<StaticTokens, Error> {
+fn parse(text: &str) -> Result<StaticTokens, TokenFileError> {
     StaticTokens::parse("tokens.csv", text, Arc::new(["api".into()]))
 }
 

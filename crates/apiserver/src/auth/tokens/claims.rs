@@ -1,10 +1,10 @@
-//! What a token says.
+//! The header and claims of a token.
 
 use serde::{Deserialize, Serialize};
 
 /// The claims, in the alphabetical order in which kube-apiserver writes them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Claims {
+pub(super) struct TokenClaims {
     #[serde(default)]
     pub aud: Audiences,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -15,38 +15,37 @@ pub(super) struct Claims {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub jti: String,
     #[serde(rename = "kubernetes.io")]
-    pub kubernetes: Kubernetes,
+    pub kubernetes: KubernetesClaims,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nbf: Option<i64>,
     #[serde(default)]
     pub sub: String,
 }
 
-/// Whose token it is and what it is bound to.
+/// The ServiceAccount of a token, and the objects that it is bound to.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Kubernetes {
+pub(super) struct KubernetesClaims {
     pub namespace: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<Ref>,
+    pub node: Option<ClaimObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod: Option<Ref>,
+    pub pod: Option<ClaimObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret: Option<Ref>,
-    pub serviceaccount: Ref,
+    pub secret: Option<ClaimObjectRef>,
+    pub serviceaccount: ClaimObjectRef,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnafter: Option<i64>,
 }
 
-/// An object.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Ref {
+pub(super) struct ClaimObjectRef {
     #[serde(default)]
     pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
 
-/// A JWT may have one audience as a text or several as a list.
+/// The audience of a JWT, which may be one text or a list.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(from = "OneOrMany")]
 pub(super) struct Audiences(pub Vec<String>);
@@ -67,12 +66,12 @@ impl From<OneOrMany> for Audiences {
     }
 }
 
-/// The first part of a token.
+/// The header of a token.
 #[derive(Debug, Deserialize)]
-pub(super) struct Header {
+pub(super) struct TokenHeader {
     pub alg: String,
     #[serde(default)]
     pub kid: String,
-    /// Extensions that must be understood; we understand none.
+    /// Critical extensions; none are supported.
     pub crit: Option<serde::de::IgnoredAny>,
 }

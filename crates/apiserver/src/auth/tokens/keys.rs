@@ -16,41 +16,38 @@ use rustls::pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer, pem::PemObject};
 use serde_json::{Value, json};
 
 use crate::auth::{
-    certs::files,
+    certs::secret_files,
     der::{BIT_STRING, INTEGER, OBJECT_IDENTIFIER, SEQUENCE, expect},
 };
 
 /// 1.2.840.113549.1.1.1
-const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+const RSA_OID: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 /// 1.2.840.10045.2.1
-const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+const EC_OID: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 /// 1.2.840.10045.3.1.7
-const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+const P256_OID: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 
-/// How tokens are signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum SigningAlgorithm {
     /// ECDSA with P-256 and SHA-256.
     Es256,
     /// RSA PKCS #1 with SHA-256.
     Rs256,
 }
 
-/// A private key.
 pub struct SigningKey {
-    pair: Pair,
+    pair: SigningKeyPair,
     public: VerifyingKey,
 }
 
-enum Pair {
+enum SigningKeyPair {
     Ec(EcdsaKeyPair),
     Rsa(RsaKeyPair),
 }
 
-/// A public key.
 #[derive(Clone)]
 pub struct VerifyingKey {
-    algorithm: Algorithm,
+    algorithm: SigningAlgorithm,
     parsed: ParsedPublicKey,
     spki: Vec<u8>,
     id: String,
@@ -58,8 +55,7 @@ pub struct VerifyingKey {
 
 /// Why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum KeyError {
     #[error("cannot make a key")]
     Make(#[from] rcgen::Error),
     #[error("cannot read or write {path}")]
@@ -70,13 +66,13 @@ pub enum Error {
         "cannot use {path}: {why}; restore the file from a backup, or remove it so that a new key is made: \
          tokens that were signed with the old one are no longer accepted then"
     )]
-    Damaged { path: String, why: Box<Error> },
+    Damaged { path: String, why: Box<KeyError> },
     #[error("the key is neither RSA of 2048 to 8192 bits nor ECDSA with P-256")]
     Unsupported,
 }
 
-impl Algorithm {
-    /// As in a token's header.
+impl SigningAlgorithm {
+    /// The name in a token's header.
     pub fn name(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
@@ -86,54 +82,53 @@ impl Algorithm {
 }
 
 impl SigningKey {
-    /// A new one, ECDSA because RSA takes longer to make than the server may take to start.
-    pub fn generate() -> Result<Self, Error> {
+    /// A new ECDSA key, because generating RSA would delay the start of the server.
+    pub fn generate() -> Result<Self, KeyError> {
         Self::from_pem(&rcgen::KeyPair::generate()?.serialize_pem())
     }
 
-    /// The one in a file that only its owner can read, which is made if it is not there.
-    pub fn in_file(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::File { path: path.display().to_string(), source };
-        if let Some(pem) = files::read(path).map_err(failed)? {
-            files::warn_if_shared(path);
-            let damaged = |why| Error::Damaged { path: path.display().to_string(), why: Box::new(why) };
+    /// The key in a file that only its owner can read. A missing file is created.
+    pub fn load_or_generate(path: &Path) -> Result<Self, KeyError> {
+        let failed = |source| KeyError::File { path: path.display().to_string(), source };
+        if let Some(pem) = secret_files::read(path).map_err(failed)? {
+            secret_files::warn_if_shared(path);
+            let damaged = |why| KeyError::Damaged { path: path.display().to_string(), why: Box::new(why) };
             return Self::from_pem(&pem).map_err(damaged);
         }
         let pem = rcgen::KeyPair::generate()?.serialize_pem();
-        files::write(path, &pem, true).map_err(failed)?;
+        secret_files::write(path, &pem, true).map_err(failed)?;
         Self::from_pem(&pem)
     }
 
-    /// Reads a private key: PKCS#8, PKCS#1 or SEC1.
-    pub fn from_pem(pem: &str) -> Result<Self, Error> {
-        let pair = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| Error::Pem)? {
-            PrivateKeyDer::Pkcs1(der) => RsaKeyPair::from_der(der.secret_pkcs1_der()).ok().map(Pair::Rsa),
-            PrivateKeyDer::Sec1(der) => ec(der.secret_sec1_der()),
+    /// Decodes a private key: PKCS#8, PKCS#1 or SEC1.
+    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
+        let pair = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| KeyError::Pem)? {
+            PrivateKeyDer::Pkcs1(der) => RsaKeyPair::from_der(der.secret_pkcs1_der()).ok().map(SigningKeyPair::Rsa),
+            PrivateKeyDer::Sec1(der) => ecdsa_pair(der.secret_sec1_der()),
             PrivateKeyDer::Pkcs8(der) => {
                 let der = der.secret_pkcs8_der();
-                ec(der).or_else(|| RsaKeyPair::from_pkcs8(der).ok().map(Pair::Rsa))
+                ecdsa_pair(der).or_else(|| RsaKeyPair::from_pkcs8(der).ok().map(SigningKeyPair::Rsa))
             }
             _ => None,
         };
-        let pair = pair.ok_or(Error::Unsupported)?;
+        let pair = pair.ok_or(KeyError::Unsupported)?;
         let spki: Result<PublicKeyX509Der<'_>, _> = match &pair {
-            Pair::Ec(pair) => pair.public_key().as_der(),
-            Pair::Rsa(pair) => pair.public_key().as_der(),
+            SigningKeyPair::Ec(pair) => pair.public_key().as_der(),
+            SigningKeyPair::Rsa(pair) => pair.public_key().as_der(),
         };
-        let public = VerifyingKey::from_spki(spki.map_err(|_| Error::Unsupported)?.as_ref())?;
+        let public = VerifyingKey::from_spki(spki.map_err(|_| KeyError::Unsupported)?.as_ref())?;
         Ok(Self { pair, public })
     }
 
-    /// The key for those who verify.
-    pub fn verifying(&self) -> &VerifyingKey {
+    pub fn verifying_key(&self) -> &VerifyingKey {
         &self.public
     }
 
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         match &self.pair {
-            Pair::Ec(pair) => Some(pair.sign(&random, message).ok()?.as_ref().to_vec()),
-            Pair::Rsa(pair) => {
+            SigningKeyPair::Ec(pair) => Some(pair.sign(&random, message).ok()?.as_ref().to_vec()),
+            SigningKeyPair::Rsa(pair) => {
                 let mut signed = vec![0; pair.public_modulus_len()];
                 pair.sign(&signature::RSA_PKCS1_SHA256, &random, message, &mut signed).ok()?;
                 Some(signed)
@@ -143,31 +138,30 @@ impl SigningKey {
 }
 
 impl VerifyingKey {
-    /// Reads a public key, or takes the public part of a private one.
-    pub fn from_pem(pem: &str) -> Result<Self, Error> {
+    /// Decodes a public key, or the public part of a private one.
+    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         match SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()) {
             Ok(spki) => Self::from_spki(&spki),
             Err(_) => Ok(SigningKey::from_pem(pem)?.public),
         }
     }
 
-    fn from_spki(spki: &[u8]) -> Result<Self, Error> {
-        let algorithm = algorithm(spki).ok_or(Error::Unsupported)?;
+    fn from_spki(spki: &[u8]) -> Result<Self, KeyError> {
+        let algorithm = algorithm(spki).ok_or(KeyError::Unsupported)?;
         let parsed = match algorithm {
-            Algorithm::Es256 => ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, spki),
-            Algorithm::Rs256 => ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, spki),
+            SigningAlgorithm::Es256 => ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, spki),
+            SigningAlgorithm::Rs256 => ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, spki),
         };
-        // The same name that kube-apiserver gives to a key.
+        // kube-apiserver's id of a key.
         let id = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, spki));
-        Ok(Self { algorithm, parsed: parsed.map_err(|_| Error::Unsupported)?, spki: spki.to_vec(), id })
+        Ok(Self { algorithm, parsed: parsed.map_err(|_| KeyError::Unsupported)?, spki: spki.to_vec(), id })
     }
 
-    /// What it signs with.
-    pub fn algorithm(&self) -> Algorithm {
+    pub fn algorithm(&self) -> SigningAlgorithm {
         self.algorithm
     }
 
-    /// As in a token's header.
+    /// The id in a token's header.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -178,17 +172,17 @@ impl VerifyingKey {
 
     pub(super) fn to_jwk(&self) -> Option<Value> {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        let (_, key) = parts(&self.spki)?;
+        let (_, key) = algorithm_oids(&self.spki)?;
         Some(match self.algorithm {
-            Algorithm::Es256 => {
+            SigningAlgorithm::Es256 => {
                 let (x, y) = key.strip_prefix(&[0x04])?.split_at_checked(32)?;
                 json!({"use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256", "x": encode(x), "y": encode(y)})
             }
-            Algorithm::Rs256 => {
+            SigningAlgorithm::Rs256 => {
                 let (numbers, _) = expect(SEQUENCE, key)?;
                 let (n, rest) = expect(INTEGER, numbers)?;
                 let (e, _) = expect(INTEGER, rest)?;
-                // The zero in front only says that the number is not negative.
+                // The leading zero only marks the number as not negative.
                 let n = n.strip_prefix(&[0]).unwrap_or(n);
                 json!({"use": "sig", "kty": "RSA", "kid": self.id, "alg": "RS256", "n": encode(n), "e": encode(e)})
             }
@@ -208,23 +202,22 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-fn ec(der: &[u8]) -> Option<Pair> {
-    EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_FIXED_SIGNING, der).ok().map(Pair::Ec)
+fn ecdsa_pair(der: &[u8]) -> Option<SigningKeyPair> {
+    EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_FIXED_SIGNING, der).ok().map(SigningKeyPair::Ec)
 }
 
-fn algorithm(spki: &[u8]) -> Option<Algorithm> {
-    let (identifier, _) = parts(spki)?;
+fn algorithm(spki: &[u8]) -> Option<SigningAlgorithm> {
+    let (identifier, _) = algorithm_oids(spki)?;
     let (kind, parameters) = expect(OBJECT_IDENTIFIER, identifier)?;
-    let is_p256 = || expect(OBJECT_IDENTIFIER, parameters).is_some_and(|(curve, _)| curve == P256);
+    let is_p256 = || expect(OBJECT_IDENTIFIER, parameters).is_some_and(|(curve, _)| curve == P256_OID);
     match kind {
-        RSA => Some(Algorithm::Rs256),
-        EC if is_p256() => Some(Algorithm::Es256),
+        RSA_OID => Some(SigningAlgorithm::Rs256),
+        EC_OID if is_p256() => Some(SigningAlgorithm::Es256),
         _ => None,
     }
 }
 
-/// The algorithm and the key of a SubjectPublicKeyInfo.
-fn parts(spki: &[u8]) -> Option<(&[u8], &[u8])> {
+fn algorithm_oids(spki: &[u8]) -> Option<(&[u8], &[u8])> {
     let (contents, _) = expect(SEQUENCE, spki)?;
     let (identifier, rest) = expect(SEQUENCE, contents)?;
     let (bits, _) = expect(BIT_STRING, rest)?;

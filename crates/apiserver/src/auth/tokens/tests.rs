@@ -7,10 +7,10 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{claims::Claims, *};
+use super::{claims::TokenClaims, *};
 use crate::{
-    api::{ObjectKey, Status},
-    auth::user::CREDENTIAL_ID,
+    api::{ObjectKey, StatusError},
+    auth::user::CREDENTIAL_ID_KEY,
 };
 
 const NOW: i64 = 1_750_000_000;
@@ -18,7 +18,7 @@ const NOW: i64 = 1_750_000_000;
 #[derive(Default)]
 struct Store(Mutex<HashMap<(String, String, String), Value>>);
 
-impl Objects for Store {
+impl ObjectGetter for Store {
     fn get(&self, key: &ObjectKey) -> Option<Value> {
         let key = (key.resource.resource.to_string(), key.namespace.to_string(), key.name.to_string());
         self.0.lock().unwrap().get(&key).cloned()
@@ -33,11 +33,12 @@ struct World {
 }
 
 impl World {
-    fn new(settings: Settings, key: SigningKey) -> Self {
-        let (store, clock) = (Arc::new(Store::default()), Arc::new(AtomicI64::new(NOW)));
+    fn new(settings: TokenSettings, key: SigningKey) -> Self {
+        let store = Arc::new(Store::default());
+        let clock = Arc::new(AtomicI64::new(NOW));
         let time = Arc::clone(&clock);
-        let now: Clock = Arc::new(move || Timestamp::from_second(time.load(Ordering::Relaxed)).unwrap());
-        let tokens = ServiceAccountTokens::new(settings, key, Arc::clone(&store) as Arc<dyn Objects>, now);
+        let now: TokenClock = Arc::new(move || Timestamp::from_second(time.load(Ordering::Relaxed)).unwrap());
+        let tokens = ServiceAccountTokens::new(settings, key, Arc::clone(&store) as Arc<dyn ObjectGetter>, now);
         let world = Self { store, clock, tokens };
         world.put("serviceaccounts", "test-ns", "sa", "sa-uid");
         world.put("secrets", "test-ns", "s", "s-uid");
@@ -60,7 +61,7 @@ impl World {
         self.clock.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    fn request(&self, name: &str, spec: Value) -> Result<Issued, Status> {
+    fn request(&self, name: &str, spec: Value) -> Result<IssuedToken, StatusError> {
         let mut request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": spec});
         self.tokens.prepare("test-ns", name, &mut request)?;
         self.tokens.issue("test-ns", name, request)
@@ -75,12 +76,12 @@ impl World {
     }
 
     fn error(&self, token: &str) -> String {
-        self.tokens.identity(token, None).unwrap_err()
+        self.tokens.authenticate_token(token, None).unwrap_err()
     }
 }
 
 fn world() -> World {
-    World::new(Settings::default(), SigningKey::generate().unwrap())
+    World::new(TokenSettings::default(), SigningKey::generate().unwrap())
 }
 
 fn part(token: &str, number: usize) -> Value {
@@ -156,11 +157,11 @@ fn claims_are_those_of_kube_apiserver() {
         },
     });
     assert_eq!(claims, expected);
-    assert_eq!(part(&token, 0), json!({"alg": "ES256", "kid": world.tokens.signing.verifying().id()}));
-    let user = world.tokens.identity(&token, None).unwrap().unwrap().user;
+    assert_eq!(part(&token, 0), json!({"alg": "ES256", "kid": world.tokens.signing.verifying_key().id()}));
+    let user = world.tokens.authenticate_token(&token, None).unwrap().unwrap().user;
     let prefix = "authentication.kubernetes.io";
     let extra = json!({
-        CREDENTIAL_ID: [format!("JTI={}", id.as_str().unwrap())],
+        CREDENTIAL_ID_KEY: [format!("JTI={}", id.as_str().unwrap())],
         format!("{prefix}/pod-name"): ["p"], format!("{prefix}/pod-uid"): ["p-uid"],
         format!("{prefix}/node-name"): ["worker"], format!("{prefix}/node-uid"): ["node-uid"],
     });
@@ -170,16 +171,16 @@ fn claims_are_those_of_kube_apiserver() {
 #[test]
 fn a_token_is_its_account() {
     let world = world();
-    let identity = world.tokens.identity(&world.token(json!({})), None).unwrap().unwrap();
+    let identity = world.tokens.authenticate_token(&world.token(json!({})), None).unwrap().unwrap();
     assert_eq!((&*identity.user.name, &*identity.user.uid), ("system:serviceaccount:test-ns:sa", "sa-uid"));
-    assert_eq!(*identity.audiences, [ISSUER.to_owned()]);
+    assert_eq!(*identity.audiences, [DEFAULT_ISSUER.to_owned()]);
 }
 
 #[test]
 fn a_token_ends_with_its_account() {
     let world = world();
     let token = world.token(json!({}));
-    assert!(world.tokens.identity(&token, None).unwrap().is_some());
+    assert!(world.tokens.authenticate_token(&token, None).unwrap().is_some());
     world.remove("serviceaccounts", "test-ns", "sa");
     assert_eq!(world.error(&token), r#"serviceaccounts "sa" not found"#);
     world.put("serviceaccounts", "test-ns", "sa", "another");
@@ -196,7 +197,7 @@ fn a_token_ends_with_what_it_is_bound_to() {
     {
         let world = world();
         let token = world.bound_to(kind, name);
-        assert!(world.tokens.identity(&token, None).unwrap().is_some(), "{kind}");
+        assert!(world.tokens.authenticate_token(&token, None).unwrap().is_some(), "{kind}");
         world.put(resource, namespace, name, "another");
         assert!(world.error(&token).contains("UID (another) does not match service account"), "{kind}");
         world.remove(resource, namespace, name);
@@ -209,7 +210,7 @@ fn a_token_ends_with_its_time() {
     let world = world();
     let token = world.token(json!({"expirationSeconds": 600}));
     world.pass(660);
-    assert!(world.tokens.identity(&token, None).unwrap().is_some());
+    assert!(world.tokens.authenticate_token(&token, None).unwrap().is_some());
     world.pass(1);
     assert_eq!(world.error(&token), "service account token has expired");
     world.pass(-10_000);
@@ -222,7 +223,7 @@ fn tokens_of_pods_are_extended_and_long_ones_shortened() {
     let claims = part(&world().token(pod.clone()), 1);
     assert_eq!(claims["exp"], NOW + 365 * 24 * 3600);
     assert_eq!(claims["kubernetes.io"]["warnafter"], NOW + 3607);
-    let settings = Settings { longest: Some(3600), extend: false, ..Settings::default() };
+    let settings = TokenSettings { longest: Some(3600), extend: false, ..TokenSettings::default() };
     let issued = World::new(settings, SigningKey::generate().unwrap()).request("sa", pod).unwrap();
     assert_eq!(issued.warnings, ["requested expiration of 3607 seconds shortened to 3600 seconds"]);
     assert_eq!(issued.object["spec"]["expirationSeconds"], 3600);
@@ -246,7 +247,7 @@ fn a_token_is_only_for_its_audiences() {
     let message =
         r#"token audiences ["other" "third"] is invalid for the target audiences ["https://kubernetes.default.svc"]"#;
     assert_eq!(world.error(&other), message);
-    let identity = world.tokens.identity(&other, Some(&["x".into(), "third".into()])).unwrap().unwrap();
+    let identity = world.tokens.authenticate_token(&other, Some(&["x".into(), "third".into()])).unwrap().unwrap();
     assert_eq!(*identity.audiences, ["third".to_owned()]);
 }
 
@@ -265,7 +266,7 @@ fn what_is_no_token_of_ours_is_left_to_others() {
         &format!("{token}.x"),
         &"x".repeat(1 << 20),
     ] {
-        assert_eq!(world.tokens.identity(other, None), Ok(None), "{other:.20}");
+        assert_eq!(world.tokens.authenticate_token(other, None), Ok(None), "{other:.20}");
     }
 }
 
@@ -288,9 +289,9 @@ fn tampered_tokens_are_refused() {
     );
     let (unsigned, _) = token.rsplit_once('.').unwrap();
     assert_eq!(world.error(&format!("{unsigned}.")), bad);
-    // A signature by the public key as if it were a shared secret, or by another key of the same kind.
-    let other = World::new(Settings::default(), SigningKey::generate().unwrap());
-    let claims: Claims = serde_json::from_value(part(&token, 1)).unwrap();
+    // A signature with the public key as a shared secret, or with another key of the same kind.
+    let other = World::new(TokenSettings::default(), SigningKey::generate().unwrap());
+    let claims: TokenClaims = serde_json::from_value(part(&token, 1)).unwrap();
     let forged = other.tokens.sign(&claims).unwrap();
     assert_eq!(world.error(&forged), "invalid signature, no keys found");
     let forged = with_part(&forged, 0, &json!({"alg": "ES256"}));
@@ -302,15 +303,16 @@ fn other_keys_can_be_trusted_and_keys_can_be_rsa() {
     let rsa = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048).unwrap();
     let public = VerifyingKey::from_pem(&rsa.public_key_pem()).unwrap();
     let rsa = SigningKey::from_pem(&rsa.serialize_pem()).unwrap();
-    assert_eq!(public.id(), rsa.verifying().id());
-    let (first, second) = (World::new(Settings::default(), rsa), world());
+    assert_eq!(public.id(), rsa.verifying_key().id());
+    let first = World::new(TokenSettings::default(), rsa);
+    let second = world();
     let token = first.token(json!({}));
     assert_eq!(part(&token, 0)["alg"], "RS256");
-    assert!(first.tokens.identity(&token, None).unwrap().is_some());
+    assert!(first.tokens.authenticate_token(&token, None).unwrap().is_some());
     assert_eq!(second.error(&token), "invalid signature, no keys found");
     let World { tokens, .. } = second;
-    let tokens = tokens.trusting([public]);
-    assert!(tokens.identity(&token, None).unwrap().is_some());
+    let tokens = tokens.with_trusted_keys([public]);
+    assert!(tokens.authenticate_token(&token, None).unwrap().is_some());
     let jwks = tokens.jwks();
     assert_eq!((&jwks["keys"][0]["kty"], &jwks["keys"][1]["kty"]), (&json!("EC"), &json!("RSA")));
     assert_eq!(jwks["keys"][0]["x"].as_str().unwrap().len(), 43);
@@ -325,14 +327,14 @@ fn a_key_lives_in_a_private_file() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sa.key");
-    let first = SigningKey::in_file(&path).unwrap();
-    assert_eq!(first.verifying().id(), SigningKey::in_file(&path).unwrap().verifying().id());
+    let first = SigningKey::load_or_generate(&path).unwrap();
+    assert_eq!(first.verifying_key().id(), SigningKey::load_or_generate(&path).unwrap().verifying_key().id());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(matches!(SigningKey::from_pem("nothing"), Err(keys::Error::Pem)));
+    assert!(matches!(SigningKey::from_pem("nothing"), Err(keys::KeyError::Pem)));
 }
 
 proptest! {
-    /// Whatever is changed in a token, it is nobody's or an error.
+    /// A token with any byte changed is unknown or an error.
     #[test]
     fn no_change_goes_unnoticed(at in 0_usize..2000, byte in 33_u8..127) {
         let world = world();
@@ -342,6 +344,6 @@ proptest! {
         bytes[at] = byte;
         let changed = String::from_utf8(bytes).unwrap();
         prop_assume!(changed != token);
-        prop_assert!(!matches!(world.tokens.identity(&changed, None), Ok(Some(_))));
+        prop_assert!(!matches!(world.tokens.authenticate_token(&changed, None), Ok(Some(_))));
     }
 }

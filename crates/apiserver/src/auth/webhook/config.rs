@@ -9,35 +9,34 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderValue, Uri};
 use serde_json::Value;
 
-use super::{ANSWER, Webhook, text};
+use super::{MAX_RESPONSE_BYTES, WebhookClient, text};
 use crate::{
-    client::{Address, Client, Connector, Trust, TrustError},
+    client::{AddressConnector, DialAddress, HttpClient, TlsClientConfig, TlsConfigError},
     codec::yaml,
 };
 
 /// Why a kubeconfig cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum WebhookConfigError {
     #[error("cannot read {path:?}")]
     Read { path: PathBuf, source: io::Error },
     #[error("{path:?}: {what}")]
     Config { path: PathBuf, what: String },
 }
 
-pub(super) fn load(path: &Path) -> Result<Webhook, Error> {
-    let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+pub(super) fn load(path: &Path) -> Result<WebhookClient, WebhookConfigError> {
+    let bytes = fs::read(path).map_err(|source| WebhookConfigError::Read { path: path.to_owned(), source })?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    webhook(&bytes, folder).map_err(|what| Error::Config { path: path.to_owned(), what })
+    parse_webhook(&bytes, folder).map_err(|what| WebhookConfigError::Config { path: path.to_owned(), what })
 }
 
-fn webhook(bytes: &[u8], folder: &Path) -> Result<Webhook, String> {
+fn parse_webhook(bytes: &[u8], folder: &Path) -> Result<WebhookClient, String> {
     let config = yaml::decode(bytes).map_err(|error| error.to_string())?.value;
-    let context = named(&config, "contexts", text(&config, "/current-context"), "/context")?;
-    let cluster = named(&config, "clusters", text(context, "/cluster"), "/cluster")?;
+    let context = find_named(&config, "contexts", text(&config, "/current-context"), "/context")?;
+    let cluster = find_named(&config, "clusters", text(context, "/cluster"), "/cluster")?;
     let user = match text(context, "/user") {
         "" => &Value::Null,
-        name => named(&config, "users", name, "/user")?,
+        name => find_named(&config, "users", name, "/user")?,
     };
     let url: Uri = text(cluster, "/server").parse().map_err(|_| "server: not a URL".to_owned())?;
     let host = url.host().ok_or("server: no host")?.trim_matches(['[', ']']).to_owned();
@@ -45,31 +44,31 @@ fn webhook(bytes: &[u8], folder: &Path) -> Result<Webhook, String> {
         return Err("insecure-skip-tls-verify is not supported; give certificate-authority-data".to_owned());
     }
     let secure = url.scheme_str() == Some("https");
-    let trust = if secure { Some(trust(cluster, user, &host, folder)?) } else { None };
-    let address = Address::Tcp(host, url.port_u16().unwrap_or(if secure { 443 } else { 80 }));
-    let client = Client::new(Connector::new(address, trust), false, ANSWER);
-    Ok(Webhook { client, url, authorization: authorization(user, folder)? })
+    let trust = if secure { Some(tls_config(cluster, user, &host, folder)?) } else { None };
+    let address = DialAddress::Tcp(host, url.port_u16().unwrap_or(if secure { 443 } else { 80 }));
+    let client = HttpClient::new(AddressConnector::new(address, trust), false, MAX_RESPONSE_BYTES);
+    Ok(WebhookClient { client, url, authorization: authorization(user, folder)? })
 }
 
-/// What has this name in a list of the kubeconfig.
-fn named<'a>(config: &'a Value, list: &str, name: &str, inside: &str) -> Result<&'a Value, String> {
+/// The entry of this name in a list of the kubeconfig.
+fn find_named<'a>(config: &'a Value, list: &str, name: &str, inside: &str) -> Result<&'a Value, String> {
     let mut all = config.get(list).and_then(Value::as_array).into_iter().flatten();
     let found = all.find(|one| text(one, "/name") == name).and_then(|one| one.pointer(inside));
     found.ok_or_else(|| format!("{list}: there is no {name:?}"))
 }
 
-fn trust(cluster: &Value, user: &Value, host: &str, folder: &Path) -> Result<Trust, String> {
-    let ca = content(cluster, "certificate-authority", folder)?;
-    let certificate = content(user, "client-certificate", folder)?;
-    let key = content(user, "client-key", folder)?;
+fn tls_config(cluster: &Value, user: &Value, host: &str, folder: &Path) -> Result<TlsClientConfig, String> {
+    let ca = read_content(cluster, "certificate-authority", folder)?;
+    let certificate = read_content(user, "client-certificate", folder)?;
+    let key = read_content(user, "client-key", folder)?;
     let name = Some(text(cluster, "/tls-server-name")).filter(|name| !name.is_empty()).unwrap_or(host);
     let identity = certificate.as_deref().zip(key.as_deref());
-    let trust = Trust::new(ca.as_deref(), name, identity, &[b"h2", b"http/1.1"]);
-    trust.map_err(|error: TrustError| error.to_string())
+    let trust = TlsClientConfig::new(ca.as_deref(), name, identity, &[b"h2", b"http/1.1"]);
+    trust.map_err(|error: TlsConfigError| error.to_string())
 }
 
-/// A file beside the kubeconfig, or its content in the kubeconfig, which wins.
-fn content(from: &Value, field: &str, folder: &Path) -> Result<Option<Vec<u8>>, String> {
+/// The content in the kubeconfig or else of the file that it names.
+fn read_content(from: &Value, field: &str, folder: &Path) -> Result<Option<Vec<u8>>, String> {
     match (text(from, &format!("/{field}-data")), text(from, &format!("/{field}"))) {
         ("", "") => Ok(None),
         ("", file) => fs::read(folder.join(file)).map(Some).map_err(|error| format!("{field}: {file}: {error}")),

@@ -10,16 +10,18 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::{access::AccessWebhook, tokens::TokenWebhook, *};
+use super::{authenticator::WebhookTokenAuthenticator, authorizer::WebhookAuthorizer, *};
 use crate::{
-    auth::{Attributes, Authenticator as _, Authorizer as _, Decision, User},
-    trace::{Begin, Kind, Origin, Pipeline, Sampling, Scope, Span, Tracer},
+    auth::{AuthorizationAttributes, AuthorizationDecision, Authorizer as _, TokenAuthenticator as _, UserInfo},
+    trace::{
+        InstrumentationScope, SpanOrigin, SpanPipeline, SpanSampling, SpanStart, TraceSpan, TraceSpanKind, Tracer,
+    },
 };
 
 type Calls = Arc<Mutex<Vec<(HeaderMap, Value)>>>;
 
-/// A webhook that gives this status to every review.
-async fn answering(status: Value) -> (Webhook, Calls) {
+/// A webhook that responds to every review with this status.
+async fn answering(status: Value) -> (WebhookClient, Calls) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let calls = Calls::default();
@@ -27,9 +29,11 @@ async fn answering(status: Value) -> (Webhook, Calls) {
     tokio::spawn(async move {
         loop {
             let stream = TokioIo::new(listener.accept().await.unwrap().0);
-            let (seen, status) = (Arc::clone(&seen), status.clone());
+            let seen = Arc::clone(&seen);
+            let status = status.clone();
             let service = service_fn(move |request: HttpRequest<Incoming>| {
-                let (seen, status) = (Arc::clone(&seen), status.clone());
+                let seen = Arc::clone(&seen);
+                let status = status.clone();
                 async move {
                     let (head, body) = request.into_parts();
                     let mut review: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
@@ -44,7 +48,7 @@ async fn answering(status: Value) -> (Webhook, Calls) {
     (webhook(&format!("http://{address}/review"), "token: s3cret").unwrap(), calls)
 }
 
-fn webhook(server: &str, user: &str) -> Result<Webhook, Error> {
+fn webhook(server: &str, user: &str) -> Result<WebhookClient, WebhookConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     let text = format!(
@@ -52,17 +56,22 @@ fn webhook(server: &str, user: &str) -> Result<Webhook, Error> {
          clusters: [{{name: k, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {{{user}}}}}]"
     );
     fs::write(&path, text).unwrap();
-    Webhook::load(&path)
+    WebhookClient::load(&path)
 }
 
-/// A span that is recorded, and where it ends up.
-fn span() -> (Span, Arc<Pipeline>) {
-    let pipeline = Pipeline::new(Sampling { ratio_per_million: 1_000_000, ..Sampling::default() });
+/// A recording span and its pipeline.
+fn span() -> (TraceSpan, Arc<SpanPipeline>) {
+    let pipeline = SpanPipeline::new(SpanSampling { ratio_per_million: 1_000_000, ..SpanSampling::default() });
     let tracer = Tracer::default();
-    tracer.set(Some(Arc::clone(&pipeline)));
+    tracer.set_pipeline(Some(Arc::clone(&pipeline)));
     let start = std::time::SystemTime::now();
-    let begin = Begin { scope: Scope::Filter, kind: Kind::Internal, name: &"authentication", start };
-    (tracer.start(&Origin::Root, begin), pipeline)
+    let begin = SpanStart {
+        scope: InstrumentationScope::Filter,
+        kind: TraceSpanKind::Internal,
+        name: &"authentication",
+        start,
+    };
+    (tracer.start(&SpanOrigin::Root, begin), pipeline)
 }
 
 fn own() -> Arc<[String]> {
@@ -73,9 +82,9 @@ fn own() -> Arc<[String]> {
 async fn a_token_is_asked_for_once_with_the_context_of_the_request() {
     let user = json!({ "username": "jane", "uid": "7", "groups": ["g"], "extra": { "k": ["v"] } });
     let (webhook, calls) = answering(json!({ "authenticated": true, "user": user })).await;
-    let tokens = TokenWebhook::new(webhook, own());
+    let tokens = WebhookTokenAuthenticator::new(webhook, own());
     let (span, pipeline) = span();
-    let identity = outgoing::within(&span, tokens.authenticate("t", None)).await.unwrap().unwrap();
+    let identity = outgoing::run_in_span(&span, tokens.authenticate("t", None)).await.unwrap().unwrap();
     assert_eq!(identity.user.extra["k"], ["v"]);
     assert_eq!((&*identity.user.name, &*identity.user.uid, identity.audiences), ("jane", "7", own()));
     assert!(tokens.authenticate("t", None).await.unwrap().is_some());
@@ -91,26 +100,26 @@ async fn a_token_is_asked_for_once_with_the_context_of_the_request() {
 #[tokio::test]
 async fn whom_a_webhook_does_not_know_nobody_knows() {
     let (webhook, _) = answering(json!({ "authenticated": false })).await;
-    assert_eq!(TokenWebhook::new(webhook, own()).authenticate("t", None).await, Ok(None));
+    assert_eq!(WebhookTokenAuthenticator::new(webhook, own()).authenticate("t", None).await, Ok(None));
     let (webhook, _) = answering(json!({ "error": "down" })).await;
-    assert_eq!(TokenWebhook::new(webhook, own()).authenticate("t", None).await, Err("down".to_owned()));
+    assert_eq!(WebhookTokenAuthenticator::new(webhook, own()).authenticate("t", None).await, Err("down".to_owned()));
     let other = json!({ "authenticated": true, "user": { "username": "x" }, "audiences": ["elsewhere"] });
     let (webhook, _) = answering(other).await;
-    assert_eq!(TokenWebhook::new(webhook, own()).authenticate("t", None).await, Ok(None));
+    assert_eq!(WebhookTokenAuthenticator::new(webhook, own()).authenticate("t", None).await, Ok(None));
 }
 
 #[tokio::test]
 async fn a_webhook_allows_denies_or_has_no_opinion() {
-    let user = User::new("jane", ["g"]);
-    let attributes = Attributes::resource(&user, "get", "", "pods").namespace("default").name("p");
+    let user = UserInfo::new("jane", ["g"]);
+    let attributes = AuthorizationAttributes::for_resource(&user, "get", "", "pods").namespace("default").name("p");
     for (status, decision) in [
-        (json!({ "allowed": true }), Decision::allow("")),
-        (json!({ "allowed": false, "denied": true, "reason": "no" }), Decision::deny("no")),
-        (json!({ "allowed": false, "reason": "who?" }), Decision::no_opinion("who?")),
-        (json!({ "allowed": true, "denied": true }), Decision::no_opinion("")),
+        (json!({ "allowed": true }), AuthorizationDecision::allow("")),
+        (json!({ "allowed": false, "denied": true, "reason": "no" }), AuthorizationDecision::deny("no")),
+        (json!({ "allowed": false, "reason": "who?" }), AuthorizationDecision::no_opinion("who?")),
+        (json!({ "allowed": true, "denied": true }), AuthorizationDecision::no_opinion("")),
     ] {
         let (webhook, calls) = answering(status).await;
-        let access = AccessWebhook::new(webhook);
+        let access = WebhookAuthorizer::new(webhook);
         assert_eq!(access.authorize(&attributes).await, decision);
         assert_eq!(access.authorize(&attributes).await, decision);
         let calls = calls.lock().unwrap();
@@ -125,10 +134,13 @@ async fn a_webhook_allows_denies_or_has_no_opinion() {
 async fn one_that_cannot_be_asked_has_no_opinion() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let webhook = webhook(&format!("http://{gone}"), "").unwrap();
-    let user = User::new("jane", ["g"]);
-    let access = AccessWebhook::new(webhook.clone());
-    assert_eq!(access.authorize(&Attributes::path(&user, "get", "/x")).await, Decision::no_opinion(""));
-    let error = TokenWebhook::new(webhook, own()).authenticate("s3cret", None).await.unwrap_err();
+    let user = UserInfo::new("jane", ["g"]);
+    let access = WebhookAuthorizer::new(webhook.clone());
+    assert_eq!(
+        access.authorize(&AuthorizationAttributes::for_path(&user, "get", "/x")).await,
+        AuthorizationDecision::no_opinion("")
+    );
+    let error = WebhookTokenAuthenticator::new(webhook, own()).authenticate("s3cret", None).await.unwrap_err();
     assert!(error.contains("refused") && !error.contains("s3cret"), "{error}");
 }
 

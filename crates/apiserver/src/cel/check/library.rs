@@ -1,26 +1,25 @@
-//! The functions that expressions can call: the operators and standard functions of CEL, its extensions for strings, sets and
-//! lists, optional values, and Kubernetes' own libraries.
+//! The functions of expressions: the operators and standard functions of CEL, its extensions for strings, sets
+//! and lists, optional values, and Kubernetes' own libraries.
 
 use std::collections::HashMap;
 
-use super::types::Type;
+use super::{super::macros::SORT_BY_KEYS, types::CelType};
 
-/// One way to call a function. Parameters of its types are numbered from zero.
+/// An overload of a function. Its type parameters are numbered from zero.
 #[derive(Debug)]
 pub(super) struct Overload {
     pub(super) is_member: bool,
-    pub(super) args: Vec<Type>,
-    pub(super) result: Type,
-    /// Whether its types have parameters.
+    pub(super) args: Vec<CelType>,
+    pub(super) result: CelType,
     pub(super) is_generic: bool,
 }
 
-/// How many type parameters an overload can have.
-pub(super) const PARAMS: u32 = 2;
+/// The highest number of type parameters of an overload.
+pub(super) const MAX_TYPE_PARAMS: u32 = 2;
 
-/// Functions by name; a line for each: `name: args > result; …`. A member has its target in front of a dot. Capitals are type
-/// parameters.
-const DECLARED: &str = "\
+/// Functions by name, one per line: `name: args > result; …`. A member function has its target before a dot.
+/// Capitals are type parameters.
+const FUNCTION_DECLARATIONS: &str = "\
 _?_:_: bool A A > A
 _&&_: bool bool > bool
 _||_: bool bool > bool
@@ -82,6 +81,7 @@ flatten: [[A]] . > [A]; [dyn] . int > [dyn]
 lists.range: int > [int]
 reverse: [A] . > [A]
 distinct: [A] . > [A]
+cel.@mapInsert: {A,B} A B > {A,B}; {A,B} {A,B} > {A,B}
 optional.of: A > ?A
 optional.ofNonZeroValue: A > ?A
 optional.none: > ?A
@@ -152,46 +152,68 @@ allowed: kubernetes.authorization.Decision . > bool
 reason: kubernetes.authorization.Decision . > string
 ";
 
-/// Types whose values have an order, and those that can be added up.
-const COMPARED: [Type; 8] =
-    [Type::Int, Type::Uint, Type::Double, Type::Bool, Type::Duration, Type::Timestamp, Type::String, Type::Bytes];
-const SUMMED: [Type; 4] = [Type::Int, Type::Uint, Type::Double, Type::Duration];
-const NUMBERS: [Type; 3] = [Type::Int, Type::Uint, Type::Double];
+/// Types with an order, and those with an addition.
+const ORDERED_TYPES: [CelType; 8] = [
+    CelType::Int,
+    CelType::Uint,
+    CelType::Double,
+    CelType::Bool,
+    CelType::Duration,
+    CelType::Timestamp,
+    CelType::String,
+    CelType::Bytes,
+];
+const SUMMABLE_TYPES: [CelType; 4] = [CelType::Int, CelType::Uint, CelType::Double, CelType::Duration];
+const NUMBER_TYPES: [CelType; 3] = [CelType::Int, CelType::Uint, CelType::Double];
 
-/// All functions by name.
-pub(super) fn functions() -> HashMap<&'static str, Vec<Overload>> {
+pub(super) fn parse_declarations() -> HashMap<&'static str, Vec<Overload>> {
     let mut all: HashMap<&'static str, Vec<Overload>> = HashMap::new();
-    for line in DECLARED.lines() {
+    for line in FUNCTION_DECLARATIONS.lines() {
         let Some((name, overloads)) = line.split_once(": ") else { continue };
-        all.entry(name).or_default().extend(overloads.split("; ").map(overload));
+        all.entry(name).or_default().extend(overloads.split("; ").map(parse_overload));
     }
     for name in ["_<_", "_<=_", "_>_", "_>=_"] {
-        let same = COMPARED.iter().map(|of| (of, of));
-        let numbers = NUMBERS.iter().flat_map(|one| NUMBERS.iter().map(move |other| (one, other)));
+        let same = ORDERED_TYPES.iter().map(|of| (of, of));
+        let numbers = NUMBER_TYPES.iter().flat_map(|one| NUMBER_TYPES.iter().map(move |other| (one, other)));
         let pairs = same.chain(numbers.filter(|(one, other)| one != other));
-        let overloads = pairs.map(|(one, other)| plain(false, vec![one.clone(), other.clone()], Type::Bool));
+        let overloads =
+            pairs.map(|(one, other)| simple_overload(false, vec![one.clone(), other.clone()], CelType::Bool));
         all.entry(name).or_default().extend(overloads);
     }
-    for (name, types) in [("isSorted", &COMPARED[..]), ("max", &COMPARED), ("min", &COMPARED), ("sum", &SUMMED)] {
-        let result = |of: &Type| if name == "isSorted" { Type::Bool } else { of.clone() };
-        let overloads = types.iter().map(|of| plain(true, vec![Type::list(of.clone())], result(of)));
+    for (name, types) in
+        [("isSorted", &ORDERED_TYPES[..]), ("max", &ORDERED_TYPES), ("min", &ORDERED_TYPES), ("sum", &SUMMABLE_TYPES)]
+    {
+        let result = |of: &CelType| if name == "isSorted" { CelType::Bool } else { of.clone() };
+        let overloads = types.iter().map(|of| simple_overload(true, vec![CelType::list(of.clone())], result(of)));
         all.entry(name).or_default().extend(overloads);
     }
-    let sort = COMPARED.iter().map(|of| plain(true, vec![Type::list(of.clone())], Type::list(of.clone())));
+    let sort = ORDERED_TYPES
+        .iter()
+        .map(|of| simple_overload(true, vec![CelType::list(of.clone())], CelType::list(of.clone())));
     all.entry("sort").or_default().extend(sort);
+    let sort_by = ORDERED_TYPES.iter().map(|of| {
+        let list = CelType::list(CelType::Param(0));
+        Overload {
+            is_member: true,
+            args: vec![list.clone(), CelType::list(of.clone())],
+            result: list,
+            is_generic: true,
+        }
+    });
+    all.entry(SORT_BY_KEYS).or_default().extend(sort_by);
     all
 }
 
-/// The type that a name stands for, where a type is a value.
-pub(super) fn named(name: &str) -> Option<Type> {
+/// The type that a name denotes where types are values.
+pub(super) fn type_by_name(name: &str) -> Option<CelType> {
     let of = match name {
-        "list" => Type::list(Type::Dyn),
-        "map" => Type::map(Type::Dyn, Type::Dyn),
-        "null_type" => Type::Null,
-        "type" => Type::Meta(Type::Dyn.into()),
-        "optional_type" => Type::optional(Type::Dyn),
-        "google.protobuf.Duration" => Type::Duration,
-        "google.protobuf.Timestamp" => Type::Timestamp,
+        "list" => CelType::list(CelType::Dyn),
+        "map" => CelType::map(CelType::Dyn, CelType::Dyn),
+        "null_type" => CelType::Null,
+        "type" => CelType::Meta(CelType::Dyn.into()),
+        "optional_type" => CelType::optional(CelType::Dyn),
+        "google.protobuf.Duration" => CelType::Duration,
+        "google.protobuf.Timestamp" => CelType::Timestamp,
         "bool"
         | "int"
         | "uint"
@@ -203,51 +225,51 @@ pub(super) fn named(name: &str) -> Option<Type> {
         | "kubernetes.URL"
         | "kubernetes.Quantity"
         | "kubernetes.Semver"
-        | "kubernetes.NamedFormat" => read(name)?,
+        | "kubernetes.NamedFormat" => parse_type(name)?,
         _ => return None,
     };
-    Some(Type::Meta(of.into()))
+    Some(CelType::Meta(of.into()))
 }
 
-fn plain(is_member: bool, args: Vec<Type>, result: Type) -> Overload {
+fn simple_overload(is_member: bool, args: Vec<CelType>, result: CelType) -> Overload {
     Overload { is_member, args, result, is_generic: false }
 }
 
-fn overload(text: &str) -> Overload {
+fn parse_overload(text: &str) -> Overload {
     let (args, result) = text.split_once("> ").unwrap_or(("", text));
     let is_member = args.split(' ').any(|word| word == ".");
-    let args: Vec<Type> = args.split(' ').filter(|word| *word != ".").filter_map(read).collect();
-    let result = read(result).unwrap_or(Type::Dyn);
+    let args: Vec<CelType> = args.split(' ').filter(|word| *word != ".").filter_map(parse_type).collect();
+    let result = parse_type(result).unwrap_or(CelType::Dyn);
     Overload { is_member, args, result, is_generic: text.contains('A') }
 }
 
-/// A type as it stands in the table.
-fn read(text: &str) -> Option<Type> {
+/// Parses a type of the table.
+fn parse_type(text: &str) -> Option<CelType> {
     if let Some(of) = text.strip_prefix('?') {
-        return Some(Type::optional(read(of)?));
+        return Some(CelType::optional(parse_type(of)?));
     }
     if let Some(of) = text.strip_prefix('[').and_then(|of| of.strip_suffix(']')) {
-        return Some(Type::list(read(of)?));
+        return Some(CelType::list(parse_type(of)?));
     }
     if let Some((key, value)) = text.strip_prefix('{').and_then(|of| of.strip_suffix('}')?.split_once(',')) {
-        return Some(Type::map(read(key)?, read(value)?));
+        return Some(CelType::map(parse_type(key)?, parse_type(value)?));
     }
     Some(match text {
-        "A" => Type::Param(0),
-        "B" => Type::Param(1),
-        "type(A)" => Type::Meta(Type::Param(0).into()),
-        "dyn" => Type::Dyn,
-        "bool" => Type::Bool,
-        "int" => Type::Int,
-        "uint" => Type::Uint,
-        "double" => Type::Double,
-        "string" => Type::String,
-        "bytes" => Type::Bytes,
-        "duration" => Type::Duration,
-        "timestamp" => Type::Timestamp,
-        "net.IP" => Type::Opaque("net.IP"),
-        "net.CIDR" => Type::Opaque("net.CIDR"),
-        name if name.starts_with("kubernetes.") => Type::object(name),
+        "A" => CelType::Param(0),
+        "B" => CelType::Param(1),
+        "type(A)" => CelType::Meta(CelType::Param(0).into()),
+        "dyn" => CelType::Dyn,
+        "bool" => CelType::Bool,
+        "int" => CelType::Int,
+        "uint" => CelType::Uint,
+        "double" => CelType::Double,
+        "string" => CelType::String,
+        "bytes" => CelType::Bytes,
+        "duration" => CelType::Duration,
+        "timestamp" => CelType::Timestamp,
+        "net.IP" => CelType::Opaque("net.IP"),
+        "net.CIDR" => CelType::Opaque("net.CIDR"),
+        name if name.starts_with("kubernetes.") => CelType::object(name),
         _ => return None,
     })
 }

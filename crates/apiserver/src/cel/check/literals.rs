@@ -1,15 +1,15 @@
-//! Literals that would fail whenever the expression runs: durations, times and patterns.
+//! Literals that would fail in every evaluation: durations, times and patterns.
 
 use kube_cel::cel::{
     common::ast::{Expr, LiteralValue},
     parser::Expression as Ast,
 };
 
-use super::source::Source;
+use super::source::CheckedSource;
 use crate::cel::children;
 
-/// Reports each literal that the function it is given to cannot read.
-pub(super) fn check(tree: &Ast, source: &mut Source<'_>) {
+/// Reports each literal that its function cannot parse.
+pub(super) fn check(tree: &Ast, source: &mut CheckedSource<'_>) {
     if let Expr::Call(call) = &tree.expr
         && let Some(first) = call.args.first()
         && let Expr::Literal(LiteralValue::String(text)) = &first.expr
@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Ast, source: &mut Source<'_>) {
     }
 }
 
-/// As Go reads a duration: `1h30m`, `-1.5s`.
+/// Whether Go parses the text as a duration: `1h30m`, `-1.5s`.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {

@@ -1,4 +1,4 @@
-//! Where the parts of an expression stand, and what is wrong there.
+//! The positions of sub-expressions, and the errors at them.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use kube_cel::cel::{
     parser::{Expression as Ast, Parser},
 };
 
-use super::Type;
-use crate::cel::{at, error};
+use super::CelType;
+use crate::cel::{error, error_at_offset};
 
-/// cel-go shows so many problems of one expression.
-const MAX_SHOWN: usize = 100;
+/// The limit of errors of one expression, as in cel-go.
+const MAX_REPORTED_PROBLEMS: usize = 100;
 
-/// A source and its problems.
-pub(super) struct Source<'s> {
+/// A source and its errors.
+pub(super) struct CheckedSource<'s> {
     text: &'s str,
     positions: Option<Arc<SourceInfo>>,
     problems: Vec<(usize, String)>,
 }
 
-impl<'s> Source<'s> {
-    /// The tree of a source as the parser makes it.
+impl<'s> CheckedSource<'s> {
     pub(super) fn parse(text: &'s str) -> Result<(Ast, Self), String> {
         let parse = |text: &str| Parser::new().enable_optional_syntax(true).parse(text);
-        let tree = parse(text).map_err(|errors| error::of_parser(text, &errors))?;
-        // The parser tells positions with errors only. A bracket that is too much is one, and changes no other part.
+        let tree = parse(text).map_err(|errors| error::parse_error(text, &errors))?;
+        // The parser reports positions only with errors. A surplus bracket is an error that changes no other
+        // part.
         let broken = parse(&format!("{text}\n)")).err();
         let positions = broken.and_then(|errors| errors.errors.into_iter().next()?.source_info);
         Ok((tree, Self { text, positions, problems: Vec::new() }))
@@ -41,14 +41,18 @@ impl<'s> Source<'s> {
         !self.problems.is_empty()
     }
 
-    /// The type that was found, or all problems in the order of their places.
-    pub(super) fn result(mut self, found: Type) -> Result<Type, String> {
+    /// The type of the expression, or all errors in the order of their positions.
+    pub(super) fn result(mut self, found: CelType) -> Result<CelType, String> {
         if self.problems.is_empty() {
             return Ok(found);
         }
         self.problems.sort_by_key(|(offset, _)| *offset);
-        let more = self.problems.len().saturating_sub(MAX_SHOWN);
-        let shown = self.problems.iter().take(MAX_SHOWN).map(|(offset, problem)| at(self.text, *offset, problem));
+        let more = self.problems.len().saturating_sub(MAX_REPORTED_PROBLEMS);
+        let shown = self
+            .problems
+            .iter()
+            .take(MAX_REPORTED_PROBLEMS)
+            .map(|(offset, problem)| error_at_offset(self.text, *offset, problem));
         let mut shown: Vec<String> = shown.collect();
         if more > 0 {
             shown.push(format!("{more} more errors were truncated"));

@@ -2,24 +2,24 @@ use std::{collections::HashMap, sync::Arc};
 
 use proptest::prelude::*;
 
-use super::{Declarations, Environment, Type, admission, check};
+use super::{CelType, TypeEnvironment, VariableDeclarations, admission_environment, check};
 
-/// `self` is an object as schemas make it.
-fn environment() -> Environment {
-    let field = |name: &str, of: Type| (name.to_owned(), of);
+/// `self` is an object as in schemas.
+fn environment() -> TypeEnvironment {
+    let field = |name: &str, of: CelType| (name.to_owned(), of);
     let fields = vec![
-        field("n", Type::Int),
-        field("s", Type::String),
-        field("list", Type::list(Type::String)),
-        field("map", Type::map(Type::String, Type::Int)),
-        field("any", Type::Dyn),
-        field("inner", Type::object("selfType.inner")),
+        field("n", CelType::Int),
+        field("s", CelType::String),
+        field("list", CelType::list(CelType::String)),
+        field("map", CelType::map(CelType::String, CelType::Int)),
+        field("any", CelType::Dyn),
+        field("inner", CelType::object("selfType.inner")),
     ];
     let structs = HashMap::from([
         (Arc::from("selfType"), fields),
-        (Arc::from("selfType.inner"), vec![field("flag", Type::Bool), field("at", Type::Timestamp)]),
+        (Arc::from("selfType.inner"), vec![field("flag", CelType::Bool), field("at", CelType::Timestamp)]),
     ]);
-    Environment { variables: vec![field("self", Type::object("selfType"))], structs }
+    TypeEnvironment { variables: vec![field("self", CelType::object("selfType"))], structs }
 }
 
 fn problem(source: &str) -> String {
@@ -35,6 +35,11 @@ fn expressions_have_the_types_of_cel() {
         ("self.list.filter(x, x != 'a')", "list(string)"),
         ("self.list.all(x, x in self.map) ? 1 : 2", "int"),
         ("self.map.exists(k, self.map[k] > 1)", "bool"),
+        ("self.map.all(k, v, k.size() == v) && self.list.exists(i, v, v.size() == i)", "bool"),
+        ("self.list.transformList(i, v, i)", "list(int)"),
+        ("self.map.transformMap(k, v, v > 1, k)", "map(string, string)"),
+        ("self.list.transformMapEntry(i, v, {v: i})", "map(string, int)"),
+        ("self.list.sortBy(v, v.size())", "list(string)"),
         ("self.?inner.?flag.orValue(false)", "bool"),
         ("self.?n.optMap(n, n + 1)", "optional_type(int)"),
         ("has(self.inner.flag)", "bool"),
@@ -127,14 +132,14 @@ fn all_problems_are_shown_in_their_order() {
             "ERROR: <input>:2:13: expected type 'bool' but found 'int'",
         ]
     );
-    // Positions count characters, and a comment at the end hides nothing.
+    // Positions count characters, and a comment at the end changes nothing.
     assert!(problem("'äöü' == self.zz // why").starts_with("ERROR: <input>:1:14: undefined field 'zz'"));
 }
 
 #[test]
 fn admission_requests_are_typed() {
-    let with = admission(Declarations { params: true, authorizer: true });
-    let without = admission(Declarations::default());
+    let with = admission_environment(VariableDeclarations { params: true, authorizer: true });
+    let without = admission_environment(VariableDeclarations::default());
     for source in [
         "object.spec.replicas <= params.max",
         "authorizer.group('apps').resource('deployments').check('create').allowed()",
@@ -142,7 +147,7 @@ fn admission_requests_are_typed() {
         "request.userInfo.groups.exists(g, g == 'x')",
         "namespaceObject.metadata.labels['a'] == 'b'",
     ] {
-        assert_eq!(check(source, &with), Ok(Type::Bool), "{source}");
+        assert_eq!(check(source, &with), Ok(CelType::Bool), "{source}");
     }
     for (source, wanted) in [
         ("params.max > 1", "undeclared reference to 'params'"),
@@ -168,5 +173,20 @@ proptest! {
     #[test]
     fn nothing_breaks(source in "[a-z0-9+*/.,:?!&|<>=(){}'\\[\\] -]{0,40}") {
         let _ = check(&source, &environment());
+    }
+}
+
+#[test]
+fn macros_with_two_variables_are_checked() {
+    for (source, wanted) in [
+        ("self.list.all(i, v, v == 1)", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("self.list.all(i, i, true)", "duplicate variable name: i"),
+        ("self.list.all(i.x, v, true)", "argument must be a simple name"),
+        ("self.n.exists(k, v, true)", "expression of type 'int' cannot be range of a comprehension"),
+        ("self.list.all(i, v, i)", "expected type 'bool' but found 'int'"),
+        ("self.list.sortBy(v, [v])", "found no matching overload for '@sortByAssociatedKeys'"),
+    ] {
+        let found = problem(source);
+        assert!(found.contains(wanted), "{source}: {found}");
     }
 }

@@ -1,18 +1,18 @@
-//! The types of expressions, as cel-go's checker has them.
+//! The types of expressions, equivalent to those of cel-go's checker.
 
 use std::{cell::Cell, collections::HashMap, fmt, sync::Arc};
 
 /// A type with more parts than this counts as `dyn`: nested loops could double it with every step.
-const MAX_PARTS: usize = 500;
+const MAX_TYPE_PARTS: usize = 500;
 
-/// So many types are compared for one expression, which is far more than any that people write needs. Types that go around in
-/// circles, or double with every step, end here: nothing matches any more.
-const MAX_STEPS: u32 = 5_000_000;
+/// The limit of comparisons for one expression, far more than any handwritten one needs. It ends the comparison
+/// of types that are cyclic, or double with every step: nothing matches any more.
+const MAX_COMPARISON_STEPS: u32 = 5_000_000;
 
 /// The type of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
-    /// Found to be wrong already.
+pub(crate) enum CelType {
+    /// An error was reported already.
     Error,
     Dyn,
     Null,
@@ -24,21 +24,20 @@ pub(crate) enum Type {
     Bytes,
     Duration,
     Timestamp,
-    List(Arc<Type>),
-    Map(Arc<Type>, Arc<Type>),
+    List(Arc<CelType>),
+    Map(Arc<CelType>, Arc<CelType>),
     /// A type as a value.
-    Meta(Arc<Type>),
-    /// `optional_type(T)`
-    Optional(Arc<Type>),
-    /// A type of a library without fields that can be null.
+    Meta(Arc<CelType>),
+    Optional(Arc<CelType>),
+    /// A library type without fields that can be null.
     Opaque(&'static str),
-    /// An object, whose fields the environment knows by its name.
+    /// An object; its fields are in the environment, by type name.
     Struct(Arc<str>),
-    /// A parameter of an overload, by its letter; or one that stands for a type that is still looked for.
+    /// A type parameter of an overload, by its letter; or one for a type that is not inferred yet.
     Param(u32),
 }
 
-impl Type {
+impl CelType {
     pub(crate) fn list(of: Self) -> Self {
         Self::List(Arc::new(of))
     }
@@ -55,7 +54,8 @@ impl Type {
         Self::Struct(Arc::from(name))
     }
 
-    /// Its name as cel-go declares it, which for some types is not the one that its checker shows.
+    /// The name of its declaration in cel-go, which for some types differs from the name in the checker's
+    /// messages.
     pub(crate) fn declared_name(&self) -> String {
         match self {
             Self::Null => "null_type".to_owned(),
@@ -73,7 +73,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Error)
     }
 
-    /// The parts of a type with parameters.
+    /// The type arguments.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Self> {
         let (first, second) = match self {
             Self::List(of) | Self::Meta(of) | Self::Optional(of) => (Some(&**of), None),
@@ -84,7 +84,7 @@ impl Type {
     }
 }
 
-impl fmt::Display for Type {
+impl fmt::Display for CelType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "!error!",
@@ -109,32 +109,32 @@ impl fmt::Display for Type {
     }
 }
 
-/// What type parameters stand for.
+/// The inferred type parameters.
 #[derive(Debug, Default)]
-pub(super) struct Mapping {
-    known: HashMap<u32, Type>,
-    /// What was there before each change, to take changes back.
-    changes: Vec<(u32, Option<Type>)>,
+pub(super) struct TypeMapping {
+    known: HashMap<u32, CelType>,
+    /// The previous value before each change, to undo changes.
+    changes: Vec<(u32, Option<CelType>)>,
     next: u32,
     steps: Cell<u32>,
 }
 
-impl Mapping {
-    /// Whether the expression has used up its steps.
+impl TypeMapping {
+    /// Whether the limit of comparisons is reached.
     fn is_spent(&self) -> bool {
         self.steps.set(self.steps.get().saturating_add(1));
-        self.steps.get() > MAX_STEPS
+        self.steps.get() > MAX_COMPARISON_STEPS
     }
 
-    /// A parameter that nothing is known of.
-    pub(super) fn fresh(&mut self) -> Type {
+    /// A type parameter that is not inferred yet.
+    pub(super) fn fresh_type_param(&mut self) -> CelType {
         self.next += 1;
-        // Those of the table come first.
-        Type::Param(self.next + super::library::PARAMS)
+        // Those of the table have the first numbers.
+        CelType::Param(self.next + super::library::MAX_TYPE_PARAMS)
     }
 
-    /// Whether each type can be given where the other is wanted. What is learnt of parameters is kept if all can.
-    pub(super) fn assign_all<'t>(&mut self, pairs: impl Iterator<Item = (&'t Type, &'t Type)>) -> bool {
+    /// Whether each type is assignable to its counterpart. Inferred parameters are kept only if all are.
+    pub(super) fn assign_all<'t>(&mut self, pairs: impl Iterator<Item = (&'t CelType, &'t CelType)>) -> bool {
         let before = self.changes.len();
         let mut pairs = pairs;
         let can = pairs.all(|(one, other)| self.can_assign(one, other));
@@ -148,44 +148,43 @@ impl Mapping {
         can
     }
 
-    /// The same for one pair.
-    pub(super) fn assign(&mut self, one: &Type, other: &Type) -> bool {
+    pub(super) fn assign(&mut self, one: &CelType, other: &CelType) -> bool {
         self.assign_all(std::iter::once((one, other)))
     }
 
-    fn can_assign(&mut self, one: &Type, other: &Type) -> bool {
+    fn can_assign(&mut self, one: &CelType, other: &CelType) -> bool {
         if self.is_spent() {
             return false;
         }
-        if let Type::Param(id) = other {
+        if let CelType::Param(id) = other {
             match self.can_substitute(one, *id) {
                 (true, _) => return true,
                 (false, true) => return false,
                 (false, false) => {}
             }
         }
-        if let Type::Param(id) = one {
+        if let CelType::Param(id) = one {
             return self.can_substitute(other, *id).0;
         }
         if one.is_dyn_or_error() || other.is_dyn_or_error() {
             return true;
         }
         match (one, other) {
-            (Type::Null, other) | (other, Type::Null) => is_nullable(other),
-            (Type::Meta(_), Type::Meta(_)) => true,
-            (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => {
+            (CelType::Null, other) | (other, CelType::Null) => is_nullable(other),
+            (CelType::Meta(_), CelType::Meta(_)) => true,
+            (CelType::List(one), CelType::List(other)) | (CelType::Optional(one), CelType::Optional(other)) => {
                 self.can_assign(one, other)
             }
-            (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+            (CelType::Map(key, value), CelType::Map(other_key, other_value)) => {
                 self.can_assign(key, other_key) && self.can_assign(value, other_value)
             }
             _ => one == other,
         }
     }
 
-    /// Whether a parameter can stand for a type, and whether it stood for something before.
-    fn can_substitute(&mut self, wanted: &Type, id: u32) -> (bool, bool) {
-        if *wanted == Type::Param(id) {
+    /// Whether a type can be substituted for a parameter, and whether one was before.
+    fn can_substitute(&mut self, wanted: &CelType, id: u32) -> (bool, bool) {
+        if *wanted == CelType::Param(id) {
             return (true, true);
         }
         if let Some(known) = self.known.get(&id).cloned() {
@@ -209,69 +208,77 @@ impl Mapping {
         (true, false)
     }
 
-    fn set(&mut self, id: u32, to: Type) {
+    fn set(&mut self, id: u32, to: CelType) {
         self.changes.push((id, self.known.insert(id, to)));
     }
 
-    /// Whether a parameter is part of a type.
-    fn occurs(&self, id: u32, within: &Type) -> bool {
+    /// Whether a type contains a parameter.
+    fn occurs(&self, id: u32, within: &CelType) -> bool {
         match within {
             _ if self.is_spent() => true,
-            Type::Param(other) if *other == id => true,
-            Type::Param(other) => self.known.get(other).is_some_and(|known| self.occurs(id, known)),
+            CelType::Param(other) if *other == id => true,
+            CelType::Param(other) => self.known.get(other).is_some_and(|known| self.occurs(id, known)),
             _ => within.parts().any(|part| self.occurs(id, part)),
         }
     }
 
-    /// A type with what its parameters stand for. Those that stand for nothing are `dyn` in the `end`.
-    pub(super) fn substitute(&self, of: &Type, end: bool) -> Type {
-        self.bounded(of, end, &mut 0)
+    /// A type with its parameters substituted. Those without a substitution become `dyn` at the `end`.
+    pub(super) fn substitute(&self, of: &CelType, end: bool) -> CelType {
+        self.substitute_bounded(of, end, &mut 0)
     }
 
-    fn bounded(&self, of: &Type, end: bool, parts: &mut usize) -> Type {
+    fn substitute_bounded(&self, of: &CelType, end: bool, parts: &mut usize) -> CelType {
         *parts += 1;
-        if *parts > MAX_PARTS {
-            return Type::Dyn;
+        if *parts > MAX_TYPE_PARTS {
+            return CelType::Dyn;
         }
-        let mut inner = |of: &Type| Arc::new(self.bounded(of, end, parts));
+        let mut inner = |of: &CelType| Arc::new(self.substitute_bounded(of, end, parts));
         match of {
-            Type::Param(id) => match self.known.get(id) {
-                Some(known) => self.bounded(known, end, parts),
-                None if end => Type::Dyn,
+            CelType::Param(id) => match self.known.get(id) {
+                Some(known) => self.substitute_bounded(known, end, parts),
+                None if end => CelType::Dyn,
                 None => of.clone(),
             },
-            Type::List(of) => Type::List(inner(of)),
-            Type::Optional(of) => Type::Optional(inner(of)),
-            Type::Meta(of) => Type::Meta(inner(of)),
-            Type::Map(key, value) => {
+            CelType::List(of) => CelType::List(inner(of)),
+            CelType::Optional(of) => CelType::Optional(inner(of)),
+            CelType::Meta(of) => CelType::Meta(inner(of)),
+            CelType::Map(key, value) => {
                 let key = inner(key);
-                Type::Map(key, inner(value))
+                CelType::Map(key, inner(value))
             }
             _ => of.clone(),
         }
     }
 }
 
-fn is_nullable(of: &Type) -> bool {
-    matches!(of, Type::Null | Type::Optional(_) | Type::Opaque(_) | Type::Struct(_) | Type::Duration | Type::Timestamp)
+fn is_nullable(of: &CelType) -> bool {
+    matches!(
+        of,
+        CelType::Null
+            | CelType::Optional(_)
+            | CelType::Opaque(_)
+            | CelType::Struct(_)
+            | CelType::Duration
+            | CelType::Timestamp
+    )
 }
 
-/// Of two types that go together, the one that allows more.
-pub(super) fn most_general<'t>(one: &'t Type, other: &'t Type) -> &'t Type {
+/// The more general one of two compatible types.
+pub(super) fn most_general<'t>(one: &'t CelType, other: &'t CelType) -> &'t CelType {
     if is_as_general(one, other) { one } else { other }
 }
 
-fn is_as_general(one: &Type, other: &Type) -> bool {
+fn is_as_general(one: &CelType, other: &CelType) -> bool {
     match (one, other) {
-        (Type::Dyn | Type::Param(_), _) => true,
-        (_, Type::Dyn | Type::Param(_)) => false,
-        (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => {
+        (CelType::Dyn | CelType::Param(_), _) => true,
+        (_, CelType::Dyn | CelType::Param(_)) => false,
+        (CelType::List(one), CelType::List(other)) | (CelType::Optional(one), CelType::Optional(other)) => {
             is_as_general(one, other)
         }
-        (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+        (CelType::Map(key, value), CelType::Map(other_key, other_value)) => {
             is_as_general(key, other_key) && is_as_general(value, other_value)
         }
-        (Type::Meta(_), Type::Meta(_)) => true,
+        (CelType::Meta(_), CelType::Meta(_)) => true,
         _ => one == other,
     }
 }

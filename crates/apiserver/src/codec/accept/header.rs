@@ -1,22 +1,21 @@
-//! The `Accept` header.
+//! Parses the `Accept` header.
 
-use super::Media;
+use super::MediaType;
 
-/// More clauses than this are not looked at, as their sort is quadratic.
-const MAX_CLAUSES: usize = 256;
+/// The limit of clauses, as sorting them is quadratic.
+const MAX_ACCEPT_CLAUSES: usize = 256;
 
-/// One media type that a caller takes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Clause<'h> {
+pub(crate) struct AcceptClause<'h> {
     main: &'h str,
     sub: &'h str,
     quality: f64,
     params: Vec<(&'h str, &'h str)>,
 }
 
-impl<'h> Clause<'h> {
-    /// Reads a clause as kube-apiserver's parser does: names are compared as they are written, only spaces are overlooked, and a
-    /// quality that is no number is zero, which still is a choice.
+impl<'h> AcceptClause<'h> {
+    /// Parses a clause like kube-apiserver: names are compared literally, only spaces are ignored, and an
+    /// invalid quality is zero, which still is a choice.
     fn parse(text: &'h str) -> Option<Self> {
         let (essence, params) = text.split_once(';').unwrap_or((text, ""));
         let (main, rest) = essence.split_once('/').unwrap_or((essence, ""));
@@ -46,18 +45,17 @@ impl<'h> Clause<'h> {
         self.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
-    /// Whether another form than the object's own is asked for.
+    /// Whether it requests another form than the object's own.
     pub(crate) fn transforms(&self) -> bool {
         ["as", "g", "v"].iter().any(|name| self.param(name).is_some())
     }
 
-    /// Whether it takes this kind of objects' bytes.
-    pub(crate) fn includes(&self, media: Media) -> bool {
-        self.takes(media.name())
+    /// Whether it includes this media type of objects.
+    pub(crate) fn includes(&self, media: MediaType) -> bool {
+        self.accepts_media_type(media.name())
     }
 
-    /// Whether it takes this media type.
-    pub(crate) fn takes(&self, name: &str) -> bool {
+    pub(crate) fn accepts_media_type(&self, name: &str) -> bool {
         let (main, sub) = name.split_once('/').unwrap_or_default();
         match (self.main, self.sub) {
             ("*", "*") => true,
@@ -69,11 +67,11 @@ impl<'h> Clause<'h> {
 
 /// The clauses, best first.
 ///
-/// kube-apiserver sorts by a comparison that is no order: what names a type goes before what does not, whatever their qualities, if it
-/// stands behind it. So this is the same sort, an insertion sort, and not another one.
-pub(crate) fn parse(header: &str) -> Vec<Clause<'_>> {
-    let mut clauses: Vec<Clause<'_>> =
-        header.split(',').map(trim).filter_map(Clause::parse).take(MAX_CLAUSES).collect();
+/// kube-apiserver sorts by a comparison that is not an order: a clause with a type precedes one without,
+/// whatever their qualities, if it comes after it. So this is the same insertion sort, and no other algorithm.
+pub(crate) fn parse(header: &str) -> Vec<AcceptClause<'_>> {
+    let mut clauses: Vec<AcceptClause<'_>> =
+        header.split(',').map(trim).filter_map(AcceptClause::parse).take(MAX_ACCEPT_CLAUSES).collect();
     for end in 1..clauses.len() {
         let mut at = end;
         while at > 0 && is_before(clauses.get(at), clauses.get(at - 1)) {
@@ -84,7 +82,7 @@ pub(crate) fn parse(header: &str) -> Vec<Clause<'_>> {
     clauses
 }
 
-fn is_before(one: Option<&Clause<'_>>, other: Option<&Clause<'_>>) -> bool {
+fn is_before(one: Option<&AcceptClause<'_>>, other: Option<&AcceptClause<'_>>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return false };
     one.quality > other.quality || (one.main != "*" && other.main == "*") || (one.sub != "*" && other.sub == "*")
 }

@@ -1,34 +1,34 @@
 use super::*;
 
-const OBJECT: Endpoint = Endpoint { custom: false, answer: Answer::Object };
-const LIST: Endpoint = Endpoint { custom: false, answer: Answer::List };
-const WATCH: Endpoint = Endpoint { custom: false, answer: Answer::Watch };
+const OBJECT: EndpointRestrictions = EndpointRestrictions { custom: false, answer: ResponseKind::Object };
+const LIST: EndpointRestrictions = EndpointRestrictions { custom: false, answer: ResponseKind::List };
+const WATCH: EndpointRestrictions = EndpointRestrictions { custom: false, answer: ResponseKind::Watch };
 
-fn ask(accept: &str, endpoint: Endpoint) -> Result<Chosen, Status> {
-    negotiate(Some(accept), Some("test/1"), &Query::default(), endpoint)
+fn ask(accept: &str, endpoint: EndpointRestrictions) -> Result<MediaTypeOptions, StatusError> {
+    negotiate(Some(accept), Some("test/1"), &QueryParameters::default(), endpoint)
 }
 
 #[track_caller]
-fn media(accept: &str, endpoint: Endpoint) -> Media {
+fn media(accept: &str, endpoint: EndpointRestrictions) -> MediaType {
     ask(accept, endpoint).expect(accept).media
 }
 
 #[test]
 fn the_router_refuses_what_it_does_not_know_by_name() {
-    let status = route(Some("text/plain"), Answer::List, &[]).expect_err("a refusal");
+    let status = check_route_accepts(Some("text/plain"), ResponseKind::List, &[]).expect_err("a refusal");
     let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
                    application/vnd.kubernetes.protobuf, application/json;stream=watch, \
                    application/vnd.kubernetes.protobuf;stream=watch";
     assert_eq!((status.code, status.reason, status.message.as_str()), (406, "NotAcceptable", message));
-    assert_eq!(status.details.as_deref(), Some(&Details::default()));
+    assert_eq!(status.details.as_deref(), Some(&StatusDetails::default()));
     for accept in ["application/cbor", "application/*", "Application/JSON", "text/*;q=0.3", "application/json\t"] {
-        let status = route(Some(accept), Answer::Object, &[]).expect_err(accept);
+        let status = check_route_accepts(Some(accept), ResponseKind::Object, &[]).expect_err(accept);
         assert!(status.message.ends_with("application/vnd.kubernetes.protobuf"), "{accept}");
     }
     for accept in ["", "*/*", "text/html, */*;q=0.1", "a/b , application/yaml ;q=0", "application/json;as=Nothing"] {
-        assert_eq!(route(Some(accept), Answer::Object, &[]), Ok(()), "{accept}");
+        assert_eq!(check_route_accepts(Some(accept), ResponseKind::Object, &[]), Ok(()), "{accept}");
     }
-    assert_eq!(route(Some("text/plain"), Answer::Object, &["text/plain"]), Ok(()));
+    assert_eq!(check_route_accepts(Some("text/plain"), ResponseKind::Object, &["text/plain"]), Ok(()));
 }
 
 #[test]
@@ -42,21 +42,22 @@ fn unknown_forms_are_refused() {
 
 #[test]
 fn forms_are_chosen() {
-    let table = |version| Form::Table { version, include: Include::Metadata };
+    let table = |version| ObjectForm::Table { version, include: IncludeObjectPolicy::Metadata };
     let form = |accept: &str| ask(accept, LIST).expect(accept).form;
     assert_eq!(form("application/json;as=Table;g=meta.k8s.io;v=v1,application/json"), table(MetaVersion::V1));
     assert_eq!(form("application/json;as=Table;g=meta.k8s.io;v=v1beta1"), table(MetaVersion::V1beta1));
-    assert_eq!(form("application/json;as=Nope;g=meta.k8s.io;v=v1,application/json"), Form::Object);
-    let partial = Form::PartialObjectMetadata { version: MetaVersion::V1 };
+    assert_eq!(form("application/json;as=Nope;g=meta.k8s.io;v=v1,application/json"), ObjectForm::Object);
+    let partial = ObjectForm::PartialObjectMetadata { version: MetaVersion::V1 };
     assert_eq!(form("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"), partial);
     let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
     assert_eq!(form(kubectl), table(MetaVersion::V1));
 
-    let none = Query::parse("includeObject=None");
-    let chosen = negotiate(Some(kubectl), None, &none, LIST).expect("a table").with_include(&none).expect("a table");
-    assert_eq!(chosen.form, Form::Table { version: MetaVersion::V1, include: Include::None });
-    let query = Query::parse("includeObject=Bogus");
-    let bogus = negotiate(Some(kubectl), None, &query, LIST).expect("a table").with_include(&query);
+    let none = QueryParameters::parse("includeObject=None");
+    let chosen =
+        negotiate(Some(kubectl), None, &none, LIST).expect("a table").with_include_object(&none).expect("a table");
+    assert_eq!(chosen.form, ObjectForm::Table { version: MetaVersion::V1, include: IncludeObjectPolicy::None });
+    let query = QueryParameters::parse("includeObject=Bogus");
+    let bogus = negotiate(Some(kubectl), None, &query, LIST).expect("a table").with_include_object(&query);
     let bogus = bogus.expect_err("a refusal");
     let message = "Unable to convert to Table as requested: includeObject: Invalid value: \"Bogus\": must be 'Metadata', 'Object', 'None', or empty";
     assert_eq!((bogus.code, bogus.message.as_str()), (400, message));
@@ -85,41 +86,42 @@ fn forms_must_fit_what_is_answered() {
 
 #[test]
 fn media_types_are_chosen_by_quality_and_order() {
-    assert_eq!(media("", OBJECT), Media::Json);
-    assert_eq!(media("*/*", OBJECT), Media::Json);
-    assert_eq!(media("application/yaml", OBJECT), Media::Yaml);
-    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", OBJECT), Media::Protobuf);
-    assert_eq!(media("application/json,application/vnd.kubernetes.protobuf", OBJECT), Media::Json);
-    assert_eq!(media("application/json;q=0.5, application/yaml;q=0.9", OBJECT), Media::Yaml);
-    assert_eq!(media("*/*, application/yaml", OBJECT), Media::Yaml);
-    assert_eq!(media("text/html,application/xhtml+xml,*/*;q=0.8", OBJECT), Media::Json);
+    assert_eq!(media("", OBJECT), MediaType::Json);
+    assert_eq!(media("*/*", OBJECT), MediaType::Json);
+    assert_eq!(media("application/yaml", OBJECT), MediaType::Yaml);
+    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", OBJECT), MediaType::Protobuf);
+    assert_eq!(media("application/json,application/vnd.kubernetes.protobuf", OBJECT), MediaType::Json);
+    assert_eq!(media("application/json;q=0.5, application/yaml;q=0.9", OBJECT), MediaType::Yaml);
+    assert_eq!(media("*/*, application/yaml", OBJECT), MediaType::Yaml);
+    assert_eq!(media("text/html,application/xhtml+xml,*/*;q=0.8", OBJECT), MediaType::Json);
 
-    let custom = Endpoint { custom: true, answer: Answer::Object };
-    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", custom), Media::Json);
+    let custom = EndpointRestrictions { custom: true, answer: ResponseKind::Object };
+    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", custom), MediaType::Json);
     assert!(ask("application/vnd.kubernetes.protobuf", custom).is_err());
     assert!(ask("text/plain", custom).expect_err("a refusal").message.starts_with("only the following"));
 }
 
 #[test]
 fn streams_are_json_or_protobuf() {
-    assert_eq!(media("application/json;stream=watch", WATCH), Media::Json);
+    assert_eq!(media("application/json;stream=watch", WATCH), MediaType::Json);
     assert!(ask("application/yaml", WATCH).expect_err("a refusal").message.ends_with("protobuf;stream=watch"));
     assert!(ask("application/json;stream=other", LIST).is_err());
     assert_eq!(
         media("application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch", WATCH),
-        Media::Protobuf
+        MediaType::Protobuf
     );
     let protobuf = ask("application/vnd.kubernetes.protobuf,application/json", WATCH).expect("a stream");
     assert_eq!(protobuf.content_type(true), "application/vnd.kubernetes.protobuf;stream=watch");
-    let custom = Endpoint { custom: true, ..WATCH };
-    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", custom), Media::Json);
+    let custom = EndpointRestrictions { custom: true, ..WATCH };
+    assert_eq!(media("application/vnd.kubernetes.protobuf,application/json", custom), MediaType::Json);
     assert!(ask("application/vnd.kubernetes.protobuf", custom).is_err());
 }
 
 #[test]
 fn people_get_it_indented() {
-    let pretty =
-        |query: &'static str, agent| negotiate(None, Some(agent), &Query::parse(query), OBJECT).expect("JSON").pretty;
+    let pretty = |query: &'static str, agent| {
+        negotiate(None, Some(agent), &QueryParameters::parse(query), OBJECT).expect("JSON").pretty
+    };
     assert!(pretty("pretty=true", "x"));
     assert!(pretty("", "curl/8.0"));
     assert!(pretty("", "Mozilla/5.0 (X11)"));
@@ -131,36 +133,36 @@ fn people_get_it_indented() {
 
 #[test]
 fn a_status_is_answered_in_what_is_understood() {
-    let plain = |accept: &str| negotiate_plain(Some(accept), None, &Query::default());
-    assert_eq!(plain("application/yaml").map(|chosen| chosen.media), Some(Media::Yaml));
-    assert_eq!(plain("application/json;sv="), Some(Chosen::JSON));
+    let plain = |accept: &str| negotiate_plain(Some(accept), None, &QueryParameters::default());
+    assert_eq!(plain("application/yaml").map(|chosen| chosen.media), Some(MediaType::Yaml));
+    assert_eq!(plain("application/json;sv="), Some(MediaTypeOptions::JSON));
     assert_eq!(plain("text/plain"), None);
     assert_eq!(plain("application/json;as=Table;g=meta.k8s.io;v=v1"), None);
 }
 
 #[test]
 fn accept_clauses_sort_as_kube_apiserver_sorts_them() {
-    // What names a type goes before a wildcard in front of it, whatever their qualities.
-    assert_eq!(media("*/*;q=0.9, application/yaml;q=0.5", OBJECT), Media::Yaml);
-    assert_eq!(media("application/yaml;q=0.5, */*;q=0.9", OBJECT), Media::Json);
-    assert_eq!(media("application/*;q=0.2,application/yaml;q=0.1", OBJECT), Media::Yaml);
-    assert_eq!(media("application/yaml;q=0.1,application/vnd.kubernetes.protobuf;q=0.2", OBJECT), Media::Protobuf);
-    // A quality that is no number is zero, and zero is still a choice.
-    assert_eq!(media("application/yaml;q= 0.9, application/json;q=0.1", OBJECT), Media::Json);
-    assert_eq!(media("application/yaml;q=0", OBJECT), Media::Yaml);
-    assert_eq!(media("*", OBJECT), Media::Json);
-    assert_eq!(media("application/yaml/", OBJECT), Media::Yaml);
+    // A clause with a type precedes a wildcard before it, whatever their qualities.
+    assert_eq!(media("*/*;q=0.9, application/yaml;q=0.5", OBJECT), MediaType::Yaml);
+    assert_eq!(media("application/yaml;q=0.5, */*;q=0.9", OBJECT), MediaType::Json);
+    assert_eq!(media("application/*;q=0.2,application/yaml;q=0.1", OBJECT), MediaType::Yaml);
+    assert_eq!(media("application/yaml;q=0.1,application/vnd.kubernetes.protobuf;q=0.2", OBJECT), MediaType::Protobuf);
+    // An invalid quality is zero, and zero is still a choice.
+    assert_eq!(media("application/yaml;q= 0.9, application/json;q=0.1", OBJECT), MediaType::Json);
+    assert_eq!(media("application/yaml;q=0", OBJECT), MediaType::Yaml);
+    assert_eq!(media("*", OBJECT), MediaType::Json);
+    assert_eq!(media("application/yaml/", OBJECT), MediaType::Yaml);
 }
 
 #[test]
 fn accept_parameters_that_cannot_be_met_skip_their_clause() {
-    assert_eq!(media("application/yaml;sv=v2, application/json", OBJECT), Media::Json);
-    assert_eq!(media("application/yaml;sv=v1, application/json", OBJECT), Media::Yaml);
-    assert_eq!(media("application/yaml;charset=utf-8;unknown=1", OBJECT), Media::Yaml);
-    assert_eq!(media("application/yaml;stream=watch, application/json", LIST), Media::Json);
-    assert_eq!(media("application/json;stream=other, application/yaml", LIST), Media::Yaml);
-    // `as=a=b` and `as=` are no parameters.
-    assert_eq!(ask("application/json;as=a=b;g=;v", OBJECT).expect("plain").form, Form::Object);
+    assert_eq!(media("application/yaml;sv=v2, application/json", OBJECT), MediaType::Json);
+    assert_eq!(media("application/yaml;sv=v1, application/json", OBJECT), MediaType::Yaml);
+    assert_eq!(media("application/yaml;charset=utf-8;unknown=1", OBJECT), MediaType::Yaml);
+    assert_eq!(media("application/yaml;stream=watch, application/json", LIST), MediaType::Json);
+    assert_eq!(media("application/json;stream=other, application/yaml", LIST), MediaType::Yaml);
+    // `as=a=b` and `as=` are not parameters.
+    assert_eq!(ask("application/json;as=a=b;g=;v", OBJECT).expect("plain").form, ObjectForm::Object);
     let message = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
     for accept in ["Application/JSON", "application/json;as=Table", "text/plain", "application/json;sv=v2"] {
         assert_eq!(ask(accept, OBJECT).expect_err(accept).message, message, "{accept}");

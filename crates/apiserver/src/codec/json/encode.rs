@@ -1,4 +1,4 @@
-//! A value as JSON, numbers as Go writes them.
+//! Encodes JSON, with numbers as Go writes them.
 
 use std::io;
 
@@ -8,9 +8,9 @@ use serde_json::{
     ser::{CompactFormatter, Formatter, PrettyFormatter},
 };
 
-use crate::api::go;
+use crate::api::go_format;
 
-/// One line with an end, as kube-apiserver sends objects.
+/// One line with a line feed, as kube-apiserver sends objects.
 pub fn encode(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(512);
     write(&mut bytes, value);
@@ -18,27 +18,26 @@ pub fn encode(value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// Indented, for people.
 pub fn encode_pretty(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1024);
     let formatter = GoNumbers(PrettyFormatter::new());
-    // A value always has a JSON form, and memory takes every write.
+    // Every value has a JSON form, and writing to memory cannot fail.
     _ = value.serialize(&mut Serializer::with_formatter(&mut bytes, formatter));
     bytes
 }
 
-/// Appends a value on one line, without an end.
+/// Appends a value on one line, without a line feed.
 pub fn write(to: &mut Vec<u8>, value: &Value) {
-    // As above.
+    // Cannot fail, as above.
     _ = value.serialize(&mut Serializer::with_formatter(to, GoNumbers(CompactFormatter)));
 }
 
-/// Floats as Go writes them (`1`, not `1.0`); the rest by the inner formatter.
+/// Writes floats as Go does (`1`, not `1.0`), and all else by the inner formatter.
 struct GoNumbers<F>(F);
 
 impl<F: Formatter> Formatter for GoNumbers<F> {
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        writer.write_all(go::float(value).as_bytes())
+        writer.write_all(go_format::float(value).as_bytes())
     }
 
     fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {

@@ -107,7 +107,7 @@ fn people_get_indented_json() {
 fn problems_are_told_in_the_order_of_the_text() {
     let body = br#"{"z":1,"metadata":{"name":"a","name":"b","lbls":{}},"data":{"k":"1","k":"2"},"a":2}"#;
     let mut problems = vec!["a", "data.k", "metadata.lbls", "metadata.name", "z", "elsewhere"];
-    in_order_of(body, &mut problems, |problem| problem);
+    sort_by_body_order(body, &mut problems, |problem| problem);
     assert_eq!(problems, ["z", "metadata.name", "metadata.lbls", "data.k", "a", "elsewhere"]);
 }
 
@@ -132,7 +132,7 @@ proptest! {
     fn valid_json_means_what_serde_json_says(value in any_value(), pretty: bool) {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
         let decoded = decode(text.expect("a value has a JSON form").as_bytes()).expect("JSON");
-        prop_assert_eq!(decoded, Decoded { value, duplicates: Vec::new() });
+        prop_assert_eq!(decoded, DecodedJson { value, duplicates: Vec::new() });
     }
 
     #[test]
@@ -142,7 +142,7 @@ proptest! {
         prop_assert_eq!(once, twice);
     }
 
-    /// Stored objects are read by serde_json when they are patched.
+    /// Stored objects are decoded by serde_json when they are patched.
     #[test]
     fn floats_are_the_same_when_a_stored_object_is_read(float in any::<f64>().prop_filter("JSON has no others", |float| float.is_finite())) {
         let read: f64 = serde_json::from_slice(&encode(&Value::from(float))).expect("JSON");
@@ -151,12 +151,12 @@ proptest! {
 
     #[test]
     fn texts_agree_with_serde_json_on_whether_they_are_json(text in r#"[\[\]{}",:0-9eE+\-.truefalsn\\ ]{0,24}"#) {
-        // A zero with a sign is a float there, and the integer that it is here, as in Kubernetes.
+        // A negative zero is a float there, and an integer here, as in Kubernetes.
         prop_assume!(!text.contains("-0"));
         let theirs = serde_json::from_str::<Value>(&text);
         match (decode(text.as_bytes()), theirs) {
             (Ok(ours), Ok(theirs)) => prop_assert_eq!(encode(&ours.value), encode(&theirs)),
-            // Lone surrogates are repaired here and refused there.
+            // Lone surrogates are replaced here and refused there.
             (Ok(_), Err(error)) => prop_assert!(text.contains("\\u"), "{}: {}", text, error),
             (Err(error), Ok(_)) => prop_assert!(false, "{}: {}", text, error),
             (Err(_), Err(_)) => {}
@@ -166,6 +166,6 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes: Vec<u8>) {
         let _ = decode(&bytes);
-        in_order_of(&bytes, &mut ["a", "b"], |path| path);
+        sort_by_body_order(&bytes, &mut ["a", "b"], |path| path);
     }
 }

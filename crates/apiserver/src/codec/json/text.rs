@@ -1,8 +1,8 @@
-//! The inside of a JSON string.
+//! Decodes the content of JSON strings.
 
-use super::Error;
+use super::JsonDecodeError;
 
-/// Bytes as text. Every byte that is not part of UTF-8 becomes U+FFFD, as in Go.
+/// Decodes UTF-8. Every invalid byte becomes U+FFFD, as in Go.
 pub(super) fn from_utf8(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -24,13 +24,14 @@ fn repair(mut bytes: &[u8]) -> String {
     }
 }
 
-/// Reads up to the closing quote: the text, and how many bytes it took with that quote.
-pub(super) fn unescape(input: &[u8]) -> Result<(String, usize), Error> {
+/// Decodes up to the closing quote: the text, and the number of bytes including that quote.
+pub(super) fn unescape(input: &[u8]) -> Result<(String, usize), JsonDecodeError> {
     let mut raw = Vec::with_capacity(32);
     let mut at = 0;
     loop {
         let rest = input.get(at..).unwrap_or_default();
-        let plain = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ').ok_or(Error::End)?;
+        let plain =
+            rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ').ok_or(JsonDecodeError::End)?;
         raw.extend_from_slice(rest.get(..plain).unwrap_or_default());
         at += plain + 1;
         match rest.get(plain) {
@@ -41,9 +42,9 @@ pub(super) fn unescape(input: &[u8]) -> Result<(String, usize), Error> {
     }
 }
 
-/// What follows a backslash; the answer is its length.
-fn escape(input: &[u8], raw: &mut Vec<u8>) -> Result<usize, Error> {
-    let byte = match input.first().ok_or(Error::End)? {
+/// Decodes the characters after a backslash; returns their number.
+fn escape(input: &[u8], raw: &mut Vec<u8>) -> Result<usize, JsonDecodeError> {
+    let byte = match input.first().ok_or(JsonDecodeError::End)? {
         b'b' => 0x8,
         b'f' => 0xc,
         b'n' => b'\n',
@@ -57,8 +58,8 @@ fn escape(input: &[u8], raw: &mut Vec<u8>) -> Result<usize, Error> {
     Ok(1)
 }
 
-/// `uXXXX`, or two of them with a backslash between. Half a pair is U+FFFD.
-fn unicode(input: &[u8], raw: &mut Vec<u8>) -> Result<usize, Error> {
+/// `uXXXX`, or two of them with a backslash in between. Half a pair becomes U+FFFD.
+fn unicode(input: &[u8], raw: &mut Vec<u8>) -> Result<usize, JsonDecodeError> {
     let first = hex(input.get(1..).unwrap_or_default())?;
     let (c, length) = match first {
         0xd800..=0xdbff => match low_surrogate(input.get(5..).unwrap_or_default()) {
@@ -77,16 +78,16 @@ fn low_surrogate(input: &[u8]) -> Option<u32> {
     hex(digits).ok().filter(|second| (0xdc00..=0xdfff).contains(second))
 }
 
-fn hex(input: &[u8]) -> Result<u32, Error> {
+fn hex(input: &[u8]) -> Result<u32, JsonDecodeError> {
     let mut number = 0;
     for at in 0..4 {
-        let byte = input.get(at).ok_or(Error::End)?;
+        let byte = input.get(at).ok_or(JsonDecodeError::End)?;
         let digit = char::from(*byte).to_digit(16);
         number = number * 16 + digit.ok_or_else(|| bad(Some(byte), "in \\u hexadecimal character escape"))?;
     }
     Ok(number)
 }
 
-fn bad(byte: Option<&u8>, context: &'static str) -> Error {
-    byte.map_or(Error::End, |&byte| Error::Character { byte, context })
+fn bad(byte: Option<&u8>, context: &'static str) -> JsonDecodeError {
+    byte.map_or(JsonDecodeError::End, |&byte| JsonDecodeError::Character { byte, context })
 }

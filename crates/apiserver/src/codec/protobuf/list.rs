@@ -1,15 +1,15 @@
-//! A list that is written item by item.
+//! Encodes a list item by item.
 
 use serde_json::{Map, Value};
 
 use super::{
     MAGIC,
-    table::{Kind, Label, Table},
+    message_table::{FieldCardinality, FieldType, MessageTable},
     wire::{put_bytes, put_tag, put_varint},
     write,
 };
 
-/// How the message of a list is written around its items.
+/// The message of a list, without its items.
 #[derive(Clone, Debug)]
 pub struct ListMessage {
     version: String,
@@ -17,30 +17,30 @@ pub struct ListMessage {
     /// All fields but the items, which have the highest number.
     envelope: Vec<u8>,
     number: u32,
-    item: Kind,
+    item: FieldType,
 }
 
 impl ListMessage {
     /// The message of a list without its items, which are in `field`. None if its kind has no message here.
     pub fn new(list: &Map<String, Value>, field: &str) -> Option<Self> {
         let text = |name| list.get(name).and_then(Value::as_str);
-        let (version, kind) = (text("apiVersion")?, text("kind")?);
-        let message = Table::get().kind(version, kind)?;
-        let items = message.fields.last().filter(|last| last.name == field && last.label == Label::List)?;
+        let version = text("apiVersion")?;
+        let kind = text("kind")?;
+        let message = MessageTable::get().kind(version, kind)?;
+        let items = message.fields.last().filter(|last| last.name == field && last.label == FieldCardinality::List)?;
         let mut envelope = Vec::new();
         write::message(&mut envelope, message, list);
         Some(Self { version: version.into(), kind: kind.into(), envelope, number: items.number, item: items.kind })
     }
 
-    /// An item.
     pub fn item(&self, item: &Value) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(1024);
         write::put_value(&mut bytes, self.number, self.item, Some(item));
         bytes
     }
 
-    /// What stands before and behind the items, which have this length together.
-    pub fn around(&self, items: u64) -> (Vec<u8>, Vec<u8>) {
+    /// The bytes before and after the items, given the total length of the items.
+    pub fn encode_envelope(&self, items: u64) -> (Vec<u8>, Vec<u8>) {
         let mut meta = Vec::with_capacity(self.version.len() + self.kind.len() + 4);
         put_bytes(&mut meta, 1, self.version.as_bytes());
         put_bytes(&mut meta, 2, self.kind.as_bytes());

@@ -7,11 +7,11 @@ use super::*;
 #[test]
 fn every_built_in_kind_but_one_has_a_message() {
     let catalog = crate::kinds::catalog();
-    let without = catalog.all().filter(|resource| !knows(&resource.gv, &resource.kind));
+    let without = catalog.all().filter(|resource| !has_message(&resource.gv, &resource.kind));
     assert_eq!(without.map(|resource| &*resource.kind).collect::<Vec<_>>(), ["APIService"]);
 }
 
-/// Bodies as kubectl sends them, with what they hold.
+/// Bodies as kubectl sends them, with their content.
 fn bodies() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -91,7 +91,7 @@ fn core() -> GroupVersion {
     GroupVersion::new("", "v1")
 }
 
-fn read(bytes: &[u8]) -> Result<Value, Refused> {
+fn read(bytes: &[u8]) -> Result<Value, ProtobufRefusal> {
     decode(bytes, &core(), "ConfigMap")
 }
 
@@ -181,7 +181,7 @@ trait WithoutNulls {
 }
 
 impl WithoutNulls for Value {
-    /// Nulls of the object's own fields; those in a schema stay.
+    /// Removes nulls of the object's own fields; those in a schema stay.
     fn without_nulls(mut self) -> Self {
         if let Some(status) = self.get_mut("status").and_then(Value::as_object_mut) {
             status.retain(|_, value| !value.is_null());
@@ -222,17 +222,18 @@ fn every_kind_has_a_message() {
         ("storage.k8s.io/v1", "StorageClass"),
     ];
     for (version, kind) in kinds {
-        assert!(Table::get().kind(version, kind).is_some(), "{version} {kind}");
+        assert!(MessageTable::get().kind(version, kind).is_some(), "{version} {kind}");
     }
-    assert!(Table::get().kind("example.com/v1", "Widget").is_none());
+    assert!(MessageTable::get().kind("example.com/v1", "Widget").is_none());
 }
 
 #[test]
 fn every_type_that_a_message_names_is_known() {
-    for message in Table::get().all() {
+    for message in MessageTable::get().all() {
         for field in &message.fields {
-            if let table::Kind::Message(name) = field.kind {
-                let known = Table::get().message(name).is_some() || matches!(special::read(name, b"", 0), Ok(Some(_)));
+            if let message_table::FieldType::Message(name) = field.kind {
+                let known = MessageTable::get().message(name).is_some()
+                    || matches!(well_known::read(name, b"", 0), Ok(Some(_)));
                 assert!(known, "{} of {}", name, message.name);
             }
         }
@@ -243,11 +244,11 @@ fn every_type_that_a_message_names_is_known() {
 #[test]
 fn broken_messages_are_refused() {
     let refused = |bytes: &[u8]| read(bytes).expect_err("a refusal").error;
-    assert_eq!(refused(b""), Error::Empty);
-    assert_eq!(refused(b"k8s\0"), Error::EmptyBody);
-    assert_eq!(refused(b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), Error::Length);
-    assert_eq!(refused(b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), Error::Overflow);
-    assert_eq!(refused(b"k8s\0\x12\x02\x08\x01"), Error::Mismatch { found: 0, field: "metadata".into() });
+    assert_eq!(refused(b""), ProtobufDecodeError::Empty);
+    assert_eq!(refused(b"k8s\0"), ProtobufDecodeError::EmptyBody);
+    assert_eq!(refused(b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), ProtobufDecodeError::Length);
+    assert_eq!(refused(b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ProtobufDecodeError::Overflow);
+    assert_eq!(refused(b"k8s\0\x12\x02\x08\x01"), ProtobufDecodeError::Mismatch { found: 0, field: "metadata".into() });
     let nope = decode(b"k8s\0\x12\0", &GroupVersion::new("nope", "v1"), "Nope").expect_err("a refusal");
     let message = r#"no kind "Nope" is registered for version "nope/v1" in scheme "pkg/api/legacyscheme/scheme.go:30""#;
     assert_eq!((nope.error.to_string().as_str(), nope.kind), (message, Some(("nope/v1".into(), "Nope".into()))));
@@ -255,8 +256,8 @@ fn broken_messages_are_refused() {
 
 #[test]
 fn depth_is_bounded() {
-    // JSONSchemaProps.not, again and again.
-    let not = Table::get()
+    // A chain of JSONSchemaProps.not.
+    let not = MessageTable::get()
         .message("apiextensions/v1.JSONSchemaProps")
         .and_then(|m| m.fields.iter().find(|f| f.name == "not"));
     let number = not.expect("a field").number;
@@ -267,10 +268,10 @@ fn depth_is_bounded() {
         schema = outer;
     }
     let mut object = Map::new();
-    let message = Table::get().message("apiextensions/v1.JSONSchemaProps").expect("a message");
-    assert_eq!(read::fill(&mut object, message, &schema, 1), Err(Error::Depth));
+    let message = MessageTable::get().message("apiextensions/v1.JSONSchemaProps").expect("a message");
+    assert_eq!(read::fill(&mut object, message, &schema, 1), Err(ProtobufDecodeError::Depth));
     let groups = [b"k8s\0".as_slice(), &[0x7b; 100_000]].concat();
-    assert_eq!(read(&groups).expect_err("a refusal").error, Error::End);
+    assert_eq!(read(&groups).expect_err("a refusal").error, ProtobufDecodeError::End);
 }
 
 #[test]
@@ -295,8 +296,8 @@ fn durations_are_gos() {
         (-90_000_000_000, "-1m30s"),
     ];
     for (nanos, text) in cases {
-        assert_eq!(special::duration(nanos), text);
-        assert_eq!(special::nanos(text), Some(nanos));
+        assert_eq!(well_known::duration(nanos), text);
+        assert_eq!(well_known::nanos(text), Some(nanos));
     }
 }
 
@@ -315,7 +316,7 @@ proptest! {
 
     #[test]
     fn any_message_of_any_kind_is_read_or_refused(bytes: Vec<u8>, which: prop::sample::Index) {
-        let mut names: Vec<_> = Table::get().all().map(|message| message.name).collect();
+        let mut names: Vec<_> = MessageTable::get().all().map(|message| message.name).collect();
         names.sort_unstable();
         let _ = read::message_value(names[which.index(names.len())], &bytes, None, 1);
     }

@@ -1,53 +1,49 @@
 //! Options of get, list and watch.
 
-use super::{Query, check};
+use super::{QueryParameters, check};
 use crate::{
-    api::{Status, field, go},
+    api::{StatusError, field, go_format},
     codec::selector::{FieldSelector, LabelSelector},
 };
 
 /// Options of list and watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub struct ListOptions {
     pub label_selector: LabelSelector,
     pub field_selector: FieldSelector,
     pub watch: bool,
     pub allow_watch_bookmarks: bool,
-    /// As it was given; see [`version_of_list`](Self::version_of_list).
+    /// Unparsed; see [`list_resource_version`](Self::list_resource_version).
     pub resource_version: String,
-    pub resource_version_match: Option<VersionMatch>,
-    /// Whether a match was given, even one that is not known.
+    pub resource_version_match: Option<ResourceVersionMatch>,
+    /// Whether a match was given, even an unknown one.
     pub has_version_match: bool,
     pub timeout_seconds: Option<i64>,
-    /// Zero or less: all.
     pub limit: i64,
-    /// As it was given; empty for the first page.
+    /// Unparsed; empty for the first page.
     pub continue_token: String,
     pub send_initial_events: Option<bool>,
 }
 
-/// Options of get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetOptions {
-    /// As it was given; see [`version`](Self::version).
+    /// Unparsed; see [`get_resource_version`](Self::get_resource_version).
     pub resource_version: String,
 }
 
-/// How a list's state relates to the resourceVersion that was asked for.
+/// The relation of a list's revision to the requested resourceVersion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are Kubernetes' own")]
-pub enum VersionMatch {
+pub enum ResourceVersionMatch {
     Exact,
     NotOlderThan,
 }
 
 impl ListOptions {
-    /// Reads and checks the options.
+    /// Parses and validates the options.
     ///
     /// # Errors
-    /// A 400 for what cannot be read, a 422 for what does not fit together.
-    pub fn from_query(query: &Query<'_>) -> Result<Self, Status> {
+    /// A 400 if they cannot be parsed, a 422 if they are inconsistent.
+    pub fn from_query(query: &QueryParameters<'_>) -> Result<Self, StatusError> {
         let options = Self {
             timeout_seconds: query.int("timeoutSeconds")?,
             limit: query.int("limit")?.unwrap_or(0),
@@ -55,8 +51,8 @@ impl ListOptions {
             allow_watch_bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
             resource_version: query.text("resourceVersion"),
             resource_version_match: match query.get("resourceVersionMatch") {
-                Some("Exact") => Some(VersionMatch::Exact),
-                Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
+                Some("Exact") => Some(ResourceVersionMatch::Exact),
+                Some("NotOlderThan") => Some(ResourceVersionMatch::NotOlderThan),
                 _ => None,
             },
             has_version_match: query.get("resourceVersionMatch").is_some_and(|text| !text.is_empty()),
@@ -71,25 +67,26 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// The resourceVersion of a list: none if it was not given.
+    /// The resourceVersion of a list; none if absent.
     ///
     /// # Errors
-    /// A 400 if it is no number.
-    pub fn version_of_list(&self) -> Result<Option<u64>, Status> {
+    /// A 400 if it is not a number.
+    pub fn list_resource_version(&self) -> Result<Option<u64>, StatusError> {
         parse_version(&self.resource_version)
-            .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))
+            .map_err(|why| StatusError::bad_request(format!("invalid resource version: {why}")))
     }
 
-    /// The resourceVersion of a watch: none if it was not given.
+    /// The resourceVersion of a watch; none if absent.
     ///
     /// # Errors
-    /// A 500 without a reason if it is no number: kube-apiserver has no status for what its storage says of a watch or a get.
-    pub fn version_of_watch(&self) -> Result<Option<u64>, Status> {
+    /// A 500 without a reason if it is not a number: kube-apiserver has no status for this storage error of a
+    /// watch or a get.
+    pub fn watch_resource_version(&self) -> Result<Option<u64>, StatusError> {
         parse_version(&self.resource_version)
-            .map_err(|why| Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
+            .map_err(|why| StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
     }
 
-    /// Whether a watch begins with what exists although it does not say so: it names no version.
+    /// Whether a watch begins with the existing objects by default: it has no resourceVersion.
     fn begins_with_state(&self) -> bool {
         self.watch
             && self.send_initial_events.is_none()
@@ -97,14 +94,14 @@ impl ListOptions {
             && matches!(self.resource_version.as_str(), "" | "0")
     }
 
-    /// Whether a watch begins with what exists, as it says or as it is without a word.
-    pub fn initial_events(&self) -> Option<bool> {
+    /// Whether a watch begins with the existing objects, explicitly or by default.
+    pub fn sends_initial_events(&self) -> Option<bool> {
         self.send_initial_events.or(self.begins_with_state().then_some(true))
     }
 
-    fn check_list(&self, version_match: &str) -> field::Errors {
+    fn check_list(&self, version_match: &str) -> field::FieldErrors {
         let mut errors = Vec::new();
-        let mut forbid = |field: &str, why| errors.push(field::Error::forbidden(field, why));
+        let mut forbid = |field: &str, why| errors.push(field::FieldError::forbidden(field, why));
         let field = "resourceVersionMatch";
         if !version_match.is_empty() {
             if self.resource_version.is_empty() {
@@ -113,7 +110,7 @@ impl ListOptions {
             if !self.continue_token.is_empty() {
                 forbid(field, "resourceVersionMatch is forbidden when continue is provided");
             }
-            if self.resource_version_match == Some(VersionMatch::Exact) && self.resource_version == "0" {
+            if self.resource_version_match == Some(ResourceVersionMatch::Exact) && self.resource_version == "0" {
                 forbid(field, r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#);
             }
         }
@@ -122,58 +119,58 @@ impl ListOptions {
         }
         if !version_match.is_empty() && self.resource_version_match.is_none() {
             let known = &["Exact", "NotOlderThan", ""];
-            errors.push(field::Error::not_supported(field, &version_match.into(), known));
+            errors.push(field::FieldError::not_supported(field, &version_match.into(), known));
         }
         errors
     }
 
-    fn check_watch(&self, version_match: &str) -> field::Errors {
+    fn check_watch(&self, version_match: &str) -> field::FieldErrors {
         let mut errors = Vec::new();
         let field = "resourceVersionMatch";
         let initial = self.send_initial_events.is_some();
-        let not_older = self.resource_version_match == Some(VersionMatch::NotOlderThan);
+        let not_older = self.resource_version_match == Some(ResourceVersionMatch::NotOlderThan);
         if initial && !not_older {
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            errors.push(field::Error::forbidden(field, why));
+            errors.push(field::FieldError::forbidden(field, why));
         }
         if version_match.is_empty() && !self.begins_with_state() {
             return errors;
         }
         if !initial && !self.begins_with_state() {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            errors.push(field::Error::forbidden(field, why));
+            errors.push(field::FieldError::forbidden(field, why));
         }
         if !not_older && !self.begins_with_state() {
-            errors.push(field::Error::not_supported(field, &version_match.into(), &["NotOlderThan"]));
+            errors.push(field::FieldError::not_supported(field, &version_match.into(), &["NotOlderThan"]));
         }
         if !self.continue_token.is_empty() {
             let why = "resourceVersionMatch is forbidden when continue is provided";
-            errors.push(field::Error::forbidden(field, why));
+            errors.push(field::FieldError::forbidden(field, why));
         }
         errors
     }
 }
 
 impl GetOptions {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
-    /// A 400 for one that is no longer there.
-    pub fn from_query(query: &Query<'_>) -> Result<Self, Status> {
+    /// A 400 for a removed option.
+    pub fn from_query(query: &QueryParameters<'_>) -> Result<Self, StatusError> {
         if query.flag("export") == Some(true) {
             let why = "the export parameter, deprecated since v1.14, is no longer supported";
-            return Err(Status::bad_request(why));
+            return Err(StatusError::bad_request(why));
         }
         Ok(Self { resource_version: query.text("resourceVersion") })
     }
 
-    /// The resourceVersion: none if it was not given.
+    /// The resourceVersion; none if absent.
     ///
     /// # Errors
-    /// A 500 without a reason if it is no number, as in kube-apiserver.
-    pub fn version(&self) -> Result<Option<u64>, Status> {
+    /// A 500 without a reason if it is not a number, as in kube-apiserver.
+    pub fn get_resource_version(&self) -> Result<Option<u64>, StatusError> {
         parse_version(&self.resource_version)
-            .map_err(|why| Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
+            .map_err(|why| StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
     }
 }
 
@@ -181,6 +178,6 @@ fn parse_version(text: &str) -> Result<Option<u64>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let version = go::parse_uint(text);
-    version.map(Some).map_err(|why| field::Error::invalid("resourceVersion", &text.into(), &why).to_string())
+    let version = go_format::parse_uint(text);
+    version.map(Some).map_err(|why| field::FieldError::invalid("resourceVersion", &text.into(), &why).to_string())
 }

@@ -1,29 +1,29 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::Media;
+use crate::codec::MediaType;
 
-fn list(query: &str) -> Result<ListOptions, Status> {
-    ListOptions::from_query(&Query::parse(query))
+fn list(query: &str) -> Result<ListOptions, StatusError> {
+    ListOptions::from_query(&QueryParameters::parse(query))
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(result: Result<T, Status>) -> (u16, String) {
+fn refused<T: std::fmt::Debug>(result: Result<T, StatusError>) -> (u16, String) {
     let status = result.expect_err("a refusal");
     (status.code, status.message)
 }
 
 #[test]
 fn parameters_are_decoded() {
-    let query = Query::parse("a=1%2C2&b=x+y&a=3&bad=%zz&c;d=1&e");
+    let query = QueryParameters::parse("a=1%2C2&b=x+y&a=3&bad=%zz&c;d=1&e");
     assert_eq!(query.get("a"), Some("1,2"));
     assert_eq!(query.all("a").collect::<Vec<_>>(), ["1,2", "3"]);
     assert_eq!(query.get("b"), Some("x y"));
     assert_eq!((query.get("bad"), query.get("d"), query.get("e")), (None, None, Some("")));
-    assert_eq!(Query::parse("w=maybe").flag("w"), Some(true));
-    assert_eq!(Query::parse("w=FALSE").flag("w"), Some(false));
-    assert_eq!(Query::parse("w=0").flag("w"), Some(false));
-    assert_eq!(Query::parse("w").flag("w"), Some(true));
+    assert_eq!(QueryParameters::parse("w=maybe").flag("w"), Some(true));
+    assert_eq!(QueryParameters::parse("w=FALSE").flag("w"), Some(false));
+    assert_eq!(QueryParameters::parse("w=0").flag("w"), Some(false));
+    assert_eq!(QueryParameters::parse("w").flag("w"), Some(true));
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn lists_are_refused_in_kubes_words() {
             format!(r#"resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax"#);
         let query = format!("resourceVersion={text}");
         let options = list(&query).expect("read");
-        assert_eq!(refused(options.version_of_list()), (400, format!("invalid resource version: {why}")));
-        let options = GetOptions::from_query(&Query::parse(&query)).unwrap();
-        assert_eq!(refused(options.version()), (500, why));
+        assert_eq!(refused(options.list_resource_version()), (400, format!("invalid resource version: {why}")));
+        let options = GetOptions::from_query(&QueryParameters::parse(&query)).unwrap();
+        assert_eq!(refused(options.get_resource_version()), (500, why));
     }
 }
 
@@ -77,13 +77,13 @@ fn the_rules_of_initial_events_are_kept() {
     let good = list("watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan").expect("fine");
     assert_eq!(
         (good.send_initial_events, good.resource_version_match),
-        (Some(false), Some(VersionMatch::NotOlderThan))
+        (Some(false), Some(ResourceVersionMatch::NotOlderThan))
     );
 }
 
 #[test]
 fn options_of_writes_are_checked() {
-    let create = |query: &str| WriteOptions::create(&Query::parse(query));
+    let create = |query: &str| WriteOptions::for_create(&QueryParameters::parse(query));
     let invalid = |why: &str| (422, format!("CreateOptions.meta.k8s.io \"\" is invalid: {why}"));
     assert_eq!(
         refused(create("dryRun=Some")),
@@ -100,7 +100,7 @@ fn options_of_writes_are_checked() {
     let same = WriteOptions { dry_run: true, field_manager: "me".into(), field_validation: strict, force: None };
     assert_eq!(options, same);
 
-    let patch = |query: &str, apply| WriteOptions::patch(&Query::parse(query), apply);
+    let patch = |query: &str, apply| WriteOptions::for_patch(&QueryParameters::parse(query), apply);
     let invalid = |why: &str| (422, format!("PatchOptions.meta.k8s.io \"\" is invalid: {why}"));
     let required = "fieldManager: Required value: is required for apply patch";
     assert_eq!(refused(patch("", true)), invalid(required));
@@ -114,7 +114,9 @@ fn options_of_writes_are_checked() {
 
 #[test]
 fn options_of_deletes_come_from_the_body_or_the_query() {
-    let read = |query: &str, body: &str| DeleteOptions::read(&Query::parse(query), Media::Json, body.as_bytes());
+    let read = |query: &str, body: &str| {
+        DeleteOptions::from_request(&QueryParameters::parse(query), MediaType::Json, body.as_bytes())
+    };
     let invalid = |why: &str| (422, format!("DeleteOptions.meta.k8s.io \"\" is invalid: {why}"));
     assert_eq!(
         refused(read("dryRun=Yes", "")),
@@ -152,24 +154,24 @@ fn options_of_deletes_come_from_the_body_or_the_query() {
     };
     assert_eq!(options, same);
     let options = read("propagationPolicy=Foreground&gracePeriodSeconds=5", "").expect("fine");
-    assert_eq!((options.propagation(), options.grace_period_seconds), (Some(Propagation::Foreground), Some(5)));
-    assert_eq!(read("orphanDependents=true", "").expect("fine").propagation(), Some(Propagation::Orphan));
+    assert_eq!((options.propagation(), options.grace_period_seconds), (Some(DeletionPropagation::Foreground), Some(5)));
+    assert_eq!(read("orphanDependents=true", "").expect("fine").propagation(), Some(DeletionPropagation::Orphan));
 }
 
 #[test]
 fn bad_continue_tokens_are_refused_in_kubes_words() {
-    let message = |token: &str| refused(Continue::decode(token)).1;
+    let message = |token: &str| refused(ContinueToken::decode(token)).1;
     let bad = |why: &str| format!("invalid continue token: continue key is not valid: {why}");
     assert_eq!(message("garbage"), bad("invalid character '\\x81' looking for beginning of value"));
     assert_eq!(message("e30"), bad("server does not recognize this encoded version "));
     assert_eq!(message("!"), bad("illegal base64 data at input byte 0"));
-    let up = Continue { resource_version: Some(1), start: "../secrets/a".into() };
+    let up = ContinueToken { resource_version: Some(1), start: "../secrets/a".into() };
     assert_eq!(message(&up.encode()), bad("../secrets/a"));
 }
 
 #[test]
 fn tokens_have_kubes_form() {
-    let token = Continue::after(Some(5), "a").encode();
+    let token = ContinueToken::after_key(Some(5), "a").encode();
     // {"v":"meta.k8s.io/v1","rv":5,"start":"a\u0000"}
     assert_eq!(token, "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiJhXHUwMDAwIn0");
 }
@@ -177,13 +179,13 @@ fn tokens_have_kubes_form() {
 proptest! {
     #[test]
     fn tokens_come_back(version in prop::option::of(1..u64::MAX >> 1), key in "[a-z]{1,9}(/[a-z]{1,9})?") {
-        let token = Continue::after(version, &key);
-        prop_assert_eq!(Continue::decode(&token.encode()), Ok(token));
+        let token = ContinueToken::after_key(version, &key);
+        prop_assert_eq!(ContinueToken::decode(&token.encode()), Ok(token));
     }
 
     #[test]
     fn no_query_makes_it_panic(text in "[a-zA-Z=&%0-9+;\u{e9}]{0,40}") {
-        let query = Query::parse(&text);
-        let _ = (ListOptions::from_query(&query), WriteOptions::create(&query), Continue::decode(&text));
+        let query = QueryParameters::parse(&text);
+        let _ = (ListOptions::from_query(&query), WriteOptions::for_create(&query), ContinueToken::decode(&text));
     }
 }

@@ -3,64 +3,61 @@
 use serde_json::Value;
 
 use crate::{
-    api::{Status, go},
-    registry::Resource,
+    api::{StatusError, go_format},
+    registry::ServedResource,
 };
 
-/// All terms must hold. Without any, it selects everything.
+/// A conjunction of terms. Without any, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     terms: Vec<FieldTerm>,
 }
 
-/// What one field must be, or must not be.
+/// A required or excluded value of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldTerm {
-    /// The field: `metadata.name`.
     pub field: String,
-    /// The value that it must have or not have. A field that is absent has the empty one.
+    /// An absent field has the empty value.
     pub value: String,
-    /// `!=`
     pub not: bool,
 }
 
 impl FieldSelector {
-    /// Reads the text form: `metadata.name=a,status.phase!=Running`.
+    /// Parses the text form: `metadata.name=a,status.phase!=Running`.
     ///
     /// # Errors
-    /// A 400 with kube-apiserver's words.
-    pub fn parse(text: &str) -> Result<Self, Status> {
+    /// A 400 with kube-apiserver's message.
+    pub fn parse(text: &str) -> Result<Self, StatusError> {
         let mut parts: Vec<&str> = split(text);
         parts.sort_unstable();
         let terms = parts.into_iter().filter(|part| !part.is_empty()).map(|part| {
-            let (field, not, value) = operator(part)
-                .ok_or_else(|| Status::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")))?;
-            let value = unescape(value).map_err(Status::bad_request)?;
+            let (field, not, value) = operator(part).ok_or_else(|| {
+                StatusError::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'"))
+            })?;
+            let value = unescape(value).map_err(StatusError::bad_request)?;
             Ok(FieldTerm { field: field.to_owned(), value, not })
         });
-        Ok(Self { terms: terms.collect::<Result<_, Status>>()? })
+        Ok(Self { terms: terms.collect::<Result<_, StatusError>>()? })
     }
 
-    /// The terms, sorted.
     pub fn terms(&self) -> &[FieldTerm] {
         &self.terms
     }
 
-    /// Whether every object matches.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// The one value that a field must have, if the selector says so: the way to read one object instead of all.
+    /// The single value that a field must have, if there is one: it allows reading one object instead of all.
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| !term.not && term.field == field).map(|term| term.value.as_str())
     }
 
-    /// Whether the resource can be selected by these fields.
+    /// Whether the resource supports these fields in selectors.
     ///
     /// # Errors
-    /// A 400 with kube-apiserver's words.
-    pub fn check(&self, resource: &Resource) -> Result<(), Status> {
+    /// A 400 with kube-apiserver's message.
+    pub fn check(&self, resource: &ServedResource) -> Result<(), StatusError> {
         let custom = resource.custom.is_some();
         for FieldTerm { field, .. } in &self.terms {
             let known = match field.as_str() {
@@ -69,25 +66,26 @@ impl FieldSelector {
                 other => resource.selectable.iter().any(|selectable| &**selectable == other),
             };
             if !known && (custom || !resource.selectable.is_empty()) {
-                return Err(Status::bad_request(format!("field label not supported: {field}")));
+                return Err(StatusError::bad_request(format!("field label not supported: {field}")));
             }
             if !known {
-                let field = go::quote(field);
+                let field = go_format::quote(field);
                 let message =
                     format!(r#"{field} is not a known field selector: only "metadata.name", "metadata.namespace""#);
-                return Err(Status::bad_request(message));
+                return Err(StatusError::bad_request(message));
             }
         }
         Ok(())
     }
 
-    /// Whether an object matches; `has` says whether a field has a value.
+    /// Whether an object matches; `has` tells whether a field has a value.
     pub fn matches(&self, has: impl Fn(&str, &str) -> bool) -> bool {
         self.terms.iter().all(|term| has(&term.field, &term.value) != term.not)
     }
 
-    /// Whether an object matches by the texts at the fields' paths, or by what the resource's strategy says of them.
-    pub fn matches_object(&self, object: &Value, resource: &Resource) -> bool {
+    /// Whether an object matches by the texts at the fields' paths, or by the values that the resource's
+    /// strategy returns.
+    pub fn matches_object(&self, object: &Value, resource: &ServedResource) -> bool {
         self.matches(|field, value| match resource.strategy.field_value(object, field) {
             Some(found) => found == value,
             None => text_at(object, field, value),
@@ -95,7 +93,7 @@ impl FieldSelector {
     }
 }
 
-/// Whether the text at a path is `value`. Numbers and booleans count by their JSON form, everything absent as empty.
+/// Whether the text at a path is `value`. Numbers and booleans have their JSON form; absent values are empty.
 fn text_at(object: &Value, path: &str, value: &str) -> bool {
     match path.split('.').try_fold(object, |at, step| at.get(step)) {
         None | Some(Value::Null) => value.is_empty(),
@@ -106,9 +104,11 @@ fn text_at(object: &Value, path: &str, value: &str) -> bool {
     }
 }
 
-/// Splits at commas that no backslash protects.
+/// Splits at commas that are not escaped.
 fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut escaped = false;
     for (at, byte) in text.bytes().enumerate() {
         if byte == b',' && !escaped {
             parts.extend(text.get(start..at));
@@ -120,7 +120,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The first operator of a term: what is before it, whether it is `!=`, and what is after it.
+/// The first operator of a term: the text before it, whether it is `!=`, and the text after it.
 fn operator(term: &str) -> Option<(&str, bool, &str)> {
     let (before, after) = term.split_once('=')?;
     match before.strip_suffix('!') {

@@ -3,31 +3,28 @@
 use serde_json::Value;
 
 use super::parser;
-use crate::api::{Status, field, go, text};
+use crate::api::{StatusError, field, go_format, text};
 
-/// All requirements must hold. Without any, it selects everything.
+/// A conjunction of requirements. Without any, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
-    requirements: Vec<Requirement>,
-    /// An object's selector that is not there selects nothing.
+    requirements: Vec<LabelRequirement>,
+    /// Whether it selects nothing, as an absent selector of an object does.
     nothing: bool,
 }
 
-/// What one label must be.
+/// A requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    /// The label.
+pub struct LabelRequirement {
     pub key: String,
-    /// How its value relates to `values`.
-    pub operator: Operator,
-    /// One value, or several for [`Operator::In`] and [`Operator::NotIn`], or none.
+    /// The relation of the label's value to `values`.
+    pub operator: SelectorOperator,
+    /// One value, or several for [`SelectorOperator::In`] and [`SelectorOperator::NotIn`], or none.
     pub values: Vec<String>,
 }
 
-/// How a label relates to values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are Kubernetes' own")]
-pub enum Operator {
+pub enum SelectorOperator {
     In,
     NotIn,
     Exists,
@@ -37,19 +34,21 @@ pub enum Operator {
 }
 
 impl LabelSelector {
-    /// Reads the text form: `app=web,tier in (a,b),!old`.
+    /// Parses the text form: `app=web,tier in (a,b),!old`.
     ///
     /// # Errors
-    /// A 400 with kube-apiserver's words.
-    pub fn parse(text: &str) -> Result<Self, Status> {
-        let requirements = parser::parse(text).map_err(Status::bad_request)?;
+    /// A 400 with kube-apiserver's message.
+    pub fn parse(text: &str) -> Result<Self, StatusError> {
+        let requirements = parser::parse(text).map_err(StatusError::bad_request)?;
         Ok(Self { requirements, nothing: false })
     }
 
-    /// Reads the object form: `matchLabels` and `matchExpressions`. No selector selects nothing, an empty one everything.
+    /// Reads the object form: `matchLabels` and `matchExpressions`. An absent selector selects nothing, an
+    /// empty one everything.
     ///
     /// # Errors
-    /// With kube-apiserver's words, if an operator or a key is none. Selectors of validated objects have no errors.
+    /// With kube-apiserver's message, if an operator or a key is invalid. Selectors of validated objects have
+    /// no errors.
     pub fn from_value(selector: Option<&Value>) -> Result<Self, String> {
         let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
             return Ok(Self { requirements: Vec::new(), nothing: true });
@@ -57,25 +56,24 @@ impl LabelSelector {
         let mut requirements = Vec::new();
         for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
-            requirements.push(Requirement::new(key.clone(), Operator::In, vec![value])?);
+            requirements.push(LabelRequirement::new(key.clone(), SelectorOperator::In, vec![value])?);
         }
         for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-            requirements.push(Requirement::from_value(expression)?);
+            requirements.push(LabelRequirement::from_value(expression)?);
         }
         Ok(Self { requirements, nothing: false })
     }
 
-    /// The requirements, in the order of their keys.
-    pub fn requirements(&self) -> &[Requirement] {
+    /// The requirements, sorted by key.
+    pub fn requirements(&self) -> &[LabelRequirement] {
         &self.requirements
     }
 
-    /// Whether every object matches.
     pub fn is_everything(&self) -> bool {
         !self.nothing && self.requirements.is_empty()
     }
 
-    /// Whether labels match; `get` finds the value of one.
+    /// Whether labels match; `get` looks up a label.
     pub fn matches<'l>(&self, get: impl Fn(&str) -> Option<&'l str>) -> bool {
         !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(get(&requirement.key)))
     }
@@ -90,25 +88,25 @@ impl LabelSelector {
     }
 }
 
-impl Requirement {
-    /// A requirement whose parts fit together.
-    pub(super) fn new(key: String, operator: Operator, values: Vec<String>) -> Result<Self, String> {
+impl LabelRequirement {
+    /// A consistent requirement.
+    pub(super) fn new(key: String, operator: SelectorOperator, values: Vec<String>) -> Result<Self, String> {
         let mut wrong = Vec::new();
         let bad_key = text::qualified(&key);
         if !bad_key.is_empty() {
-            wrong.push(field::Error::invalid("key", &Value::from(key.as_str()), &bad_key.join("; ")));
+            wrong.push(field::FieldError::invalid("key", &Value::from(key.as_str()), &bad_key.join("; ")));
         }
         let count = match operator {
-            Operator::In | Operator::NotIn if values.is_empty() => {
+            SelectorOperator::In | SelectorOperator::NotIn if values.is_empty() => {
                 "for 'in', 'notin' operators, values set can't be empty"
             }
-            Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
+            SelectorOperator::Exists | SelectorOperator::DoesNotExist if !values.is_empty() => {
                 "values set must be empty for exists and does not exist"
             }
             _ => "",
         };
         if !count.is_empty() {
-            wrong.push(field::Error::invalid("values", &Value::from(values.clone()), count));
+            wrong.push(field::FieldError::invalid("values", &Value::from(values.clone()), count));
         }
         for (index, value) in values.iter().enumerate() {
             wrong.extend(check_value(operator, &key, index, value));
@@ -123,45 +121,45 @@ impl Requirement {
     fn from_value(expression: &Value) -> Result<Self, String> {
         let text = |name| expression.get(name).and_then(Value::as_str).unwrap_or_default();
         let operator = match text("operator") {
-            "In" => Operator::In,
-            "NotIn" => Operator::NotIn,
-            "Exists" => Operator::Exists,
-            "DoesNotExist" => Operator::DoesNotExist,
-            other => return Err(format!("{} is not a valid label selector operator", go::quote(other))),
+            "In" => SelectorOperator::In,
+            "NotIn" => SelectorOperator::NotIn,
+            "Exists" => SelectorOperator::Exists,
+            "DoesNotExist" => SelectorOperator::DoesNotExist,
+            other => return Err(format!("{} is not a valid label selector operator", go_format::quote(other))),
         };
         let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
         let values = values.filter_map(|value| value.as_str().map(str::to_owned)).collect();
         Self::new(text("key").to_owned(), operator, values)
     }
 
-    /// Whether a label of this value, or its absence, is what is required.
+    /// Whether a label with this value, or its absence, meets the requirement.
     pub fn matches(&self, label: Option<&str>) -> bool {
         let among = |label: &str| self.values.iter().any(|value| value == label);
         match self.operator {
-            Operator::In => label.is_some_and(among),
-            Operator::NotIn => !label.is_some_and(among),
-            Operator::Exists => label.is_some(),
-            Operator::DoesNotExist => label.is_none(),
-            Operator::Gt => self.compare(label).is_some_and(|(label, value)| label > value),
-            Operator::Lt => self.compare(label).is_some_and(|(label, value)| label < value),
+            SelectorOperator::In => label.is_some_and(among),
+            SelectorOperator::NotIn => !label.is_some_and(among),
+            SelectorOperator::Exists => label.is_some(),
+            SelectorOperator::DoesNotExist => label.is_none(),
+            SelectorOperator::Gt => self.compare(label).is_some_and(|(label, value)| label > value),
+            SelectorOperator::Lt => self.compare(label).is_some_and(|(label, value)| label < value),
         }
     }
 
     fn compare(&self, label: Option<&str>) -> Option<(i64, i64)> {
-        Some((go::parse_int(label?).ok()?, go::parse_int(self.values.first()?).ok()?))
+        Some((go_format::parse_int(label?).ok()?, go_format::parse_int(self.values.first()?).ok()?))
     }
 }
 
-fn check_value(operator: Operator, key: &str, index: usize, value: &str) -> Vec<field::Error> {
+fn check_value(operator: SelectorOperator, key: &str, index: usize, value: &str) -> Vec<field::FieldError> {
     let mut wrong = Vec::new();
     let shown = Value::from(value);
-    if matches!(operator, Operator::Gt | Operator::Lt) && go::parse_int(value).is_err() {
+    if matches!(operator, SelectorOperator::Gt | SelectorOperator::Lt) && go_format::parse_int(value).is_err() {
         let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-        wrong.push(field::Error::invalid(format!("values[{index}]"), &shown, why));
+        wrong.push(field::FieldError::invalid(format!("values[{index}]"), &shown, why));
     }
     let bad = text::label_value(value);
     if !bad.is_empty() {
-        wrong.push(field::Error::invalid(format!("values[{index}][{key}]"), &shown, &bad.join("; ")));
+        wrong.push(field::FieldError::invalid(format!("values[{index}][{key}]"), &shown, &bad.join("; ")));
     }
     wrong
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     api::GroupVersion,
-    registry::{Custom, Plain, Resource},
+    registry::{CustomResourceInfo, DefaultStrategy, ServedResource},
     schema::Schema,
 };
 
@@ -103,8 +103,8 @@ fn an_objects_selector_selects() {
     assert_eq!(why, "\"Like\" is not a valid label selector operator");
 }
 
-fn resource(custom: bool, selectable: &[&str]) -> Resource {
-    Resource {
+fn resource(custom: bool, selectable: &[&str]) -> ServedResource {
+    ServedResource {
         gv: GroupVersion::new("", "v1"),
         plural: "things".into(),
         singular: "thing".into(),
@@ -116,8 +116,8 @@ fn resource(custom: bool, selectable: &[&str]) -> Resource {
         verbs: Vec::new(),
         subresources: Vec::new(),
         schema: Schema::default().into(),
-        strategy: Arc::new(Plain),
-        custom: custom.then(|| Arc::new(Custom::default())),
+        strategy: Arc::new(DefaultStrategy),
+        custom: custom.then(|| Arc::new(CustomResourceInfo::default())),
         selectable: selectable.iter().map(|&field| field.into()).collect(),
         storage_version_hash: "".into(),
     }

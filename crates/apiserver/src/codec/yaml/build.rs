@@ -1,18 +1,18 @@
-//! From the parser's events to a value.
+//! Builds a value from the parser's events.
 
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value, map::Entry};
 
-use super::{Decoded, Error, MAX_ALIASED, resolve};
+use super::{DecodedYaml, MAX_ALIASED_BYTES, YamlDecodeError, resolve};
 use crate::codec::json::{MAX_DEPTH, MAX_STRICT_ERRORS};
 
-/// What a node costs beside its text.
-const NODE: usize = 32;
+/// The size of a node beside its text.
+const NODE_BYTES: usize = 32;
 
-pub(super) fn read(text: &str) -> Result<Decoded, Error> {
-    let mut builder = Builder::default();
+pub(super) fn read(text: &str) -> Result<DecodedYaml, YamlDecodeError> {
+    let mut builder = YamlBuilder::default();
     let mut parser = Parser::new_from_str(text);
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| syntax(error.marker().line(), error.info()))?;
@@ -21,47 +21,45 @@ pub(super) fn read(text: &str) -> Result<Decoded, Error> {
         }
         builder.event(event, span)?;
     }
-    Ok(Decoded { value: builder.root, duplicates: builder.duplicates })
+    Ok(DecodedYaml { value: builder.root, duplicates: builder.duplicates })
 }
 
 #[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
-    anchors: HashMap<usize, Anchored>,
+struct YamlBuilder {
+    open: Vec<OpenContainer>,
+    anchors: HashMap<usize, AnchoredNode>,
     root: Value,
     duplicates: Vec<String>,
     aliased: usize,
 }
 
 /// A collection that is being filled.
-struct Open {
+struct OpenContainer {
     value: Value,
     line: usize,
     anchor: usize,
-    /// The key whose value comes next, in a map.
-    key: Option<Key>,
+    /// The key of the next value, in a map.
+    key: Option<MapKey>,
 }
 
 #[derive(Clone)]
-struct Key {
+struct MapKey {
     name: String,
-    /// As messages show it.
     shown: String,
-    /// `<<`, not quoted.
     merge: bool,
 }
 
 #[derive(Clone)]
-struct Anchored {
+struct AnchoredNode {
     value: Value,
     size: usize,
     depth: usize,
-    /// How it would be as a key.
-    key: Option<Key>,
+    /// The node's form as a key.
+    key: Option<MapKey>,
 }
 
-impl Builder {
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Error> {
+impl YamlBuilder {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlDecodeError> {
         let line = span.start.line();
         match event {
             Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, tag.as_deref(), anchor, line),
@@ -83,14 +81,14 @@ impl Builder {
         tag: Option<&Tag>,
         anchor: usize,
         line: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), YamlDecodeError> {
         let plain = matches!(style, ScalarStyle::Plain);
-        let scalar = resolve::tagged(text, plain, tag)?;
+        let scalar = resolve::resolve_tagged(text, plain, tag)?;
         let merge = plain && tag.is_none() && text == "<<";
         let wants_key = self.expects_key().is_some();
         let key = match scalar.as_key() {
-            Some((name, shown)) if wants_key || anchor != 0 => Some(Key { name, shown, merge }),
-            None if wants_key => return Err(Error::Key("null")),
+            Some((name, shown)) if wants_key || anchor != 0 => Some(MapKey { name, shown, merge }),
+            None if wants_key => return Err(YamlDecodeError::Key("null")),
             _ => None,
         };
         if let (Some(open), Some(key)) = (self.expects_key(), &key) {
@@ -104,26 +102,26 @@ impl Builder {
         self.finish(scalar.into_value()?, anchor, key, line)
     }
 
-    fn begin(&mut self, value: Value, anchor: usize, line: usize) -> Result<(), Error> {
+    fn begin(&mut self, value: Value, anchor: usize, line: usize) -> Result<(), YamlDecodeError> {
         if self.expects_key().is_some() {
             let found = if value.is_array() { "[]interface {}" } else { "map[interface {}]interface {}" };
-            return Err(Error::Key(found));
+            return Err(YamlDecodeError::Key(found));
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(Error::Depth(MAX_DEPTH));
+            return Err(YamlDecodeError::Depth(MAX_DEPTH));
         }
-        self.open.push(Open { value, line, anchor, key: None });
+        self.open.push(OpenContainer { value, line, anchor, key: None });
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, line: usize) -> Result<(), Error> {
-        let Some(anchored) = self.anchors.get(&anchor) else { return Err(Error::Recursive) };
+    fn alias(&mut self, anchor: usize, line: usize) -> Result<(), YamlDecodeError> {
+        let Some(anchored) = self.anchors.get(&anchor) else { return Err(YamlDecodeError::Recursive) };
         if anchored.depth + self.open.len() > MAX_DEPTH {
-            return Err(Error::Depth(MAX_DEPTH));
+            return Err(YamlDecodeError::Depth(MAX_DEPTH));
         }
         let size = anchored.size;
-        if self.aliased + size > MAX_ALIASED {
-            return Err(Error::Aliasing);
+        if self.aliased + size > MAX_ALIASED_BYTES {
+            return Err(YamlDecodeError::Aliasing);
         }
         let anchored = anchored.clone();
         self.aliased += size;
@@ -132,30 +130,30 @@ impl Builder {
                 open.key = Some(key);
                 Ok(())
             }
-            (Some(_), None) => Err(Error::Key("interface {}")),
+            (Some(_), None) => Err(YamlDecodeError::Key("interface {}")),
             (None, _) => self.attach(anchored.value, line),
         }
     }
 
-    /// A node is complete: remember it if it has an anchor, and hand it to what it is in.
-    fn finish(&mut self, value: Value, anchor: usize, key: Option<Key>, line: usize) -> Result<(), Error> {
+    /// Completes a node: stores it if it has an anchor, and adds it to its parent.
+    fn finish(&mut self, value: Value, anchor: usize, key: Option<MapKey>, line: usize) -> Result<(), YamlDecodeError> {
         if anchor != 0 {
             self.remember(anchor, &value, key)?;
         }
         self.attach(value, line)
     }
 
-    fn remember(&mut self, anchor: usize, value: &Value, key: Option<Key>) -> Result<(), Error> {
+    fn remember(&mut self, anchor: usize, value: &Value, key: Option<MapKey>) -> Result<(), YamlDecodeError> {
         let (size, depth) = measure(value);
-        if self.aliased + size > MAX_ALIASED {
-            return Err(Error::Aliasing);
+        if self.aliased + size > MAX_ALIASED_BYTES {
+            return Err(YamlDecodeError::Aliasing);
         }
         self.aliased += size;
-        self.anchors.insert(anchor, Anchored { value: value.clone(), size, depth, key });
+        self.anchors.insert(anchor, AnchoredNode { value: value.clone(), size, depth, key });
         Ok(())
     }
 
-    fn attach(&mut self, value: Value, line: usize) -> Result<(), Error> {
+    fn attach(&mut self, value: Value, line: usize) -> Result<(), YamlDecodeError> {
         let Some(open) = self.open.last_mut() else {
             self.root = value;
             return Ok(());
@@ -177,53 +175,53 @@ impl Builder {
         Ok(())
     }
 
-    fn expects_key(&mut self) -> Option<&mut Open> {
+    fn expects_key(&mut self) -> Option<&mut OpenContainer> {
         self.open.last_mut().filter(|open| open.key.is_none() && open.value.is_object())
     }
 }
 
-/// `<<`: the entries of another map, or of several, of which the first counts most.
-fn merge(map: &mut Map<String, Value>, from: Value) -> Result<(), Error> {
+/// `<<`: merges the entries of another map, or of several, of which the first has precedence.
+fn merge(map: &mut Map<String, Value>, from: Value) -> Result<(), YamlDecodeError> {
     match from {
         Value::Object(from) => map.extend(from),
         Value::Array(items) => {
             for item in items.into_iter().rev() {
                 match item {
                     Value::Object(from) => map.extend(from),
-                    _ => return Err(Error::Merge),
+                    _ => return Err(YamlDecodeError::Merge),
                 }
             }
         }
-        _ => return Err(Error::Merge),
+        _ => return Err(YamlDecodeError::Merge),
     }
     Ok(())
 }
 
-/// What a copy costs, and how deep it is. The depth of what was built is bounded already.
+/// The size and the depth of a copy. The depth of built values is bounded already.
 fn measure(value: &Value) -> (usize, usize) {
     let deeper = |(size, depth): (usize, usize), (more, inner): (usize, usize)| (size + more, depth.max(inner + 1));
     match value {
-        Value::String(text) => (NODE + text.len(), 0),
-        Value::Array(items) => items.iter().map(measure).fold((NODE, 1), deeper),
+        Value::String(text) => (NODE_BYTES + text.len(), 0),
+        Value::Array(items) => items.iter().map(measure).fold((NODE_BYTES, 1), deeper),
         Value::Object(map) => map
             .iter()
             .map(|(key, value)| {
                 let (size, depth) = measure(value);
-                (size + NODE + key.len(), depth)
+                (size + NODE_BYTES + key.len(), depth)
             })
-            .fold((NODE, 1), deeper),
-        _ => (NODE, 0),
+            .fold((NODE_BYTES, 1), deeper),
+        _ => (NODE_BYTES, 0),
     }
 }
 
-/// The parser tells first what it was doing, which go-yaml leaves out.
-fn syntax(line: usize, info: &str) -> Error {
+/// The parser's message begins with its state, which go-yaml's does not.
+fn syntax(line: usize, info: &str) -> YamlDecodeError {
     if info == "recursion limit exceeded" {
-        return Error::Depth(MAX_DEPTH);
+        return YamlDecodeError::Depth(MAX_DEPTH);
     }
     let message = match info.split_once(", ") {
         Some((doing, problem)) if doing.starts_with("while ") => problem,
         _ => info,
     };
-    Error::Syntax { line, message: message.to_owned() }
+    YamlDecodeError::Syntax { line, message: message.to_owned() }
 }

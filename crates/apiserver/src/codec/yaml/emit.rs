@@ -1,46 +1,46 @@
-//! A value as YAML, as go-yaml writes it: keys sorted, two blanks of indentation, lists no deeper than their key.
+//! Encodes YAML like go-yaml: keys sorted, two blanks of indentation, lists no deeper than their key.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
 
 use super::{
-    order::Natural,
-    resolve::{self, Scalar},
-    scalar::{self, Style, Writer},
+    key_order::NaturalKey,
+    resolve::{self, YamlScalar},
+    scalar::{self, EmitStyle, YamlWriter},
 };
-use crate::api::go;
+use crate::api::go_format;
 
 /// A key longer than this, or of several lines, is written with `?`.
-const SIMPLE_KEY: usize = 128;
+const MAX_SIMPLE_KEY_CHARS: usize = 128;
 
-/// Writes a document.
 pub fn encode(value: &Value) -> String {
-    let mut emitter = Emitter { out: Writer::default() };
+    let mut emitter = YamlEmitter { out: YamlWriter::default() };
     match value {
         Value::Object(map) if !map.is_empty() => emitter.map(map, 0, true),
         Value::Array(items) if !items.is_empty() => emitter.list(items, 0, true),
-        // Lines of a text are indented also where nothing is above it: a mark that says how far needs it.
+        // The lines of a text are indented even at the top level: the indentation indicator needs that.
         scalar => emitter.inline(scalar, 2),
     }
     emitter.out.finish()
 }
 
-struct Emitter {
-    out: Writer,
+struct YamlEmitter {
+    out: YamlWriter,
 }
 
-impl Emitter {
-    /// The entries of a map. `here` says that the first one goes on in the line that is begun.
+impl YamlEmitter {
+    /// The entries of a map. With `here` the first one continues the current line.
     fn map(&mut self, map: &Map<String, Value>, indent: usize, mut here: bool) {
-        // A tree, since the order of go-yaml is not total and sorting by such an order may panic.
-        let sorted: BTreeMap<Natural<'_>, &Value> = map.iter().map(|(key, value)| (Natural(key), value)).collect();
-        for (Natural(key), value) in sorted {
+        // A tree, since go-yaml's order is not total and sorting by such an order may panic.
+        let sorted: BTreeMap<NaturalKey<'_>, &Value> =
+            map.iter().map(|(key, value)| (NaturalKey(key), value)).collect();
+        for (NaturalKey(key), value) in sorted {
             if !here {
                 self.out.line(indent);
             }
             here = false;
-            if key.len() <= SIMPLE_KEY && !key.contains('\n') {
+            if key.len() <= MAX_SIMPLE_KEY_CHARS && !key.contains('\n') {
                 self.out.scalar(key, style(key), indent, true);
                 self.out.push(":");
             } else {
@@ -53,7 +53,7 @@ impl Emitter {
         }
     }
 
-    /// What stands behind a key's colon.
+    /// The value after a key's colon.
     fn value(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Object(map) if !map.is_empty() => self.map(map, indent + 2, false),
@@ -92,23 +92,23 @@ impl Emitter {
     }
 }
 
-/// How a text is written, before its characters are looked at.
-fn style(text: &str) -> Style {
+/// The style of a text, before its characters are examined.
+fn style(text: &str) -> EmitStyle {
     if text.contains('\n') {
-        Style::Literal
-    } else if matches!(resolve::resolve(text), Scalar::String(_)) && !scalar::is_base_60(text) && text != "<<" {
-        Style::Plain
+        EmitStyle::Literal
+    } else if matches!(resolve::resolve(text), YamlScalar::String(_)) && !scalar::is_base_60(text) && text != "<<" {
+        EmitStyle::Plain
     } else {
-        Style::Double
+        EmitStyle::Double
     }
 }
 
-/// A number on its way through JSON: floats without a fraction become whole there.
+/// A number after conversion by JSON, where floats without a fraction become integers.
 fn number_text(number: &Number) -> String {
     if !number.is_f64() {
         return number.to_string();
     }
     let float = number.as_f64().unwrap_or_default();
-    let text = go::float(float);
-    if text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok() { text } else { go::float_g(float) }
+    let text = go_format::float(float);
+    if text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok() { text } else { go_format::float_g(float) }
 }

@@ -1,62 +1,64 @@
-//! What a scalar means, by the rules of YAML 1.1 in go-yaml's dialect.
+//! Resolves scalars by the rules of YAML 1.1 in go-yaml's dialect.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use saphyr_parser::Tag;
 use serde_json::Value;
 
-use super::Error;
-use crate::api::go;
+use super::YamlDecodeError;
+use crate::api::go_format;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Scalar {
+pub(super) enum YamlScalar {
     Null,
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// A time, which stays text.
+    /// A time, which stays a string.
     Timestamp(String),
     String(String),
 }
 
-impl Scalar {
+impl YamlScalar {
     /// The short name of its tag.
     fn tag(&self) -> &'static str {
         match self {
-            Scalar::Null => "null",
-            Scalar::Bool(_) => "bool",
-            Scalar::Int(_) => "int",
-            Scalar::Float(_) => "float",
-            Scalar::Timestamp(_) => "timestamp",
-            Scalar::String(_) => "str",
+            YamlScalar::Null => "null",
+            YamlScalar::Bool(_) => "bool",
+            YamlScalar::Int(_) => "int",
+            YamlScalar::Float(_) => "float",
+            YamlScalar::Timestamp(_) => "timestamp",
+            YamlScalar::String(_) => "str",
         }
     }
 
-    pub(super) fn into_value(self) -> Result<Value, Error> {
+    pub(super) fn into_value(self) -> Result<Value, YamlDecodeError> {
         Ok(match self {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(on) => on.into(),
-            Scalar::Int(number) => number.into(),
-            Scalar::Float(number) if number.is_finite() => number.into(),
-            Scalar::Float(number) => return Err(Error::Float(special(number, ["NaN", "+Inf", "-Inf"]))),
-            Scalar::Timestamp(text) | Scalar::String(text) => text.into(),
+            YamlScalar::Null => Value::Null,
+            YamlScalar::Bool(on) => on.into(),
+            YamlScalar::Int(number) => number.into(),
+            YamlScalar::Float(number) if number.is_finite() => number.into(),
+            YamlScalar::Float(number) => {
+                return Err(YamlDecodeError::Float(special_float(number, ["NaN", "+Inf", "-Inf"])));
+            }
+            YamlScalar::Timestamp(text) | YamlScalar::String(text) => text.into(),
         })
     }
 
-    /// As a key of JSON, and as messages show it. Null is none.
+    /// As a key of JSON, and as messages show it. Null cannot be a key.
     pub(super) fn as_key(&self) -> Option<(String, String)> {
         let same = |text: String| Some((text.clone(), text));
         match self {
-            Scalar::Null => None,
-            Scalar::Bool(on) => same(on.to_string()),
-            Scalar::Int(number) => same(number.to_string()),
-            Scalar::Float(number) if number.is_finite() => same(go::float_g(*number)),
-            Scalar::Float(number) => same(special(*number, [".nan", ".inf", "-.inf"]).to_owned()),
-            Scalar::Timestamp(text) | Scalar::String(text) => Some((text.clone(), go::quote(text))),
+            YamlScalar::Null => None,
+            YamlScalar::Bool(on) => same(on.to_string()),
+            YamlScalar::Int(number) => same(number.to_string()),
+            YamlScalar::Float(number) if number.is_finite() => same(go_format::float_g(*number)),
+            YamlScalar::Float(number) => same(special_float(*number, [".nan", ".inf", "-.inf"]).to_owned()),
+            YamlScalar::Timestamp(text) | YamlScalar::String(text) => Some((text.clone(), go_format::quote(text))),
         }
     }
 }
 
-fn special(number: f64, [nan, plus, minus]: [&'static str; 3]) -> &'static str {
+fn special_float(number: f64, [nan, plus, minus]: [&'static str; 3]) -> &'static str {
     match number {
         _ if number.is_nan() => nan,
         _ if number > 0.0 => plus,
@@ -64,9 +66,9 @@ fn special(number: f64, [nan, plus, minus]: [&'static str; 3]) -> &'static str {
     }
 }
 
-/// What a scalar of a document means. A tag that is not of YAML's own says nothing but that it is text.
-pub(super) fn tagged(text: &str, plain: bool, tag: Option<&Tag>) -> Result<Scalar, Error> {
-    let string = || Ok(Scalar::String(text.to_owned()));
+/// Resolves a scalar of a document. A tag that is not YAML's own only marks it as text.
+pub(super) fn resolve_tagged(text: &str, plain: bool, tag: Option<&Tag>) -> Result<YamlScalar, YamlDecodeError> {
+    let string = || Ok(YamlScalar::String(text.to_owned()));
     let Some(tag) = tag else {
         return if plain { Ok(resolve(text)) } else { string() };
     };
@@ -76,40 +78,42 @@ pub(super) fn tagged(text: &str, plain: bool, tag: Option<&Tag>) -> Result<Scala
     let found = resolve(text);
     match (tag.suffix.as_str(), found) {
         ("binary", _) => binary(text),
-        ("float", Scalar::Int(number)) => Ok(Scalar::Float(number as f64)),
+        ("float", YamlScalar::Int(number)) => Ok(YamlScalar::Float(number as f64)),
         ("int" | "float" | "bool" | "null" | "timestamp", found) if found.tag() == tag.suffix => Ok(found),
         ("int" | "float" | "bool" | "null" | "timestamp", found) => {
-            Err(Error::Tag { found: found.tag(), text: text.to_owned(), wanted: tag.suffix.clone() })
+            Err(YamlDecodeError::Tag { found: found.tag(), text: text.to_owned(), wanted: tag.suffix.clone() })
         }
         _ => string(),
     }
 }
 
-fn binary(text: &str) -> Result<Scalar, Error> {
+fn binary(text: &str) -> Result<YamlScalar, YamlDecodeError> {
     let compact: String = text.split_ascii_whitespace().collect();
-    let bytes = STANDARD.decode(compact).map_err(|_| Error::Binary)?;
-    Ok(Scalar::String(String::from_utf8_lossy(&bytes).into_owned()))
+    let bytes = STANDARD.decode(compact).map_err(|_| YamlDecodeError::Binary)?;
+    Ok(YamlScalar::String(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// What a plain scalar without a tag means.
-pub(super) fn resolve(text: &str) -> Scalar {
+/// Resolves a plain scalar without a tag.
+pub(super) fn resolve(text: &str) -> YamlScalar {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => return Scalar::Bool(true),
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            return Scalar::Bool(false);
+        "" | "~" | "null" | "Null" | "NULL" => return YamlScalar::Null,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            return YamlScalar::Bool(true);
         }
-        ".nan" | ".NaN" | ".NAN" => return Scalar::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => return Scalar::Float(f64::NEG_INFINITY),
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            return YamlScalar::Bool(false);
+        }
+        ".nan" | ".NaN" | ".NAN" => return YamlScalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return YamlScalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => return YamlScalar::Float(f64::NEG_INFINITY),
         _ => {}
     }
-    let string = || Scalar::String(text.to_owned());
+    let string = || YamlScalar::String(text.to_owned());
     match text.as_bytes().first() {
-        Some(b'.') => float(text).map_or_else(string, Scalar::Float),
+        Some(b'.') => float(text).map_or_else(string, YamlScalar::Float),
         Some(b'0'..=b'9' | b'+' | b'-') => {
             if is_timestamp(text) {
-                return Scalar::Timestamp(text.to_owned());
+                return YamlScalar::Timestamp(text.to_owned());
             }
             number(&text.replace('_', "")).unwrap_or_else(string)
         }
@@ -117,19 +121,19 @@ pub(super) fn resolve(text: &str) -> Scalar {
     }
 }
 
-fn number(text: &str) -> Option<Scalar> {
+fn number(text: &str) -> Option<YamlScalar> {
     match integer(text) {
         Some(number) => match i64::try_from(number) {
-            Ok(number) => Some(Scalar::Int(number)),
-            // Too large for JSON's whole numbers.
-            Err(_) if number > 0 && number <= i128::from(u64::MAX) => Some(Scalar::Float(number as f64)),
-            Err(_) => float(text).map(Scalar::Float),
+            Ok(number) => Some(YamlScalar::Int(number)),
+            // Too large for an integer of JSON.
+            Err(_) if number > 0 && number <= i128::from(u64::MAX) => Some(YamlScalar::Float(number as f64)),
+            Err(_) => float(text).map(YamlScalar::Float),
         },
-        None => float(text).map(Scalar::Float),
+        None => float(text).map(YamlScalar::Float),
     }
 }
 
-/// As `strconv.ParseInt` with base 0: a leading zero is octal.
+/// Parses like `strconv.ParseInt` with base 0: a leading zero means octal.
 fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -142,7 +146,7 @@ fn integer(text: &str) -> Option<i128> {
         [b'0', _, ..] => (8, digits.get(1..)?),
         _ => (10, digits),
     };
-    // A second sign is none.
+    // A second sign is invalid.
     if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
         return None;
     }
@@ -151,7 +155,7 @@ fn integer(text: &str) -> Option<i128> {
 }
 
 fn float(text: &str) -> Option<f64> {
-    // Rust also reads "inf", "nan" and "infinity", which are text here.
+    // Rust also parses "inf", "nan" and "infinity", which are text here.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     let digits = text.trim_start_matches(['+', '-']);
     let begins = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -161,7 +165,7 @@ fn float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Whether go-yaml takes a text for a time: a date, or a date with a time of day.
+/// Whether go-yaml resolves a text as a time: a date, or a date with a time of day.
 fn is_timestamp(text: &str) -> bool {
     let mut rest = text;
     let date = (|| {

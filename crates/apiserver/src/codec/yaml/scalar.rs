@@ -1,32 +1,30 @@
-//! How texts are written: plain, in quotes, or as a block, and where long lines are broken.
+//! Writes strings: plain, in quotes, or as a block, with long lines broken.
 
 use std::fmt::Write as _;
 
-/// Lines are broken at the first blank behind this column.
-const WIDTH: usize = 80;
+/// Lines are broken at the first blank after this column.
+const MAX_LINE_WIDTH: usize = 80;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum EmitStyle {
     Plain,
     Single,
     Double,
     Literal,
 }
 
-/// The document so far.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct YamlWriter {
     out: String,
     column: usize,
 }
 
-impl Writer {
+impl YamlWriter {
     pub(super) fn push(&mut self, text: &str) {
         self.out.push_str(text);
         self.column += text.chars().count();
     }
 
-    /// Begins a line.
     pub(super) fn line(&mut self, indent: usize) {
         // A block that keeps its last line breaks has ended its line.
         if !self.out.ends_with('\n') {
@@ -43,23 +41,24 @@ impl Writer {
         self.out
     }
 
-    /// A text in the style, or in the next one that can hold it. A key stays on one line.
-    pub(super) fn scalar(&mut self, text: &str, wanted: Style, indent: usize, key: bool) {
-        match choose(text, wanted, key) {
-            Style::Plain => self.words(text, indent, !key),
-            Style::Single => {
+    /// A text in this style, or in the next one that supports it. A key stays on one line.
+    pub(super) fn scalar(&mut self, text: &str, wanted: EmitStyle, indent: usize, key: bool) {
+        match choose_style(text, wanted, key) {
+            EmitStyle::Plain => self.write_folded(text, indent, !key),
+            EmitStyle::Single => {
                 self.push("'");
-                self.words(&text.replace('\'', "''"), indent, !key);
+                self.write_folded(&text.replace('\'', "''"), indent, !key);
                 self.push("'");
             }
-            Style::Double => self.double(text, indent, !key),
-            Style::Literal => self.literal(text, indent),
+            EmitStyle::Double => self.double(text, indent, !key),
+            EmitStyle::Literal => self.literal(text, indent),
         }
     }
 
-    /// Text without line breaks of its own.
-    fn words(&mut self, text: &str, indent: usize, may_break: bool) {
-        let (mut after_space, last) = (false, text.len().saturating_sub(1));
+    /// A text without line breaks of its own.
+    fn write_folded(&mut self, text: &str, indent: usize, may_break: bool) {
+        let mut after_space = false;
+        let last = text.len().saturating_sub(1);
         for (at, c) in text.char_indices() {
             if c != ' ' {
                 self.put(c);
@@ -67,7 +66,8 @@ impl Writer {
                 continue;
             }
             let next_is_space = text.as_bytes().get(at + 1) == Some(&b' ');
-            let breaks = may_break && !after_space && self.column > WIDTH && at > 0 && at < last && !next_is_space;
+            let breaks =
+                may_break && !after_space && self.column > MAX_LINE_WIDTH && at > 0 && at < last && !next_is_space;
             if breaks {
                 self.line(indent);
             } else {
@@ -79,13 +79,14 @@ impl Writer {
 
     fn double(&mut self, text: &str, indent: usize, may_break: bool) {
         self.push("\"");
-        let (mut after_space, last) = (false, text.len().saturating_sub(1));
+        let mut after_space = false;
+        let last = text.len().saturating_sub(1);
         for (at, c) in text.char_indices() {
             if !is_printable(c) || is_break(c) || matches!(c, '"' | '\\') {
                 self.escape(c);
                 after_space = false;
             } else if c == ' ' {
-                if may_break && !after_space && self.column > WIDTH && at > 0 && at < last {
+                if may_break && !after_space && self.column > MAX_LINE_WIDTH && at > 0 && at < last {
                     self.line(indent);
                     if text.as_bytes().get(at + 1) == Some(&b' ') {
                         self.put('\\');
@@ -160,12 +161,12 @@ impl Writer {
     }
 }
 
-/// What a text's characters allow.
+/// The styles that a text's characters allow.
 #[derive(Default)]
-struct Traits {
-    /// It would be taken for something else without quotes.
+struct ScalarTraits {
+    /// Whether it would be resolved as something else without quotes.
     indicators: bool,
-    /// Characters that only double quotes can hold.
+    /// Whether it has characters that only double quotes can contain.
     special: bool,
     outer_space: bool,
     trailing_space: bool,
@@ -174,21 +175,22 @@ struct Traits {
     breaks: bool,
 }
 
-fn choose(text: &str, wanted: Style, key: bool) -> Style {
-    let traits = traits(text);
+fn choose_style(text: &str, wanted: EmitStyle, key: bool) -> EmitStyle {
+    let traits = scalar_traits(text);
     let plain = !traits.indicators && !traits.special && !traits.outer_space && !traits.breaks;
     let single = !traits.special && !traits.breaks;
     let block = !traits.special && !traits.trailing_space && !traits.space_before_break;
     match wanted {
-        Style::Plain if plain => Style::Plain,
-        Style::Plain | Style::Single if single && !traits.space_after_break => Style::Single,
-        Style::Literal if block && !key => Style::Literal,
-        _ => Style::Double,
+        EmitStyle::Plain if plain => EmitStyle::Plain,
+        EmitStyle::Plain | EmitStyle::Single if single && !traits.space_after_break => EmitStyle::Single,
+        EmitStyle::Literal if block && !key => EmitStyle::Literal,
+        _ => EmitStyle::Double,
     }
 }
 
-fn traits(text: &str) -> Traits {
-    let mut traits = Traits { indicators: text.starts_with("---") || text.starts_with("..."), ..Traits::default() };
+fn scalar_traits(text: &str) -> ScalarTraits {
+    let mut traits =
+        ScalarTraits { indicators: text.starts_with("---") || text.starts_with("..."), ..ScalarTraits::default() };
     let mut previous = None;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -202,7 +204,7 @@ fn traits(text: &str) -> Traits {
             (Some(before), '#') => is_blank(before) || is_break(before),
             _ => false,
         };
-        // Line breaks other than go-yaml's own would be read differently by others.
+        // Other line breaks than go-yaml's own would be read differently by others.
         traits.special |= !is_printable(c) || (is_break(c) && c != '\n');
         traits.outer_space |= c == ' ' && (previous.is_none() || next.is_none());
         traits.trailing_space |= c == ' ' && next.is_none();
@@ -226,12 +228,12 @@ fn is_printable(c: char) -> bool {
     match u32::from(c) {
         0xa | 0x20..=0x7e => true,
         0xfeff | 0xfffe | 0xffff => false,
-        // Beyond the basic plane go-yaml escapes everything.
+        // go-yaml escapes everything beyond the basic plane.
         code => (0xa0..0x1_0000).contains(&code),
     }
 }
 
-/// Numbers like `12:30:45`, which YAML 1.1 reads by base 60.
+/// Whether YAML 1.1 reads the text as a number with base 60: `12:30:45`.
 pub(super) fn is_base_60(text: &str) -> bool {
     let mut parts = text.strip_prefix(['+', '-']).unwrap_or(text).split(':');
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

@@ -226,7 +226,7 @@ proptest! {
     fn what_is_written_reads_the_same(value in any_value()) {
         let text = encode(&value);
         let decoded = decode(text.as_bytes());
-        prop_assert_eq!(decoded, Ok(Decoded { value, duplicates: Vec::new() }), "{}", text);
+        prop_assert_eq!(decoded, Ok(DecodedYaml { value, duplicates: Vec::new() }), "{}", text);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Deletion, is_true, set_terminating, status};
+use super::{DeletionProgress, is_condition_true, set_terminating, status};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
@@ -58,11 +58,11 @@ fn other_groups_do_not_matter_and_names_come_free() {
     let mut other = crd("widgetz");
     other["spec"]["group"] = json!("example.org");
     other["status"] = status(&other, [&first], NOW).unwrap();
-    assert!(is_true(&other, "Established"));
+    assert!(is_condition_true(&other, "Established"));
     let mut second = crd("widgetz");
     second["status"] = status(&second, [&first], NOW).unwrap();
     second["status"] = status(&second, [], "later").unwrap();
-    assert!(is_true(&second, "Established"));
+    assert!(is_condition_true(&second, "Established"));
     assert_eq!(second["status"]["conditions"][0]["lastTransitionTime"], "later");
 }
 
@@ -81,15 +81,15 @@ fn an_established_crd_stays_so() {
 #[test]
 fn deletion_waits_for_the_objects() {
     let mut crd = established("widgets");
-    set_terminating(&mut crd, Deletion::Pending, NOW);
+    set_terminating(&mut crd, DeletionProgress::Pending, NOW);
     assert_eq!(crd["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
     assert_eq!(crd["status"]["conditions"][2]["reason"], "InstanceDeletionPending");
-    set_terminating(&mut crd, Deletion::InProgress, "later");
+    set_terminating(&mut crd, DeletionProgress::InProgress, "later");
     assert_eq!(
         crd["status"]["conditions"][2],
         json!({"type": "Terminating", "status": "True", "lastTransitionTime": NOW, "reason": "InstanceDeletionInProgress",
                "message": "CustomResource deletion is in progress"})
     );
-    set_terminating(&mut crd, Deletion::Done, "later");
+    set_terminating(&mut crd, DeletionProgress::Done, "later");
     assert_eq!(crd["metadata"].get("finalizers"), None);
 }

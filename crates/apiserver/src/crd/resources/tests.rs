@@ -54,7 +54,7 @@ fn deprecated_versions_warn() {
 #[test]
 fn a_terminating_crd_creates_nothing() {
     let mut crd = crd(json!({}));
-    names::set_terminating(&mut crd, names::Deletion::Pending, "now");
+    names::set_terminating(&mut crd, names::DeletionProgress::Pending, "now");
     let resources = resources(&crd, 0);
     assert_eq!(resources[0].verbs, ["delete", "deletecollection", "get", "list", "watch"]);
     assert!(resources[0].custom.as_ref().unwrap().terminating);

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{REPLICAS, of_custom, of_workload, replicas, selector_text, write};
+use super::{SPEC_REPLICAS_PATH, custom_scale, replicas, selector_text, workload_scale, write};
 use crate::registry::ScalePaths;
 
 #[test]
@@ -13,10 +13,10 @@ fn a_deployment_has_a_scale() {
     let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {"name": "web", "namespace": "ns", "uid": "u", "resourceVersion": "5", "creationTimestamp": "t"},
         "spec": {"replicas": 2}, "status": {"replicas": 0, "selector": "app=web"}});
-    assert_eq!(of_workload(&deployment), scale);
+    assert_eq!(workload_scale(&deployment), scale);
     let mut none = deployment;
-    write(&mut none, REPLICAS, 0);
-    assert_eq!(of_workload(&none)["spec"], json!({}));
+    write(&mut none, SPEC_REPLICAS_PATH, 0);
+    assert_eq!(workload_scale(&none)["spec"], json!({}));
 }
 
 #[test]
@@ -27,9 +27,9 @@ fn a_custom_resource_says_where() {
         label_selector: Some(".status.selector".into()),
     };
     let mut object = json!({"metadata": {"name": "w"}, "spec": {}, "status": {"replicas": 1, "selector": "a=b"}});
-    assert_eq!(of_custom(&object, &paths).unwrap_err(), "the spec replicas field \".spec.replicas\" does not exist");
+    assert_eq!(custom_scale(&object, &paths).unwrap_err(), "the spec replicas field \".spec.replicas\" does not exist");
     write(&mut object, ".spec.replicas", 3);
-    let scale = of_custom(&object, &paths).unwrap();
+    let scale = custom_scale(&object, &paths).unwrap();
     assert_eq!(
         (&scale["spec"], &scale["status"]),
         (&json!({"replicas": 3}), &json!({"replicas": 1, "selector": "a=b"}))

@@ -1,18 +1,23 @@
 //! `anyOf`, `oneOf`, `allOf` and `not`.
 //!
-//! `anyOf` and `oneOf` show the errors of the alternative that came closest, which is the one with most checks passed.
+//! `anyOf` and `oneOf` report the errors of the closest alternative, which is the one with most passed checks.
 
 use serde_json::Value;
 
 use super::{
-    Check,
-    value::{Passed, Walk},
+    NodeValidator,
+    value::{PassedChecks, ValidationWalk},
 };
 use crate::api::field;
 
-impl Check {
-    /// All alternatives of a value.
-    pub(super) fn check_alternatives(&self, walk: &mut Walk, value: &Value, old: Option<&Value>) -> Passed {
+impl NodeValidator {
+    /// Checks all alternatives of a value.
+    pub(super) fn check_alternatives(
+        &self,
+        walk: &mut ValidationWalk,
+        value: &Value,
+        old: Option<&Value>,
+    ) -> PassedChecks {
         let mut passed = 0;
         if !self.any_of.is_empty() {
             passed += any_of(&self.any_of, walk, value, old);
@@ -24,21 +29,26 @@ impl Check {
             passed += all_of(&self.all_of, walk, value, old);
         }
         if self.not.as_ref().is_some_and(|not| try_out(not, walk, value, old).1.is_empty()) {
-            walk.general("must not validate the schema (not)");
+            walk.push_general_error("must not validate the schema (not)");
         }
         passed
     }
 }
 
-/// The errors of one alternative by itself.
-fn try_out(check: &Check, walk: &mut Walk, value: &Value, old: Option<&Value>) -> (Passed, field::Errors) {
+/// The errors of a single alternative.
+fn try_out(
+    check: &NodeValidator,
+    walk: &mut ValidationWalk,
+    value: &Value,
+    old: Option<&Value>,
+) -> (PassedChecks, field::FieldErrors) {
     let before = walk.errors.len();
     let passed = check.examine(walk, value, old);
     (passed, walk.errors.split_off(before))
 }
 
-fn any_of(checks: &[Check], walk: &mut Walk, value: &Value, old: Option<&Value>) -> Passed {
-    let mut best: Option<(Passed, field::Errors)> = None;
+fn any_of(checks: &[NodeValidator], walk: &mut ValidationWalk, value: &Value, old: Option<&Value>) -> PassedChecks {
+    let mut best: Option<(PassedChecks, field::FieldErrors)> = None;
     for check in checks {
         let (passed, errors) = try_out(check, walk, value, old);
         if errors.is_empty() {
@@ -48,15 +58,15 @@ fn any_of(checks: &[Check], walk: &mut Walk, value: &Value, old: Option<&Value>)
             best = Some((passed, errors));
         }
     }
-    walk.general("must validate at least one schema (anyOf)");
+    walk.push_general_error("must validate at least one schema (anyOf)");
     let (passed, errors) = best.unwrap_or_default();
     walk.errors.extend(errors);
     passed
 }
 
-fn one_of(checks: &[Check], walk: &mut Walk, value: &Value, old: Option<&Value>) -> Passed {
-    let mut best: Option<(Passed, field::Errors)> = None;
-    let mut valid: Vec<Passed> = Vec::new();
+fn one_of(checks: &[NodeValidator], walk: &mut ValidationWalk, value: &Value, old: Option<&Value>) -> PassedChecks {
+    let mut best: Option<(PassedChecks, field::FieldErrors)> = None;
+    let mut valid: Vec<PassedChecks> = Vec::new();
     for check in checks {
         let (passed, errors) = try_out(check, walk, value, old);
         if errors.is_empty() {
@@ -68,20 +78,22 @@ fn one_of(checks: &[Check], walk: &mut Walk, value: &Value, old: Option<&Value>)
     match valid.as_slice() {
         [passed] => *passed,
         [] => {
-            walk.general("must validate one and only one schema (oneOf). Found none valid");
+            walk.push_general_error("must validate one and only one schema (oneOf). Found none valid");
             let (passed, errors) = best.unwrap_or_default();
             walk.errors.extend(errors);
             passed
         }
         several => {
             let count = several.len();
-            walk.general(&format!("must validate one and only one schema (oneOf). Found {count} valid alternatives"));
+            walk.push_general_error(&format!(
+                "must validate one and only one schema (oneOf). Found {count} valid alternatives"
+            ));
             0
         }
     }
 }
 
-fn all_of(checks: &[Check], walk: &mut Walk, value: &Value, old: Option<&Value>) -> Passed {
+fn all_of(checks: &[NodeValidator], walk: &mut ValidationWalk, value: &Value, old: Option<&Value>) -> PassedChecks {
     let mut passed = 0;
     let mut valid = 0;
     for check in checks {
@@ -91,7 +103,7 @@ fn all_of(checks: &[Check], walk: &mut Walk, value: &Value, old: Option<&Value>)
     }
     if valid != checks.len() {
         let none = if valid == 0 { ". None validated" } else { "" };
-        walk.general(&format!("must validate all the schemas (allOf){none}"));
+        walk.push_general_error(&format!("must validate all the schemas (allOf){none}"));
     }
     passed
 }

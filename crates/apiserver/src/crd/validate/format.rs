@@ -1,15 +1,15 @@
-//! The formats of texts that kube-apiserver checks; others are ignored, as it does.
+//! String formats that kube-apiserver checks; others are ignored, as there.
 
 use std::{net::Ipv6Addr, sync::LazyLock};
 
 use regex::Regex;
 use serde_json::Value;
 
-/// Tells whether a text has a format.
-type Test = fn(&str) -> bool;
+/// Whether a string has a format.
+type FormatTest = fn(&str) -> bool;
 
-/// A format by its name, with dashes left out, and what tells whether a text has it.
-const KNOWN: [(&str, Test); 26] = [
+/// A format by its name without dashes, with its test.
+const KNOWN_FORMATS: [(&str, FormatTest); 26] = [
     ("bsonobjectid", |text| text.len() == 24 && is_hex(text)),
     ("uri", is_uri),
     ("email", is_email),
@@ -38,7 +38,7 @@ const KNOWN: [(&str, Test); 26] = [
     ("k8slongname", |text| text.len() <= 253 && matches(text, 9)),
 ];
 
-const PATTERNS: [&str; 13] = [
+const FORMAT_PATTERNS: [&str; 13] = [
     "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$",
     "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$",
     "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$",
@@ -54,25 +54,26 @@ const PATTERNS: [&str; 13] = [
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[-+][0-9]{2}:?[0-9]{2})$",
 ];
 
-static COMPILED: LazyLock<[Option<Regex>; 13]> = LazyLock::new(|| PATTERNS.map(|pattern| Regex::new(pattern).ok()));
+static COMPILED_PATTERNS: LazyLock<[Option<Regex>; 13]> =
+    LazyLock::new(|| FORMAT_PATTERNS.map(|pattern| Regex::new(pattern).ok()));
 
 fn matches(text: &str, pattern: usize) -> bool {
-    COMPILED.get(pattern).and_then(Option::as_ref).is_some_and(|pattern| pattern.is_match(text))
+    COMPILED_PATTERNS.get(pattern).and_then(Option::as_ref).is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// A format that is checked.
+/// A known format.
 #[derive(Clone, Debug)]
-pub(super) struct Format {
+pub(super) struct StringFormat {
     name: String,
-    /// None for numbers, whose format is no more than a name.
-    test: Option<Test>,
+    /// None for numbers, whose format is only a name.
+    test: Option<FormatTest>,
 }
 
-impl Format {
-    /// A format of values of these types, if it is known for them.
-    pub(super) fn of(name: &str, types: &[&str]) -> Option<Self> {
+impl StringFormat {
+    /// Looks up a format for values of these types.
+    pub(super) fn lookup_format(name: &str, types: &[&str]) -> Option<Self> {
         let test = match types {
-            [] | ["string"] => Some(find(name)?),
+            [] | ["string"] => Some(find_test(name)?),
             ["integer"] if matches!(name, "int32" | "int64") => None,
             ["number"] if matches!(name, "float" | "double") => None,
             _ => return None,
@@ -89,22 +90,22 @@ impl Format {
     }
 }
 
-/// Whether a format means something for values of this type.
+/// Whether a format is known for values of this type.
 pub(crate) fn is_known(name: &str, kind: &str) -> bool {
     let types: &[&str] = if kind.is_empty() { &[] } else { &[kind] };
-    Format::of(name, types).is_some()
+    StringFormat::lookup_format(name, types).is_some()
 }
 
-fn find(name: &str) -> Option<Test> {
+fn find_test(name: &str) -> Option<FormatTest> {
     let name = name.replace('-', "");
-    KNOWN.iter().find(|(known, _)| *known == name).map(|(_, test)| *test)
+    KNOWN_FORMATS.iter().find(|(known, _)| *known == name).map(|(_, test)| *test)
 }
 
 fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// As in a request line: an absolute URI or an absolute path.
+/// The target of a request line: an absolute URI or an absolute path.
 fn is_uri(text: &str) -> bool {
     let clean = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
     let scheme = text.split_once(':').map(|(scheme, _)| scheme);
@@ -119,7 +120,6 @@ fn percents_are_complete(text: &str) -> bool {
     text.split('%').skip(1).all(|rest| rest.get(..2).is_some_and(is_hex))
 }
 
-/// `a@b`, or `Name <a@b>`.
 fn is_email(text: &str) -> bool {
     let address = match text.rsplit_once('<') {
         Some((_, rest)) => rest.strip_suffix('>').unwrap_or_default(),
@@ -141,7 +141,7 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && matches(text, 8)
 }
 
-/// Go's sloppy parser takes leading zeros in IPv4.
+/// Go's lenient parser accepts leading zeros in IPv4.
 fn is_ip(text: &str) -> bool {
     let ipv4 = || {
         let parts: Vec<&str> = text.split('.').collect();
@@ -199,7 +199,7 @@ fn is_credit_card(text: &str) -> bool {
     (13..=16).contains(&digits.len()) && sum.is_multiple_of(10)
 }
 
-/// Go's durations, and Scala's (`3 days`).
+/// Durations of Go, and of Scala (`3 days`).
 fn is_duration(text: &str) -> bool {
     text == "0" || matches(text, 11) || matches(&text.to_lowercase(), 10)
 }
@@ -208,7 +208,7 @@ fn is_date_time(text: &str) -> bool {
     matches(text, 12) && text.replace(' ', "T").to_uppercase().parse::<jiff::Timestamp>().is_ok()
 }
 
-/// Whether a value is a text that CEL sees as a time.
+/// Whether a value is a string that becomes a time in CEL.
 pub(super) fn is_time(format: &str, value: &Value) -> bool {
     matches!(format, "date-time" | "datetime" | "date") && value.is_string()
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Number, Value};
 
-use crate::schema::Rules;
+use crate::schema::ValueValidation;
 
-/// Reports `(value, detail)` for every limit that a number breaks.
-pub(super) fn check(rules: Option<&Rules>, number: &Number, mut report: impl FnMut(&str, &str)) {
+/// Reports `(value, detail)` for every violated limit.
+pub(super) fn check(rules: Option<&ValueValidation>, number: &Number, mut report: impl FnMut(&str, &str)) {
     let Some(rules) = rules else { return };
     if let Some(factor) = rules.multiple_of.filter(|factor| !is_multiple(number, *factor)) {
         report(&shown(number), &format!("should be a multiple of {}", bound(number, factor)));
@@ -20,7 +20,7 @@ pub(super) fn check(rules: Option<&Rules>, number: &Number, mut report: impl FnM
     }
 }
 
-/// Numbers that are written in two ways.
+/// Compares numbers of different notation.
 pub(super) fn equal(one: &Value, other: &Value) -> bool {
     matches!((one, other), (Value::Number(one), Value::Number(other)) if one.as_f64() == other.as_f64())
 }
@@ -56,13 +56,13 @@ fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// As go-openapi compares whole numbers: the limit loses its fraction.
+/// A limit without its fraction, as go-openapi compares integers.
 #[expect(clippy::cast_possible_truncation, reason = "saturates, which is right for a limit")]
 fn truncated(limit: f64) -> i128 {
     limit as i128
 }
 
-/// A limit in a message: whole where the value is.
+/// A limit in a message: an integer if the value is one.
 fn bound(number: &Number, limit: f64) -> String {
     if whole(number).is_some() { truncated(limit).to_string() } else { go_float(limit) }
 }
@@ -74,7 +74,7 @@ fn shown(number: &Number) -> String {
     }
 }
 
-/// As Go prints a float64: the shortest digits, with an exponent from 1e+06 on and below 1e-04.
+/// A float64 as Go prints it: the shortest digits, with an exponent from 1e+06 on and below 1e-04.
 pub(crate) fn go_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };

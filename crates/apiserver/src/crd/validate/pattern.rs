@@ -4,18 +4,18 @@ use regex::Regex;
 
 /// A `pattern` of a schema.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct SchemaPattern {
     text: String,
     compiled: Result<Regex, String>,
 }
 
-impl Pattern {
+impl SchemaPattern {
     pub(crate) fn new(text: &str) -> Self {
-        let compiled = Regex::new(&from_go(text)).map_err(|error| error.to_string());
+        let compiled = Regex::new(&translate_go_pattern(text)).map_err(|error| error.to_string());
         Self { text: text.to_owned(), compiled }
     }
 
-    /// Why it is no regular expression.
+    /// Why it is not a regular expression.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.compiled.as_ref().err().map(String::as_str)
     }
@@ -29,9 +29,9 @@ impl Pattern {
     }
 }
 
-/// The two syntaxes differ in that Go's classes `\d`, `\w`, `\s` and `\b` know ASCII only, and that inside of brackets `[`, `&`, `~`
-/// are plain characters.
-pub(crate) fn from_go(pattern: &str) -> String {
+/// The two syntaxes differ in that Go's classes `\d`, `\w`, `\s` and `\b` are ASCII only, and that within
+/// brackets `[`, `&`, `~` are plain characters.
+pub(crate) fn translate_go_pattern(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
     let mut in_class = false;
@@ -54,7 +54,7 @@ pub(crate) fn from_go(pattern: &str) -> String {
             '[' if chars.peek() != Some(&':') => out.push_str("\\["),
             ']' if at_start => out.push_str("\\]"),
             ']' => {
-                // The end of `[:alpha:]` is not the end of the class around it.
+                // The end of `[:alpha:]` is not the end of the surrounding class.
                 in_class =
                     in_class && out.ends_with(':') && out.rfind("[:").is_some_and(|from| !out[from..].contains(']'));
                 out.push(']');

@@ -1,22 +1,22 @@
-//! Refusals of custom resources. The messages are those of a real kube-apiserver.
+//! The validation of custom resources. The messages are those of a real kube-apiserver.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::Validator;
-use crate::{crd::structural, schema::Node};
+use super::SchemaValidator;
+use crate::{crd::structural, schema::SchemaNode};
 
-fn validator(spec: Value) -> Validator {
+fn validator(spec: Value) -> SchemaValidator {
     with_schema(&json!({"type": "object", "properties": {"spec": spec}}))
 }
 
-fn with_schema(schema: &Value) -> Validator {
-    Validator::new(&Arc::new(structural::build(schema, &Node::default())))
+fn with_schema(schema: &Value) -> SchemaValidator {
+    SchemaValidator::new(&Arc::new(structural::build_schema(schema, &SchemaNode::default())))
 }
 
-fn told(errors: &[crate::api::field::Error]) -> Vec<String> {
+fn told(errors: &[crate::api::field::FieldError]) -> Vec<String> {
     let mut errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     errors.sort();
     errors
@@ -226,7 +226,7 @@ fn lists_by_key() {
         refusal(schema.clone(), json!({"m": [{"k": "a", "p": "TCP"}, {"k": "a", "p": "UDP"}], "s": ["x", "y"]}))
             .is_empty()
     );
-    // What was there twice before may stay.
+    // Existing duplicates may stay.
     assert!(change(schema, twice.clone(), twice).is_empty());
 }
 
@@ -453,7 +453,7 @@ fn status_is_checked_by_itself() {
     );
 }
 
-/// Small JSON with the words of schemas in it.
+/// Small JSON with keywords of schemas.
 pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let words = prop_oneof![
         Just("object"),
@@ -506,8 +506,8 @@ pub(crate) fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever the schema and the object are, the object is refused or not, but nothing breaks; and an object that does not
-    /// change is never refused, but for rules that fail to run.
+    /// No schema and no object makes the validation panic; and an unchanged object is never refused, except by
+    /// rules that fail to run.
     #[test]
     fn nothing_breaks(schema in any_json(), object in any_json()) {
         let validator = with_schema(&schema);

@@ -1,33 +1,33 @@
-//! What JSON schema says of a value: types, limits, `required`, `anyOf` and so on, with go-openapi's messages.
+//! JSON schema validation: types, limits, `required`, `anyOf` and so on, with go-openapi's messages.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Check, Parts, lists, number, shown};
+use super::{ChildValidators, NodeValidator, format_path, list_items, number};
 use crate::{
-    api::field::{self, Error, Kind},
-    schema::{ListType, Rules},
+    api::field::{self, FieldError, FieldErrorType},
+    schema::{ListType, ValueValidation},
 };
 
-/// How many checks passed, as go-openapi counts them.
-pub(super) type Passed = u32;
+/// The number of passed checks, as go-openapi counts them.
+pub(super) type PassedChecks = u32;
 
-/// Where the walk is, and what it has found.
-pub(super) struct Walk {
+/// The position of the walk, and its errors.
+pub(super) struct ValidationWalk {
     base: String,
-    /// The name of the value inside of `base`, as messages show it.
+    /// The name of the value relative to `base`, as messages show it.
     name: String,
-    pub(super) errors: field::Errors,
+    pub(super) errors: field::FieldErrors,
 }
 
-impl Walk {
+impl ValidationWalk {
     pub(super) fn new(base: &str) -> Self {
         Self { base: base.to_owned(), name: String::new(), errors: Vec::new() }
     }
 
-    /// The same error of two alternatives is told once.
-    pub(super) fn finish(mut self) -> field::Errors {
+    /// Reports equal errors of two alternatives once.
+    pub(super) fn finish(mut self) -> field::FieldErrors {
         if self.errors.len() > 1 {
             let mut told = HashSet::new();
             self.errors.retain(|error| told.insert((error.path.clone(), error.message.clone())));
@@ -38,32 +38,32 @@ impl Walk {
     fn path(&self, name: &str) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
         match (self.base.as_str(), name) {
-            (base, "") => shown(base).to_owned(),
+            (base, "") => format_path(base).to_owned(),
             ("", name) => name.to_owned(),
             (base, name) => format!("{base}.{name}"),
         }
     }
 
-    /// Errors of go-openapi that are about a value.
-    fn invalid(&mut self, value: &str, detail: &str) {
+    /// go-openapi's errors about a value.
+    fn push_invalid(&mut self, value: &str, detail: &str) {
         let message = format!("Invalid value: {value}: {} in body {detail}", self.name);
-        self.errors.push(Error::of(self.path(&self.name), Kind::Invalid, message));
+        self.errors.push(FieldError::new(self.path(&self.name), FieldErrorType::Invalid, message));
     }
 
-    fn wrong_type(&mut self, wanted: &str, got: &str) {
+    fn push_wrong_type(&mut self, wanted: &str, got: &str) {
         let detail = format!("{} in body must be of type {wanted}: {got:?}", self.name);
-        self.errors.push(Error::type_invalid(self.path(&self.name), &format!("{got:?}"), &detail));
+        self.errors.push(FieldError::type_invalid(self.path(&self.name), &format!("{got:?}"), &detail));
     }
 
-    /// Errors of go-openapi that have no place of their own.
-    pub(super) fn general(&mut self, detail: &str) {
+    /// go-openapi's errors without a field.
+    pub(super) fn push_general_error(&mut self, detail: &str) {
         let message = format!("Invalid value: \"\": {:?} {detail}", self.name);
-        self.errors.push(Error::of(shown(&self.base), Kind::Invalid, message));
+        self.errors.push(FieldError::new(format_path(&self.base), FieldErrorType::Invalid, message));
     }
 
-    fn at<T>(&mut self, suffix: std::fmt::Arguments<'_>, then: impl FnOnce(&mut Self) -> T) -> T {
+    fn descend<T>(&mut self, suffix: std::fmt::Arguments<'_>, then: impl FnOnce(&mut Self) -> T) -> T {
         let len = self.name.len();
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = std::fmt::Write::write_fmt(&mut self.name, suffix);
         let result = then(self);
         self.name.truncate(len);
@@ -71,9 +71,9 @@ impl Walk {
     }
 }
 
-impl Check {
-    /// Like [`Self::examine`], but what did not change is right.
-    pub(super) fn validate(&self, walk: &mut Walk, value: &Value, old: Option<&Value>) -> Passed {
+impl NodeValidator {
+    /// Like [`Self::examine`], but an unchanged value is valid.
+    pub(super) fn validate(&self, walk: &mut ValidationWalk, value: &Value, old: Option<&Value>) -> PassedChecks {
         let before = walk.errors.len();
         let passed = self.examine(walk, value, old);
         if walk.errors.len() > before && old == Some(value) {
@@ -82,8 +82,8 @@ impl Check {
         passed
     }
 
-    /// All errors of a value. What did not change inside of it is right.
-    pub(super) fn examine(&self, walk: &mut Walk, value: &Value, old: Option<&Value>) -> Passed {
+    /// All errors of a value. Its unchanged parts are valid.
+    pub(super) fn examine(&self, walk: &mut ValidationWalk, value: &Value, old: Option<&Value>) -> PassedChecks {
         let mut passed = 1;
         if !self.types.is_empty() || self.format.is_some() {
             passed += 1 + self.check_type(walk, value);
@@ -99,7 +99,7 @@ impl Check {
                 passed += 1 + u32::from(self.format.is_some());
             }
             Value::Number(number) => {
-                number::check(self.node.rules.as_deref(), number, |value, detail| walk.invalid(value, detail));
+                number::check(self.node.rules.as_deref(), number, |value, detail| walk.push_invalid(value, detail));
                 passed += 2;
             }
             Value::Array(items) => passed += 2 + self.check_items(walk, items, old),
@@ -112,11 +112,11 @@ impl Check {
         passed + 1
     }
 
-    fn limits(&self) -> Option<&Rules> {
+    fn limits(&self) -> Option<&ValueValidation> {
         self.node.rules.as_deref()
     }
 
-    fn check_type(&self, walk: &mut Walk, value: &Value) -> Passed {
+    fn check_type(&self, walk: &mut ValidationWalk, value: &Value) -> PassedChecks {
         let (kind, format) = match value {
             Value::Null => ("null", ""),
             Value::Bool(_) => ("boolean", ""),
@@ -134,135 +134,140 @@ impl Check {
                 self.types.contains(&"number") || whole && self.types.contains(&"integer")
             }
             Value::Number(_) => numeric,
-            // A format takes the place of the type where it is one of texts.
+            // A string format replaces the check of the type.
             Value::String(_) | Value::Array(_) if self.format.is_some() && !numeric => true,
             _ => self.types.contains(&kind),
         };
         match &self.format {
             _ if fits => 1,
             Some(wanted) if !matches!(value, Value::Null | Value::String(_) | Value::Array(_)) => {
-                walk.wrong_type(wanted.name(), format);
+                walk.push_wrong_type(wanted.name(), format);
                 0
             }
             _ => {
-                walk.wrong_type(&self.types.join(","), kind);
+                walk.push_wrong_type(&self.types.join(","), kind);
                 0
             }
         }
     }
 
-    fn check_text(&self, walk: &mut Walk, text: &str) {
+    fn check_text(&self, walk: &mut ValidationWalk, text: &str) {
         let limits = self.limits();
         let max = limits.and_then(|limits| limits.max_length);
         let min = limits.and_then(|limits| limits.min_length);
         let len = if max.is_some() || min.is_some() { text.chars().count() as u64 } else { 0 };
         if let Some(max) = max.filter(|max| len > *max) {
-            walk.errors.push(Error::too_long(walk.path(&walk.name), usize::try_from(max).unwrap_or(usize::MAX)));
+            walk.errors.push(FieldError::too_long(walk.path(&walk.name), usize::try_from(max).unwrap_or(usize::MAX)));
         } else if let Some(min) = min.filter(|min| len < *min) {
-            walk.invalid(&format!("{text:?}"), &format!("should be at least {min} chars long"));
+            walk.push_invalid(&format!("{text:?}"), &format!("should be at least {min} chars long"));
         } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
-            walk.invalid(&format!("{text:?}"), &format!("should match '{}'", pattern.text()));
+            walk.push_invalid(&format!("{text:?}"), &format!("should match '{}'", pattern.text()));
         }
         if let Some(format) = self.format.as_ref().filter(|format| !format.matches(text)) {
-            walk.wrong_type(format.name(), text);
+            walk.push_wrong_type(format.name(), text);
         }
     }
 
-    fn check_enum(&self, walk: &mut Walk, value: &Value) {
+    fn check_enum(&self, walk: &mut ValidationWalk, value: &Value) {
         let Some(limits) = self.limits().filter(|limits| !limits.enumeration.is_empty()) else { return };
         if limits.enumeration.iter().any(|known| known == value || number::equal(known, value)) {
             return;
         }
         let known: Vec<String> = limits.enumeration.iter().map(as_text).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        walk.errors.push(Error::not_supported(walk.path(&walk.name), value, &known));
+        walk.errors.push(FieldError::not_supported(walk.path(&walk.name), value, &known));
     }
 
-    fn check_items(&self, walk: &mut Walk, items: &[Value], old: Option<&Value>) -> Passed {
+    fn check_items(&self, walk: &mut ValidationWalk, items: &[Value], old: Option<&Value>) -> PassedChecks {
         let mut passed = 0;
-        if let Parts::Items(check, list) = &self.parts {
-            let old = old.and_then(Value::as_array).map(|old| Correlation::new(list, old));
+        if let ChildValidators::Items(check, list) = &self.parts {
+            let old = old.and_then(Value::as_array).map(|old| ListCorrelation::new(list, old));
             for (index, item) in items.iter().enumerate() {
                 let old = old.as_ref().and_then(|old| old.find(index, item));
-                passed += walk.at(format_args!("[{index}]"), |walk| check.validate(walk, item, old));
+                passed += walk.descend(format_args!("[{index}]"), |walk| check.validate(walk, item, old));
             }
         }
         let Some(limits) = self.limits() else { return passed };
         let len = items.len() as u64;
         if let Some(min) = limits.min_items.filter(|min| len < *min) {
-            walk.invalid(&len.to_string(), &format!("should have at least {min} items"));
+            walk.push_invalid(&len.to_string(), &format!("should have at least {min} items"));
         }
         if let Some(max) = limits.max_items.filter(|max| len > *max) {
             let max = usize::try_from(max).unwrap_or(usize::MAX);
-            walk.errors.push(Error::too_many(walk.path(&walk.name), items.len(), max));
+            walk.errors.push(FieldError::too_many(walk.path(&walk.name), items.len(), max));
         }
-        if limits.unique_items && lists::repeated(items.iter()).next().is_some() {
-            walk.invalid("\"\"", "shouldn't contain duplicates");
+        if limits.unique_items && list_items::repeated_indexes(items.iter()).next().is_some() {
+            walk.push_invalid("\"\"", "shouldn't contain duplicates");
         }
         passed
     }
 
-    fn check_fields(&self, walk: &mut Walk, fields: &Map<String, Value>, old: Option<&Value>) -> Passed {
+    fn check_fields(
+        &self,
+        walk: &mut ValidationWalk,
+        fields: &Map<String, Value>,
+        old: Option<&Value>,
+    ) -> PassedChecks {
         if let Some(limits) = self.limits() {
             check_size(walk, limits, fields.len());
         }
         let mut passed = 0;
         let old = |name: &str| old.and_then(|old| old.get(name));
         match &self.parts {
-            Parts::Fields(known) => {
+            ChildValidators::Fields(known) => {
                 for (name, check) in known {
                     let Some(value) = fields.get(&**name) else { continue };
-                    // Both sides were brought to the same version: what an object says of itself is no change.
+                    // Both objects were converted to the same version: `apiVersion` and `kind` are no change.
                     let old = if walk.name.is_empty() && is_type(name) { None } else { old(name) };
                     let dot = if walk.name.is_empty() { "" } else { "." };
-                    passed += walk.at(format_args!("{dot}{name}"), |walk| check.validate(walk, value, old));
+                    passed += walk.descend(format_args!("{dot}{name}"), |walk| check.validate(walk, value, old));
                 }
             }
-            Parts::Values(check) => {
+            ChildValidators::Values(check) => {
                 for (name, value) in fields {
-                    passed += walk.at(format_args!(".{name}"), |walk| check.validate(walk, value, old(name)));
+                    passed += walk.descend(format_args!(".{name}"), |walk| check.validate(walk, value, old(name)));
                 }
             }
-            Parts::None | Parts::Items(..) => {}
+            ChildValidators::None | ChildValidators::Items(..) => {}
         }
         for name in self.limits().into_iter().flat_map(|limits| &limits.required) {
             if !fields.contains_key(&**name) {
                 let path = walk.path(&format!("{}.{name}", walk.name));
-                walk.errors.push(Error::required(path, ""));
+                walk.errors.push(FieldError::required(path, ""));
             }
         }
         passed
     }
 }
 
-fn check_size(walk: &mut Walk, limits: &Rules, size: usize) {
+fn check_size(walk: &mut ValidationWalk, limits: &ValueValidation, size: usize) {
     let count = size as u64;
     if let Some(min) = limits.min_properties.filter(|min| count < *min) {
-        walk.invalid(&count.to_string(), &format!("should have at least {min} properties"));
+        walk.push_invalid(&count.to_string(), &format!("should have at least {min} properties"));
     }
     if let Some(max) = limits.max_properties.filter(|max| count > *max) {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        walk.errors.push(Error::too_many(walk.path(&walk.name), size, max));
+        walk.errors.push(FieldError::too_many(walk.path(&walk.name), size, max));
     }
 }
 
-/// Which item of the old list an item of the new one was.
-pub(super) struct Correlation<'a> {
+/// Correlates the items of a list with those of the old list.
+pub(super) struct ListCorrelation<'a> {
     list: &'a ListType,
     old: &'a [Value],
-    by_key: lists::ByKey<'a>,
+    by_key: list_items::ItemsByKey<'a>,
 }
 
-impl<'a> Correlation<'a> {
+impl<'a> ListCorrelation<'a> {
     pub(super) fn new(list: &'a ListType, old: &'a [Value]) -> Self {
         let by_key = match list {
-            ListType::Map(keys) => lists::by_key(keys, old),
-            _ => lists::ByKey::new(),
+            ListType::Map(keys) => list_items::index_by_key(keys, old),
+            _ => list_items::ItemsByKey::new(),
         };
         Self { list, old, by_key }
     }
 
-    /// By its keys, or by its place.
+    /// Looks up by keys, or by index.
     pub(super) fn find(&self, index: usize, item: &Value) -> Option<&'a Value> {
         match self.list {
             ListType::Map(_) => self.find_by_key(item),
@@ -271,10 +276,9 @@ impl<'a> Correlation<'a> {
         }
     }
 
-    /// By its keys only.
     pub(super) fn find_by_key(&self, item: &Value) -> Option<&'a Value> {
         let ListType::Map(keys) = self.list else { return None };
-        self.by_key.get(&lists::key(keys, item)).copied()
+        self.by_key.get(&list_items::key_json(keys, item)).copied()
     }
 }
 

@@ -3,11 +3,11 @@ use serde_json::json;
 use super::*;
 use crate::{
     api::{GroupResource, ObjectKey},
-    crd::{History, resources},
+    crd::{SchemaHistory, resources},
 };
 
-/// `v1` is stored and knows `size` and, with a default, `color`; `v2` knows `size` and `shape`.
-fn served(since: u64) -> Vec<Resource> {
+/// `v1` is stored and has `size` and, with a default, `color`; `v2` has `size` and `shape`.
+fn served(since: u64) -> Vec<ServedResource> {
     resources(&definition("v1"), since)
 }
 
@@ -17,7 +17,8 @@ fn definition(stored: &str) -> Value {
         let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
         json!({"name": name, "served": true, "storage": name == stored, "schema": schema})
     };
-    let (integer, string) = (json!({"type": "integer"}), json!({"type": "string"}));
+    let integer = json!({"type": "integer"});
+    let string = json!({"type": "string"});
     let first = version("v1", json!({"size": integer, "color": {"type": "string", "default": "red"}}));
     let second = version("v2", json!({"size": integer, "shape": string}));
     let names = json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"});
@@ -32,14 +33,14 @@ fn definition(stored: &str) -> Value {
 fn object_of_a_former_storage_version_is_read_by_its_schema_until_it_is_written_again() {
     let before = served(3);
     let second = definition("v2");
-    let history = History::after(before[0].custom.as_ref().unwrap(), &second, 10);
+    let history = SchemaHistory::after_schema_change(before[0].custom.as_ref().unwrap(), &second, 10);
     let [first, second] = <[_; 2]>::try_from(resources(&second, history)).unwrap();
-    let shown = |resource: &Resource, revision: u64| {
+    let shown = |resource: &ServedResource, revision: u64| {
         let mut object = widget(json!({"size": 1, "shape": "round"}));
-        show(resource, revision, &mut object);
+        convert_to_served(resource, revision, &mut object);
         object["spec"].take()
     };
-    // Up to revision 10 it was stored in v1, which knows a default of its own and no shape.
+    // Up to revision 10 it was stored in v1, which has a default of its own and no shape.
     assert_eq!(shown(&first, 10), json!({"size": 1, "color": "red"}));
     assert_eq!(shown(&second, 10), json!({"size": 1}));
     assert_eq!(shown(&first, 11), json!({"size": 1}));
@@ -53,16 +54,16 @@ fn widget(spec: Value) -> Value {
 #[test]
 fn read_object_is_pruned_by_stored_version_and_by_version_asked_for() {
     let [first, second] = <[_; 2]>::try_from(served(0)).unwrap();
-    let shown = |resource: &Resource, spec: Value| {
+    let shown = |resource: &ServedResource, spec: Value| {
         let mut object = widget(spec);
-        show(resource, 1, &mut object);
+        convert_to_served(resource, 1, &mut object);
         object["spec"].take()
     };
     let stored = json!({"size": 1, "color": "blue", "shape": "round", "old": true});
     assert_eq!(shown(&first, stored.clone()), json!({"size": 1, "color": "blue"}));
-    // What the stored version does not know is lost, although the version asked for knows it.
+    // Fields that the storage version does not have are lost, although the requested version has them.
     assert_eq!(shown(&second, stored), json!({"size": 1}));
-    // Defaults are those of the stored version.
+    // Defaults are those of the storage version.
     assert_eq!(shown(&first, json!({"size": 1})), json!({"size": 1, "color": "red"}));
 }
 
@@ -81,15 +82,15 @@ fn written_object_loses_what_stored_version_does_not_know() {
 fn object_is_shown_as_stored_where_version_and_schema_are_its_own() {
     let [first, second] = <[_; 2]>::try_from(served(7)).unwrap();
     let key = ObjectKey::new(GroupResource::new("example.com", "widgets"), "n", "w");
-    let at = |revision| Stored::of(key.clone(), revision, &widget(json!({"size": 1}))).unwrap();
-    assert!(is_shown_otherwise(&first, &at(7)) && !is_shown_otherwise(&first, &at(8)));
-    assert!(is_shown_otherwise(&second, &at(8)));
+    let at = |revision| Stored::from_value(key.clone(), revision, &widget(json!({"size": 1}))).unwrap();
+    assert!(differs_from_stored(&first, &at(7)) && !differs_from_stored(&first, &at(8)));
+    assert!(differs_from_stored(&second, &at(8)));
 }
 
 #[test]
 fn missing_generation_of_old_object_is_repaired() {
     let [first, _] = <[_; 2]>::try_from(served(0)).unwrap();
     let mut object = json!({"metadata": {"name": "w"}});
-    show(&first, 1, &mut object);
+    convert_to_served(&first, 1, &mut object);
     assert_eq!(object["metadata"]["generation"], 1);
 }

@@ -1,15 +1,15 @@
-//! `autoscaling/v1`: it has fields for the cpu alone, and keeps the rest in annotations.
+//! `autoscaling/v1`, which has fields only for the cpu, and keeps all else in annotations.
 
 use serde_json::{Value, json};
 
-use super::{Autoscaler, cpu};
+use super::{AutoscalerStrategy, cpu};
 use crate::{
     api::{
         GroupVersion,
-        field::Errors,
-        meta::{Meta, child_mut, meta_mut, remove_meta},
+        field::FieldErrors,
+        meta::{MetaAccessor, child_mut, meta_mut, remove_meta},
     },
-    kinds::object::{Object, fill, list_at, part, text_at},
+    kinds::json_object::{JsonObject, list_at, object_member_mut, set_if_absent, text_at},
     registry::Strategy,
 };
 
@@ -20,45 +20,45 @@ const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
 /// Rules of HorizontalPodAutoscaler in `autoscaling/v1`.
 #[derive(Clone, Copy, Debug)]
-pub struct AutoscalerV1;
+pub struct AutoscalerV1Strategy;
 
-impl Strategy for AutoscalerV1 {
+impl Strategy for AutoscalerV1Strategy {
     fn default(&self, object: &mut Value) {
-        Autoscaler.default(object);
+        AutoscalerStrategy.default(object);
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        Autoscaler.prepare_create(object);
+        AutoscalerStrategy.prepare_create(object);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        Autoscaler.prepare_update(new, old, subresource);
+        AutoscalerStrategy.prepare_update(new, old, subresource);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        Autoscaler.validate_create(object, errors);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        AutoscalerStrategy.validate_create(object, errors);
     }
 
-    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
-        Autoscaler.validate_update(new, old, subresource, errors);
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
+        AutoscalerStrategy.validate_update(new, old, subresource, errors);
     }
 
-    fn stored_as(&self) -> Option<GroupVersion> {
+    fn storage_version(&self) -> Option<GroupVersion> {
         Some(GroupVersion::new("autoscaling", "v2"))
     }
 
-    fn stored(&self, object: &mut Value) {
+    fn convert_to_stored(&self, object: &mut Value) {
         to_v2(object);
     }
 
-    fn served(&self, object: &mut Value) {
+    fn convert_to_served(&self, object: &mut Value) {
         to_v1(object);
     }
 }
 
 fn to_v2(object: &mut Value) {
     let mut metrics = take_annotation(object, METRICS).unwrap_or_default();
-    if let Some(spec) = part(object, "spec") {
+    if let Some(spec) = object_member_mut(object, "spec") {
         if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
             metrics.push(cpu(percent));
         }
@@ -67,12 +67,13 @@ fn to_v2(object: &mut Value) {
         }
     }
     if let Some(behavior) = take_text(object, BEHAVIOR).and_then(|text| serde_json::from_str::<Value>(&text).ok())
-        && let Some(spec) = part(object, "spec")
+        && let Some(spec) = object_member_mut(object, "spec")
     {
         spec.insert("behavior".to_owned(), behavior);
     }
-    let (current, conditions) = (take_annotation(object, CURRENT), take_annotation(object, CONDITIONS));
-    if let Some(status) = part(object, "status") {
+    let current = take_annotation(object, CURRENT);
+    let conditions = take_annotation(object, CONDITIONS);
+    if let Some(status) = object_member_mut(object, "status") {
         status.remove("currentCPUUtilizationPercentage");
         for (field, list) in [("currentMetrics", current), ("conditions", conditions)] {
             if let Some(list) = list {
@@ -95,7 +96,7 @@ fn to_v1(object: &mut Value) {
     let percent = percent.cloned();
     let others: Vec<Value> = metrics.iter().filter(|metric| !is_cpu(metric)).cloned().collect();
     let mut behavior = None;
-    if let Some(spec) = part(object, "spec") {
+    if let Some(spec) = object_member_mut(object, "spec") {
         spec.remove("metrics");
         behavior = spec.remove("behavior");
         if let Some(percent) = percent {
@@ -104,8 +105,8 @@ fn to_v1(object: &mut Value) {
     }
     let mut kept = vec![(METRICS, Value::from(others))];
     kept.extend(behavior.map(|behavior| (BEHAVIOR, behavior)));
-    if let Some(status) = part(object, "status") {
-        fill(status, "currentReplicas", 0);
+    if let Some(status) = object_member_mut(object, "status") {
+        set_if_absent(status, "currentReplicas", 0);
         kept.extend(status.remove("currentMetrics").map(|list| (CURRENT, list)));
         kept.extend(status.remove("conditions").map(|list| (CONDITIONS, list)));
     }
@@ -119,7 +120,7 @@ fn to_v1(object: &mut Value) {
 fn take_text(object: &mut Value, key: &str) -> Option<String> {
     let annotations = object.get_mut("metadata")?.get_mut("annotations")?.as_object_mut()?;
     let text = annotations.remove(key)?.as_str()?.to_owned();
-    if object.meta("annotations").and_then(Value::as_object).is_some_and(Object::is_empty) {
+    if object.meta("annotations").and_then(Value::as_object).is_some_and(JsonObject::is_empty) {
         remove_meta(object, "annotations");
     }
     Some(text)

@@ -1,25 +1,25 @@
-//! Whether a cron schedule is one, in the words of the parser that kube-apiserver uses.
+//! Validates cron schedules, with the messages of kube-apiserver's parser.
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// What one of the five fields may hold: the smallest and largest number, and the names of the first numbers.
-struct Bounds {
+/// The bounds of one of the five fields: the smallest and largest number, and the names of the first numbers.
+struct CronFieldBounds {
     min: i64,
     max: i64,
     names: &'static [&'static str],
 }
 
-const FIELDS: [Bounds; 5] = [
-    Bounds { min: 0, max: 59, names: &[] },
-    Bounds { min: 0, max: 23, names: &[] },
-    Bounds { min: 1, max: 31, names: &[] },
-    Bounds { min: 1, max: 12, names: &MONTHS },
-    Bounds { min: 0, max: 6, names: &DAYS },
+const FIELDS: [CronFieldBounds; 5] = [
+    CronFieldBounds { min: 0, max: 59, names: &[] },
+    CronFieldBounds { min: 0, max: 23, names: &[] },
+    CronFieldBounds { min: 1, max: 31, names: &[] },
+    CronFieldBounds { min: 1, max: 12, names: &MONTHS },
+    CronFieldBounds { min: 0, max: 6, names: &DAYS },
 ];
 
-/// Takes `TZ=…` or `CRON_TZ=…` off the front; answers whether it was there.
+/// Removes a leading `TZ=…` or `CRON_TZ=…`; returns whether there was one.
 pub(crate) fn split_zone(schedule: &str) -> (bool, &str) {
     if !schedule.starts_with("TZ=") && !schedule.starts_with("CRON_TZ=") {
         return (false, schedule);
@@ -27,7 +27,6 @@ pub(crate) fn split_zone(schedule: &str) -> (bool, &str) {
     (true, schedule.split_once(' ').map_or("", |(_, rest)| rest.trim()))
 }
 
-/// What is wrong with a schedule.
 pub(crate) fn check(schedule: &str) -> Result<(), String> {
     if schedule.starts_with('@') {
         return descriptor(schedule);
@@ -52,7 +51,7 @@ fn descriptor(schedule: &str) -> Result<(), String> {
     if good { Ok(()) } else { Err(format!("failed to parse duration {schedule}: time: invalid duration {every:?}")) }
 }
 
-impl Bounds {
+impl CronFieldBounds {
     fn range(&self, range: &str) -> Result<(), String> {
         let parts: Vec<&str> = range.split('/').collect();
         let (ends, step) = match parts.as_slice() {
@@ -76,7 +75,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// A single number with a step begins a range.
+    /// A single number with a step is the start of a range.
     fn ends(&self, ends: &str, range: &str, stepped: bool) -> Result<(i64, i64), String> {
         if ends == "*" || ends == "?" {
             return Ok((self.min, self.max));

@@ -6,26 +6,28 @@ use serde_json::{Value, json};
 
 use super::number;
 use crate::{
-    api::field::Errors,
+    api::field::FieldErrors,
     kinds::{
-        at::At,
-        object::{each, fill, fill_text, first_generation, made, next_generation_of_all},
+        field_value::FieldValue,
+        json_object::{
+            bump_generation_if_anything_changed, init_generation, made, object_items_mut, set_if_absent,
+            set_text_if_empty,
+        },
         pod, selector,
     },
     registry::Strategy,
 };
 
-/// Rules of NetworkPolicy.
 #[derive(Clone, Copy, Debug)]
-pub struct Policy;
+pub struct NetworkPolicyStrategy;
 
-impl Strategy for Policy {
+impl Strategy for NetworkPolicyStrategy {
     fn default(&self, object: &mut Value) {
         let Some(spec) = made(object, "spec") else { return };
-        fill(spec, "podSelector", json!({}));
+        set_if_absent(spec, "podSelector", json!({}));
         for rules in ["ingress", "egress"] {
-            for rule in each(spec, rules) {
-                each(rule, "ports").for_each(|port| fill_text(port, "protocol", "TCP"));
+            for rule in object_items_mut(spec, rules) {
+                object_items_mut(rule, "ports").for_each(|port| set_text_if_empty(port, "protocol", "TCP"));
             }
         }
         let some = |field: &str| spec.get(field).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
@@ -36,15 +38,15 @@ impl Strategy for Policy {
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        first_generation(object);
+        init_generation(object);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, _subresource: &str) {
-        next_generation_of_all(new, old);
+        bump_generation_if_anything_changed(new, old);
     }
 
-    fn validate_create(&self, object: &Value, errors: &mut Errors) {
-        let root = At::root(object);
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
         let spec = root.get("spec");
         selector::validate(&spec.get("podSelector"), errors);
         for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
@@ -55,19 +57,20 @@ impl Strategy for Policy {
         }
         let types = spec.get("policyTypes");
         if types.len() > 2 {
-            return types.invalid(errors, "may not specify more than two policyTypes");
+            return types.report_invalid(errors, "may not specify more than two policyTypes");
         }
-        types.items().for_each(|kind| kind.one_of(errors, &["Ingress", "Egress"]));
+        types.items().for_each(|kind| kind.require_one_of(errors, &["Ingress", "Egress"]));
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+    fn validate_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         self.validate_create(new, errors);
     }
 }
 
-fn policy_port(port: &At<'_>, errors: &mut Errors) {
-    port.get("protocol").one_of(errors, &["TCP", "UDP", "SCTP"]);
-    let (first, last) = (port.get("port"), port.get("endPort"));
+fn policy_port(port: &FieldValue<'_>, errors: &mut FieldErrors) {
+    port.get("protocol").require_one_of(errors, &["TCP", "UDP", "SCTP"]);
+    let first = port.get("port");
+    let last = port.get("endPort");
     if first.is_set() {
         pod::port(&first, errors);
     }
@@ -75,29 +78,31 @@ fn policy_port(port: &At<'_>, errors: &mut Errors) {
         return;
     }
     match first.value {
-        Value::Null => last.invalid(errors, "may not be specified when `port` is not specified"),
-        Value::String(_) => last.invalid(errors, "may not be specified when `port` is non-numeric"),
+        Value::Null => last.report_invalid(errors, "may not be specified when `port` is not specified"),
+        Value::String(_) => last.report_invalid(errors, "may not be specified when `port` is non-numeric"),
         _ if last.int() < first.int() => {
-            last.invalid_as(errors, &first.value.to_string(), "must be greater than or equal to `port`");
+            last.report_invalid_as(errors, &first.value.to_string(), "must be greater than or equal to `port`");
         }
         _ => number(&last, errors),
     }
 }
 
-fn peer(peer: &At<'_>, errors: &mut Errors) {
-    let (pods, namespaces, block) = (peer.get("podSelector"), peer.get("namespaceSelector"), peer.get("ipBlock"));
+fn peer(peer: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let pods = peer.get("podSelector");
+    let namespaces = peer.get("namespaceSelector");
+    let block = peer.get("ipBlock");
     selector::validate(&pods, errors);
     selector::validate(&namespaces, errors);
     let selects = pods.is_set() || namespaces.is_set();
     if block.is_set() {
         let cidr = block.get("cidr");
         if cidr.require(errors, "") && !is_cidr(cidr.str()) {
-            cidr.invalid(errors, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+            cidr.report_invalid(errors, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
         }
     }
     match (selects, block.is_set()) {
-        (false, false) => peer.required(errors, "must specify a peer"),
-        (true, true) => peer.forbidden(errors, "may not specify both ipBlock and another peer"),
+        (false, false) => peer.report_required(errors, "must specify a peer"),
+        (true, true) => peer.report_forbidden(errors, "may not specify both ipBlock and another peer"),
         _ => {}
     }
 }

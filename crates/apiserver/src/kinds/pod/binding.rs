@@ -1,27 +1,28 @@
-//! `pods/binding`: a scheduler's decision where a pod runs.
+//! `pods/binding`: assigns a pod to a node.
 
 use serde_json::{Value, json};
 
 use crate::{
     api::{
-        GroupResource, Status,
-        field::Errors,
-        meta::{Meta, child_mut, meta_mut},
+        GroupResource, StatusError,
+        field::FieldErrors,
+        meta::{MetaAccessor, child_mut, meta_mut},
     },
     kinds::{
-        at::At,
-        object::{list_at, made, text_at},
+        field_value::FieldValue,
+        json_object::{list_at, made, text_at},
     },
 };
 
 /// The pod with its node set and `PodScheduled` true, or why it cannot be bound. `now` is RFC 3339.
 ///
 /// # Errors
-/// A Status: the binding is no good, or the pod is bound, going or gated.
-pub fn bind(pod: &Value, binding: &Value, now: &str) -> Result<Value, Status> {
+/// If the binding is invalid, or the pod is bound, terminating or gated.
+pub fn bind(pod: &Value, binding: &Value, now: &str) -> Result<Value, StatusError> {
     validate(binding)?;
-    let conflict = |why: String| Err(Status::conflict(&GroupResource::new("", "pods/binding"), pod.name(), &why));
-    let (name, node) = (pod.name(), text_at(pod, &["spec", "nodeName"]));
+    let conflict = |why: String| Err(StatusError::conflict(&GroupResource::new("", "pods/binding"), pod.name(), &why));
+    let name = pod.name();
+    let node = text_at(pod, &["spec", "nodeName"]);
     if pod.is_deleting() {
         return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
     }
@@ -36,26 +37,26 @@ pub fn bind(pod: &Value, binding: &Value, now: &str) -> Result<Value, Status> {
         spec.insert("nodeName".to_owned(), text_at(binding, &["target", "name"]).into());
     }
     copy_annotations(&mut bound, binding);
-    scheduled(&mut bound, now);
+    set_scheduled_condition(&mut bound, now);
     Ok(bound)
 }
 
-fn validate(binding: &Value) -> Result<(), Status> {
-    let root = At::root(binding);
+fn validate(binding: &Value) -> Result<(), StatusError> {
+    let root = FieldValue::root(binding);
     let target = root.get("target");
-    let mut errors = Errors::new();
+    let mut errors = FieldErrors::new();
     let kind = target.get("kind");
     if !["", "Node", "<none>"].contains(&kind.str()) {
-        kind.one_of(&mut errors, &["Node", "<none>"]);
+        kind.require_one_of(&mut errors, &["Node", "<none>"]);
     }
     target.get("name").require(&mut errors, "");
     match errors.as_slice() {
         [] => Ok(()),
-        // kube-apiserver answers these without a Status of its own
-        [one] => Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", one.to_string())),
+        // Errors without a status of their own in kube-apiserver.
+        [one] => Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", one.to_string())),
         many => {
             let all: Vec<String> = many.iter().map(ToString::to_string).collect();
-            Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", format!("[{}]", all.join(", "))))
+            Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", format!("[{}]", all.join(", "))))
         }
     }
 }
@@ -71,7 +72,7 @@ fn copy_annotations(pod: &mut Value, binding: &Value) {
     }
 }
 
-fn scheduled(pod: &mut Value, now: &str) {
+fn set_scheduled_condition(pod: &mut Value, now: &str) {
     let Some(status) = made(pod, "status") else { return };
     status.remove("nominatedNodeName");
     let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});

@@ -1,8 +1,8 @@
-//! What is wrong with the environment of a container.
+//! Validates the environment of a container.
 
 use crate::{
-    api::field::Errors,
-    kinds::{at::At, names},
+    api::field::FieldErrors,
+    kinds::{field_value::FieldValue, names},
 };
 
 const FIELDS: [&str; 11] = [
@@ -19,11 +19,11 @@ const FIELDS: [&str; 11] = [
     "metadata.annotations",
 ];
 
-pub(super) fn env(env: &At<'_>, errors: &mut Errors) {
+pub(super) fn env(env: &FieldValue<'_>, errors: &mut FieldErrors) {
     for variable in env.items() {
         let name = variable.get("name");
         if name.require(errors, "") {
-            name.invalid_each(errors, names::env_name(name.str()));
+            name.report_invalid_each(errors, names::env_name(name.str()));
         }
         let from = variable.get("valueFrom");
         if from.is_set() {
@@ -32,10 +32,10 @@ pub(super) fn env(env: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn value_from(from: &At<'_>, has_value: bool, errors: &mut Errors) {
+fn value_from(from: &FieldValue<'_>, has_value: bool, errors: &mut FieldErrors) {
     const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
     let count = SOURCES.iter().filter(|source| from.get(source).is_set()).count();
-    let wrong = |detail: &str, errors: &mut Errors| from.invalid_as(errors, "\"\"", detail);
+    let wrong = |detail: &str, errors: &mut FieldErrors| from.report_invalid_as(errors, "\"\"", detail);
     if count == 0 {
         let sources = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
         wrong(&format!("must specify one of: {sources}"), errors);
@@ -48,10 +48,11 @@ fn value_from(from: &At<'_>, has_value: bool, errors: &mut Errors) {
     for source in ["configMapKeyRef", "secretKeyRef"] {
         let reference = from.get(source);
         if reference.is_set() {
-            let (name, key) = (reference.get("name"), reference.get("key"));
-            name.invalid_each(errors, names::subdomain(name.str()));
+            let name = reference.get("name");
+            let key = reference.get("key");
+            name.report_invalid_each(errors, names::subdomain(name.str()));
             if key.require(errors, "") {
-                key.invalid_each(errors, names::config_key(key.str()));
+                key.report_invalid_each(errors, names::config_key(key.str()));
             }
         }
     }
@@ -61,8 +62,8 @@ fn value_from(from: &At<'_>, has_value: bool, errors: &mut Errors) {
     }
 }
 
-/// A field of the pod itself, as variables and volumes take it.
-pub(super) fn field_ref(field: &At<'_>, errors: &mut Errors) {
+/// Validates a reference to a field of the pod, in variables and volumes.
+pub(super) fn field_ref(field: &FieldValue<'_>, errors: &mut FieldErrors) {
     if !field.is_set() {
         return;
     }
@@ -73,28 +74,28 @@ pub(super) fn field_ref(field: &At<'_>, errors: &mut Errors) {
     let map = ["metadata.labels['", "metadata.annotations['"].iter().any(|start| path.str().starts_with(start));
     if !map && !FIELDS.contains(&path.str()) {
         let detail = format!("error converting fieldPath: field label not supported: {}", path.str());
-        path.invalid(errors, &detail);
+        path.report_invalid(errors, &detail);
     }
 }
 
-pub(super) fn env_from(env: &At<'_>, errors: &mut Errors) {
+pub(super) fn env_from(env: &FieldValue<'_>, errors: &mut FieldErrors) {
     for source in env.items() {
         let prefix = source.get("prefix");
         if !prefix.is_empty() {
-            prefix.invalid_each(errors, names::env_name(prefix.str()));
+            prefix.report_invalid_each(errors, names::env_name(prefix.str()));
         }
         let references = ["configMapRef", "secretRef"];
         for reference in references {
             let reference = source.get(reference);
             let name = reference.get("name");
             if reference.is_set() && name.require(errors, "") {
-                name.invalid_each(errors, names::subdomain(name.str()));
+                name.report_invalid_each(errors, names::subdomain(name.str()));
             }
         }
         match references.iter().filter(|name| source.get(name).is_set()).count() {
-            0 => env.invalid_as(errors, "\"\"", "must specify one of: `configMapRef` or `secretRef`"),
+            0 => env.report_invalid_as(errors, "\"\"", "must specify one of: `configMapRef` or `secretRef`"),
             1 => {}
-            _ => env.invalid_as(errors, "\"\"", "may not have more than one field specified at a time"),
+            _ => env.report_invalid_as(errors, "\"\"", "may not have more than one field specified at a time"),
         }
     }
 }

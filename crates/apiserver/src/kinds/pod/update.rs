@@ -1,14 +1,14 @@
-//! What may change in a pod that exists: images, its deadline, more tolerations, fewer gates.
+//! Validates changes of a pod: only images, its deadline, more tolerations and fewer gates are allowed.
 
 use serde_json::Value;
 
 use crate::{
-    api::field::{Error, Errors, Kind},
+    api::field::{FieldError, FieldErrorType, FieldErrors},
     kinds::{
-        at::At,
+        field_value::FieldValue,
+        json_object::{list_at, text_at},
         names,
-        object::{list_at, text_at},
-        pod::container::number_wrong,
+        pod::container::report_invalid_number,
     },
 };
 
@@ -16,13 +16,15 @@ const CHANGEABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].ima
 `spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
 was previously negative)";
 
-/// A change through the main path.
-pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
-    let (root, old_root) = (At::root(new), At::root(old));
-    let (spec, old_spec) = (root.get("spec"), old_root.get("spec"));
+/// Validates a change through the main path.
+pub(super) fn validate(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let root = FieldValue::root(new);
+    let old_root = FieldValue::root(old);
+    let spec = root.get("spec");
+    let old_spec = old_root.get("spec");
     for list in ["containers", "initContainers"] {
         if spec.get(list).len() != old_spec.get(list).len() {
-            return spec.get(list).forbidden(errors, "pod updates may not add or remove containers");
+            return spec.get(list).report_forbidden(errors, "pod updates may not add or remove containers");
         }
     }
     if !deadline(&spec.get("activeDeadlineSeconds"), &old_spec.get("activeDeadlineSeconds"), errors) {
@@ -34,53 +36,53 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
         return;
     }
     if without_changeable(spec.value, old) != without_changeable(old_spec.value, old) {
-        spec.forbidden(errors, &format!("pod updates may not change fields other than {CHANGEABLE}\n"));
+        spec.report_forbidden(errors, &format!("pod updates may not change fields other than {CHANGEABLE}\n"));
     }
 }
 
-fn deadline(now: &At<'_>, before: &At<'_>, errors: &mut Errors) -> bool {
+fn deadline(now: &FieldValue<'_>, before: &FieldValue<'_>, errors: &mut FieldErrors) -> bool {
     match (now.int(), before.int()) {
         (Some(seconds), before) => {
             let wrong = names::in_range(seconds, 0, i64::from(i32::MAX));
             let good = wrong.is_empty();
-            number_wrong(now, wrong, errors);
+            report_invalid_number(now, wrong, errors);
             if good && before.is_some_and(|before| before < seconds) {
-                now.invalid(errors, "must be less than or equal to previous value");
+                now.report_invalid(errors, "must be less than or equal to previous value");
                 return false;
             }
             good
         }
         (None, Some(_)) => {
-            now.invalid_as(errors, "null", "must not update from a positive integer to nil value");
+            now.report_invalid_as(errors, "null", "must not update from a positive integer to nil value");
             true
         }
         (None, None) => true,
     }
 }
 
-fn tolerations(now: &At<'_>, before: &Value, errors: &mut Errors) {
+fn tolerations(now: &FieldValue<'_>, before: &Value, errors: &mut FieldErrors) {
     let same = |one: &Value, other: &Value| {
         ["key", "operator", "value", "effect"].iter().all(|field| text_at(one, &[field]) == text_at(other, &[field]))
     };
     let kept = |old: &Value| now.items().any(|one| same(one.value, old));
     if !before.as_array().into_iter().flatten().all(kept) {
-        now.forbidden(errors, "existing toleration can not be modified except its tolerationSeconds");
+        now.report_forbidden(errors, "existing toleration can not be modified except its tolerationSeconds");
     }
 }
 
-fn gates(now: &At<'_>, old: &Value, errors: &mut Errors) {
+fn gates(now: &FieldValue<'_>, old: &Value, errors: &mut FieldErrors) {
     let known =
         |name: &str| list_at(old, &["spec", "schedulingGates"]).iter().any(|gate| text_at(gate, &["name"]) == name);
     for gate in now.items() {
         let name = gate.get("name");
         if !known(name.str()) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", name.str());
-            name.forbidden(errors, &detail);
+            name.report_forbidden(errors, &detail);
         }
     }
 }
 
-/// A spec without what may change.
+/// A spec without the fields that may change.
 fn without_changeable(spec: &Value, old: &Value) -> Value {
     let mut spec = spec.clone();
     let Some(fields) = spec.as_object_mut() else { return spec };
@@ -114,26 +116,26 @@ fn without_images(spec: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// A change of the status.
-pub(super) fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
-    let root = At::root(new);
+/// Validates a change of the status.
+pub(super) fn validate_status(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let root = FieldValue::root(new);
     let status = root.get("status");
     if text_at(new, &["status", "qosClass"]) != text_at(old, &["status", "qosClass"]) {
-        status.get("qosClass").invalid(errors, "field is immutable");
+        status.get("qosClass").report_invalid(errors, "field is immutable");
     }
     let generation = status.get("observedGeneration");
     if generation.int().is_some_and(|number| number < 0) {
-        generation.invalid(errors, "must be a non-negative integer");
+        generation.report_invalid(errors, "must be a non-negative integer");
     }
     for condition in status.get("conditions").items() {
         let kind = condition.get("type");
-        kind.invalid_each(errors, names::qualified(kind.str()));
+        kind.report_invalid_each(errors, names::qualified(kind.str()));
     }
 }
 
-/// Ephemeral containers can only be added, and nothing else changes.
-pub(super) fn validate_ephemeral(new: &Value, old: &Value, errors: &mut Errors) {
-    let root = At::root(new);
+/// Ephemeral containers can only be added, and nothing else may change.
+pub(super) fn validate_ephemeral(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let root = FieldValue::root(new);
     let spec = root.get("spec");
     super::spec::validate(&spec, errors);
     for (index, before) in list_at(old, &["spec", "ephemeralContainers"]).iter().enumerate() {
@@ -145,14 +147,14 @@ pub(super) fn validate_ephemeral(new: &Value, old: &Value, errors: &mut Errors) 
             Some(_) => continue,
         };
         let path = format!("spec.ephemeralContainers[{index}]");
-        errors.push(Error::of(path, Kind::Forbidden, format!("Forbidden: {words}")));
+        errors.push(FieldError::new(path, FieldErrorType::Forbidden, format!("Forbidden: {words}")));
     }
     only_changed(new, old, &["ephemeralContainers"], "ephemeralContainers", errors);
 }
 
-/// Only resources of containers change.
-pub(super) fn validate_resize(new: &Value, old: &Value, errors: &mut Errors) {
-    let root = At::root(new);
+/// Only resources of containers may change.
+pub(super) fn validate_resize(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let root = FieldValue::root(new);
     let spec = root.get("spec");
     super::spec::validate(&spec, errors);
     let strip = |pod: &Value| {
@@ -167,11 +169,11 @@ pub(super) fn validate_resize(new: &Value, old: &Value, errors: &mut Errors) {
         spec
     };
     if strip(new) != strip(old) {
-        spec.forbidden(errors, "only cpu and memory resources are mutable");
+        spec.report_forbidden(errors, "only cpu and memory resources are mutable");
     }
 }
 
-fn only_changed(new: &Value, old: &Value, fields: &[&str], what: &str, errors: &mut Errors) {
+fn only_changed(new: &Value, old: &Value, fields: &[&str], what: &str, errors: &mut FieldErrors) {
     let strip = |pod: &Value| {
         let mut spec = pod.get("spec").cloned().unwrap_or_default();
         if let Some(spec) = spec.as_object_mut() {
@@ -180,7 +182,7 @@ fn only_changed(new: &Value, old: &Value, fields: &[&str], what: &str, errors: &
         spec
     };
     if strip(new) != strip(old) {
-        let root = At::root(new);
-        root.get("spec").forbidden(errors, &format!("may not change fields other than {what}"));
+        let root = FieldValue::root(new);
+        root.get("spec").report_forbidden(errors, &format!("may not change fields other than {what}"));
     }
 }

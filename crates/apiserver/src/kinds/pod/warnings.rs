@@ -1,17 +1,18 @@
-//! What a writer of a pod or of a template is told although it is allowed: what is deprecated, has no effect, or is lost by an apply.
+//! Warnings about accepted pods and templates: deprecated fields, fields without effect, and values that an
+//! apply loses.
 //!
-//! Not done: paths that overlap in one volume, and IP addresses in old forms.
+//! Not done: overlapping paths in one volume, and IP addresses in old notations.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use crate::{
-    api::{go, meta::Meta},
-    kinds::{at::At, names},
+    api::{go_format, meta::MetaAccessor},
+    kinds::{field_value::FieldValue, names},
 };
 
-/// Labels of nodes that have other names by now.
+/// Deprecated labels of nodes, with their new names.
 const DEPRECATED_NODE_LABELS: [(&str, &str); 8] = [
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
     ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
@@ -56,7 +57,8 @@ const NULL_SELECTOR: &str = "a null labelSelector results in matching no pod";
 /// The order in which kube-apiserver visits containers.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The name of a pod's owner stands in names of hosts, where dots and long names surprise. `used_in` says where exactly.
+/// The name of a pod's owner becomes part of host names, where dots and long names cause problems. `used_in`
+/// says which names.
 pub(in crate::kinds) fn host_name(object: &Value, used_in: &str) -> Vec<String> {
     let wrong = names::label(object.name());
     if wrong.is_empty() {
@@ -66,7 +68,7 @@ pub(in crate::kinds) fn host_name(object: &Value, used_in: &str) -> Vec<String> 
     vec![format!("metadata.name: this is used in {used_in}, {why}: [{}]", wrong.join(" "))]
 }
 
-/// What kube-apiserver says of a name that is used in those of pods.
+/// The names that `used_in` mentions for pods, in kube-apiserver's warning.
 pub(in crate::kinds) const POD_NAMES: &str = "Pod names and hostnames";
 
 /// Warnings about the template of a changed object, if anything but its labels, annotations and status changed.
@@ -78,20 +80,20 @@ pub(in crate::kinds) fn template_on_update(new: &Value, old: &Value, path: &[&st
 pub(in crate::kinds) fn template(object: &Value, path: &[&str]) -> Vec<String> {
     let Some(found) = path.iter().try_fold(object, |value, name| value.get(*name)) else { return Vec::new() };
     let path = path.join(".");
-    let at = At::named(&path, found);
+    let at = FieldValue::named_root(&path, found);
     collect(&at, true)
 }
 
-/// Warnings about a pod.
 pub(super) fn pod(pod: &Value) -> Vec<String> {
     let mut found = host_name(pod, "the Pod's hostname");
-    found.extend(collect(&At::root(pod), false));
+    found.extend(collect(&FieldValue::root(pod), false));
     found
 }
 
-fn collect(pod: &At<'_>, is_template: bool) -> Vec<String> {
+fn collect(pod: &FieldValue<'_>, is_template: bool) -> Vec<String> {
     let mut found = Vec::new();
-    let (meta, spec) = (pod.get("metadata"), pod.get("spec"));
+    let meta = pod.get("metadata");
+    let spec = pod.get("spec");
     let annotations = meta.get("annotations");
     nodes(&spec, &mut found);
     for (key, why) in DEPRECATED_ANNOTATIONS.iter().filter(|(key, _)| has(&annotations, key)) {
@@ -126,7 +128,7 @@ fn collect(pod: &At<'_>, is_template: bool) -> Vec<String> {
     found
 }
 
-fn has(annotations: &At<'_>, key: &str) -> bool {
+fn has(annotations: &FieldValue<'_>, key: &str) -> bool {
     annotations.value.get(key).is_some()
 }
 
@@ -134,8 +136,8 @@ fn deprecated_label(label: &str) -> Option<&'static str> {
     DEPRECATED_NODE_LABELS.iter().find(|(known, _)| *known == label).map(|(_, why)| *why)
 }
 
-/// Labels of nodes in selectors, affinity and topology.
-fn nodes(spec: &At<'_>, found: &mut Vec<String>) {
+/// Warnings about labels of nodes in selectors, affinity and topology.
+fn nodes(spec: &FieldValue<'_>, found: &mut Vec<String>) {
     for (label, value) in spec.get("nodeSelector").entries() {
         found.extend(deprecated_label(label).map(|why| format!("{}: {why}", value.path())));
     }
@@ -154,14 +156,14 @@ fn nodes(spec: &At<'_>, found: &mut Vec<String>) {
     }
 }
 
-fn node_term(term: &At<'_>, found: &mut Vec<String>) {
+fn node_term(term: &FieldValue<'_>, found: &mut Vec<String>) {
     for expression in term.get("matchExpressions").items() {
         let key = expression.get("key");
         found.extend(deprecated_label(key.str()).map(|why| format!("{}: {} is {why}", key.path(), key.str())));
     }
 }
 
-fn pod_affinity(affinity: &At<'_>, found: &mut Vec<String>) {
+fn pod_affinity(affinity: &FieldValue<'_>, found: &mut Vec<String>) {
     for sort in ["podAffinity", "podAntiAffinity"] {
         let terms = affinity.get(sort);
         for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution").items() {
@@ -173,25 +175,26 @@ fn pod_affinity(affinity: &At<'_>, found: &mut Vec<String>) {
     }
 }
 
-fn null_selector(of: &At<'_>, found: &mut Vec<String>) {
+fn null_selector(of: &FieldValue<'_>, found: &mut Vec<String>) {
     let selector = of.get("labelSelector");
     if !selector.is_set() {
         found.push(format!("{}: {NULL_SELECTOR}", selector.path()));
     }
 }
 
-fn repeated(list: &At<'_>, field: &str, found: &mut Vec<String>) {
+fn repeated(list: &FieldValue<'_>, field: &str, found: &mut Vec<String>) {
     let mut seen = HashSet::new();
     for item in list.items() {
         let value = item.value.get(field).and_then(Value::as_str).unwrap_or_default();
         if !seen.insert(value) {
-            found.push(format!("{}: duplicate {field} {}", item.get(field).path(), go::quote(value)));
+            found.push(format!("{}: duplicate {field} {}", item.get(field).path(), go_format::quote(value)));
         }
     }
 }
 
-fn container(container: &At<'_>, annotations: &At<'_>, is_template: bool, found: &mut Vec<String>) {
-    let (name, context) = (container.get("name").str(), container.get("securityContext"));
+fn container(container: &FieldValue<'_>, annotations: &FieldValue<'_>, is_template: bool, found: &mut Vec<String>) {
+    let name = container.get("name").str();
+    let context = container.get("securityContext");
     let seccomp = format!("{SECCOMP_CONTAINER}{name}");
     if !context.get("seccompProfile").is_set() && has(annotations, &seccomp) {
         found.push(format!("{}: {USE_SECCOMP_FIELD}", annotations.key(&seccomp).path()));
@@ -209,42 +212,44 @@ fn container(container: &At<'_>, annotations: &At<'_>, is_template: bool, found:
     environment(&container.get("env"), found);
 }
 
-fn fractions(list: &At<'_>, found: &mut Vec<String>) {
+fn fractions(list: &FieldValue<'_>, found: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         fraction(&list.key(name), found);
     }
 }
 
-/// Bytes are whole. In the canonical form, which is stored, only fractions end so.
-fn fraction(amount: &At<'_>, found: &mut Vec<String>) {
+/// Bytes are integers. In the canonical form, which is stored, only fractions have this suffix.
+fn fraction(amount: &FieldValue<'_>, found: &mut Vec<String>) {
     let text = amount.str();
     if text.ends_with(['m', 'u', 'n']) {
-        let why = format!("fractional byte value {} is invalid, must be an integer", go::quote(text));
+        let why = format!("fractional byte value {} is invalid, must be an integer", go_format::quote(text));
         found.push(format!("{}: {why}", amount.path()));
     }
 }
 
-/// An apply merges variables by name, so that of two with one name the first may be lost. It is meant where the second names it.
-fn environment(env: &At<'_>, found: &mut Vec<String>) {
+/// An apply merges variables by name, so that the first of two with the same name may be lost. It is intended
+/// if the second refers to the first.
+fn environment(env: &FieldValue<'_>, found: &mut Vec<String>) {
     let mut seen = HashSet::new();
     for variable in env.items() {
         let name = variable.value.get("name").and_then(Value::as_str).unwrap_or_default();
         if seen.insert(name) {
             continue;
         }
-        let (reference, value) = (format!("$({name})"), variable.get("value"));
+        let reference = format!("$({name})");
+        let value = variable.get("value");
         if variable.get("valueFrom").is_set() || value.str() == reference || !value.str().contains(&reference) {
             let why = "which may be dropped when using apply";
-            found.push(format!("{}: hides previous definition of {}, {why}", variable.path(), go::quote(name)));
+            found.push(format!("{}: hides previous definition of {}, {why}", variable.path(), go_format::quote(name)));
         }
     }
 }
 
-/// A port as far as two can be the same: its path, and where it is open on the host.
-type Port = (String, String, i64);
+/// A port as far as duplicates matter: its path, and its host binding.
+type PortBinding = (String, String, i64);
 
-fn ports(spec: &At<'_>, found: &mut Vec<String>) {
-    let mut all: HashMap<String, Vec<Port>> = HashMap::new();
+fn ports(spec: &FieldValue<'_>, found: &mut Vec<String>) {
+    let mut all: HashMap<String, Vec<PortBinding>> = HashMap::new();
     let mut named: HashMap<String, String> = HashMap::new();
     let mut of_names = Vec::new();
     for list in CONTAINERS {
@@ -262,7 +267,8 @@ fn ports(spec: &At<'_>, found: &mut Vec<String>) {
                 match named.get(name) {
                     None => drop(named.insert(name.to_owned(), port.path())),
                     Some(other) => {
-                        let what = format!("{}: duplicate port name {} with {other}", port.path(), go::quote(name));
+                        let what =
+                            format!("{}: duplicate port name {} with {other}", port.path(), go_format::quote(name));
                         let why = "services and probes that select ports by name will use";
                         of_names.push(format!("{what}, {why} {other}"));
                     }
@@ -273,7 +279,7 @@ fn ports(spec: &At<'_>, found: &mut Vec<String>) {
     found.extend(of_names);
 }
 
-fn clash((path, ip, host): &Port, (other_path, other_ip, other_host): &Port) -> Option<String> {
+fn clash((path, ip, host): &PortBinding, (other_path, other_ip, other_host): &PortBinding) -> Option<String> {
     let how = if (ip, host) == (other_ip, other_host) {
         "duplicate"
     } else if *host == 0 || *other_host == 0 {

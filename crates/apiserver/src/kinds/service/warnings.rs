@@ -1,12 +1,12 @@
-//! What a writer of a Service is told although it is allowed: fields that have no effect.
+//! Warnings about accepted Services: fields without effect.
 //!
-//! Not done: IP addresses in old forms.
+//! Not done: IP addresses in old notations.
 
 use serde_json::Value;
 
 use crate::{
-    api::meta::Meta,
-    kinds::object::{list_at, text_at},
+    api::meta::MetaAccessor,
+    kinds::json_object::{list_at, text_at},
 };
 
 const OLD_TOPOLOGY: &str = "service.kubernetes.io/topology-aware-hints";

@@ -1,27 +1,29 @@
-//! Times in short: `5s`, `3m20s`, `2d4h`.
+//! Durations in short form: `5s`, `3m20s`, `2d4h`.
 
 use jiff::Timestamp;
 
-/// How long before `now` a time was; `<unknown>` if there is none.
-pub(super) fn since(time: &str, now: Timestamp) -> String {
+/// The age of `time` at `now`; `<unknown>` if it is absent.
+pub(super) fn age_since(time: &str, now: Timestamp) -> String {
     match time.parse::<Timestamp>() {
-        Ok(time) => human(now.as_second().saturating_sub(time.as_second())),
+        Ok(time) => format_duration(now.as_second().saturating_sub(time.as_second())),
         Err(_) => "<unknown>".to_owned(),
     }
 }
 
-/// The time between two times; empty if one is missing.
+/// The duration between two times; empty if one is absent.
 pub(super) fn between(start: &str, end: &str) -> String {
     match (start.parse::<Timestamp>(), end.parse::<Timestamp>()) {
-        (Ok(start), Ok(end)) => human(end.as_second().saturating_sub(start.as_second())),
+        (Ok(start), Ok(end)) => format_duration(end.as_second().saturating_sub(start.as_second())),
         _ => String::new(),
     }
 }
 
-/// Seconds in short: two units while they are small, one when they are large.
-pub fn human(seconds: i64) -> String {
-    let (minutes, hours) = (seconds / 60, seconds / 3600);
-    let (days, years) = (hours / 24, hours / 24 / 365);
+/// A duration in short form: two units if it is short, one if it is long.
+pub fn format_duration(seconds: i64) -> String {
+    let minutes = seconds / 60;
+    let hours = seconds / 3600;
+    let days = hours / 24;
+    let years = hours / 24 / 365;
     let two = |large: i64, unit: char, small: i64, smaller: char| match small {
         0 => format!("{large}{unit}"),
         small => format!("{large}{unit}{small}{smaller}"),

@@ -1,17 +1,17 @@
-//! Columns of what makes pods: the groups `apps` and `batch`.
+//! Columns of the workloads in the groups `apps` and `batch`.
 
 use serde_json::{Value, json};
 
-use super::{AGE, Column, NAME, Row, age, boolean, core::none_if_empty, integer, text, wide};
+use super::{AGE, NAME, PrinterColumn, PrinterRow, age, boolean, core::none_if_empty, integer, text, wide};
 use crate::{
-    api::meta::Meta,
+    api::meta::MetaAccessor,
     kinds::{
-        object::{at, list_at, text_at},
+        json_object::{list_at, text_at, value_at},
         selector,
     },
 };
 
-pub(super) fn columns(kind: &str) -> Option<&'static [Column]> {
+pub(super) fn columns(kind: &str) -> Option<&'static [PrinterColumn]> {
     Some(match kind {
         "ControllerRevision" => REVISION,
         "CronJob" => CRON_JOB,
@@ -24,18 +24,18 @@ pub(super) fn columns(kind: &str) -> Option<&'static [Column]> {
     })
 }
 
-const CONTAINERS: Column = wide("Containers", "Names of each container in the template.", |row| {
+const CONTAINERS: PrinterColumn = wide("Containers", "Names of each container in the template.", |row| {
     joined(row.list(&["spec", "template", "spec", "containers"]), "name")
 });
-const IMAGES: Column = wide("Images", "Images referenced by each container in the template.", |row| {
+const IMAGES: PrinterColumn = wide("Images", "Images referenced by each container in the template.", |row| {
     joined(row.list(&["spec", "template", "spec", "containers"]), "image")
 });
-const SELECTOR: Column = wide("Selector", "Which pods are its own.", |row| {
-    let selector = at(row.object, &["spec", "selector"]);
+const SELECTOR: PrinterColumn = wide("Selector", "Which pods are its own.", |row| {
+    let selector = value_at(row.object, &["spec", "selector"]);
     none_if_empty(selector.map(either_selector).unwrap_or_default())
 });
 
-const DEPLOYMENT: &[Column] = &[
+const DEPLOYMENT: &[PrinterColumn] = &[
     NAME,
     text("Ready", "Number of the pod with ready state", |row| {
         format!("{}/{}", row.number(&["status", "readyReplicas"]), row.number(&["spec", "replicas"])).into()
@@ -50,8 +50,7 @@ const DEPLOYMENT: &[Column] = &[
     SELECTOR,
 ];
 
-/// ReplicaSet and ReplicationController.
-pub(super) const REPLICAS: &[Column] = &[
+pub(super) const REPLICAS: &[PrinterColumn] = &[
     NAME,
     integer("Desired", "Pods that are wanted.", |row| row.number(&["spec", "replicas"]).into()),
     integer("Current", "Pods that are there.", |row| row.number(&["status", "replicas"]).into()),
@@ -62,7 +61,7 @@ pub(super) const REPLICAS: &[Column] = &[
     SELECTOR,
 ];
 
-const STATEFUL_SET: &[Column] = &[
+const STATEFUL_SET: &[PrinterColumn] = &[
     NAME,
     text("Ready", "Number of the pod with ready state", |row| {
         format!("{}/{}", row.number(&["status", "readyReplicas"]), row.number(&["spec", "replicas"])).into()
@@ -72,7 +71,7 @@ const STATEFUL_SET: &[Column] = &[
     IMAGES,
 ];
 
-const DAEMON_SET: &[Column] = &[
+const DAEMON_SET: &[PrinterColumn] = &[
     NAME,
     integer("Desired", "Nodes that should have a pod.", |row| row.number(&["status", "desiredNumberScheduled"]).into()),
     integer("Current", "Nodes that have one.", |row| row.number(&["status", "currentNumberScheduled"]).into()),
@@ -84,8 +83,8 @@ const DAEMON_SET: &[Column] = &[
         row.number(&["status", "numberAvailable"]).into()
     }),
     text("Node Selector", "Which nodes.", |row| {
-        let nodes = at(row.object, &["spec", "template", "spec", "nodeSelector"]);
-        none_if_empty(nodes.map(selector::map_line).unwrap_or_default())
+        let nodes = value_at(row.object, &["spec", "template", "spec", "nodeSelector"]);
+        none_if_empty(nodes.map(selector::format_labels).unwrap_or_default())
     }),
     AGE,
     CONTAINERS,
@@ -93,7 +92,7 @@ const DAEMON_SET: &[Column] = &[
     SELECTOR,
 ];
 
-const JOB: &[Column] = &[
+const JOB: &[PrinterColumn] = &[
     NAME,
     text("Status", "Status of the job.", |row| job_status(row).into()),
     text("Completions", "How many pods succeeded, of how many that should.", |row| completions(row).into()),
@@ -104,12 +103,12 @@ const JOB: &[Column] = &[
     SELECTOR,
 ];
 
-const CRON_JOB: &[Column] = &[
+const CRON_JOB: &[PrinterColumn] = &[
     NAME,
     text("Schedule", "When it runs.", |row| row.text(&["spec", "schedule"]).into()),
-    text("Timezone", "Whose time that is.", |row| row.or(&["spec", "timeZone"], "<none>")),
+    text("Timezone", "Whose time that is.", |row| row.text_or(&["spec", "timeZone"], "<none>")),
     boolean("Suspend", "Whether it is stopped for now.", |row| {
-        let suspend = at(row.object, &["spec", "suspend"]).and_then(Value::as_bool);
+        let suspend = value_at(row.object, &["spec", "suspend"]).and_then(Value::as_bool);
         suspend.map_or_else(|| json!("<unset>"), |yes| if yes { json!("True") } else { json!("False") })
     }),
     integer("Active", "Jobs that are running.", |row| row.list(&["status", "active"]).len().into()),
@@ -121,12 +120,12 @@ const CRON_JOB: &[Column] = &[
     wide("Containers", "Names of each container in the template.", |row| joined(cron_containers(row), "name")),
     wide("Images", "Images referenced by each container in the template.", |row| joined(cron_containers(row), "image")),
     wide("Selector", "Which pods are its own.", |row| {
-        let selector = at(row.object, &["spec", "jobTemplate", "spec", "selector"]);
+        let selector = value_at(row.object, &["spec", "jobTemplate", "spec", "selector"]);
         none_if_empty(selector.map(either_selector).unwrap_or_default())
     }),
 ];
 
-const REVISION: &[Column] = &[
+const REVISION: &[PrinterColumn] = &[
     NAME,
     text("Controller", "Whose revision it is.", |row| {
         let owner = row.object.owners().iter().find(|owner| owner.get("controller") == Some(&json!(true)));
@@ -136,7 +135,7 @@ const REVISION: &[Column] = &[
     AGE,
 ];
 
-/// A field of each container, in one line.
+/// A field of all containers, in one line.
 pub(super) fn joined(containers: &[Value], field: &str) -> Value {
     containers.iter().map(|one| text_at(one, &[field])).collect::<Vec<_>>().join(",").into()
 }
@@ -144,10 +143,10 @@ pub(super) fn joined(containers: &[Value], field: &str) -> Value {
 /// A selector, or the plain map of older kinds.
 fn either_selector(wanted: &Value) -> String {
     let is_new = wanted.get("matchLabels").is_some_and(Value::is_object) || wanted.get("matchExpressions").is_some();
-    if is_new { selector::line(wanted) } else { selector::map_line(wanted) }
+    if is_new { selector::format_selector(wanted) } else { selector::format_labels(wanted) }
 }
 
-fn cron_containers<'a>(row: &'a Row<'_>) -> &'a [Value] {
+fn cron_containers<'a>(row: &'a PrinterRow<'_>) -> &'a [Value] {
     list_at(row.object, &["spec", "jobTemplate", "spec", "template", "spec", "containers"])
 }
 
@@ -158,7 +157,7 @@ fn controller(owner: &Value) -> String {
     format!("{kind}{dot}{group}/{}", text_at(owner, &["name"]))
 }
 
-fn job_status(row: &Row<'_>) -> &'static str {
+fn job_status(row: &PrinterRow<'_>) -> &'static str {
     let has = |kind: &str| {
         let conditions = row.list(&["status", "conditions"]);
         conditions.iter().any(|one| text_at(one, &["type"]) == kind && text_at(one, &["status"]) == "True")
@@ -174,16 +173,17 @@ fn job_status(row: &Row<'_>) -> &'static str {
     }
 }
 
-fn completions(row: &Row<'_>) -> String {
+fn completions(row: &PrinterRow<'_>) -> String {
     let done = row.number(&["status", "succeeded"]);
-    match (at(row.object, &["spec", "completions"]).and_then(Value::as_i64), row.number(&["spec", "parallelism"])) {
+    match (value_at(row.object, &["spec", "completions"]).and_then(Value::as_i64), row.number(&["spec", "parallelism"]))
+    {
         (Some(all), _) => format!("{done}/{all}"),
         (None, at_once) if at_once > 1 => format!("{done}/1 of {at_once}"),
         (None, _) => format!("{done}/1"),
     }
 }
 
-fn duration(row: &Row<'_>) -> String {
+fn duration(row: &PrinterRow<'_>) -> String {
     match (row.text(&["status", "startTime"]), row.text(&["status", "completionTime"])) {
         ("", _) => String::new(),
         (start, "") => row.since(start),

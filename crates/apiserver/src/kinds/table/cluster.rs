@@ -1,16 +1,16 @@
-//! Columns of what clusters are made of: flow control, storage drivers, devices, addresses and registered APIs.
+//! Columns of cluster infrastructure: flow control, storage drivers, devices, addresses and registered APIs.
 //!
-//! What the columns say of themselves is in `descriptions.json`.
+//! The descriptions of the columns are in `descriptions.json`.
 
 use serde_json::{Value, json};
 
-use super::{AGE, Column, NAME, Row, boolean, integer, text};
+use super::{AGE, NAME, PrinterColumn, PrinterRow, boolean, integer, text};
 use crate::{
-    api::meta::Meta,
-    kinds::object::{at, list_at, text_at},
+    api::meta::MetaAccessor,
+    kinds::json_object::{list_at, text_at, value_at},
 };
 
-pub(super) fn columns(group: &str, kind: &str) -> Option<&'static [Column]> {
+pub(super) fn columns(group: &str, kind: &str) -> Option<&'static [PrinterColumn]> {
     Some(match (group, kind) {
         ("", "ComponentStatus") => COMPONENT,
         ("apiregistration.k8s.io", "APIService") => API_SERVICE,
@@ -30,15 +30,15 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<&'static [Column]> {
     })
 }
 
-/// Of the `scale` of any built-in kind.
-pub(super) const SCALE: &[Column] = &[
+/// The `scale` of any built-in kind.
+pub(super) const SCALE: &[PrinterColumn] = &[
     NAME,
     integer("Desired", "", |row| row.number(&["spec", "replicas"]).into()),
     integer("Available", "", |row| row.number(&["status", "replicas"]).into()),
     AGE,
 ];
 
-const COMPONENT: &[Column] = &[
+const COMPONENT: &[PrinterColumn] = &[
     NAME,
     text("Status", "", |row| match health(row).map(|condition| text_at(condition, &["status"])) {
         Some("True") => "Healthy".into(),
@@ -49,13 +49,13 @@ const COMPONENT: &[Column] = &[
     text("Error", "", |row| health(row).map_or("", |condition| text_at(condition, &["error"])).into()),
 ];
 
-fn health<'a>(row: &Row<'a>) -> Option<&'a Value> {
+fn health<'a>(row: &PrinterRow<'a>) -> Option<&'a Value> {
     list_at(row.object, &["conditions"]).iter().find(|condition| text_at(condition, &["type"]) == "Healthy")
 }
 
-const API_SERVICE: &[Column] = &[
+const API_SERVICE: &[PrinterColumn] = &[
     NAME,
-    text("Service", "", |row| match at(row.object, &["spec", "service"]) {
+    text("Service", "", |row| match value_at(row.object, &["spec", "service"]) {
         Some(service) => format!("{}/{}", text_at(service, &["namespace"]), text_at(service, &["name"])).into(),
         None => "Local".into(),
     }),
@@ -72,11 +72,11 @@ const API_SERVICE: &[Column] = &[
     AGE,
 ];
 
-const FLOW_SCHEMA: &[Column] = &[
+const FLOW_SCHEMA: &[PrinterColumn] = &[
     NAME,
     text("PriorityLevel", "", |row| row.text(&["spec", "priorityLevelConfiguration", "name"]).into()),
     text("MatchingPrecedence", "", |row| row.number(&["spec", "matchingPrecedence"]).into()),
-    text("DistinguisherMethod", "", |row| row.or(&["spec", "distinguisherMethod", "type"], "<none>")),
+    text("DistinguisherMethod", "", |row| row.text_or(&["spec", "distinguisherMethod", "type"], "<none>")),
     AGE,
     text("MissingPL", "", |row| {
         let conditions = row.list(&["status", "conditions"]);
@@ -85,7 +85,7 @@ const FLOW_SCHEMA: &[Column] = &[
     }),
 ];
 
-const PRIORITY_LEVEL: &[Column] = &[
+const PRIORITY_LEVEL: &[PrinterColumn] = &[
     NAME,
     text("Type", "", |row| row.text(&["spec", "type"]).into()),
     text("NominalConcurrencyShares", "", |row| limited(row, &["nominalConcurrencyShares"])),
@@ -95,15 +95,15 @@ const PRIORITY_LEVEL: &[Column] = &[
     AGE,
 ];
 
-fn limited(row: &Row<'_>, path: &[&str]) -> Value {
-    let limited = at(row.object, &["spec", "limited"]);
-    limited.and_then(|limited| at(limited, path)).cloned().unwrap_or_else(|| json!("<none>"))
+fn limited(row: &PrinterRow<'_>, path: &[&str]) -> Value {
+    let limited = value_at(row.object, &["spec", "limited"]);
+    limited.and_then(|limited| value_at(limited, path)).cloned().unwrap_or_else(|| json!("<none>"))
 }
 
-const ADDRESS: &[Column] = &[
+const ADDRESS: &[PrinterColumn] = &[
     NAME,
     text("ParentRef", "", |row| {
-        let Some(parent) = at(row.object, &["spec", "parentRef"]) else { return "<none>".into() };
+        let Some(parent) = value_at(row.object, &["spec", "parentRef"]) else { return "<none>".into() };
         let part = |field: &str| text_at(parent, &[field]);
         let group = if part("group").is_empty() { String::new() } else { format!(".{}", part("group")) };
         let namespace = if part("namespace").is_empty() { String::new() } else { format!("/{}", part("namespace")) };
@@ -111,17 +111,18 @@ const ADDRESS: &[Column] = &[
     }),
 ];
 
-const SERVICE_RANGE: &[Column] = &[NAME, text("CIDRs", "", |row| joined(row.list(&["spec", "cidrs"])).into()), AGE];
+const SERVICE_RANGE: &[PrinterColumn] =
+    &[NAME, text("CIDRs", "", |row| joined(row.list(&["spec", "cidrs"])).into()), AGE];
 
 fn joined(texts: &[Value]) -> String {
     texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
 }
 
-const RESOURCE_CLAIM: &[Column] = &[
+const RESOURCE_CLAIM: &[PrinterColumn] = &[
     NAME,
     text("State", "", |row| {
         let deleted = row.object.is_deleting();
-        let allocated = at(row.object, &["status", "allocation"]).is_some();
+        let allocated = value_at(row.object, &["status", "allocation"]).is_some();
         let reserved = allocated && !row.list(&["status", "reservedFor"]).is_empty();
         let states = [
             ("deleted", deleted),
@@ -134,7 +135,7 @@ const RESOURCE_CLAIM: &[Column] = &[
     AGE,
 ];
 
-const RESOURCE_SLICE: &[Column] = &[
+const RESOURCE_SLICE: &[PrinterColumn] = &[
     NAME,
     text("Node", "", |row| row.text(&["spec", "nodeName"]).into()),
     text("Driver", "", |row| row.text(&["spec", "driver"]).into()),
@@ -142,15 +143,15 @@ const RESOURCE_SLICE: &[Column] = &[
     AGE,
 ];
 
-const STORAGE_DRIVER: &[Column] = &[
+const STORAGE_DRIVER: &[PrinterColumn] = &[
     NAME,
     boolean("AttachRequired", "", |row| {
-        at(row.object, &["spec", "attachRequired"]).and_then(Value::as_bool).unwrap_or(true).into()
+        value_at(row.object, &["spec", "attachRequired"]).and_then(Value::as_bool).unwrap_or(true).into()
     }),
     boolean("PodInfoOnMount", "", |row| row.is_true(&["spec", "podInfoOnMount"]).into()),
     boolean("StorageCapacity", "", |row| row.is_true(&["spec", "storageCapacity"]).into()),
     text("TokenRequests", "", |row| {
-        let Some(requests) = at(row.object, &["spec", "tokenRequests"]).and_then(Value::as_array) else {
+        let Some(requests) = value_at(row.object, &["spec", "tokenRequests"]).and_then(Value::as_array) else {
             return "<unset>".into();
         };
         let audiences: Vec<&str> = requests.iter().map(|request| text_at(request, &["audience"])).collect();
@@ -164,15 +165,16 @@ const STORAGE_DRIVER: &[Column] = &[
     AGE,
 ];
 
-const STORAGE_NODE: &[Column] = &[NAME, integer("Drivers", "", |row| row.list(&["spec", "drivers"]).len().into()), AGE];
+const STORAGE_NODE: &[PrinterColumn] =
+    &[NAME, integer("Drivers", "", |row| row.list(&["spec", "drivers"]).len().into()), AGE];
 
-const STORAGE_CAPACITY: &[Column] = &[
+const STORAGE_CAPACITY: &[PrinterColumn] = &[
     NAME,
     text("StorageClassName", "", |row| row.text(&["storageClassName"]).into()),
-    text("Capacity", "", |row| row.or(&["capacity"], "<unset>")),
+    text("Capacity", "", |row| row.text_or(&["capacity"], "<unset>")),
 ];
 
-const ATTACHMENT: &[Column] = &[
+const ATTACHMENT: &[PrinterColumn] = &[
     NAME,
     text("Attacher", "", |row| row.text(&["spec", "attacher"]).into()),
     text("PV", "", |row| row.text(&["spec", "source", "persistentVolumeName"]).into()),
@@ -181,4 +183,4 @@ const ATTACHMENT: &[Column] = &[
     AGE,
 ];
 
-const ATTRIBUTES_CLASS: &[Column] = &[NAME, text("DriverName", "", |row| row.text(&["driverName"]).into()), AGE];
+const ATTRIBUTES_CLASS: &[PrinterColumn] = &[NAME, text("DriverName", "", |row| row.text(&["driverName"]).into()), AGE];

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::{AGE, Column, NAME, Row, boolean, integer, pod, text, wide, words};
+use super::{AGE, NAME, PrinterColumn, PrinterRow, boolean, column_descriptions, integer, pod, text, wide};
 use crate::{
-    api::meta::Meta,
+    api::meta::MetaAccessor,
     kinds::{
-        jsonpath::shown,
-        object::{at, list_at, number_at, text_at},
+        json_object::{list_at, number_at, text_at, value_at},
+        jsonpath::format_value,
         selector,
     },
 };
 
-pub(super) fn columns(kind: &str) -> Option<&'static [Column]> {
+pub(super) fn columns(kind: &str) -> Option<&'static [PrinterColumn]> {
     Some(match kind {
         "ConfigMap" => CONFIG_MAP,
         "Endpoints" => ENDPOINTS,
@@ -32,35 +32,38 @@ pub(super) fn columns(kind: &str) -> Option<&'static [Column]> {
     })
 }
 
-const CONFIG_MAP: &[Column] =
-    &[NAME, text("Data", words::CONFIG_DATA, |row| (count(row, "data") + count(row, "binaryData")).into()), AGE];
-
-const SECRET: &[Column] = &[
+const CONFIG_MAP: &[PrinterColumn] = &[
     NAME,
-    text("Type", words::SECRET_TYPE, |row| row.text(&["type"]).into()),
-    text("Data", words::SECRET_DATA, |row| count(row, "data").into()),
+    text("Data", column_descriptions::CONFIG_DATA, |row| (count(row, "data") + count(row, "binaryData")).into()),
     AGE,
 ];
 
-const NAMESPACE: &[Column] =
+const SECRET: &[PrinterColumn] = &[
+    NAME,
+    text("Type", column_descriptions::SECRET_TYPE, |row| row.text(&["type"]).into()),
+    text("Data", column_descriptions::SECRET_DATA, |row| count(row, "data").into()),
+    AGE,
+];
+
+const NAMESPACE: &[PrinterColumn] =
     &[NAME, text("Status", "The status of the namespace", |row| row.text(&["status", "phase"]).into()), AGE];
 
-const SERVICE: &[Column] = &[
+const SERVICE: &[PrinterColumn] = &[
     NAME,
-    text("Type", words::SERVICE_TYPE, |row| row.text(&["spec", "type"]).into()),
-    text("Cluster-IP", words::SERVICE_CLUSTER_IP, |row| row.or(&["spec", "clusterIP"], "<none>")),
-    text("External-IP", words::SERVICE_EXTERNAL_IP, |row| external_ip(row).into()),
-    text("Port(s)", words::SERVICE_PORTS, |row| none_if_empty(service_ports(row))),
+    text("Type", column_descriptions::SERVICE_TYPE, |row| row.text(&["spec", "type"]).into()),
+    text("Cluster-IP", column_descriptions::SERVICE_CLUSTER_IP, |row| row.text_or(&["spec", "clusterIP"], "<none>")),
+    text("External-IP", column_descriptions::SERVICE_EXTERNAL_IP, |row| external_ip(row).into()),
+    text("Port(s)", column_descriptions::SERVICE_PORTS, |row| none_if_empty(service_ports(row))),
     AGE,
-    wide("Selector", words::SERVICE_SELECTOR, |row| {
-        none_if_empty(at(row.object, &["spec", "selector"]).map(selector::map_line).unwrap_or_default())
+    wide("Selector", column_descriptions::SERVICE_SELECTOR, |row| {
+        none_if_empty(value_at(row.object, &["spec", "selector"]).map(selector::format_labels).unwrap_or_default())
     }),
 ];
 
-const ENDPOINTS: &[Column] =
+const ENDPOINTS: &[PrinterColumn] =
     &[NAME, text("Endpoints", "Addresses and ports that are ready.", |row| endpoints(row).into()), AGE];
 
-const NODE: &[Column] = &[
+const NODE: &[PrinterColumn] = &[
     NAME,
     text("Status", "The status of the node", |row| node_status(row).into()),
     text("Roles", "The roles of the node", |row| none_if_empty(roles(row))),
@@ -70,14 +73,14 @@ const NODE: &[Column] = &[
     }),
     wide("Internal-IP", "Its address inside the cluster.", |row| address(row, "InternalIP")),
     wide("External-IP", "Its address outside the cluster.", |row| address(row, "ExternalIP")),
-    wide("OS-Image", "Its operating system.", |row| row.or(&["status", "nodeInfo", "osImage"], "<unknown>")),
-    wide("Kernel-Version", "Its kernel.", |row| row.or(&["status", "nodeInfo", "kernelVersion"], "<unknown>")),
+    wide("OS-Image", "Its operating system.", |row| row.text_or(&["status", "nodeInfo", "osImage"], "<unknown>")),
+    wide("Kernel-Version", "Its kernel.", |row| row.text_or(&["status", "nodeInfo", "kernelVersion"], "<unknown>")),
     wide("Container-Runtime", "What runs its containers.", |row| {
-        row.or(&["status", "nodeInfo", "containerRuntimeVersion"], "<unknown>")
+        row.text_or(&["status", "nodeInfo", "containerRuntimeVersion"], "<unknown>")
     }),
 ];
 
-pub(super) const EVENT: &[Column] = &[
+pub(super) const EVENT: &[PrinterColumn] = &[
     text("Last Seen", "Time this event was last observed", |row| last_seen(row).into()),
     text("Type", "Type of this event (Normal, Warning).", |row| row.text(&["type"]).into()),
     text("Reason", "Why it happened, in one word.", |row| row.text(&["reason"]).into()),
@@ -87,10 +90,10 @@ pub(super) const EVENT: &[Column] = &[
     text("Message", "What happened.", |row| either(row, &["message"], &["note"]).trim().into()),
     wide("First Seen", "Time this event was first observed", |row| first_seen(row).into()),
     wide("Count", "How often this has happened.", |row| event_count(row).into()),
-    Column { wide: true, ..NAME },
+    PrinterColumn { wide: true, ..NAME },
 ];
 
-const VOLUME: &[Column] = &[
+const VOLUME: &[PrinterColumn] = &[
     NAME,
     text("Capacity", "How much it holds.", |row| amount(row, &["spec", "capacity", "storage"])),
     text("Access Modes", "How it can be mounted.", |row| modes(row.list(&["spec", "accessModes"])).into()),
@@ -98,20 +101,20 @@ const VOLUME: &[Column] = &[
         row.text(&["spec", "persistentVolumeReclaimPolicy"]).into()
     }),
     text("Status", "Whether it is bound.", phase),
-    text("Claim", "The claim that it is bound to.", |row| match at(row.object, &["spec", "claimRef"]) {
+    text("Claim", "The claim that it is bound to.", |row| match value_at(row.object, &["spec", "claimRef"]) {
         Some(claim) => format!("{}/{}", text_at(claim, &["namespace"]), text_at(claim, &["name"])).into(),
         None => json!(""),
     }),
     text("StorageClass", "Its class.", |row| row.text(&["spec", "storageClassName"]).into()),
     text("VolumeAttributesClass", "The class of its attributes.", |row| {
-        row.or(&["spec", "volumeAttributesClassName"], "<unset>")
+        row.text_or(&["spec", "volumeAttributesClassName"], "<unset>")
     }),
     text("Reason", "Why it is in its phase.", |row| row.text(&["status", "reason"]).into()),
     AGE,
-    wide("VolumeMode", "A file system or a block device.", |row| row.or(&["spec", "volumeMode"], "<unset>")),
+    wide("VolumeMode", "A file system or a block device.", |row| row.text_or(&["spec", "volumeMode"], "<unset>")),
 ];
 
-const CLAIM: &[Column] = &[
+const CLAIM: &[PrinterColumn] = &[
     NAME,
     text("Status", "Whether it is bound.", phase),
     text("Volume", "The volume that it is bound to.", |row| row.text(&["spec", "volumeName"]).into()),
@@ -121,13 +124,13 @@ const CLAIM: &[Column] = &[
     }),
     text("StorageClass", "Its class.", |row| row.text(&["spec", "storageClassName"]).into()),
     text("VolumeAttributesClass", "The class of its attributes.", |row| {
-        row.or(&["spec", "volumeAttributesClassName"], "<unset>")
+        row.text_or(&["spec", "volumeAttributesClassName"], "<unset>")
     }),
     AGE,
-    wide("VolumeMode", "A file system or a block device.", |row| row.or(&["spec", "volumeMode"], "<unset>")),
+    wide("VolumeMode", "A file system or a block device.", |row| row.text_or(&["spec", "volumeMode"], "<unset>")),
 ];
 
-const POD_TEMPLATE: &[Column] = &[
+const POD_TEMPLATE: &[PrinterColumn] = &[
     NAME,
     text("Containers", "Names of each container in the template.", |row| {
         super::apps::joined(row.list(&["template", "spec", "containers"]), "name")
@@ -136,25 +139,28 @@ const POD_TEMPLATE: &[Column] = &[
         super::apps::joined(row.list(&["template", "spec", "containers"]), "image")
     }),
     text("Pod Labels", "The labels for the pod template.", |row| {
-        none_if_empty(at(row.object, &["template", "metadata", "labels"]).map(selector::map_line).unwrap_or_default())
+        none_if_empty(
+            value_at(row.object, &["template", "metadata", "labels"]).map(selector::format_labels).unwrap_or_default(),
+        )
     }),
 ];
 
-const QUOTA: &[Column] = &[
+const QUOTA: &[PrinterColumn] = &[
     NAME,
     text("Request", "Requests and what limits them.", |row| quota(row, false).into()),
     text("Limit", "Limits and what limits them.", |row| quota(row, true).into()),
     AGE,
 ];
 
-/// Columns of kinds that no row of this file needs yet use these shapes.
-pub(super) const CLASS_DEFAULT: Column =
+/// Columns that are used in other files.
+pub(super) const CLASS_DEFAULT: PrinterColumn =
     boolean("Global-Default", "Whether pods have it when they name none.", |row| {
         row.is_true(&["globalDefault"]).into()
     });
-pub(super) const CLASS_VALUE: Column = integer("Value", "The priority itself.", |row| row.number(&["value"]).into());
+pub(super) const CLASS_VALUE: PrinterColumn =
+    integer("Value", "The priority itself.", |row| row.number(&["value"]).into());
 
-fn count(row: &Row<'_>, field: &str) -> usize {
+fn count(row: &PrinterRow<'_>, field: &str) -> usize {
     row.object.get(field).and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }
 
@@ -162,15 +168,15 @@ pub(super) fn none_if_empty(text: String) -> Value {
     if text.is_empty() { json!("<none>") } else { text.into() }
 }
 
-fn amount(row: &Row<'_>, path: &[&str]) -> Value {
-    at(row.object, path).map(shown).unwrap_or_else(|| "0".to_owned()).into()
+fn amount(row: &PrinterRow<'_>, path: &[&str]) -> Value {
+    value_at(row.object, path).map(format_value).unwrap_or_else(|| "0".to_owned()).into()
 }
 
-fn phase(row: &Row<'_>) -> Value {
+fn phase(row: &PrinterRow<'_>) -> Value {
     if row.object.is_deleting() { json!("Terminating") } else { row.text(&["status", "phase"]).into() }
 }
 
-fn if_bound(row: &Row<'_>, cell: fn(&Row<'_>) -> Value) -> Value {
+fn if_bound(row: &PrinterRow<'_>, cell: fn(&PrinterRow<'_>) -> Value) -> Value {
     if row.text(&["spec", "volumeName"]).is_empty() { json!("") } else { cell(row) }
 }
 
@@ -181,7 +187,7 @@ fn modes(modes: &[Value]) -> String {
     SHORT.iter().filter(|(long, _)| has(long)).map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
-fn external_ip(row: &Row<'_>) -> String {
+fn external_ip(row: &PrinterRow<'_>) -> String {
     let own = row.list(&["spec", "externalIPs"]).iter().filter_map(Value::as_str).map(str::to_owned);
     let mut all: Vec<String> = match row.text(&["spec", "type"]) {
         "ExternalName" => return row.text(&["spec", "externalName"]).to_owned(),
@@ -205,9 +211,10 @@ pub(super) fn balancers(list: &[Value]) -> Vec<String> {
     list.iter().map(one).filter(|text| !text.is_empty()).collect()
 }
 
-fn service_ports(row: &Row<'_>) -> String {
+fn service_ports(row: &PrinterRow<'_>) -> String {
     let one = |port: &Value| {
-        let (number, protocol) = (number_at(port, &["port"]), text_at(port, &["protocol"]));
+        let number = number_at(port, &["port"]);
+        let protocol = text_at(port, &["protocol"]);
         match number_at(port, &["nodePort"]) {
             0 => format!("{number}/{protocol}"),
             node => format!("{number}:{node}/{protocol}"),
@@ -216,8 +223,8 @@ fn service_ports(row: &Row<'_>) -> String {
     row.list(&["spec", "ports"]).iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-/// At most three, and how many more.
-fn endpoints(row: &Row<'_>) -> String {
+/// At most three endpoints, and the number of further ones.
+fn endpoints(row: &PrinterRow<'_>) -> String {
     let mut all = Vec::new();
     for subset in row.list(&["subsets"]) {
         let ports = list_at(subset, &["ports"]);
@@ -240,7 +247,7 @@ pub(super) fn first_three(all: &[String]) -> String {
     }
 }
 
-fn node_status(row: &Row<'_>) -> String {
+fn node_status(row: &PrinterRow<'_>) -> String {
     let ready = row.list(&["status", "conditions"]).iter().find(|one| text_at(one, &["type"]) == "Ready");
     let status = match ready.map(|ready| text_at(ready, &["status"])) {
         Some("True") => "Ready",
@@ -251,7 +258,7 @@ fn node_status(row: &Row<'_>) -> String {
     format!("{status}{closed}")
 }
 
-fn roles(row: &Row<'_>) -> String {
+fn roles(row: &PrinterRow<'_>) -> String {
     let role = |(key, value): (&'_ str, &'_ str)| match key.strip_prefix("node-role.kubernetes.io/") {
         Some(role) if !role.is_empty() => Some(role.to_owned()),
         _ if key == "kubernetes.io/role" && !value.is_empty() => Some(value.to_owned()),
@@ -263,38 +270,39 @@ fn roles(row: &Row<'_>) -> String {
     roles.join(",")
 }
 
-fn address(row: &Row<'_>, kind: &str) -> Value {
+fn address(row: &PrinterRow<'_>, kind: &str) -> Value {
     let found = row.list(&["status", "addresses"]).iter().find(|one| text_at(one, &["type"]) == kind);
     found.map_or_else(|| json!("<none>"), |one| text_at(one, &["address"]).into())
 }
 
-/// Events are shown in either of their shapes.
-fn either<'a>(row: &'a Row<'_>, one: &[&str], other: &[&str]) -> &'a str {
+/// Reads a field of an Event in either of its shapes.
+fn either<'a>(row: &'a PrinterRow<'_>, one: &[&str], other: &[&str]) -> &'a str {
     match row.text(one) {
         "" => row.text(other),
         text => text,
     }
 }
 
-fn involved_field<'a>(row: &'a Row<'_>, field: &str) -> &'a str {
+fn involved_field<'a>(row: &'a PrinterRow<'_>, field: &str) -> &'a str {
     either(row, &["involvedObject", field], &["regarding", field])
 }
 
-fn involved(row: &Row<'_>) -> String {
-    let (kind, name) = (involved_field(row, "kind").to_lowercase(), involved_field(row, "name"));
+fn involved(row: &PrinterRow<'_>) -> String {
+    let kind = involved_field(row, "kind").to_lowercase();
+    let name = involved_field(row, "name");
     if name.is_empty() { kind } else { format!("{kind}/{name}") }
 }
 
-fn first_seen(row: &Row<'_>) -> String {
+fn first_seen(row: &PrinterRow<'_>) -> String {
     match either(row, &["firstTimestamp"], &["deprecatedFirstTimestamp"]) {
         "" => row.since(row.text(&["eventTime"])),
         time => row.since(time),
     }
 }
 
-fn last_seen(row: &Row<'_>) -> String {
+fn last_seen(row: &PrinterRow<'_>) -> String {
     let series = row.text(&["series", "lastObservedTime"]);
-    if at(row.object, &["series"]).is_some_and(Value::is_object) {
+    if value_at(row.object, &["series"]).is_some_and(Value::is_object) {
         return row.since(series);
     }
     match either(row, &["lastTimestamp"], &["deprecatedLastTimestamp"]) {
@@ -303,12 +311,12 @@ fn last_seen(row: &Row<'_>) -> String {
     }
 }
 
-fn event_count(row: &Row<'_>) -> i64 {
+fn event_count(row: &PrinterRow<'_>) -> i64 {
     let counts = [&["series", "count"][..], &["count"], &["deprecatedCount"]];
     counts.iter().map(|path| row.number(path)).find(|count| *count != 0).unwrap_or(1)
 }
 
-fn source(row: &Row<'_>) -> String {
+fn source(row: &PrinterRow<'_>) -> String {
     let component = match either(row, &["source", "component"], &["deprecatedSource", "component"]) {
         "" => either(row, &["reportingComponent"], &["reportingController"]),
         component => component,
@@ -320,12 +328,12 @@ fn source(row: &Row<'_>) -> String {
     if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") }
 }
 
-fn quota(row: &Row<'_>, limits: bool) -> String {
-    let hard = at(row.object, &["status", "hard"]).and_then(Value::as_object).into_iter().flatten();
+fn quota(row: &PrinterRow<'_>, limits: bool) -> String {
+    let hard = value_at(row.object, &["status", "hard"]).and_then(Value::as_object).into_iter().flatten();
     let of_sort = hard.filter(|(name, _)| name.starts_with("limits") == limits);
     let one = |(name, most): (&String, &Value)| {
-        let used = at(row.object, &["status", "used", name]).map(shown).unwrap_or_else(|| "0".to_owned());
-        format!("{name}: {used}/{}", shown(most))
+        let used = value_at(row.object, &["status", "used", name]).map(format_value).unwrap_or_else(|| "0".to_owned());
+        format!("{name}: {used}/{}", format_value(most))
     };
     of_sort.map(one).collect::<Vec<_>>().join(", ")
 }

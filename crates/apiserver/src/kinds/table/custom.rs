@@ -3,18 +3,18 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Row, age, definition, words};
+use super::{PrinterRow, age, column_descriptions, definition};
 use crate::{
-    api::meta::Meta,
-    kinds::{jsonpath, object::text_at},
-    registry::Custom,
+    api::meta::MetaAccessor,
+    kinds::{json_object::text_at, jsonpath},
+    registry::CustomResourceInfo,
 };
 
-/// The name, then what the definition says, or the age.
-pub(super) fn columns(custom: &Custom) -> Vec<Value> {
-    let mut all = vec![definition("Name", "string", "name", words::NAME, 0)];
+/// The name, followed by the columns of the CRD, or by the age.
+pub(super) fn columns(custom: &CustomResourceInfo) -> Vec<Value> {
+    let mut all = vec![definition("Name", "string", "name", column_descriptions::NAME, 0)];
     if custom.columns.is_empty() {
-        all.push(definition("Age", "date", "", words::CREATED, 0));
+        all.push(definition("Age", "date", "", column_descriptions::CREATED, 0));
     }
     all.extend(custom.columns.iter().map(column));
     all
@@ -30,23 +30,23 @@ fn column(column: &Value) -> Value {
     definition(text("name"), text("type"), text("format"), &words, priority)
 }
 
-pub(super) fn cells(custom: &Custom, row: &Row<'_>) -> Vec<Value> {
+pub(super) fn cells(custom: &CustomResourceInfo, row: &PrinterRow<'_>) -> Vec<Value> {
     let mut cells = vec![Value::from(row.object.name())];
     if custom.columns.is_empty() {
         cells.push(row.age());
     }
     cells.extend(custom.columns.iter().map(|column| {
-        let found = jsonpath::first(row.object, text_at(column, &["jsonPath"]));
+        let found = jsonpath::find_first(row.object, text_at(column, &["jsonPath"]));
         found.map_or(Value::Null, |found| cell(text_at(column, &["type"]), found, row))
     }));
     cells
 }
 
-/// A value as its column's type; nothing if it is of another.
-fn cell(kind: &str, value: &Value, row: &Row<'_>) -> Value {
+/// A value as the type of its column; null if it is of another type.
+fn cell(kind: &str, value: &Value, row: &PrinterRow<'_>) -> Value {
     match (kind, value) {
         (_, Value::Null) => Value::Null,
-        ("string", value) => jsonpath::shown(value).into(),
+        ("string", value) => jsonpath::format_value(value).into(),
         ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(number), _) => number.into(),
             #[expect(clippy::cast_possible_truncation, reason = "an integer is asked for")]
@@ -55,7 +55,7 @@ fn cell(kind: &str, value: &Value, row: &Row<'_>) -> Value {
         },
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
         ("date", Value::String(time)) => match time.parse::<Timestamp>() {
-            Ok(_) => age::since(time, row.now).into(),
+            Ok(_) => age::age_since(time, row.now).into(),
             Err(_) => json!("<invalid>"),
         },
         _ => Value::Null,

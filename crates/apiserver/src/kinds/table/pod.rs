@@ -1,37 +1,39 @@
-//! How a pod is doing, in one word, as `kubectl get pods` has it.
+//! The status of a pod in one word, as in `kubectl get pods`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{AGE, Column, NAME, Row, age::human, text, wide, words};
+use super::{AGE, NAME, PrinterColumn, PrinterRow, age::format_duration, column_descriptions, text, wide};
 use crate::{
-    api::meta::Meta,
-    kinds::object::{at, list_at, number_at, text_at},
+    api::meta::MetaAccessor,
+    kinds::json_object::{list_at, number_at, text_at, value_at},
 };
 
-pub(super) const COLUMNS: &[Column] = &[
+pub(super) const COLUMNS: &[PrinterColumn] = &[
     NAME,
-    text("Ready", words::POD_READY, |row| {
+    text("Ready", column_descriptions::POD_READY, |row| {
         let (ready, total) = ready(row.object);
         format!("{ready}/{total}").into()
     }),
-    text("Status", words::POD_STATUS, |row| status(row.object).into()),
-    text("Restarts", words::POD_RESTARTS, |row| restarts(row.object, row.now).into()),
+    text("Status", column_descriptions::POD_STATUS, |row| status(row.object).into()),
+    text("Restarts", column_descriptions::POD_RESTARTS, |row| restarts(row.object, row.now).into()),
     AGE,
-    wide("IP", words::POD_IP, |row| match row.list(&["status", "podIPs"]).first() {
+    wide("IP", column_descriptions::POD_IP, |row| match row.list(&["status", "podIPs"]).first() {
         Some(ip) => ip.get("ip").cloned().unwrap_or_default(),
         None => json!("<none>"),
     }),
-    wide("Node", words::POD_NODE, |row| row.or(&["spec", "nodeName"], "<none>")),
-    wide("Nominated Node", words::POD_NOMINATED, |row| row.or(&["status", "nominatedNodeName"], "<none>")),
-    wide("Readiness Gates", words::POD_GATES, gates),
+    wide("Node", column_descriptions::POD_NODE, |row| row.text_or(&["spec", "nodeName"], "<none>")),
+    wide("Nominated Node", column_descriptions::POD_NOMINATED, |row| {
+        row.text_or(&["status", "nominatedNodeName"], "<none>")
+    }),
+    wide("Readiness Gates", column_descriptions::POD_GATES, gates),
 ];
 
 fn containers(pod: &Value) -> &[Value] {
     list_at(pod, &["status", "containerStatuses"])
 }
 
-/// Init containers that are started again for ever count as containers.
+/// Init containers that always restart count as containers.
 fn sidecars(pod: &Value) -> impl Iterator<Item = &str> {
     let init = list_at(pod, &["spec", "initContainers"]).iter();
     init.filter(|one| text_at(one, &["restartPolicy"]) == "Always").map(|one| text_at(one, &["name"]))
@@ -40,7 +42,7 @@ fn sidecars(pod: &Value) -> impl Iterator<Item = &str> {
 fn ready(pod: &Value) -> (usize, usize) {
     let total = list_at(pod, &["spec", "containers"]).len() + sidecars(pod).count();
     let is_ready = |one: &&Value| one.get("ready").and_then(Value::as_bool).unwrap_or(false);
-    let running = |one: &&Value| is_ready(one) && at(one, &["state", "running"]).is_some();
+    let running = |one: &&Value| is_ready(one) && value_at(one, &["state", "running"]).is_some();
     let sidecars: Vec<&str> = sidecars(pod).collect();
     let init = list_at(pod, &["status", "initContainerStatuses"]).iter();
     let init = init.filter(|one| sidecars.contains(&text_at(one, &["name"]))).filter(is_ready).count();
@@ -69,17 +71,17 @@ fn reason(pod: &Value) -> String {
     let of_pod = if gated { "SchedulingGated" } else { of_pod };
     match initializing(pod) {
         Some(reason) if !is_true(pod, "Initialized") => reason,
-        _ => of_containers(pod, of_pod),
+        _ => first_container_reason(pod, of_pod),
     }
 }
 
-/// What the first init container that is not done says.
+/// The reason of the first init container that is not done.
 fn initializing(pod: &Value) -> Option<String> {
     let all = list_at(pod, &["status", "initContainerStatuses"]);
     let total = list_at(pod, &["spec", "initContainers"]).len();
     let sidecars: Vec<&str> = sidecars(pod).collect();
     for (index, one) in all.iter().enumerate() {
-        let ended = at(one, &["state", "terminated"]);
+        let ended = value_at(one, &["state", "terminated"]);
         let started = one.get("started").and_then(Value::as_bool).unwrap_or(false);
         if ended.is_some_and(|ended| number_at(ended, &["exitCode"]) == 0) {
             continue;
@@ -97,19 +99,19 @@ fn initializing(pod: &Value) -> Option<String> {
     None
 }
 
-/// The first container that has something to say; what is done while others run is no news.
-fn of_containers(pod: &Value, of_pod: &str) -> String {
+/// The reason of the first container that has one; a completed container is ignored while others run.
+fn first_container_reason(pod: &Value, of_pod: &str) -> String {
     let mut reason = of_pod.to_owned();
     let mut running = false;
     for one in containers(pod).iter().rev() {
         let waiting = text_at(one, &["state", "waiting", "reason"]);
         if !waiting.is_empty() {
             waiting.clone_into(&mut reason);
-        } else if let Some(ended) = at(one, &["state", "terminated"]) {
+        } else if let Some(ended) = value_at(one, &["state", "terminated"]) {
             reason = ended_reason(ended);
         } else {
             let ready = one.get("ready").and_then(Value::as_bool).unwrap_or(false);
-            running |= ready && at(one, &["state", "running"]).is_some();
+            running |= ready && value_at(one, &["state", "running"]).is_some();
         }
     }
     if reason == "Completed" && running {
@@ -140,12 +142,12 @@ fn restarts(pod: &Value, now: Timestamp) -> String {
     let last =
         all.filter_map(|one| text_at(one, &["lastState", "terminated", "finishedAt"]).parse::<Timestamp>().ok()).max();
     match last.filter(|_| count > 0) {
-        Some(last) => format!("{count} ({} ago)", human(now.as_second().saturating_sub(last.as_second()))),
+        Some(last) => format!("{count} ({} ago)", format_duration(now.as_second().saturating_sub(last.as_second()))),
         None => count.to_string(),
     }
 }
 
-fn gates(row: &Row<'_>) -> Value {
+fn gates(row: &PrinterRow<'_>) -> Value {
     let gates = row.list(&["spec", "readinessGates"]);
     if gates.is_empty() {
         return json!("<none>");

@@ -1,4 +1,4 @@
-//! The table as discovery shows it.
+//! The table of resources, as in discovery.
 
 use super::{CATALOG, resource};
 use crate::api::GroupVersion;
@@ -14,7 +14,8 @@ fn hashes_of_stored_versions_are_kube_apiservers() {
 
 #[test]
 fn two_shapes_of_an_event_are_one_collection_with_one_name() {
-    let (core, other) = (resource("v1", "Event"), resource("events.k8s.io/v1", "Event"));
+    let core = resource("v1", "Event");
+    let other = resource("events.k8s.io/v1", "Event");
     assert_eq!(core.group_resource(), other.group_resource());
     assert_eq!(other.group_kind().to_string(), "Event");
 }
@@ -47,7 +48,7 @@ fn every_kept_kind_has_a_schema() {
     assert!(without.is_empty(), "{without:?}");
 }
 
-/// Whatever an object holds, no rule panics on it.
+/// No rule panics on any object.
 #[test]
 fn no_rule_minds_values_of_wrong_types() {
     use serde_json::json;
@@ -60,7 +61,7 @@ fn no_rule_minds_values_of_wrong_types() {
                 for mut object in [one.clone(), whole, nested] {
                     let old = object.clone();
                     let strategy = &resource.strategy;
-                    strategy.stored(&mut object);
+                    strategy.convert_to_stored(&mut object);
                     strategy.default(&mut object);
                     strategy.prepare_create(&mut object);
                     strategy.prepare_update(&mut object, &old, "status");
@@ -70,7 +71,7 @@ fn no_rule_minds_values_of_wrong_types() {
                     strategy.validate_update(&object, &old, "", &mut errors);
                     strategy.validate_update(&object, &old, "status", &mut errors);
                     strategy.grace_period(&object, None);
-                    strategy.served(&mut object);
+                    strategy.convert_to_served(&mut object);
                     super::super::table::cells(resource, &object, jiff::Timestamp::UNIX_EPOCH);
                 }
             }

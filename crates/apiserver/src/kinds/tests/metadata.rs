@@ -1,4 +1,4 @@
-//! Names, labels, owners, finalizers: what holds for every object.
+//! The rules for the metadata of every object: names, labels, owners, finalizers.
 
 use serde_json::json;
 

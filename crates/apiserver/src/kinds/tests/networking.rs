@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{bare, create, patch};
 use crate::{
     api::{GroupResource, GroupVersion, ObjectKey},
-    kinds::{Addresses, Claim, catalog_with},
+    kinds::{ServiceAllocation, ServiceAllocator, catalog_with},
 };
 
 fn service(name: &str, spec: Value) -> Result<Value, Vec<String>> {
@@ -38,12 +38,12 @@ fn an_external_name_has_nothing_else() {
 
 #[test]
 fn addresses_are_given_in_turn_and_stay() {
-    let addresses = Arc::new(Addresses::new(Ipv4Addr::new(10, 1, 2, 0), 29));
+    let addresses = Arc::new(ServiceAllocator::new(Ipv4Addr::new(10, 1, 2, 0), 29));
     let other = ObjectKey::new(GroupResource::new("", "services"), "default", "other");
-    let taken = Claim::Ip(Ipv4Addr::new(10, 1, 2, 3));
+    let taken = ServiceAllocation::Ip(Ipv4Addr::new(10, 1, 2, 3));
     addresses.ask(Box::new(move |claim| (*claim == taken).then(|| other.clone())));
     let given: Vec<_> =
-        (0..6).map(|number| addresses.ip_for("default", &format!("s{number}")).unwrap().octets()[3]).collect();
+        (0..6).map(|number| addresses.allocate_ip("default", &format!("s{number}")).unwrap().octets()[3]).collect();
     assert_eq!(given, [2, 4, 5, 6, 2, 4], "neither the first, nor what is taken, nor the last");
     let catalog = catalog_with(&addresses);
     let strategy = &catalog.get(&GroupVersion::new("", "v1"), "services").unwrap().strategy;
@@ -63,14 +63,15 @@ fn addresses_are_given_in_turn_and_stay() {
 
 #[test]
 fn recreated_service_gets_its_last_address_while_that_is_free() {
-    let addresses = Addresses::new(Ipv4Addr::new(10, 1, 2, 0), 24);
-    let first = addresses.ip_for("shop", "web");
-    assert_ne!(addresses.ip_for("shop", "db"), first);
-    assert_eq!(addresses.ip_for("shop", "web"), first);
-    assert_ne!(addresses.ip_for("other", "web"), first);
-    let (taken, holder) = (Claim::Ip(first.unwrap()), ObjectKey::new(GroupResource::new("", "services"), "other", "x"));
+    let addresses = ServiceAllocator::new(Ipv4Addr::new(10, 1, 2, 0), 24);
+    let first = addresses.allocate_ip("shop", "web");
+    assert_ne!(addresses.allocate_ip("shop", "db"), first);
+    assert_eq!(addresses.allocate_ip("shop", "web"), first);
+    assert_ne!(addresses.allocate_ip("other", "web"), first);
+    let (taken, holder) =
+        (ServiceAllocation::Ip(first.unwrap()), ObjectKey::new(GroupResource::new("", "services"), "other", "x"));
     addresses.ask(Box::new(move |claim| (*claim == taken).then(|| holder.clone())));
-    assert_ne!(addresses.ip_for("shop", "web"), first, "another Service has it now");
+    assert_ne!(addresses.allocate_ip("shop", "web"), first, "another Service has it now");
 }
 
 #[test]

@@ -1,18 +1,18 @@
-//! Pods: defaults, what may change, binding, eviction.
+//! Pods: defaults, valid changes, binding, eviction.
 
 use serde_json::{Value, json};
 
 use super::{bare, create, patch, patch_part, resource};
-use crate::kinds::pod::{Budget, bind, evict, give_priority};
+use crate::kinds::pod::{BudgetUpdate, admit_priority, bind, check_eviction};
 
 fn pod() -> Value {
     admitted(&json!({"containers": [{"name": "a", "image": "i"}]}))
 }
 
-/// A new pod with what admission gives it where there are no PriorityClasses.
+/// A new pod after admission without PriorityClasses.
 fn admitted(spec: &Value) -> Value {
     let mut body = json!({"metadata": {"name": "p"}, "spec": spec});
-    give_priority(&mut body, None).unwrap();
+    admit_priority(&mut body, None).unwrap();
     create("v1", "Pod", body).unwrap()
 }
 
@@ -134,7 +134,7 @@ fn only_images_deadlines_and_tolerations_change() {
     let old = pod();
     let image = json!({"spec": {"containers": [{"name": "a", "image": "j"}]}});
     let new = patch("v1", "Pod", &old, &image);
-    // a merge patch replaces the list, so the defaults come back and the image alone differs
+    // A merge patch replaces the list, so the defaults are set again and only the image differs.
     assert_eq!(new.unwrap().pointer("/metadata/generation"), Some(&json!(2)));
     let host = patch("v1", "Pod", &old, &json!({"spec": {"hostname": "x"}})).unwrap_err();
     assert_eq!(host.len(), 1);
@@ -196,7 +196,7 @@ fn a_binding_sets_the_node_once() {
 #[test]
 fn a_budget_can_refuse_an_eviction() {
     let mut running = pod();
-    assert_eq!(evict(&running, &[], "t"), Ok(Budget::Free));
+    assert_eq!(check_eviction(&running, &[], "t"), Ok(BudgetUpdate::NotNeeded));
     running["status"]["phase"] = json!("Running");
     running["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
     running["metadata"]["labels"] = json!({"a": "b"});
@@ -206,14 +206,14 @@ fn a_budget_can_refuse_an_eviction() {
         let meta = json!({"name": "b", "namespace": "ns", "generation": 1});
         json!({"metadata": meta, "spec": {"selector": {"matchLabels": {"a": "b"}}}, "status": status})
     };
-    let refused = evict(&running, &[budget(0)], "t").unwrap_err();
+    let refused = check_eviction(&running, &[budget(0)], "t").unwrap_err();
     assert_eq!((refused.code, refused.reason), (429, "TooManyRequests"));
     let why = &refused.details.as_ref().unwrap().causes[0];
     assert_eq!(why.message, "The disruption budget b needs 1 healthy pods and has 1 currently");
-    let Ok(Budget::Charge(charged)) = evict(&running, &[budget(1)], "t") else { panic!("allowed") };
+    let Ok(BudgetUpdate::Decrement(charged)) = check_eviction(&running, &[budget(1)], "t") else { panic!("allowed") };
     assert_eq!(charged.pointer("/status/disruptionsAllowed"), Some(&json!(0)));
     assert_eq!(charged.pointer("/status/disruptedPods/p"), Some(&json!("t")));
-    assert_eq!(evict(&running, &[budget(1), budget(1)], "t").unwrap_err().code, 500);
+    assert_eq!(check_eviction(&running, &[budget(1), budget(1)], "t").unwrap_err().code, 500);
 }
 
 #[test]
@@ -224,4 +224,20 @@ fn selectors_see_fields_of_pods() {
     assert_eq!(value("spec.nodeName"), "");
     assert_eq!(value("spec.hostNetwork"), "false");
     assert_eq!(value("status.podIP"), "");
+}
+
+#[test]
+fn hosts_gates_systems_and_users_are_checked() {
+    let containers = json!([{"name": "a", "image": "i", "securityContext": {"runAsUser": -1}}]);
+    let found = refused(&json!({
+        "containers": containers, "os": {"name": "plan9"}, "readinessGates": [{"conditionType": "a.b/c"}],
+        "hostAliases": [{"ip": "1.2.3", "hostnames": ["h"]}], "schedulingGates": [{"name": "g"}, {"name": "g"}],
+    }));
+    let wanted = [
+        "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+        "spec.hostAliases[0].ip: Invalid value: \"1.2.3\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        "spec.schedulingGates[1]: Duplicate value: \"g\"",
+        "spec.os: Unsupported value: \"plan9\": supported values: \"linux\", \"windows\"",
+    ];
+    assert_eq!(found, wanted);
 }

@@ -1,9 +1,18 @@
 //! The other kinds.
 
+use std::net::Ipv4Addr;
+
 use serde_json::{Value, json};
 
 use super::{bare, create, patch, patch_part, resource};
-use crate::api::meta::set_meta;
+use crate::{
+    api::{field::FieldErrors, meta::set_meta},
+    kinds::{
+        ServiceAllocator,
+        network::{EndpointSliceStrategy, EndpointsStrategy, LoopbackEndpoints},
+    },
+    registry::Strategy,
+};
 
 #[test]
 fn an_immutable_config_map_stays() {
@@ -123,11 +132,12 @@ fn the_old_autoscaler_is_a_view_of_the_new_one() {
     let mut stored = create("autoscaling/v1", "HorizontalPodAutoscaler", body).unwrap();
     assert_eq!(stored.pointer("/spec/metrics/0/resource/target/averageUtilization"), Some(&json!(50)));
     stored["spec"]["metrics"].as_array_mut().unwrap().push(json!({"type": "Pods", "pods": {}}));
-    let (old, before) = (resource("autoscaling/v1", "HorizontalPodAutoscaler"), stored.clone());
-    old.strategy.served(&mut stored);
+    let old = resource("autoscaling/v1", "HorizontalPodAutoscaler");
+    let before = stored.clone();
+    old.strategy.convert_to_served(&mut stored);
     assert_eq!(stored.pointer("/spec/targetCPUUtilizationPercentage"), Some(&json!(50)));
     assert_eq!(stored.pointer("/spec/metrics"), None);
-    old.strategy.stored(&mut stored);
+    old.strategy.convert_to_stored(&mut stored);
     assert_eq!(stored.pointer("/spec/metrics").unwrap().as_array().unwrap().len(), 2, "nothing is lost on the way");
     assert_eq!(stored.get("metadata"), before.get("metadata"));
 }
@@ -178,4 +188,65 @@ fn a_signing_request_is_decided_on_its_own_path_alone() {
     let both = json!({"status": {"conditions": [approved["status"]["conditions"][0], denied]}});
     let both = patch_part(version, kind, "approval", &approved, &both).unwrap_err();
     assert!(both[0].contains("mutually exclusive"), "{both:?}");
+}
+
+#[test]
+fn amounts_of_a_limit_range_go_together() {
+    let range =
+        |limits: Value| create("v1", "LimitRange", json!({"metadata": {"name": "l"}, "spec": {"limits": limits}}));
+    let wrong = range(json!([
+        {"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "500m"}},
+        {"type": "Container", "min": {"memory": "2Gi"}, "max": {"memory": "1Gi"}, "default": {"memory": "1Gi"}, "defaultRequest": {"memory": "1Gi"}},
+        {"type": "Pod", "default": {"cpu": "1"}},
+        {"type": "PersistentVolumeClaim"},
+    ]));
+    let mut wrong = wrong.unwrap_err();
+    wrong.sort();
+    let wanted = [
+        "spec.limits[0].defaultRequest[cpu]: Invalid value: \"1\": default request value 1 is greater than max value 500m",
+        "spec.limits[0].default[cpu]: Invalid value: \"500m\": default value 1 is greater than max value 500m",
+        "spec.limits[1].defaultRequest[memory]: Invalid value: \"1Gi\": min value 2Gi is greater than default request value 1Gi",
+        "spec.limits[1].default[memory]: Invalid value: \"2Gi\": min value 2Gi is greater than default value 1Gi",
+        "spec.limits[1].min[memory]: Invalid value: \"2Gi\": min value 2Gi is greater than max value 1Gi",
+        "spec.limits[1].type: Duplicate value: \"Container\"",
+        "spec.limits[2].default: Forbidden: may not be specified when `type` is 'Pod'",
+        "spec.limits[3].limits: Required value: either minimum or maximum storage value is required, but neither was provided",
+    ];
+    assert_eq!(wrong, wanted);
+    assert!(range(json!([{"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "1"}}])).is_ok());
+}
+
+#[test]
+fn endpoints_are_no_special_addresses() {
+    let ip = |ip: &str| {
+        let subset = json!({"addresses": [{"ip": ip}], "ports": [{"port": 80}]});
+        create("v1", "Endpoints", json!({"metadata": {"name": "e"}, "subsets": [subset]})).err().unwrap_or_default()
+    };
+    assert_eq!(ip("10.1.2.3"), [""; 0]);
+    for (special, why) in [
+        ("0.0.0.0", "may not be unspecified (0.0.0.0)"),
+        ("127.1.1.1", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        ("169.254.1.1", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        ("ff02::1", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+    ] {
+        assert_eq!(ip(special), [format!("subsets[0].addresses[0].ip: Invalid value: {special:?}: {why}")]);
+    }
+    assert_eq!(ip("x").len(), 2);
+}
+
+#[test]
+fn endpoints_may_be_loopback_addresses_where_services_are() {
+    let endpoints =
+        json!({"subsets": [{"addresses": [{"ip": "127.1.1.1"}], "ports": [{"port": 80, "protocol": "TCP"}]}]});
+    let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["127.1.1.1"]}], "ports": []});
+    for (network, refused) in [(Ipv4Addr::new(10, 0, 0, 0), 1), (Ipv4Addr::new(127, 5, 0, 0), 0)] {
+        let loopback = LoopbackEndpoints::for_services(&ServiceAllocator::new(network, 24));
+        let strategies: [(&dyn Strategy, _); 2] =
+            [(&EndpointsStrategy(loopback), &endpoints), (&EndpointSliceStrategy(loopback), &slice)];
+        for (strategy, object) in strategies {
+            let mut errors = FieldErrors::default();
+            strategy.validate_create(object, &mut errors);
+            assert_eq!(errors.len(), refused, "{network}: {errors:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What `kubectl get` shows.
+//! The Tables of `kubectl get`.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::{create, resource, template};
 use crate::{
-    kinds::table::{cells, columns, human},
-    registry::{Custom, Resource},
+    kinds::table::{cells, columns, format_duration},
+    registry::{CustomResourceInfo, ServedResource},
 };
 
-/// Cells of an object that was made ninety seconds ago.
+/// The cells of an object that was created ninety seconds ago.
 fn shown(api_version: &str, kind: &str, body: Value) -> Vec<Value> {
     let mut object = create(api_version, kind, body).unwrap();
     object["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
@@ -108,13 +108,13 @@ fn ages_are_short() {
         (252_288_000, "8y"),
     ];
     for (seconds, short) in known {
-        assert_eq!(human(seconds), short, "{seconds}");
+        assert_eq!(format_duration(seconds), short, "{seconds}");
     }
 }
 
-fn widget(columns: Vec<Value>) -> Resource {
-    let custom = Custom { columns, ..Custom::default() };
-    Resource { custom: Some(Arc::new(custom)), ..Resource::clone(&resource("v1", "ConfigMap")) }
+fn widget(columns: Vec<Value>) -> ServedResource {
+    let custom = CustomResourceInfo { columns, ..CustomResourceInfo::default() };
+    ServedResource { custom: Some(Arc::new(custom)), ..ServedResource::clone(&resource("v1", "ConfigMap")) }
 }
 
 #[test]

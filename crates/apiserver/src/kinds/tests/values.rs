@@ -1,4 +1,4 @@
-//! Small languages: selectors, paths, names.
+//! Small parsers: selectors, paths, names.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn selectors_match_and_show() {
     assert!(!selector::matches(&both, Some(&json!({"app": "web", "tier": "a", "x": ""}))));
     assert!(!selector::matches(&both, None));
     assert!(selector::matches(&json!({}), None));
-    assert_eq!(selector::line(&both), "app=web,tier in (a,b),!x");
+    assert_eq!(selector::format_selector(&both), "app=web,tier in (a,b),!x");
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn paths_find_the_first_value() {
         "spec": {"list": [{"n": 1}, {"n": 2}], "a.b": "dotted"},
         "status": {"conditions": [{"type": "Up", "status": "No"}, {"type": "Ready", "status": "True"}]},
     });
-    let found = |path: &str| jsonpath::first(&object, path).cloned();
+    let found = |path: &str| jsonpath::find_first(&object, path).cloned();
     assert_eq!(found(".spec.list[1].n"), Some(json!(2)));
     assert_eq!(found(".spec.list[-1].n"), Some(json!(2)));
     assert_eq!(found(".spec.list[*].n"), Some(json!(1)));
@@ -54,10 +54,10 @@ proptest! {
     #[test]
     fn no_text_breaks_a_reader(text in ".{0,40}") {
         let value = json!({"a": [{"b": text.clone()}]});
-        let _ = (jsonpath::first(&value, &text), names::qualified(&text));
+        let _ = (jsonpath::find_first(&value, &text), names::qualified(&text));
         let _ = (names::port_name(&text), names::config_key(&text), names::subdomain(&text));
         let key = Value::from(text.as_str());
-        let _ = selector::line(&json!({"matchExpressions": [{"key": key, "operator": key, "values": [key]}]}));
+        let _ = selector::format_selector(&json!({"matchExpressions": [{"key": key, "operator": key, "values": [key]}]}));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What makes pods: defaults, generations, selectors, statuses.
+//! Workloads: defaults, generations, selectors, statuses.
 
 use serde_json::{Value, json};
 

@@ -1,13 +1,13 @@
 //! Custom resources in OpenAPI.
 
 use super::*;
-use crate::{crd::structural, registry::Resource, schema::builtin};
+use crate::{crd::structural, registry::ServedResource, schema::builtin};
 
-/// The catalog with a widget that has this `openAPIV3Schema`.
+/// A catalog with a widget that has this `openAPIV3Schema`.
 fn catalog_of(schema: &Value) -> Catalog {
-    let meta = builtin::by_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").unwrap();
-    let schema = structural::build(schema, &crate::schema::Node::Builtin(meta));
-    catalog_with([Resource { schema: schema.into(), ..widgets("example.com", "v1") }])
+    let meta = builtin::schema_by_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").unwrap();
+    let schema = structural::build_schema(schema, &crate::schema::SchemaNode::Builtin(meta));
+    catalog_with([ServedResource { schema: schema.into(), ..widgets("example.com", "v1") }])
 }
 
 fn described(schema: &Value) -> Value {

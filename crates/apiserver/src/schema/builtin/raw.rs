@@ -1,10 +1,10 @@
-//! Types as they stand in the table, for what describes a type instead of using it: no tree is built, nothing is kept.
+//! Types as in the table, for code that describes types: no tree is built, nothing is kept.
 
-use super::parse::{self, Attributes};
+use super::parse::{self, FieldAttributes};
 
 /// A type and its lines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Raw {
+pub(crate) struct RawType {
     /// The package: `io.k8s.api.core.v1`.
     pub(crate) package: &'static str,
     /// The name in its package: `Container`.
@@ -12,8 +12,8 @@ pub(crate) struct Raw {
     pub(super) lines: &'static str,
 }
 
-impl Raw {
-    /// The word for what it holds, for a type without fields.
+impl RawType {
+    /// The name of its representation, for a type without fields.
     pub(crate) fn alias(&self) -> Option<&'static str> {
         let mut words = first(self.lines).split(' ').skip(2);
         words.next().filter(|word| *word == "=").and(words.next())
@@ -29,12 +29,12 @@ impl Raw {
         served_in(self.lines)
     }
 
-    /// Each field: its name, the word for its type, and what else is said of it.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str, Attributes<'static>)> {
+    /// Each field: its name, the name of its type, and its attributes.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str, FieldAttributes<'static>)> {
         self.lines.lines().skip(1).filter_map(parse::field)
     }
 
-    /// The full name of the type that a word stands for, if it is one of those with a name: `[]Container` holds
+    /// The full name of a referenced type, if it has one: `[]Container` refers to
     /// `io.k8s.api.core.v1.Container`.
     pub(crate) fn target(&self, word: &str) -> Option<String> {
         let word = word.trim_start_matches("[]").trim_start_matches("{}").trim_start_matches("[]");
@@ -47,7 +47,7 @@ impl Raw {
     }
 }
 
-/// The groups and versions that the lines of a type name.
+/// The groups and versions in the lines of a type.
 pub(super) fn served_in(lines: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let list = first(lines).split(' ').find_map(|word| word.strip_prefix("kinds="));
     list.into_iter().flat_map(|list| list.split(',')).map(|gv| gv.split_once('/').unwrap_or(("", gv)))

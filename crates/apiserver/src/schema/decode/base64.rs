@@ -1,4 +1,4 @@
-//! Bytes in JSON: base64 as Go reads it, which skips line ends and does not care for the last bits.
+//! Bytes in JSON: base64 as Go decodes it, ignoring line ends and trailing bits.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use base64::{
     engine::{GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD},
 };
 
-/// Takes what Go takes, and not only what base64 encoders make.
+/// Accepts what Go accepts, not only what base64 encoders produce.
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// The text as Go would encode the bytes again. An error is in Go's words.
-pub(super) fn normal(text: &str) -> Result<Cow<'_, str>, String> {
+/// Normalizes the text as Go would encode the bytes again. Errors have Go's messages.
+pub(super) fn normalize_base64(text: &str) -> Result<Cow<'_, str>, String> {
     if STANDARD.decode(text).is_ok() {
         return Ok(Cow::Borrowed(text));
     }
@@ -24,10 +24,11 @@ pub(super) fn normal(text: &str) -> Result<Cow<'_, str>, String> {
     Ok(Cow::Owned(STANDARD.encode(bytes)))
 }
 
-/// Where Go stops: at a byte that does not belong there, or where the last group began if it is not whole.
+/// The position at which Go stops: an invalid byte, or the start of an incomplete last group.
 fn first_wrong(text: &[u8]) -> Option<usize> {
-    // Digits of the group that is being read, and the bytes it takes up with line ends.
-    let (mut digits, mut read) = (0, 0);
+    // The digits of the current group, and the bytes that it takes up with line ends.
+    let mut digits = 0;
+    let mut read = 0;
     let mut bytes = text.iter().enumerate().filter(|(_, byte)| !is_line_end(u32::from(**byte)));
     while let Some((at, byte)) = bytes.next() {
         match byte {

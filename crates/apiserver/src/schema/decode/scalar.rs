@@ -1,66 +1,66 @@
-//! Values without parts: checked, and written as Go would.
+//! Decodes scalars: checks them, and normalizes them as Go does.
 
 use std::borrow::Cow;
 
 use serde_json::{Number, Value, json};
 
 use super::{
-    super::{Scalar, Shape, quantity},
+    super::{ScalarType, SchemaShape, quantity},
     base64,
     error::{DecodeError, go_scalar},
     time,
 };
-use crate::api::go;
+use crate::api::go_format;
 
-/// Checks a value, and puts it into the form that Go prints.
-pub(super) fn check(scalar: Scalar, value: &mut Value) -> Result<(), DecodeError> {
+/// Checks and normalizes a value.
+pub(super) fn check_scalar(scalar: ScalarType, value: &mut Value) -> Result<(), DecodeError> {
     match (scalar, &mut *value) {
-        (Scalar::String | Scalar::Duration | Scalar::IntOrString, Value::String(_))
-        | (Scalar::Boolean, Value::Bool(_)) => Ok(()),
-        (Scalar::Int32 | Scalar::IntOrString, Value::Number(number)) => {
+        (ScalarType::String | ScalarType::Duration | ScalarType::IntOrString, Value::String(_))
+        | (ScalarType::Boolean, Value::Bool(_)) => Ok(()),
+        (ScalarType::Int32 | ScalarType::IntOrString, Value::Number(number)) => {
             integer(number, scalar, i32::MIN.into(), i32::MAX.into())
         }
-        (Scalar::Int64 | Scalar::Integer, Value::Number(number)) => integer(number, scalar, i64::MIN, i64::MAX),
-        (Scalar::Double, Value::Number(number)) => {
+        (ScalarType::Int64 | ScalarType::Integer, Value::Number(number)) => integer(number, scalar, i64::MIN, i64::MAX),
+        (ScalarType::Double, Value::Number(number)) => {
             shorten(number);
             Ok(())
         }
-        (Scalar::Bytes, Value::String(text)) => replace(text, base64::normal),
-        (Scalar::Time, _) => moment(value, time::Precision::Seconds),
-        (Scalar::MicroTime, _) => moment(value, time::Precision::Micros),
-        (Scalar::Quantity, _) => amount(value),
-        (_, other) => Err(DecodeError::wrong(go::json_kind(other), go_scalar(scalar))),
+        (ScalarType::Bytes, Value::String(text)) => replace(text, base64::normalize_base64),
+        (ScalarType::Time, _) => normalize_time_value(value, time::TimePrecision::Seconds),
+        (ScalarType::MicroTime, _) => normalize_time_value(value, time::TimePrecision::Micros),
+        (ScalarType::Quantity, _) => normalize_quantity(value),
+        (_, other) => Err(DecodeError::unexpected_type(go_format::json_kind(other), go_scalar(scalar))),
     }
 }
 
-/// What null is among the items of a list or the values of a map.
-pub(super) fn zero_item(shape: &Shape) -> Value {
+/// The value of null in a list or a map.
+pub(super) fn zero_item(shape: &SchemaShape) -> Value {
     match shape {
-        Shape::Scalar(Scalar::String | Scalar::Bytes | Scalar::Duration) => json!(""),
-        Shape::Scalar(Scalar::Boolean) => json!(false),
-        Shape::Scalar(Scalar::Quantity) => json!("0"),
-        Shape::Scalar(Scalar::Time | Scalar::MicroTime) => Value::Null,
-        Shape::Scalar(_) => json!(0),
-        Shape::Object { .. } => json!({}),
-        Shape::Any | Shape::Map { .. } | Shape::List { .. } => Value::Null,
+        SchemaShape::Scalar(ScalarType::String | ScalarType::Bytes | ScalarType::Duration) => json!(""),
+        SchemaShape::Scalar(ScalarType::Boolean) => json!(false),
+        SchemaShape::Scalar(ScalarType::Quantity) => json!("0"),
+        SchemaShape::Scalar(ScalarType::Time | ScalarType::MicroTime) => Value::Null,
+        SchemaShape::Scalar(_) => json!(0),
+        SchemaShape::Object { .. } => json!({}),
+        SchemaShape::Any | SchemaShape::Map { .. } | SchemaShape::List { .. } => Value::Null,
     }
 }
 
-fn integer(number: &mut Number, scalar: Scalar, min: i64, max: i64) -> Result<(), DecodeError> {
+fn integer(number: &mut Number, scalar: ScalarType, min: i64, max: i64) -> Result<(), DecodeError> {
     if number.as_i64().is_some_and(|value| (min..=max).contains(&value)) {
         return Ok(());
     }
-    // `-0` is read as a fraction.
+    // `-0` is parsed as a float.
     if number.as_f64() == Some(0.0) && number.as_f64().is_some_and(f64::is_sign_negative) {
         *number = 0.into();
         return Ok(());
     }
-    Err(DecodeError::wrong(format!("number {number}"), go_scalar(scalar)))
+    Err(DecodeError::unexpected_type(format!("number {number}"), go_scalar(scalar)))
 }
 
 /// Go prints whole floats without a fraction.
 fn shorten(number: &mut Number) {
-    // Above this not every whole number is a float, and Go goes over to exponents soon after.
+    // Above this not every integer is a float, and Go changes to exponents soon after.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT);
     if let Some(value) = whole {
@@ -84,12 +84,12 @@ fn replace<E: ToString>(
     Ok(())
 }
 
-/// A time. The zero time is null, as Go has no other word for it.
-fn moment(value: &mut Value, precision: time::Precision) -> Result<(), DecodeError> {
+/// Normalizes a time. The zero time becomes null, as in Go.
+fn normalize_time_value(value: &mut Value, precision: time::TimePrecision) -> Result<(), DecodeError> {
     let Value::String(text) = &*value else {
-        return Err(DecodeError::wrong(go::json_kind(value), go_scalar(Scalar::Time)));
+        return Err(DecodeError::unexpected_type(go_format::json_kind(value), go_scalar(ScalarType::Time)));
     };
-    let normal = time::normal(text, precision).map_err(DecodeError::text)?;
+    let normal = time::normalize_time(text, precision).map_err(DecodeError::text)?;
     if normal.as_ref().unwrap_or(text).starts_with(time::ZERO) {
         *value = Value::Null;
     } else if let Some(normal) = normal {
@@ -98,7 +98,7 @@ fn moment(value: &mut Value, precision: time::Precision) -> Result<(), DecodeErr
     Ok(())
 }
 
-fn amount(value: &mut Value) -> Result<(), DecodeError> {
+fn normalize_quantity(value: &mut Value) -> Result<(), DecodeError> {
     if let Value::String(text) = value {
         return replace(text, |text| quantity::canonical(text.trim()));
     }

@@ -5,19 +5,19 @@ use super::*;
 use crate::api::GroupVersion;
 
 fn kind(api_version: &str, kind: &str) -> &'static Schema {
-    builtin::of_kind(&GroupVersion::parse(api_version).unwrap(), kind).unwrap()
+    builtin::schema_for_kind(&GroupVersion::parse(api_version).unwrap(), kind).unwrap()
 }
 
 /// The object after a walk.
 fn checked(mut object: Value) -> Value {
     let schema = kind(object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
-    check(&mut object, schema).unwrap();
+    check_types(&mut object, schema).unwrap();
     object
 }
 
 fn refused(mut object: Value) -> String {
     let schema = kind(object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
-    check(&mut object, schema).unwrap_err().to_string()
+    check_types(&mut object, schema).unwrap_err().to_string()
 }
 
 fn config_map(rest: Value) -> Value {
@@ -74,7 +74,7 @@ fn wrong_types_are_refused_in_gos_words() {
         assert_eq!(refused(object), format!("json: cannot unmarshal {found} into Go struct field {wanted}"));
     }
     let mut list = json!([]);
-    let error = check(&mut list, kind("v1", "ConfigMap")).unwrap_err();
+    let error = check_types(&mut list, kind("v1", "ConfigMap")).unwrap_err();
     assert_eq!(error.to_string(), "json: cannot unmarshal array into Go value of type v1.ConfigMap");
 }
 
@@ -172,7 +172,7 @@ fn null_means_absent_and_is_zero_in_a_map() {
     assert_eq!(checked(given), config_map(json!({})));
     assert_eq!(checked(config_map(json!({"data": {"k": null}})))["data"], json!({"k": ""}));
     let mut null = Value::Null;
-    check(&mut null, kind("v1", "ConfigMap")).unwrap();
+    check_types(&mut null, kind("v1", "ConfigMap")).unwrap();
     assert_eq!(null, json!({"metadata": {}}));
 }
 
@@ -184,14 +184,14 @@ fn unknown_fields_go_and_are_reported() {
     }));
     object["x"] = json!(1);
     let schema = kind("apps/v1", "Deployment");
-    let unknown = check(&mut object, schema).unwrap();
+    let unknown = check_types(&mut object, schema).unwrap();
     let expected =
         ["spec.replica", "spec.template.spec.containers[1].env[0].nam", "spec.template.spec.containers[1].imag", "x"];
     assert_eq!(unknown, expected);
-    assert_eq!(check(&mut object, schema).unwrap(), [""; 0]);
+    assert_eq!(check_types(&mut object, schema).unwrap(), [""; 0]);
     let mut many = config_map(json!({}));
     many.as_object_mut().unwrap().extend((0..1000).map(|index| (format!("x{index}"), json!(1))));
-    assert_eq!(check(&mut many, kind("v1", "ConfigMap")).unwrap().len(), 100);
+    assert_eq!(check_types(&mut many, kind("v1", "ConfigMap")).unwrap().len(), 100);
     assert_eq!(many, config_map(json!({})));
 }
 
@@ -248,15 +248,15 @@ fn depth_is_bounded() {
     for _ in 0..5000 {
         props = Value::Object([("not".to_owned(), props)].into_iter().collect());
     }
-    let schema = builtin::by_name(PROPS).unwrap();
-    assert_eq!(check(&mut props, schema).unwrap_err().to_string(), "exceeded max depth");
-    // Dropping it level by level: a deep value is the reader's to refuse.
+    let schema = builtin::schema_by_name(JSON_SCHEMA_PROPS).unwrap();
+    assert_eq!(check_types(&mut props, schema).unwrap_err().to_string(), "exceeded max depth");
+    // Dropped level by level: refusing deep values is up to the decoder.
     while let Some(inner) = props.get_mut("not").map(Value::take) {
         props = inner;
     }
 }
 
-/// Any JSON, with names that the types have.
+/// Any JSON, with field names of the types.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -301,9 +301,9 @@ proptest! {
     fn a_second_walk_changes_nothing(mut object in any_json()) {
         for name in ["Pod", "Node", "Event", "Service"] {
             let schema = kind("v1", name);
-            if check(&mut object, schema).is_ok() {
+            if check_types(&mut object, schema).is_ok() {
                 let first = object.clone();
-                prop_assert_eq!(check(&mut object, schema).unwrap(), Vec::<String>::new());
+                prop_assert_eq!(check_types(&mut object, schema).unwrap(), Vec::<String>::new());
                 prop_assert_eq!(&object, &first);
             }
         }
@@ -311,16 +311,16 @@ proptest! {
 
     #[test]
     fn base64_is_read_as_go_reads_it(text in "[A-Za-z=\n]{0,9}") {
-        if let Ok(normal) = super::base64::normal(&text) {
-            prop_assert_eq!(super::base64::normal(&normal).unwrap(), normal.clone());
+        if let Ok(normal) = super::base64::normalize_base64(&text) {
+            prop_assert_eq!(super::base64::normalize_base64(&normal).unwrap(), normal.clone());
         }
     }
 
     #[test]
     fn no_time_panics(text in "[0-9TZ:.+-]{0,30}|.*") {
-        for precision in [super::time::Precision::Seconds, super::time::Precision::Micros] {
-            if let Ok(Some(normal)) = super::time::normal(&text, precision) {
-                prop_assert_eq!(super::time::normal(&normal, precision), Ok(None));
+        for precision in [super::time::TimePrecision::Seconds, super::time::TimePrecision::Micros] {
+            if let Ok(Some(normal)) = super::time::normalize_time(&text, precision) {
+                prop_assert_eq!(super::time::normalize_time(&normal, precision), Ok(None));
             }
         }
     }

@@ -1,47 +1,47 @@
-//! Times as Go reads and prints them: RFC 3339, in UTC, to the second or with exactly six digits.
+//! Times as Go parses and prints them: RFC 3339, in UTC, to the second or with exactly six digits.
 
 use jiff::{Timestamp, civil::DateTime, tz::Offset};
 
-/// How a time is written.
+/// The precision of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Precision {
-    /// `metav1.Time`: `2006-01-02T15:04:05Z`. More digits are read and dropped.
+pub(super) enum TimePrecision {
+    /// `metav1.Time`: `2006-01-02T15:04:05Z`. Further digits are parsed and dropped.
     Seconds,
-    /// `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`, and nothing else is read.
+    /// `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`, and no other form is accepted.
     Micros,
 }
 
-/// How the time begins that Go takes for no time at all.
+/// The prefix of Go's zero time.
 pub(super) const ZERO: &str = "0001-01-01T00:00:00";
 
-impl Precision {
+impl TimePrecision {
     fn layout(self) -> &'static str {
         match self {
-            Precision::Seconds => "2006-01-02T15:04:05Z07:00",
-            Precision::Micros => "2006-01-02T15:04:05.000000Z07:00",
+            TimePrecision::Seconds => "2006-01-02T15:04:05Z07:00",
+            TimePrecision::Micros => "2006-01-02T15:04:05.000000Z07:00",
         }
     }
 }
 
-/// A time in the form that Go prints, or nothing if it is so already. An error is in Go's words.
-pub(super) fn normal(text: &str, precision: Precision) -> Result<Option<String>, String> {
-    let mut reader = Reader { all: text, rest: text, precision };
+/// The time as Go prints it; none if it is in that form already. Errors have Go's messages.
+pub(super) fn normalize_time(text: &str, precision: TimePrecision) -> Result<Option<String>, String> {
+    let mut reader = TimeParser { all: text, rest: text, precision };
     let time = reader.read()?;
     let written = match precision {
-        Precision::Seconds => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        Precision::Micros => time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+        TimePrecision::Seconds => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        TimePrecision::Micros => time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
     };
     Ok((written != text).then_some(written))
 }
 
-/// Reads a text from left to right, as Go's layouts are read, so that errors name the same part.
-struct Reader<'a> {
+/// Parses a text from left to right, like Go's layouts, so that errors name the same part.
+struct TimeParser<'a> {
     all: &'a str,
     rest: &'a str,
-    precision: Precision,
+    precision: TimePrecision,
 }
 
-impl Reader<'_> {
+impl TimeParser<'_> {
     fn read(&mut self) -> Result<Timestamp, String> {
         let year = self.digits(4, "2006")?;
         self.skip("-")?;
@@ -70,7 +70,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Exactly this many digits.
     fn digits(&mut self, count: usize, layout: &str) -> Result<i32, String> {
         let number = self.rest.get(..count).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         let number = number.and_then(|digits| digits.parse().ok()).ok_or_else(|| self.cannot_parse(layout))?;
@@ -83,7 +82,7 @@ impl Reader<'_> {
         if range.contains(&number) { Ok(number) } else { Err(self.out_of_range(name)) }
     }
 
-    /// Go takes one digit here too.
+    /// Go accepts a single digit here, too.
     fn hour(&mut self) -> Result<i32, String> {
         let two = self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         let hour = self.digits(if two { 2 } else { 1 }, "15")?;
@@ -97,9 +96,9 @@ impl Reader<'_> {
             .strip_prefix(['.', ','])
             .map_or(0, |rest| rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len()));
         let taken = match self.precision {
-            Precision::Seconds => digits,
-            Precision::Micros if digits >= 6 => 6,
-            Precision::Micros => return Err(self.cannot_parse(".000000")),
+            TimePrecision::Seconds => digits,
+            TimePrecision::Micros if digits >= 6 => 6,
+            TimePrecision::Micros => return Err(self.cannot_parse(".000000")),
         };
         if taken == 0 {
             return Ok(0);
@@ -140,7 +139,9 @@ impl Reader<'_> {
     }
 
     fn cannot_parse(&self, layout: &str) -> String {
-        let (all, rest, whole) = (self.all, self.rest, self.precision.layout());
+        let all = self.all;
+        let rest = self.rest;
+        let whole = self.precision.layout();
         format!("parsing time {all:?} as {whole:?}: cannot parse {rest:?} as {layout:?}")
     }
 

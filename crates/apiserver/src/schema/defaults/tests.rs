@@ -49,8 +49,8 @@ fn null_is_replaced_where_it_is_no_value() {
 
 #[test]
 fn built_in_kinds_have_the_defaults_of_the_table() {
-    let service = builtin::of_kind(&GroupVersion::new("", "v1"), "Service").unwrap();
+    let service = builtin::schema_for_kind(&GroupVersion::new("", "v1"), "Service").unwrap();
     assert_eq!(defaulted(json!({"ports": [{"port": 1}]}), service), json!({"ports": [{"port": 1, "protocol": "TCP"}]}));
-    let pod = builtin::of_kind(&GroupVersion::new("", "v1"), "Pod").unwrap();
+    let pod = builtin::schema_for_kind(&GroupVersion::new("", "v1"), "Pod").unwrap();
     assert_eq!(defaulted(json!({"imagePullSecrets": [{}]}), pod), json!({"imagePullSecrets": [{}]}));
 }

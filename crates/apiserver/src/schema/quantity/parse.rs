@@ -1,26 +1,24 @@
-//! Reading quantities.
+//! Parses quantities.
 
-use super::{BINARY, DECIMAL, Format, NANO, Quantity, QuantityError, divide_up, pow10};
+use super::{BINARY, DECIMAL, NANO_SCALE, Quantity, QuantityError, QuantityFormat, divide_up, pow10};
 
-/// Digits that a value may have, so that it can still be multiplied by a hundred to fit a suffix.
+/// The limit of digits, so that a value can still be multiplied by a hundred to fit a suffix.
 const MAX_DIGITS: u32 = 36;
-/// Digits that are looked at when a binary suffix multiplies them by up to 2^60.
+/// The limit of digits when a binary suffix multiplies them by up to 2^60.
 const MAX_BINARY_DIGITS: u32 = 20;
 
-/// A text, taken apart.
-pub(super) struct Parts<'a> {
+pub(super) struct QuantityParts<'a> {
     negative: bool,
-    /// Before the point, without leading zeros; `0` if there is nothing else.
+    /// Before the point, without leading zeros; at least `0`.
     whole: &'a str,
-    /// After the point.
     fraction: &'a str,
     base: u32,
     exponent: i32,
-    format: Format,
+    format: QuantityFormat,
 }
 
-impl<'a> Parts<'a> {
-    /// Every text that Kubernetes takes apart: also `.5`, `5.`, and a sign alone, which is zero.
+impl<'a> QuantityParts<'a> {
+    /// Splits every text that Kubernetes accepts: also `.5`, `5.`, and a sign alone, which is zero.
     pub(super) fn split(text: &'a str) -> Result<Self, QuantityError> {
         if text.is_empty() {
             return Err(QuantityError::Format);
@@ -39,7 +37,7 @@ impl<'a> Parts<'a> {
         Ok(Self { negative, whole, fraction, base, exponent, format })
     }
 
-    /// Kubernetes keeps a text that it takes for canonical at a glance, although `1.500` and `+1` are not.
+    /// Kubernetes keeps a text that passes this quick check, although `1.500` and `+1` are not canonical.
     pub(super) fn looks_canonical(&self) -> bool {
         let digits = self.whole.len() + self.fraction.len();
         if self.base == 2 {
@@ -49,10 +47,9 @@ impl<'a> Parts<'a> {
         }
         let scale = i64::from(self.exponent) - self.fraction.len() as i64;
         let zeros = if self.fraction.len() < 3 { joined_ends_in_zeros(self) } else { self.fraction.ends_with("000") };
-        digits <= 18 && scale >= i64::from(NANO) && scale % 3 == 0 && !zeros && !self.whole.starts_with('0')
+        digits <= 18 && scale >= i64::from(NANO_SCALE) && scale % 3 == 0 && !zeros && !self.whole.starts_with('0')
     }
 
-    /// The amount.
     pub(super) fn quantity(&self) -> Result<Quantity, QuantityError> {
         let amount = if self.base == 2 { self.binary()? } else { self.decimal()? };
         Ok(if self.negative { Quantity { value: -amount.value, ..amount } } else { amount })
@@ -65,19 +62,22 @@ impl<'a> Parts<'a> {
     }
 
     fn binary(&self) -> Result<Quantity, QuantityError> {
-        // As in Kubernetes: binary amounts end where int64 does, and below one they are written as decimals.
+        // As in Kubernetes: binary quantities end at the range of int64, and below one they are formatted as
+        // decimals.
         let most = Quantity { value: i64::MAX.into(), scale: 0, format: self.format };
         let Ok((value, place)) = self.mantissa(MAX_BINARY_DIGITS) else { return Ok(most) };
         let amount = rounded(value.saturating_mul(1 << self.exponent), place, self.format);
         let small = amount < Quantity::from_int(1) && !amount.is_zero();
-        Ok(if small { Quantity { format: Format::Decimal, ..amount } } else { amount.min(most) })
+        Ok(if small { Quantity { format: QuantityFormat::Decimal, ..amount } } else { amount.min(most) })
     }
 
-    /// The digits as a number, without the zeros at its end, and the power of ten that its last digit stands for. What there
-    /// is beyond this many digits rounds a fraction up; a whole number may not have as many.
+    /// The digits as a number without trailing zeros, and the power of ten of its last digit. Digits beyond
+    /// `most` round a fraction up; a whole number may not have more.
     fn mantissa(&self, most: u32) -> Result<(i128, i32), QuantityError> {
         let whole = i32::try_from(self.whole.len()).map_err(|_| QuantityError::Numeric)?;
-        let (mut value, mut place, mut used) = (0_i128, 0, 0);
+        let mut value = 0_i128;
+        let mut place = 0;
+        let mut used = 0;
         for (index, digit) in (1..).zip(self.whole.bytes().chain(self.fraction.bytes())) {
             if digit == b'0' {
                 continue;
@@ -99,37 +99,36 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Rounds up to a billionth.
-fn rounded(value: i128, scale: i32, format: Format) -> Quantity {
-    if scale >= NANO {
+fn rounded(value: i128, scale: i32, format: QuantityFormat) -> Quantity {
+    if scale >= NANO_SCALE {
         return Quantity { value, scale, format };
     }
-    let value = match pow10(NANO.saturating_sub(scale).unsigned_abs()) {
+    let value = match pow10(NANO_SCALE.saturating_sub(scale).unsigned_abs()) {
         Some(unit) => divide_up(value, unit),
         None => value.signum(),
     };
-    Quantity { value, scale: NANO, format }
+    Quantity { value, scale: NANO_SCALE, format }
 }
 
-/// The digits that a text begins with, and what follows them.
+/// The leading digits of a text, and the rest.
 fn digits(text: &str) -> (&str, &str) {
     let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
 /// Whether whole and fraction together end in three zeros.
-fn joined_ends_in_zeros(parts: &Parts<'_>) -> bool {
+fn joined_ends_in_zeros(parts: &QuantityParts<'_>) -> bool {
     let mut last = parts.whole.bytes().chain(parts.fraction.bytes()).rev().take(3);
     parts.whole.len() + parts.fraction.len() >= 3 && last.all(|digit| digit == b'0')
 }
 
-fn interpret(suffix: &str) -> Option<(u32, i32, Format)> {
+fn interpret(suffix: &str) -> Option<(u32, i32, QuantityFormat)> {
     if let Some((_, exponent)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
-        return Some((10, *exponent, Format::Decimal));
+        return Some((10, *exponent, QuantityFormat::Decimal));
     }
     if let Some((_, exponent)) = BINARY.iter().find(|(known, _)| *known == suffix) {
-        return Some((2, *exponent, Format::Binary));
+        return Some((2, *exponent, QuantityFormat::Binary));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((10, exponent, Format::Exponent))
+    Some((10, exponent, QuantityFormat::Exponent))
 }

@@ -81,8 +81,8 @@ fn amounts_compare_by_value() {
     assert_eq!(Quantity::parse("1000m").unwrap(), Quantity::parse("1").unwrap());
     assert_eq!(Quantity::parse("1Ki").unwrap(), Quantity::parse("1024").unwrap());
     assert_eq!(Quantity::parse("1e3").unwrap(), Quantity::parse("1k").unwrap());
-    assert_eq!(Quantity::of(&json!(1.5)), Quantity::of(&json!("1500m")));
-    assert_eq!(Quantity::of(&json!(["1"])), None);
+    assert_eq!(Quantity::from_value(&json!(1.5)), Quantity::from_value(&json!("1500m")));
+    assert_eq!(Quantity::from_value(&json!(["1"])), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Snapshots: a new file with the objects alone.
+//! Snapshots: a new file with the live objects only.
 
 use std::{
     fs::{File, OpenOptions},
@@ -7,42 +7,43 @@ use std::{
     path::Path,
 };
 
-use super::{NEW, frame::Frame, recover::HEADER};
-use crate::store::{EventKind, state::State, tree::Tree};
+use super::{NEW_LOG_FILE, frame::WalFrame, recover::HEADER};
+use crate::store::{EventKind, state::StoreState, tree::ObjectTree};
 
-/// Frames of a snapshot are about as large, so that reading one takes little memory.
-const FRAME: usize = 256 << 10;
+/// The approximate size of a snapshot's frames, so that reading one takes little memory.
+const SNAPSHOT_FRAME_BYTES: usize = 256 << 10;
 
 /// All objects at one revision.
 #[derive(Debug)]
-pub(in crate::store) struct Snapshot {
-    collections: Vec<Tree>,
+pub(in crate::store) struct WalSnapshot {
+    collections: Vec<ObjectTree>,
     revision: u64,
 }
 
-impl Snapshot {
-    /// What a new store holds. etcd's first revision is 1, too.
+impl WalSnapshot {
+    /// The content of a new store. etcd's first revision is 1, too.
     pub(super) fn empty() -> Self {
         Self { collections: Vec::new(), revision: 1 }
     }
 
-    /// What is visible now. It copies a pointer for each collection.
-    pub(in crate::store) fn take(state: &State) -> Self {
-        let collections = state.all().iter().map(|collection| collection.objects.clone()).collect();
+    /// Captures the visible state, which copies a pointer for each collection.
+    pub(in crate::store) fn capture(state: &StoreState) -> Self {
+        let collections = state.collections().iter().map(|collection| collection.objects.clone()).collect();
         Self { collections, revision: state.revision }
     }
 
-    /// Writes the new file and syncs it. It is to be put in its place by the log.
+    /// Writes the new file and syncs it. The log then replaces the old file.
     pub(in crate::store) fn write(self, dir: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(dir.join(NEW))?;
+        let file =
+            options.read(true).write(true).create(true).truncate(true).mode(0o600).open(dir.join(NEW_LOG_FILE))?;
         let mut out = BufWriter::new(file);
         out.write_all(&HEADER)?;
-        let mut frame = Frame::new();
-        for object in self.collections.iter().flat_map(Tree::iter) {
+        let mut frame = WalFrame::new();
+        for object in self.collections.iter().flat_map(ObjectTree::iter) {
             frame.push(EventKind::Added, object);
-            if frame.len() > FRAME {
-                write_frame(&mut out, std::mem::replace(&mut frame, Frame::new()))?;
+            if frame.len() > SNAPSHOT_FRAME_BYTES {
+                write_frame(&mut out, std::mem::replace(&mut frame, WalFrame::new()))?;
             }
         }
         frame.push_end(self.revision);
@@ -53,7 +54,7 @@ impl Snapshot {
     }
 }
 
-fn write_frame(out: &mut impl io::Write, mut frame: Frame) -> io::Result<()> {
+fn write_frame(out: &mut impl io::Write, mut frame: WalFrame) -> io::Result<()> {
     frame.seal();
     out.write_all(frame.bytes()?)
 }

@@ -1,4 +1,4 @@
-//! Reading a log back.
+//! Recovery: reads a log back.
 
 use std::{
     collections::HashMap,
@@ -9,75 +9,73 @@ use std::{
 
 use bytes::Bytes;
 
-use super::frame::{HEAD, MAGIC, Record, checksum, read_head, read_record};
+use super::frame::{FRAME_HEAD_BYTES, FRAME_MAGIC, WalRecord, checksum, read_head, read_record};
 use crate::{
     api::ObjectKey,
     store::{OpenError, Stored, WriteError},
 };
 
-/// The file's name for itself and the version of its format.
+/// The magic number of the file and the version of its format.
 pub(super) const HEADER: [u8; 12] = *b"kw-store\x01\0\0\0";
 
-/// What a log held.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Recovered {
-    /// Every object.
+pub(in crate::store) struct RecoveredState {
     pub(in crate::store) objects: Vec<Stored>,
-    /// The newest revision.
     pub(in crate::store) revision: u64,
-    /// The length of what is whole.
+    /// The length of the intact part.
     pub(super) len: u64,
 }
 
-/// A place in the file.
-struct Reader<'a> {
+/// A position in the file.
+struct WalReader<'a> {
     path: &'a Path,
     file: BufReader<&'a File>,
-    at: u64,
+    offset: u64,
     size: u64,
 }
 
-/// What was read so far.
+/// The state that was read so far.
 #[derive(Default)]
-struct Replay {
+struct WalReplay {
     /// With the offset of the frame, for the message if the body is damaged.
     objects: HashMap<ObjectKey, (u64, u64, Bytes)>,
     revision: u64,
-    /// Whether the snapshot ended.
     complete: bool,
 }
 
-/// Reads a whole log. A torn tail is left out, with one line in the log of the process.
-pub(super) fn read(path: &Path, file: &File) -> Result<Recovered, OpenError> {
+/// Reads a whole log. A torn tail is ignored and reported with one log message.
+pub(super) fn recover_log(path: &Path, file: &File) -> Result<RecoveredState, OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     let size = file.metadata().map_err(failed)?.len();
-    let mut reader = Reader { path, file: BufReader::with_capacity(256 << 10, file), at: 0, size };
+    let mut reader = WalReader { path, file: BufReader::with_capacity(256 << 10, file), offset: 0, size };
     reader.header()?;
-    let mut replay = Replay::default();
+    let mut replay = WalReplay::default();
     while let Some(payload) = reader.frame()? {
-        let start = reader.at - (HEAD + payload.len()) as u64;
+        let start = reader.offset - (FRAME_HEAD_BYTES + payload.len()) as u64;
         replay.frame(start, &payload).map_err(|why| reader.corrupt(start, why))?;
     }
     if !replay.complete {
-        return Err(reader.corrupt(reader.at, "the snapshot ends too early"));
+        return Err(reader.corrupt(reader.offset, "the snapshot ends too early"));
     }
-    if reader.at < size {
-        let (offset, bytes) = (reader.at, size - reader.at);
+    if reader.offset < size {
+        let offset = reader.offset;
+        let bytes = size - reader.offset;
         tracing::warn!(file = %path.display(), offset, bytes, "cut off an unfinished write at the end of the log");
     }
-    let (revision, len) = (replay.revision, reader.at);
+    let revision = replay.revision;
+    let len = reader.offset;
     let objects = replay.objects.into_iter().map(|(key, (offset, revision, body))| {
         decode(key, revision, &body).map_err(|why| reader.corrupt(offset, &why))
     });
-    Ok(Recovered { objects: objects.collect::<Result<_, _>>()?, revision, len })
+    Ok(RecoveredState { objects: objects.collect::<Result<_, _>>()?, revision, len })
 }
 
 fn decode(key: ObjectKey, revision: u64, body: &[u8]) -> Result<Stored, String> {
     let object = serde_json::from_slice(body).map_err(|error| format!("a body is no JSON: {error}"))?;
-    Stored::of(key, revision, &object).map_err(|error: WriteError| error.to_string())
+    Stored::from_value(key, revision, &object).map_err(|error: WriteError| error.to_string())
 }
 
-impl Reader<'_> {
+impl WalReader<'_> {
     fn corrupt(&self, offset: u64, why: &str) -> OpenError {
         OpenError::Corrupt { path: self.path.to_owned(), offset, why: why.to_owned() }
     }
@@ -103,7 +101,7 @@ impl Reader<'_> {
             let version = version.try_into().map_or(0, u32::from_le_bytes);
             return Err(OpenError::Version { path: self.path.to_owned(), version });
         }
-        self.at = HEADER.len() as u64;
+        self.offset = HEADER.len() as u64;
         Ok(())
     }
 
@@ -111,24 +109,24 @@ impl Reader<'_> {
     fn frame(&mut self) -> Result<Option<Vec<u8>>, OpenError> {
         match self.whole_frame().map_err(|error| self.failed(error))? {
             Some(payload) => {
-                self.at += (HEAD + payload.len()) as u64;
+                self.offset += (FRAME_HEAD_BYTES + payload.len()) as u64;
                 Ok(Some(payload))
             }
-            None if self.at == self.size => Ok(None),
+            None if self.offset == self.size => Ok(None),
             None => self.torn_tail().map(|()| None),
         }
     }
 
     fn whole_frame(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let left = self.size - self.at;
-        if left < HEAD as u64 {
+        let left = self.size - self.offset;
+        if left < FRAME_HEAD_BYTES as u64 {
             return Ok(None);
         }
-        let mut head = [0; HEAD];
+        let mut head = [0; FRAME_HEAD_BYTES];
         self.file.read_exact(&mut head)?;
         let Some((len, sum)) = read_head(&head) else { return Ok(None) };
-        // A length is believed only if the file has as much.
-        if u64::from(len) > left - HEAD as u64 {
+        // A length is valid only if the file has that many bytes left.
+        if u64::from(len) > left - FRAME_HEAD_BYTES as u64 {
             return Ok(None);
         }
         let mut payload = vec![0; len as usize];
@@ -136,44 +134,44 @@ impl Reader<'_> {
         Ok((checksum(len, &payload) == sum).then_some(payload))
     }
 
-    /// Makes sure that nothing whole follows: else what is broken was once whole, and was answered.
+    /// Checks that no whole frame follows: otherwise the broken one was once whole, and was answered.
     fn torn_tail(&mut self) -> Result<(), OpenError> {
         let mut tail = Vec::new();
-        let read = self.file.seek(SeekFrom::Start(self.at)).and_then(|_| self.file.read_to_end(&mut tail));
+        let read = self.file.seek(SeekFrom::Start(self.offset)).and_then(|_| self.file.read_to_end(&mut tail));
         read.map_err(|error| self.failed(error))?;
-        let starts = tail.windows(MAGIC.len()).enumerate().skip(1).filter(|(_, bytes)| *bytes == MAGIC);
+        let starts = tail.windows(FRAME_MAGIC.len()).enumerate().skip(1).filter(|(_, bytes)| *bytes == FRAME_MAGIC);
         for (start, _) in starts {
             if tail.get(start..).is_some_and(is_whole) {
                 let why = format!("the checksum is wrong, and a whole frame follows {start} bytes later");
-                return Err(self.corrupt(self.at, &why));
+                return Err(self.corrupt(self.offset, &why));
             }
         }
         Ok(())
     }
 }
 
-/// Whether a whole frame is at the start of this.
+/// Whether these bytes begin with a whole frame.
 fn is_whole(bytes: &[u8]) -> bool {
     let Some((len, sum)) = read_head(bytes) else { return false };
-    let payload = bytes.get(HEAD..).and_then(|rest| rest.get(..len as usize));
+    let payload = bytes.get(FRAME_HEAD_BYTES..).and_then(|rest| rest.get(..len as usize));
     payload.is_some_and(|payload| checksum(len, payload) == sum)
 }
 
-impl Replay {
-    /// Applies a frame whose checksum is right.
+impl WalReplay {
+    /// Applies a frame with a correct checksum.
     fn frame(&mut self, offset: u64, mut payload: &[u8]) -> Result<(), &'static str> {
         while !payload.is_empty() {
             match read_record(&mut payload).ok_or("a record is malformed")? {
-                Record::Put(key, revision, body) => {
-                    self.step(revision)?;
+                WalRecord::Put(key, revision, body) => {
+                    self.advance_revision(revision)?;
                     self.objects.insert(key, (offset, revision, body));
                 }
-                Record::Delete(key, revision) => {
-                    self.step(revision)?;
+                WalRecord::Delete(key, revision) => {
+                    self.advance_revision(revision)?;
                     self.objects.remove(&key).ok_or("an object was deleted that was not there")?;
                 }
-                Record::SnapshotEnd(_) if self.complete => return Err("a second snapshot"),
-                Record::SnapshotEnd(revision) => {
+                WalRecord::SnapshotEnd(_) if self.complete => return Err("a second snapshot"),
+                WalRecord::SnapshotEnd(revision) => {
                     self.complete = true;
                     self.revision = revision;
                 }
@@ -182,8 +180,8 @@ impl Replay {
         Ok(())
     }
 
-    /// After the snapshot, whose order is that of the objects, revisions only grow.
-    fn step(&mut self, revision: u64) -> Result<(), &'static str> {
+    /// After the snapshot, which is in the order of the objects, revisions only grow.
+    fn advance_revision(&mut self, revision: u64) -> Result<(), &'static str> {
         if self.complete && revision <= self.revision {
             return Err("a revision is not above the one before it");
         }

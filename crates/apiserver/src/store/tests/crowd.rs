@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent writers.
 
 use std::thread;
 
@@ -8,8 +8,8 @@ fn count(stored: &Stored) -> u64 {
     stored.value()["value"].as_u64().unwrap()
 }
 
-/// Adds one, as often as it takes.
-async fn increment(store: &Store, key: &ObjectKey) {
+/// Increments the counter, retrying after conflicts.
+async fn increment(store: &ObjectStore, key: &ObjectKey) {
     loop {
         let current = store.get(key).unwrap();
         match store.update(key, current.revision, object(count(&current) + 1)).await {
@@ -21,7 +21,7 @@ async fn increment(store: &Store, key: &ObjectKey) {
 }
 
 /// Eight writers increment four counters; a watcher sees each value of each counter once.
-fn no_update_is_lost(store: &Store, rounds: u64) {
+fn no_update_is_lost(store: &ObjectStore, rounds: u64) {
     for name in ["a", "b", "c", "d"] {
         wait(store.create(key(name), object(0))).unwrap();
     }
@@ -58,11 +58,11 @@ fn no_update_is_lost_in_memory() {
 fn no_update_is_lost_on_disk_while_the_log_is_compacted() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { log_slack: 2000, sync: false, ..options(dir.path()) };
-    let store = Store::open(options.clone()).unwrap();
+    let store = ObjectStore::open(options.clone()).unwrap();
     no_update_is_lost(&store, 100);
     let revision = store.revision();
     drop(store);
-    let store = Store::open(options).unwrap();
+    let store = ObjectStore::open(options).unwrap();
     assert_eq!(store.revision(), revision);
     let counters = ["a", "b", "c", "d"].map(|name| count(&store.get(&key(name)).unwrap()));
     assert_eq!(counters.iter().sum::<u64>(), 800);

@@ -1,4 +1,4 @@
-//! What is on disk after a kill, a full disk, or damage.
+//! The store after a kill, with a full disk, or with a damaged file.
 
 use std::{
     fs,
@@ -16,19 +16,19 @@ fn log(dir: &Path) -> PathBuf {
     dir.join("store.log")
 }
 
-/// Names, revisions and objects.
 type Objects = Vec<(String, u64, Value)>;
 
-fn shown(store: &Store) -> Objects {
+fn shown(store: &ObjectStore) -> Objects {
     let listed = store.list(&resource(), &ListQuery::default()).unwrap();
     listed.items.iter().map(|stored| (stored.key.name.to_string(), stored.revision, stored.value())).collect()
 }
 
-/// Creates, updates and deletions, with the length of the log and the state after each.
+/// Creates, updates and deletes objects. Returns the length of the log and the state after each write.
 fn history(dir: &Path) -> Vec<(u64, u64, Objects)> {
     let store = on_disk(dir).unwrap();
     let mut after = Vec::new();
-    let mut note = |store: &Store| after.push((fs::metadata(log(dir)).unwrap().len(), store.revision(), shown(store)));
+    let mut note =
+        |store: &ObjectStore| after.push((fs::metadata(log(dir)).unwrap().len(), store.revision(), shown(store)));
     note(&store);
     for (name, value) in [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 0), ("b", 5)] {
         match store.get(&key(name)) {
@@ -50,13 +50,13 @@ fn cut_anywhere_the_log_gives_what_was_whole() {
     let (snapshot, ..) = after[0];
     for cut in snapshot..=whole.len() as u64 {
         fs::write(log(dir.path()), &whole[..cut as usize]).unwrap();
-        // As where a process was killed before it could say how far the log goes.
+        // As after a kill before the mark was written.
         fs::remove_file(dir.path().join("store.mark")).unwrap();
-        let store = Store::open(Options { sync: false, ..options(dir.path()) }).unwrap();
+        let store = ObjectStore::open(Options { sync: false, ..options(dir.path()) }).unwrap();
         let (len, revision, expected) = after.iter().rfind(|(len, ..)| *len <= cut).unwrap();
         assert_eq!((store.revision(), &shown(&store)), (*revision, expected), "cut at {cut}");
         assert_eq!(fs::metadata(log(dir.path())).unwrap().len(), *len);
-        // It goes on from there.
+        // Writes are accepted again.
         let created = wait(store.create(key("new"), object(9))).unwrap();
         assert_eq!(created.revision, revision + 1);
         drop(store);
@@ -64,10 +64,10 @@ fn cut_anywhere_the_log_gives_what_was_whole() {
     }
 }
 
-/// Where the process that is killed writes.
+/// The directory of the process that is killed.
 const VICTIM: &str = "KUBEWAKE_TEST_STORE";
 
-/// Kills a process while it writes from several threads and compacts its log: everything that it had been answered is there.
+/// Kills a process while it writes from several threads and compacts its log: every answered write is there.
 #[test]
 fn after_a_kill_everything_that_was_answered_is_there() {
     for answers in [1, 40, 90, 400] {
@@ -83,7 +83,7 @@ fn after_a_kill_everything_that_was_answered_is_there() {
         let mut seen: Vec<String> = answered.by_ref().take(answers).collect();
         victim.kill().unwrap();
         victim.wait().unwrap();
-        // What was printed before the kill was answered before it.
+        // A line that was printed before the kill was answered before it.
         seen.extend(answered);
         assert!(seen.len() >= answers);
         let store = on_disk(dir.path()).unwrap();
@@ -99,7 +99,7 @@ fn after_a_kill_everything_that_was_answered_is_there() {
 #[ignore = "another test runs it, and kills it"]
 fn writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(VICTIM) else { return };
-    let store = &Store::open(Options { log_slack: 5000, ..options(dir.as_ref()) }).unwrap();
+    let store = &ObjectStore::open(Options { log_slack: 5000, ..options(dir.as_ref()) }).unwrap();
     println!();
     std::thread::scope(|scope| {
         for name in ["a", "b", "c"] {
@@ -107,7 +107,7 @@ fn writes_until_it_is_killed() {
                 let mut current = wait(store.create(key(name), object(0))).unwrap();
                 for value in 1.. {
                     current = wait(store.update(&key(name), current.revision, object(value))).unwrap();
-                    // One call, so that lines do not mix.
+                    // One call, so that lines do not interleave.
                     std::io::stdout().write_all(format!("answered {name} {value}\n").as_bytes()).unwrap();
                 }
             });
@@ -120,7 +120,7 @@ fn log_that_is_cut_short_does_not_give_revisions_twice() {
     let dir = tempfile::tempdir().unwrap();
     let after = history(dir.path());
     let (_, last, _) = after.last().unwrap();
-    // At the end of a frame, and inside of one.
+    // At the end of a frame, and inside one.
     for cut in [after[2].0, after[2].0 + 3] {
         let whole = fs::read(log(dir.path())).unwrap();
         let mark = fs::read(dir.path().join("store.mark")).unwrap();
@@ -237,9 +237,11 @@ fn history_does_not_reach_back_before_a_restart() {
 #[test]
 fn a_full_disk_fails_writes_until_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, _) = Log::open(dir.path(), true).unwrap();
+    let (log, _) = WriteAheadLog::open(dir.path(), true).unwrap();
     let full = Arc::clone(&log.fault);
-    let store = Store::with(Shared::new(State::new(1, 1 << 20), true)).flushed_to(log, 1 << 20).unwrap();
+    let store = ObjectStore::from_shared(SharedStore::new(StoreState::new(1, 1 << 20), true))
+        .with_flusher(log, 1 << 20)
+        .unwrap();
     let mut watch = store.watch(&resource(), WatchFrom::Now).unwrap();
     wait(store.create(key("a"), object(1))).unwrap();
     full.store(true, Ordering::SeqCst);
@@ -274,7 +276,7 @@ fn a_write_happens_even_if_nobody_waits_for_it() {
 #[test]
 fn the_log_is_compacted_beside_the_writes() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(Options { log_slack: 10_000, sync: false, ..options(dir.path()) }).unwrap();
+    let store = ObjectStore::open(Options { log_slack: 10_000, sync: false, ..options(dir.path()) }).unwrap();
     let mut current = wait(store.create(key("a"), object(0))).unwrap();
     let len = || fs::metadata(log(dir.path())).unwrap().len();
     for compaction in 0..3 {

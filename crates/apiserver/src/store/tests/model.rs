@@ -1,4 +1,4 @@
-//! The store against a model that is simple enough to be right: a map for every revision, and a list of events.
+//! Compares the store with a simple model: a map for every revision, and a list of events.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -12,7 +12,7 @@ struct Model {
     /// The state of each collection after each revision.
     states: Vec<[Objects; 2]>,
     events: Vec<Expected>,
-    watches: Vec<(Watch, WatchModel)>,
+    watches: Vec<(StoreWatch, WatchModel)>,
 }
 
 type Objects = BTreeMap<String, (u64, Value)>;
@@ -27,7 +27,7 @@ struct Expected {
     previous: Option<u64>,
 }
 
-/// What a watch has yet to show.
+/// The expected events of a watch.
 struct WatchModel {
     collection: usize,
     initial: Vec<(String, u64)>,
@@ -76,11 +76,11 @@ enum Step {
     Reopen,
 }
 
-/// Names whose order as pairs differs from that of their texts.
+/// Names that sort differently as pairs than as joined texts.
 const NAMESPACES: [&str; 4] = ["a", "a-b", "a.b", "ab"];
 const NAMES: [&str; 4] = ["x", "x-y", "x.y", "y"];
 
-/// The first collection has namespaces, the second has none.
+/// The first collection is namespaced, the second is not.
 fn key_of(collection: usize, number: usize) -> ObjectKey {
     let name = NAMES[number % 4];
     match collection {
@@ -94,7 +94,8 @@ fn text_of(key: &ObjectKey) -> String {
 }
 
 fn steps(reopen: bool) -> impl Strategy<Value = Vec<Step>> {
-    let (collection, key) = (0..2usize, 0..16usize);
+    let collection = 0..2usize;
+    let key = 0..16usize;
     let place = (collection.clone(), key.clone());
     let stale = prop::bool::weighted(0.1);
     let list = (collection.clone(), prop::option::of(0..4usize), prop::option::of(0..12u64));
@@ -122,7 +123,7 @@ fn steps(reopen: bool) -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn in_memory(steps in steps(false), history in 0..6000usize) {
-        let store = Store::open(Options { history_bytes: history, ..Options::default() }).unwrap();
+        let store = ObjectStore::open(Options { history_bytes: history, ..Options::default() }).unwrap();
         run(steps, history, || store.clone())?;
     }
 
@@ -133,12 +134,12 @@ proptest! {
     }
 }
 
-fn open(dir: &Path, history_bytes: usize, log_slack: u64) -> Store {
+fn open(dir: &Path, history_bytes: usize, log_slack: u64) -> ObjectStore {
     let data_dir = Some(dir.to_owned());
-    Store::open(Options { data_dir, history_bytes, log_slack, sync: false }).unwrap()
+    ObjectStore::open(Options { data_dir, history_bytes, log_slack, sync: false }).unwrap()
 }
 
-fn run(steps: Vec<Step>, history: usize, open: impl Fn() -> Store) -> TestCaseResult {
+fn run(steps: Vec<Step>, history: usize, open: impl Fn() -> ObjectStore) -> TestCaseResult {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut store = Some(open());
     let mut model = Model { states: vec![Default::default(); 2], ..Model::default() };
@@ -167,14 +168,15 @@ impl Model {
         self.states.last().unwrap()
     }
 
-    async fn step(&mut self, store: &Store, step: Step) -> TestCaseResult {
+    async fn step(&mut self, store: &ObjectStore, step: Step) -> TestCaseResult {
         match step {
             Step::Create(collection, key, value) => {
                 let key = key_of(collection, key);
                 let written = store.create(key.clone(), object(value)).await;
-                match self.now()[collection].contains_key(&text_of(&key)) {
-                    true => prop_assert!(matches!(written, Err(WriteError::Exists))),
-                    false => self.wrote(&written.unwrap(), collection, "ADDED", Some(object(value)))?,
+                if self.now()[collection].contains_key(&text_of(&key)) {
+                    prop_assert!(matches!(written, Err(WriteError::Exists)))
+                } else {
+                    self.wrote(&written.unwrap(), collection, "ADDED", Some(object(value)))?
                 }
             }
             Step::Update { collection, key, value, stale } => {
@@ -208,39 +210,42 @@ impl Model {
             }
             Step::List { collection, namespace, back, after, limit, odd } => {
                 let namespace = namespace.filter(|_| collection == 0).map(|number| Arc::from(NAMESPACES[number]));
-                let at = back.map_or(At::Now, |back| At::Exact(self.revision().saturating_sub(back)));
+                let at =
+                    back.map_or(ListRevision::Newest, |back| ListRevision::Exact(self.revision().saturating_sub(back)));
                 let after = after.map(|number| text_of(&key_of(collection, number)));
                 self.list(store, collection, &ListQuery { namespace, at, after, limit }, odd)?;
             }
             Step::Pages { collection, back, limit } => self.pages(store, collection, back, limit)?,
             Step::Watch { collection, back, start } => self.watch(store, collection, back, start)?,
             Step::Poll { watch, count } if watch < self.watches.len() => self.poll(store, watch, count)?,
-            Step::Forget => store.forget_history(),
+            Step::Forget => store.clear_history(),
             Step::Poll { .. } | Step::Reopen => {}
         }
         Ok(())
     }
 
-    /// A write succeeded: the next state, and the event.
+    /// Records a successful write: the next state, and the event.
     fn wrote(&mut self, written: &Stored, collection: usize, kind: &'static str, new: Option<Value>) -> TestCaseResult {
         let mut next = self.now().clone();
-        let (key, revision) = (text_of(&written.key), self.revision() + 1);
+        let key = text_of(&written.key);
+        let revision = self.revision() + 1;
         let previous = match new {
             Some(new) => next[collection].insert(key.clone(), (revision, new)),
             None => next[collection].remove(&key),
         };
         self.states.push(next);
         prop_assert_eq!(written.revision, revision);
-        let (object, previous) = (without_version(written), previous.map(|(revision, _)| revision));
+        let object = without_version(written);
+        let previous = previous.map(|(revision, _)| revision);
         self.events.push(Expected { collection, kind, key, revision, object, previous });
         Ok(())
     }
 
-    fn list(&self, store: &Store, collection: usize, query: &ListQuery, odd: bool) -> TestCaseResult {
+    fn list(&self, store: &ObjectStore, collection: usize, query: &ListQuery, odd: bool) -> TestCaseResult {
         let resource = key_of(collection, 0).resource;
         let keep = |stored: &Stored| !odd || stored.revision % 2 == 1;
-        let revision = if let At::Exact(revision) = query.at { revision } else { self.revision() };
-        let listed = match store.list_where(&resource, query, &keep) {
+        let revision = if let ListRevision::Exact(revision) = query.at { revision } else { self.revision() };
+        let listed = match store.list_filtered(&resource, query, &keep) {
             Ok(listed) => listed,
             Err(error) => {
                 let oldest = oldest(store, collection);
@@ -271,13 +276,13 @@ impl Model {
         Ok(())
     }
 
-    /// Pages of one revision are together the list at that revision.
-    fn pages(&self, store: &Store, collection: usize, back: u64, limit: usize) -> TestCaseResult {
+    /// The pages of one revision add up to the list at that revision.
+    fn pages(&self, store: &ObjectStore, collection: usize, back: u64, limit: usize) -> TestCaseResult {
         let revision = self.revision().saturating_sub(back);
         if revision < oldest(store, collection) {
             return Ok(());
         }
-        let mut query = ListQuery { at: At::Exact(revision), limit: Some(limit), ..ListQuery::default() };
+        let mut query = ListQuery { at: ListRevision::Exact(revision), limit: Some(limit), ..ListQuery::default() };
         let mut keys = Vec::new();
         loop {
             let page = store.list(&key_of(collection, 0).resource, &query).unwrap();
@@ -289,7 +294,7 @@ impl Model {
         Ok(())
     }
 
-    fn watch(&mut self, store: &Store, collection: usize, back: Option<u64>, start: bool) -> TestCaseResult {
+    fn watch(&mut self, store: &ObjectStore, collection: usize, back: Option<u64>, start: bool) -> TestCaseResult {
         let after = self.revision().saturating_sub(back.unwrap_or(0));
         let from = match back {
             Some(_) => WatchFrom::After(after),
@@ -312,13 +317,13 @@ impl Model {
         Ok(())
     }
 
-    fn poll(&mut self, store: &Store, number: usize, count: usize) -> TestCaseResult {
+    fn poll(&mut self, store: &ObjectStore, number: usize, count: usize) -> TestCaseResult {
         let (watch, model) = &mut self.watches[number];
         let oldest = oldest(store, model.collection);
         for _ in 0..count {
             let waiting =
                 self.events.iter().find(|event| event.collection == model.collection && event.revision > model.after);
-            prop_assert_eq!(watch.initial(), model.initial.len());
+            prop_assert_eq!(watch.remaining_initial(), model.initial.len());
             if model.initial.is_empty() && !model.lagged {
                 let seen = watch.seen();
                 prop_assert!(waiting.is_none_or(|waiting| waiting.revision > seen));
@@ -359,22 +364,22 @@ impl Model {
         Ok(())
     }
 
-    /// What holds after every step.
-    fn check(&self, store: &Store, limit: usize) -> TestCaseResult {
+    /// Invariants after every step.
+    fn check(&self, store: &ObjectStore, limit: usize) -> TestCaseResult {
         let state = store.shared().state();
         prop_assert_eq!(state.revision, self.revision());
         prop_assert_eq!(state.objects, self.now().iter().map(BTreeMap::len).sum::<usize>());
-        let live = state.all().iter().flat_map(|collection| collection.objects.iter());
-        prop_assert_eq!(state.bytes, live.map(|object| object.size()).sum::<usize>());
-        let events = state.all().iter().flat_map(|collection| &collection.events);
-        let charges: Vec<usize> = events.map(|event| event.charge()).collect();
+        let live = state.collections().iter().flat_map(|collection| collection.objects.iter());
+        prop_assert_eq!(state.bytes, live.map(|object| object.memory_size()).sum::<usize>());
+        let events = state.collections().iter().flat_map(|collection| &collection.events);
+        let charges: Vec<usize> = events.map(|event| event.history_cost()).collect();
         prop_assert_eq!(state.history_bytes, charges.iter().sum::<usize>());
         prop_assert!(state.history_bytes <= limit || charges.len() == 1);
         for (number, objects) in self.now().iter().enumerate() {
             let resource = key_of(number, 0).resource;
-            let Some(collection) = state.named(&resource) else { continue };
-            // Nothing that the history claims to reach is missing, and nothing more was dropped than it says.
-            let oldest = state.oldest(Some(collection));
+            let Some(collection) = state.collection(&resource) else { continue };
+            // No event within the claimed history is missing, and no more was dropped than it claims.
+            let oldest = state.oldest_revision(Some(collection));
             let known = self.events.iter().filter(|event| event.collection == number && event.revision > oldest);
             let known: Vec<u64> = known.map(|event| event.revision).collect();
             prop_assert_eq!(collection.events.iter().map(|event| event.revision).collect::<Vec<_>>(), known);
@@ -386,12 +391,12 @@ impl Model {
     }
 }
 
-fn oldest(store: &Store, collection: usize) -> u64 {
+fn oldest(store: &ObjectStore, collection: usize) -> u64 {
     let state = store.shared().state();
-    state.oldest(state.named(&key_of(collection, 0).resource))
+    state.oldest_revision(state.collection(&key_of(collection, 0).resource))
 }
 
-/// The object as it was written; its version must be the revision.
+/// The object as it was written; its resourceVersion must be the revision.
 fn without_version(stored: &Stored) -> Value {
     let mut value = stored.value();
     let version = crate::api::meta::remove_meta(&mut value, "resourceVersion");

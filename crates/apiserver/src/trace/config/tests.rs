@@ -3,7 +3,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::client::Address;
+use crate::client::DialAddress;
 
 fn document(body: &str) -> String {
     format!("apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n{body}")
@@ -13,26 +13,26 @@ fn client_document(body: &str) -> String {
     format!("apiVersion: apiserver.config.k8s.io/v1alpha1\nkind: OpenTelemetryClientConfiguration\n{body}")
 }
 
-fn parse(text: &str) -> Config {
-    Config::parse(text.as_bytes()).unwrap()
+fn parse(text: &str) -> TracingConfiguration {
+    TracingConfiguration::parse(text.as_bytes()).unwrap()
 }
 
 fn errors(text: &str) -> Vec<String> {
-    match Config::parse(text.as_bytes()) {
-        Err(Error::Invalid(errors)) => errors,
+    match TracingConfiguration::parse(text.as_bytes()) {
+        Err(TracingConfigError::Invalid(errors)) => errors,
         other => panic!("{other:?}"),
     }
 }
 
-fn endpoint(text: &str) -> Endpoint {
+fn endpoint(text: &str) -> TracingEndpoint {
     match parse(&document(&format!("endpoint: {text:?}"))).destination {
-        Destination::Direct(endpoint) => endpoint,
+        TracingDestination::Direct(endpoint) => endpoint,
         service => panic!("{service:?}"),
     }
 }
 
-fn tcp(host: &str, port: u16) -> Address {
-    Address::Tcp(host.to_owned(), port)
+fn tcp(host: &str, port: u16) -> DialAddress {
+    DialAddress::Tcp(host.to_owned(), port)
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn every_version_is_read_in_yaml_and_json() {
             document("endpoint: 127.0.0.1:1\nsamplingRatePerMillion: 12345").replace("/v1\n", &format!("/{version}\n"));
         let config = parse(&yaml);
         assert_eq!(config.ratio_per_million, 12345);
-        assert_eq!((config.protocol, config.tls), (Protocol::Grpc, None));
+        assert_eq!((config.protocol, config.tls), (TracingProtocol::Grpc, None));
     }
     let json = r#"{"kind":"TracingConfiguration","apiVersion":"apiserver.config.k8s.io/v1","endpoint":"a:1"}"#;
     assert_eq!(parse(json).authority(), "a:1");
@@ -66,10 +66,10 @@ fn endpoints_have_many_forms() {
         ("[::1]:5", tcp("::1", 5)),
         ("host", tcp("host", 4317)),
         (":7", tcp("localhost", 7)),
-        ("unix:///run/otlp.sock", Address::Unix("/run/otlp.sock".into())),
-        ("unix:/run/otlp.sock", Address::Unix("/run/otlp.sock".into())),
-        ("unix-abstract:otlp", Address::Abstract("otlp".into())),
-        ("unix-abstract://otlp", Address::Abstract("otlp".into())),
+        ("unix:///run/otlp.sock", DialAddress::Unix("/run/otlp.sock".into())),
+        ("unix:/run/otlp.sock", DialAddress::Unix("/run/otlp.sock".into())),
+        ("unix-abstract:otlp", DialAddress::Abstract("otlp".into())),
+        ("unix-abstract://otlp", DialAddress::Abstract("otlp".into())),
     ] {
         assert_eq!(endpoint(text).address, address, "{text}");
     }
@@ -145,7 +145,7 @@ fn the_keps_own_document_names_a_url_or_a_service() {
     assert_eq!(url("http://127.0.0.1:4317").tls, None);
     assert_eq!(url("localhost:4317").authority(), "localhost:4317");
     let secured = url("https://collector");
-    assert_eq!((secured.authority().as_str(), secured.tls), ("collector:4317", Some(Tls::default())));
+    assert_eq!((secured.authority().as_str(), secured.tls), ("collector:4317", Some(TracingTlsFiles::default())));
     let service = parse(&client_document("service: {namespace: observability, name: collector, port: 5317}"));
     assert_eq!(service.authority(), "collector.observability.svc:5317");
     let default = parse(&client_document("service: {namespace: o, name: c}\nprotocol: http/protobuf"));
@@ -171,7 +171,7 @@ fn a_url_and_a_service_exclude_each_other() {
 #[test]
 fn otlp_over_http_has_paths_and_ports_of_its_own() {
     let of = |body: &str| match parse(&document(&format!("protocol: http/protobuf\n{body}"))).destination {
-        Destination::Direct(endpoint) => endpoint,
+        TracingDestination::Direct(endpoint) => endpoint,
         service => panic!("{service:?}"),
     };
     assert_eq!((of("endpoint: host").address, of("endpoint: host").path.as_str()), (tcp("host", 4318), "/v1/traces"));
@@ -184,7 +184,7 @@ fn otlp_over_http_has_paths_and_ports_of_its_own() {
 #[test]
 fn tls_may_be_asked_for_and_forbidden_but_not_both() {
     let tls = |body: &str| parse(&document(&format!("tls: {body}"))).tls;
-    assert_eq!(tls("{}"), Some(Tls::default()));
+    assert_eq!(tls("{}"), Some(TracingTlsFiles::default()));
     assert_eq!(tls("{insecure: true}"), None);
     assert_eq!(tls("{serverName: x, caFile: ca}").unwrap().server_name.as_deref(), Some("x"));
     assert_eq!(
@@ -225,22 +225,22 @@ fn files_are_beside_the_document_and_all_that_are_missing_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tracing.yaml");
     fs::write(&path, document("tls: {caFile: ca.pem, certFile: crt.pem, keyFile: key.pem}")).unwrap();
-    let error = Config::load(&path).unwrap_err().to_string();
+    let error = TracingConfiguration::load(&path).unwrap_err().to_string();
     for field in ["tls.caFile", "tls.certFile", "tls.keyFile"] {
         assert!(error.contains(field) && error.contains(folder.path().to_str().unwrap()), "{error}");
     }
     fs::write(&path, document("tls: {caFile: ca.pem}")).unwrap();
     fs::write(folder.path().join("ca.pem"), "no PEM").unwrap();
-    assert_eq!(Config::load(&path).unwrap_err().to_string(), "tls: the CA bundle is not valid PEM");
-    let absent = Config::load(&folder.path().join("absent")).unwrap_err().to_string();
+    assert_eq!(TracingConfiguration::load(&path).unwrap_err().to_string(), "tls: the CA bundle is not valid PEM");
+    let absent = TracingConfiguration::load(&folder.path().join("absent")).unwrap_err().to_string();
     assert!(absent.starts_with("unable to read tracing configuration from"), "{absent}");
 }
 
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,80}") {
-        let _ = Config::parse(text.as_bytes());
-        let _ = Config::parse(document(&format!("endpoint: {text:?}")).as_bytes());
-        let _ = Config::parse(client_document(&format!("url: {text:?}")).as_bytes());
+        let _ = TracingConfiguration::parse(text.as_bytes());
+        let _ = TracingConfiguration::parse(document(&format!("endpoint: {text:?}")).as_bytes());
+        let _ = TracingConfiguration::parse(client_document(&format!("url: {text:?}")).as_bytes());
     }
 }

@@ -1,24 +1,24 @@
-//! `ExportTraceServiceRequest`, written from spans that are bytes already.
+//! Encodes `ExportTraceServiceRequest` from encoded spans.
 
 use bytes::{BufMut, Bytes};
 
-use crate::trace::{Attribute, Finished, Scope, encode};
+use crate::trace::{FinishedSpan, InstrumentationScope, SpanAttributeValue, encode};
 
-/// The attributes of the server.
+/// The encoded attributes of the server.
 pub(super) fn resource(instance: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode::attribute(&mut bytes, 1, "service.name", &Attribute::Text("apiserver"));
-    encode::attribute(&mut bytes, 1, "service.instance.id", &Attribute::Text(instance));
+    encode::attribute(&mut bytes, 1, "service.name", &SpanAttributeValue::Text("apiserver"));
+    encode::attribute(&mut bytes, 1, "service.instance.id", &SpanAttributeValue::Text(instance));
     bytes
 }
 
-/// One resource and its spans by scope; for gRPC with its length before it.
-pub(super) fn body(resource: &[u8], mut batch: Vec<Finished>) -> Bytes {
-    // Among those of a scope they stay in the order in which they ended.
+/// The spans of one resource by scope; for gRPC preceded by the frame header.
+pub(super) fn body(resource: &[u8], mut batch: Vec<FinishedSpan>) -> Bytes {
+    // Spans of one scope stay in the order in which they ended.
     batch.sort_by_key(|finished| finished.scope);
     let scopes = || batch.chunk_by(|one, other| one.scope == other.scope);
-    // Lengths are reckoned first, so that each span is copied once.
-    let of_scope = |spans: &[Finished]| {
+    // Lengths are computed first, so that each span is copied once.
+    let of_scope = |spans: &[FinishedSpan]| {
         let head = spans.first().map(|first| scope(first.scope)).unwrap_or_default();
         let length = spans.iter().map(|span| encode::delimited(span.bytes.len())).sum::<usize>() + head.len();
         (head, length)
@@ -37,8 +37,8 @@ pub(super) fn body(resource: &[u8], mut batch: Vec<Finished>) -> Bytes {
     request.into()
 }
 
-/// A message of gRPC: not compressed, so many bytes.
-pub(super) fn framed(message: &[u8]) -> Bytes {
+/// A gRPC message frame: not compressed, with its length.
+pub(super) fn grpc_frame(message: &[u8]) -> Bytes {
     let mut framed = Vec::with_capacity(message.len() + 5);
     framed.put_u8(0);
     framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
@@ -46,8 +46,8 @@ pub(super) fn framed(message: &[u8]) -> Bytes {
     framed.into()
 }
 
-/// `ScopeSpans` with its scope and no spans yet.
-fn scope(scope: Scope) -> Vec<u8> {
+/// A `ScopeSpans` with its scope and no spans yet.
+fn scope(scope: InstrumentationScope) -> Vec<u8> {
     let (name, version) = scope.names();
     let mut inner = Vec::new();
     encode::bytes(&mut inner, 1, name.as_bytes());
@@ -59,13 +59,13 @@ fn scope(scope: Scope) -> Vec<u8> {
     spans
 }
 
-/// How many spans an answer says were not taken (`ExportTraceServiceResponse.partial_success.rejected_spans`). An answer that says
-/// nothing that can be read has taken all.
-pub(super) fn rejected(answer: &[u8]) -> u64 {
+/// The number of rejected spans in a response (`ExportTraceServiceResponse.partial_success.rejected_spans`). A
+/// response that cannot be decoded counts as none.
+pub(super) fn rejected_spans(answer: &[u8]) -> u64 {
     field(answer, 1).and_then(|(_, partial)| field(partial, 1)).map_or(0, |(rejected, _)| rejected)
 }
 
-/// The first field of this number: its value if it is a number, its bytes if it has a length.
+/// The first field with this number: the value of a number, or the content of a delimited field.
 fn field(mut message: &[u8], wanted: u64) -> Option<(u64, &[u8])> {
     loop {
         let key = varint(&mut message)?;

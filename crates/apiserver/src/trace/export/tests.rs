@@ -5,10 +5,10 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::*;
 use crate::{
-    client::{Address, Services},
+    client::{DialAddress, ServiceAddressResolver},
     trace::{
-        Begin, Kind, Origin, Sampling, Scope, Tracer,
-        config::Config,
+        InstrumentationScope, SpanOrigin, SpanSampling, SpanStart, TraceSpanKind, Tracer,
+        config::TracingConfiguration,
         testing::{Collector, Reply},
     },
 };
@@ -16,45 +16,46 @@ use crate::{
 #[derive(Debug, Default)]
 struct Moving(Mutex<Option<(String, u16)>>);
 
-impl Services for Moving {
-    fn resolve(&self, _: &str, name: &str, _: u16) -> Result<Address, String> {
+impl ServiceAddressResolver for Moving {
+    fn resolve(&self, _: &str, name: &str, _: u16) -> Result<DialAddress, String> {
         let address = self.0.lock().unwrap().clone();
-        address.map(|(host, port)| Address::Tcp(host, port)).ok_or_else(|| name.to_owned())
+        address.map(|(host, port)| DialAddress::Tcp(host, port)).ok_or_else(|| name.to_owned())
     }
 }
 
-fn target(body: &str) -> Target {
+fn target(body: &str) -> SpanExportTarget {
     target_with(body, "TracingConfiguration", Arc::new(Moving::default()))
 }
 
-fn target_with(body: &str, kind: &str, services: Arc<dyn Services>) -> Target {
+fn target_with(body: &str, kind: &str, services: Arc<dyn ServiceAddressResolver>) -> SpanExportTarget {
     let text = format!("apiVersion: apiserver.config.k8s.io/v1\nkind: {kind}\n{body}");
-    Target::new(&Config::parse(text.as_bytes()).unwrap(), None, &services).unwrap()
+    SpanExportTarget::new(&TracingConfiguration::parse(text.as_bytes()).unwrap(), None, &services).unwrap()
 }
 
 struct Setup {
     tracer: Tracer,
-    pipeline: Arc<Pipeline>,
-    exporter: Exporter,
+    pipeline: Arc<SpanPipeline>,
+    exporter: SpanExporter,
 }
 
-fn setup(target: Target) -> Setup {
-    let pipeline = Pipeline::new(Sampling { ratio_per_million: 1_000_000, ..Sampling::default() });
+fn setup(target: SpanExportTarget) -> Setup {
+    let pipeline = SpanPipeline::new(SpanSampling { ratio_per_million: 1_000_000, ..SpanSampling::default() });
     let tracer = Tracer::default();
-    tracer.set(Some(Arc::clone(&pipeline)));
-    let resource = Resource { instance: "me".into() };
-    Setup { tracer, exporter: Exporter::start(target, &resource, Arc::clone(&pipeline)), pipeline }
+    tracer.set_pipeline(Some(Arc::clone(&pipeline)));
+    let resource = TraceResource { instance: "me".into() };
+    Setup { tracer, exporter: SpanExporter::start(target, &resource, Arc::clone(&pipeline)), pipeline }
 }
 
 impl Setup {
     fn span(&self, name: &str) {
         let start = std::time::SystemTime::now();
-        let begin = Begin { scope: Scope::Component, kind: Kind::Internal, name: &name, start };
-        drop(self.tracer.start(&Origin::Root, begin));
+        let begin =
+            SpanStart { scope: InstrumentationScope::Component, kind: TraceSpanKind::Internal, name: &name, start };
+        drop(self.tracer.start(&SpanOrigin::Root, begin));
     }
 
-    /// Counters are set just after the collector's answer has come.
-    async fn counts(&self, fits: impl Fn(&super::super::Counts) -> bool) {
+    /// Counters are updated just after the collector's response.
+    async fn counts(&self, fits: impl Fn(&super::super::SpanCounts) -> bool) {
         while !fits(&self.pipeline.counts()) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -101,7 +102,7 @@ async fn everything_that_waits_is_sent_at_the_end_in_batches() {
     let setup = setup(target(&format!("endpoint: {address}")));
     (0..1500).for_each(|number| setup.span(&number.to_string()));
     setup.exporter.stop().await;
-    assert_eq!(setup.pipeline.counts(), super::super::Counts { exported: 1500, dropped: 0, failed: 0 });
+    assert_eq!(setup.pipeline.counts(), super::super::SpanCounts { exported: 1500, dropped: 0, failed: 0 });
     let mut names = Vec::new();
     while names.len() < 1500 {
         let batch = collector.next().await.1;
@@ -189,7 +190,7 @@ async fn a_collector_that_never_answers_does_not_keep_the_server_from_ending() {
     collector.next().await;
     let began = Instant::now();
     setup.exporter.stop().await;
-    assert!(began.elapsed() <= LAST + Duration::from_millis(100));
+    assert!(began.elapsed() <= SHUTDOWN_TIMEOUT + Duration::from_millis(100));
 }
 
 #[test]
@@ -200,15 +201,18 @@ fn pauses_grow_up_to_a_limit() {
 
 #[test]
 fn a_collector_that_is_gone_is_told_once_and_that_it_is_back() {
-    let refused = || Err(Failure { why: "connection refused".to_owned(), retry: None });
-    let said = news(&refused(), 0, false, "127.0.0.1:4317").unwrap();
+    let refused = || Err(SpanExportError { why: "connection refused".to_owned(), retry: None });
+    let said = outcome_message(&refused(), 0, false, "127.0.0.1:4317").unwrap();
     assert_eq!(
         said,
         "the collector at 127.0.0.1:4317 does not take the API server's spans, which are lost until it does: connection refused"
     );
-    assert_eq!(news(&refused(), 1, true, "127.0.0.1:4317"), None);
-    assert_eq!(news(&Ok(0), 2, true, "c:1").unwrap(), "the collector at c:1 takes the API server's spans again");
-    assert_eq!(news(&Ok(0), 0, false, "c:1"), None);
-    assert!(news(&refused(), 0, true, "c:2").is_some(), "another one that does not take them either");
-    assert!(news(&Ok(0), 0, true, "c:3").is_some(), "another one that does");
+    assert_eq!(outcome_message(&refused(), 1, true, "127.0.0.1:4317"), None);
+    assert_eq!(
+        outcome_message(&Ok(0), 2, true, "c:1").unwrap(),
+        "the collector at c:1 takes the API server's spans again"
+    );
+    assert_eq!(outcome_message(&Ok(0), 0, false, "c:1"), None);
+    assert!(outcome_message(&refused(), 0, true, "c:2").is_some(), "another one that does not take them either");
+    assert!(outcome_message(&Ok(0), 0, true, "c:3").is_some(), "another one that does");
 }

@@ -1,13 +1,13 @@
 use std::{fs, os::unix::fs::symlink};
 
 use super::*;
-use crate::client::Address;
+use crate::client::DialAddress;
 
 #[derive(Debug)]
 struct NoServices;
 
-impl Services for NoServices {
-    fn resolve(&self, _: &str, name: &str, _: u16) -> Result<Address, String> {
+impl ServiceAddressResolver for NoServices {
+    fn resolve(&self, _: &str, name: &str, _: u16) -> Result<DialAddress, String> {
         Err(name.to_owned())
     }
 }
@@ -16,15 +16,15 @@ fn document(ratio: u32) -> String {
     format!("apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nsamplingRatePerMillion: {ratio}\n")
 }
 
-fn settings(file: PathBuf) -> Settings {
-    Settings { file, trusted_groups: vec!["a".into()], services: Arc::new(NoServices), instance: "i".into() }
+fn settings(file: PathBuf) -> TracingSettings {
+    TracingSettings { file, trusted_groups: vec!["a".into()], services: Arc::new(NoServices), instance: "i".into() }
 }
 
-fn samples_all(pipeline: &Pipeline) -> bool {
+fn samples_all(pipeline: &SpanPipeline) -> bool {
     (0..64).all(|_| pipeline.samples(crate::trace::TraceId::random()))
 }
 
-/// The kernel says so when it likes.
+/// Notifications of the kernel come with a delay.
 async fn eventually(condition: impl Fn() -> bool) {
     while !condition() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -36,7 +36,7 @@ async fn a_changed_file_is_taken_up_and_a_bad_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tracing.yaml");
     fs::write(&file, document(0)).unwrap();
-    let tracing = Tracing::start(settings(file.clone())).unwrap();
+    let tracing = TracingReloader::start(settings(file.clone())).unwrap();
     let pipeline = Arc::clone(tracing.pipeline());
     assert!(!samples_all(&pipeline) && pipeline.trusts(|group| group == "a"));
     fs::write(&file, document(1_000_000) + "trustedGroups: [b]").unwrap();
@@ -61,7 +61,7 @@ async fn a_mounted_config_map_is_swapped_by_a_link() {
     }
     symlink("..1", at("..data")).unwrap();
     symlink("..data/tracing.yaml", at("tracing.yaml")).unwrap();
-    let tracing = Tracing::start(settings(at("tracing.yaml"))).unwrap();
+    let tracing = TracingReloader::start(settings(at("tracing.yaml"))).unwrap();
     let pipeline = Arc::clone(tracing.pipeline());
     symlink("..2", at("..data_tmp")).unwrap();
     fs::rename(at("..data_tmp"), at("..data")).unwrap();
@@ -72,7 +72,7 @@ async fn a_mounted_config_map_is_swapped_by_a_link() {
 async fn without_a_usable_file_it_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tracing.yaml");
-    assert!(matches!(Tracing::start(settings(file.clone())), Err(Error::Read { .. })));
+    assert!(matches!(TracingReloader::start(settings(file.clone())), Err(TracingConfigError::Read { .. })));
     fs::write(&file, document(2_000_000)).unwrap();
-    assert!(matches!(Tracing::start(settings(file)), Err(Error::Invalid(_))));
+    assert!(matches!(TracingReloader::start(settings(file)), Err(TracingConfigError::Invalid(_))));
 }

@@ -6,15 +6,15 @@ use crate::core::{
     testing::{numbers, part, request},
 };
 
-fn items(max: usize) -> Limit {
-    Limit::Items(NonZeroUsize::new(max).unwrap())
+fn items(max: usize) -> SplitLimit {
+    SplitLimit::Items(NonZeroUsize::new(max).unwrap())
 }
 
-fn bytes(max: usize) -> Limit {
-    Limit::Bytes(NonZeroUsize::new(max).unwrap())
+fn bytes(max: usize) -> SplitLimit {
+    SplitLimit::Bytes(NonZeroUsize::new(max).unwrap())
 }
 
-/// Requests of these sizes side by side, with spans that are numbered through.
+/// A batch of requests of these sizes, with consecutively numbered spans.
 fn joined(sizes: &[u64]) -> Batch {
     let mut first = 0;
     let mut batch = Batch::empty(Signal::Traces);
@@ -49,7 +49,7 @@ fn to_top_up_a_batch_does_not_cut_the_rest_of_a_request_small() {
 #[test]
 fn a_batch_is_taken_apart_between_its_requests() {
     let apart = |sizes: &[u64], pieces| -> Vec<Vec<usize>> {
-        let batches = joined(sizes).apart(pieces);
+        let batches = joined(sizes).split_into(pieces);
         assert!(batches.iter().all(|b| b.items() == b.parts().iter().map(|p| p.items).sum::<usize>()));
         batches.iter().map(|b| b.parts().iter().map(|p| p.items).collect()).collect()
     };
@@ -62,8 +62,8 @@ fn a_batch_is_taken_apart_between_its_requests() {
 fn pieces_that_are_larger_than_the_request_are_charged_for() {
     let budget = Budget::new(1 << 20, 0);
     let member = budget.join();
-    let request = part(0..50, Charge::free());
-    let charge = member.admit(request.bytes.len() as u64).unwrap();
+    let request = part(0..50, Charge::exempt());
+    let charge = member.reserve(request.bytes.len() as u64).unwrap();
     let batch = Batch::single(Signal::Traces, Part { charge: Arc::new(charge), ..request });
     let batches = batch.split(items(1));
     assert_eq!(batches.len(), 50);
@@ -75,9 +75,9 @@ fn pieces_that_are_larger_than_the_request_are_charged_for() {
 
 #[test]
 fn a_request_whose_pieces_there_is_no_memory_for_stays_whole() {
-    let request = part(0..50, Charge::free());
+    let request = part(0..50, Charge::exempt());
     let budget = Budget::new(request.bytes.len() as u64, 0);
-    let charge = budget.join().admit(request.bytes.len() as u64).unwrap();
+    let charge = budget.join().reserve(request.bytes.len() as u64).unwrap();
     let mut batch = joined(&[1]);
     batch.push(Part { charge: Arc::new(charge), ..request });
     batch.append(joined(&[1]));

@@ -1,4 +1,4 @@
-//! What a pipeline counts.
+//! Counters of a pipeline.
 
 use std::sync::{
     Arc, Mutex, PoisonError, Weak,
@@ -8,74 +8,69 @@ use std::sync::{
 use tokio::time::Instant;
 
 use super::DropReason;
-use crate::core::{Member, Moment, Progress, SendError};
+use crate::core::{AtomicInstant, DeliveryProgress, Member, SendError};
 
-/// How a pipeline is doing.
+/// Counters and delivery progress of a pipeline.
 #[derive(Debug, Default)]
 pub struct PipelineStats {
     received: AtomicU64,
-    last_received: Moment,
-    last_refused: Moment,
-    /// Items that a destination took.
+    last_received: AtomicInstant,
+    last_refused: AtomicInstant,
     pub delivered: AtomicU64,
-    dropped: [Loss; DropReason::ALL.len()],
-    progress: Progress,
+    dropped: [LossCounter; DropReason::ALL.len()],
+    progress: DeliveryProgress,
     memory: Mutex<Weak<Member>>,
 }
 
 #[derive(Debug, Default)]
-struct Loss {
+struct LossCounter {
     items: AtomicU64,
-    last: Moment,
+    last: AtomicInstant,
 }
 
 impl PipelineStats {
-    /// Counts what came in.
-    pub fn receive(&self, items: u64) {
+    pub fn count_received(&self, items: u64) {
         self.received.fetch_add(items, Ordering::Relaxed);
-        self.last_received.mark();
+        self.last_received.set_now();
     }
 
-    /// Items that came in.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// When something came in last.
+    /// When data was last received.
     pub fn last_received(&self) -> Option<Instant> {
         self.last_received.get()
     }
 
-    /// A sender is told that there is no memory.
-    pub fn refuse(&self) {
-        self.last_refused.mark();
+    /// Records a refusal for want of memory.
+    pub fn mark_refused(&self) {
+        self.last_refused.set_now();
     }
 
-    /// When a sender was last told that there is no memory.
+    /// When a request was last refused for want of memory.
     pub fn last_refused(&self) -> Option<Instant> {
         self.last_refused.get()
     }
 
-    /// Counts a loss.
-    pub fn dropped(&self, reason: DropReason, items: u64) {
+    pub fn count_dropped(&self, reason: DropReason, items: u64) {
         if let Some(loss) = self.dropped.get(reason as usize).filter(|_| items > 0) {
             loss.items.fetch_add(items, Ordering::Relaxed);
-            loss.last.mark();
+            loss.last.set_now();
         }
     }
 
-    /// Items lost for this reason.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped.get(reason as usize).map_or(0, |loss| loss.items.load(Ordering::Relaxed))
     }
 
-    /// When something was lost last, and why.
+    /// When data was last lost, and why.
     pub fn last_dropped(&self) -> Option<(Instant, DropReason)> {
         let losses = DropReason::ALL.iter().zip(&self.dropped);
         losses.filter_map(|(reason, loss)| Some((loss.last.get()?, *reason))).max()
     }
 
-    /// Adds what another one counted and will not count on. When things happened stays its own.
+    /// Adds the counters of another pipeline that is no longer in use. Times are not merged.
     pub fn absorb(&self, other: &Self) {
         self.received.fetch_add(other.received(), Ordering::Relaxed);
         self.delivered.fetch_add(other.delivered.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -84,35 +79,33 @@ impl PipelineStats {
         }
     }
 
-    /// It draws on this memory from now on.
-    pub fn draws_on(&self, member: &Arc<Member>) {
+    /// Sets the memory that the pipeline is charged to.
+    pub fn set_memory(&self, member: &Arc<Member>) {
         *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(member);
     }
 
-    /// How much is in use of the memory that it may use for new requests, and how much that is.
+    /// The memory in use, and the limit for new requests.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let member = self.memory.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-        member.map(|member| member.fill())
+        member.map(|member| member.usage())
     }
 
-    /// A destination took something.
-    pub fn succeeded(&self, items: u64) {
+    pub fn record_success(&self, items: u64) {
         self.delivered.fetch_add(items, Ordering::Relaxed);
-        self.progress.succeeded();
+        self.progress.record_success();
     }
 
-    /// An attempt failed.
-    pub fn failed(&self, error: &SendError) {
-        self.progress.failed(error);
+    pub fn record_failure(&self, error: &SendError) {
+        self.progress.record_failure(error);
     }
 
-    /// Something is in the way of attempts, and nothing was there to be sent.
-    pub fn obstructed(&self, error: &SendError) {
-        self.progress.obstructed(error);
+    /// Records a failure that prevents attempts while there is nothing to send.
+    pub fn record_obstruction(&self, error: &SendError) {
+        self.progress.record_obstruction(error);
     }
 
-    /// How its attempts have been going, those of all its exporters together.
-    pub fn progress(&self) -> &Progress {
+    /// The progress of all its exporters together.
+    pub fn progress(&self) -> &DeliveryProgress {
         &self.progress
     }
 }

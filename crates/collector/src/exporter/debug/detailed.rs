@@ -1,33 +1,33 @@
-//! Every field, in the Collector's layout.
+//! The `detailed` format: every field, in the Collector's layout.
 
 mod metrics;
 
 use kubewake_otlp::{
     Signal,
-    view::{Attributes, Event, KeyValue, Link, LogRecord, Resource, ScopeEntry, Span, View, lossy},
-    wire::Fields,
+    view::{AttributesView, Event, KeyValue, Link, LogRecord, MessageView, Resource, ScopeEntry, Span, lossy},
+    wire::WireFields,
 };
 
 use super::{
-    lines::Lines,
     resources,
+    text_output::TextLines,
     value::{id, severity, span_kind, status_code, time, typed},
 };
 use crate::core::{Batch, SendError};
 
-/// How far a list is set off.
+/// Prefix of a list's entries.
 const ARROW: &str = "     ->";
-/// How far a list below an entry of a list is set off.
+/// Prefix of the entries of a nested list.
 const INNER_ARROW: &str = "          ->";
 
-pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
+pub(super) fn write_batch(batch: &Batch, mut out: TextLines<'_>) -> Result<(), SendError> {
     let (resource, scope) = match batch.signal() {
         Signal::Traces => ("ResourceSpans", "ScopeSpans"),
         Signal::Metrics => ("ResourceMetrics", "ScopeMetrics"),
         Signal::Logs => ("ResourceLog", "ScopeLogs"),
     };
     for (i, entry) in resources(batch).enumerate() {
-        if !out.may_read(entry.resource().as_bytes()) {
+        if !out.reserve_for_message(entry.resource().as_bytes()) {
             break;
         }
         out.add(format_args!("{resource} #{i}"));
@@ -35,7 +35,7 @@ pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
         attributes(&mut out, "Resource attributes", entry.resource().attributes());
         entity_refs(&mut out, entry.resource());
         for (j, scope_entry) in entry.scopes().enumerate() {
-            if !out.may_read(scope_entry.scope().as_bytes()) {
+            if !out.reserve_for_message(scope_entry.scope().as_bytes()) {
                 break;
             }
             out.add(format_args!("{scope} #{j}"));
@@ -49,7 +49,7 @@ pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
     out.finish()
 }
 
-fn records(out: &mut Lines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
+fn records(out: &mut TextLines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
     match signal {
         Signal::Traces => scope.spans().enumerate().for_each(|(i, record)| span(out, i, record)),
         Signal::Logs => scope.log_records().enumerate().for_each(|(i, record)| log(out, i, record)),
@@ -57,11 +57,11 @@ fn records(out: &mut Lines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
     }
 }
 
-fn attributes(out: &mut Lines<'_>, title: &str, attributes: Attributes<'_>) {
+fn attributes(out: &mut TextLines<'_>, title: &str, attributes: AttributesView<'_>) {
     pairs(out, title, ARROW, attributes.iter());
 }
 
-fn pairs<'a>(out: &mut Lines<'_>, title: &str, arrow: &str, pairs: impl Iterator<Item = KeyValue<'a>>) {
+fn pairs<'a>(out: &mut TextLines<'_>, title: &str, arrow: &str, pairs: impl Iterator<Item = KeyValue<'a>>) {
     for (i, pair) in pairs.enumerate() {
         if i == 0 {
             out.add(format_args!("{title}:"));
@@ -70,16 +70,18 @@ fn pairs<'a>(out: &mut Lines<'_>, title: &str, arrow: &str, pairs: impl Iterator
     }
 }
 
-/// Which attributes of a resource name which entity: `EntityRef` messages, which have no view of their own.
-fn entity_refs(out: &mut Lines<'_>, resource: Resource<'_>) {
-    /// `entity_refs` of a `Resource`.
+/// Entity references of a resource: `EntityRef` messages, which have no view of their own.
+fn entity_refs(out: &mut TextLines<'_>, resource: Resource<'_>) {
     const ENTITY_REFS: u32 = 3;
-    let (schema_url, kind, id_keys, description_keys) = (1, 2, 3, 4);
-    for (i, entity) in Fields::new(resource.as_bytes()).filter(|field| field.is_len(ENTITY_REFS)).enumerate() {
+    let schema_url = 1;
+    let kind = 2;
+    let id_keys = 3;
+    let description_keys = 4;
+    for (i, entity) in WireFields::new(resource.as_bytes()).filter(|field| field.is_len(ENTITY_REFS)).enumerate() {
         if i == 0 {
             out.add(format_args!("Resource entity refs:"));
         }
-        let texts = |number| Fields::new(entity.value).filter(move |f| f.is_len(number)).map(|f| lossy(f.value));
+        let texts = |number| WireFields::new(entity.value).filter(move |f| f.is_len(number)).map(|f| lossy(f.value));
         out.add(format_args!("{ARROW} Entity ref #{i}:"));
         out.add(format_args!("{INNER_ARROW} Type: {}", texts(kind).last().unwrap_or_default()));
         if let Some(url) = texts(schema_url).last() {
@@ -96,8 +98,8 @@ fn entity_refs(out: &mut Lines<'_>, resource: Resource<'_>) {
     }
 }
 
-fn span(out: &mut Lines<'_>, i: usize, span: Span<'_>) {
-    if !out.may_read(span.as_bytes()) {
+fn span(out: &mut TextLines<'_>, i: usize, span: Span<'_>) {
+    if !out.reserve_for_message(span.as_bytes()) {
         return;
     }
     out.add(format_args!("Span #{i}"));
@@ -122,7 +124,7 @@ fn span(out: &mut Lines<'_>, i: usize, span: Span<'_>) {
     links(out, span.links());
 }
 
-fn events<'a>(out: &mut Lines<'_>, events: impl Iterator<Item = Event<'a>>) {
+fn events<'a>(out: &mut TextLines<'_>, events: impl Iterator<Item = Event<'a>>) {
     for (i, event) in events.enumerate() {
         if i == 0 {
             out.add(format_args!("Events:"));
@@ -131,12 +133,12 @@ fn events<'a>(out: &mut Lines<'_>, events: impl Iterator<Item = Event<'a>>) {
         out.add(format_args!("{ARROW} Name: {}", lossy(event.name())));
         out.add(format_args!("{ARROW} Timestamp: {}", time(event.time())));
         out.add(format_args!("{ARROW} DroppedAttributesCount: {}", event.dropped_attributes()));
-        // The Collector has two colons here.
+        // The Collector writes two colons here.
         pairs(out, "     -> Attributes:", INNER_ARROW, event.attributes().iter());
     }
 }
 
-fn links<'a>(out: &mut Lines<'_>, links: impl Iterator<Item = Link<'a>>) {
+fn links<'a>(out: &mut TextLines<'_>, links: impl Iterator<Item = Link<'a>>) {
     for (i, link) in links.enumerate() {
         if i == 0 {
             out.add(format_args!("Links:"));
@@ -150,8 +152,8 @@ fn links<'a>(out: &mut Lines<'_>, links: impl Iterator<Item = Link<'a>>) {
     }
 }
 
-fn log(out: &mut Lines<'_>, i: usize, record: LogRecord<'_>) {
-    if !out.may_read(record.as_bytes()) {
+fn log(out: &mut TextLines<'_>, i: usize, record: LogRecord<'_>) {
+    if !out.reserve_for_message(record.as_bytes()) {
         return;
     }
     out.add(format_args!("LogRecord #{i}"));

@@ -1,33 +1,33 @@
-//! One line for each record, below one for its resource and one for its scope.
+//! The `normal` format: one line for each record, below one for its resource and one for its scope.
 
 use std::fmt::Write;
 
 use kubewake_otlp::{
     Signal,
     view::{
-        Attributes, Buckets, ExponentialHistogram, Histogram, LogRecord, Metric, Number, Point, ScopeEntry, Span,
-        SummaryPoint, View, lossy,
+        AttributesView, DataPoint, ExponentialBuckets, ExponentialHistogramPoint, HistogramPoint, LogRecord,
+        MessageView, Metric, NumberPoint, ScopeEntry, Span, SummaryPoint, lossy,
     },
 };
 
 use super::{
-    lines::Lines,
     resources,
+    text_output::TextLines,
     value::{fixed, id, plain},
 };
 use crate::{
     core::{Batch, SendError},
-    telemetry::shortest,
+    telemetry::format_shortest,
 };
 
-pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
+pub(super) fn write_batch(batch: &Batch, mut out: TextLines<'_>) -> Result<(), SendError> {
     let (resource, scope) = match batch.signal() {
         Signal::Traces => ("ResourceTraces", "ScopeTraces"),
         Signal::Metrics => ("ResourceMetrics", "ScopeMetrics"),
         Signal::Logs => ("ResourceLog", "ScopeLog"),
     };
     for (i, entry) in resources(batch).enumerate() {
-        if !out.may_read(entry.resource().as_bytes()) {
+        if !out.reserve_for_message(entry.resource().as_bytes()) {
             break;
         }
         let details = match entry.schema_url() {
@@ -36,7 +36,7 @@ pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
         };
         out.add(format_args!("{resource} #{i}{details}{}", spaced(entry.resource().attributes())));
         for (j, scope_entry) in entry.scopes().enumerate() {
-            if !out.may_read(scope_entry.scope().as_bytes()) {
+            if !out.reserve_for_message(scope_entry.scope().as_bytes()) {
                 break;
             }
             let attributes = spaced(scope_entry.scope().attributes());
@@ -47,7 +47,7 @@ pub(super) fn show(batch: &Batch, mut out: Lines<'_>) -> Result<(), SendError> {
     out.finish()
 }
 
-fn records(out: &mut Lines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
+fn records(out: &mut TextLines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
     match signal {
         Signal::Traces => scope.spans().for_each(|record| span(out, record)),
         Signal::Logs => scope.log_records().for_each(|record| log(out, record)),
@@ -55,7 +55,7 @@ fn records(out: &mut Lines<'_>, signal: Signal, scope: &ScopeEntry<'_>) {
     }
 }
 
-/// ` name@version [schema]`, as far as they are there.
+/// ` name@version [schema]`, without absent parts.
 fn scope_details(entry: &ScopeEntry<'_>) -> String {
     let scope = entry.scope();
     let mut out = lossy(scope.name()).into_owned();
@@ -69,51 +69,52 @@ fn scope_details(entry: &ScopeEntry<'_>) -> String {
     if out.is_empty() { out } else { format!(" {out}") }
 }
 
-fn pairs(attributes: Attributes<'_>, separator: &str) -> String {
+fn pairs(attributes: AttributesView<'_>, separator: &str) -> String {
     let pair = attributes.iter().map(|a| format!("{}={}", lossy(a.key()), plain(a.value())));
     pair.collect::<Vec<_>>().join(separator)
 }
 
 /// Attributes with a space before each.
-fn spaced(attributes: Attributes<'_>) -> String {
+fn spaced(attributes: AttributesView<'_>) -> String {
     attributes.iter().map(|a| format!(" {}={}", lossy(a.key()), plain(a.value()))).collect()
 }
 
-fn span(out: &mut Lines<'_>, span: Span<'_>) {
-    if !out.may_read(span.as_bytes()) {
+fn span(out: &mut TextLines<'_>, span: Span<'_>) {
+    if !out.reserve_for_message(span.as_bytes()) {
         return;
     }
-    let (name, attributes) = (lossy(span.name()), spaced(span.attributes()));
+    let name = lossy(span.name());
+    let attributes = spaced(span.attributes());
     out.add(format_args!("{name} {} {}{attributes}", id(span.trace_id()), id(span.span_id())));
 }
 
-fn log(out: &mut Lines<'_>, record: LogRecord<'_>) {
-    if !out.may_read(record.as_bytes()) {
+fn log(out: &mut TextLines<'_>, record: LogRecord<'_>) {
+    if !out.reserve_for_message(record.as_bytes()) {
         return;
     }
     out.add(format_args!("{} {}", plain(record.body()), pairs(record.attributes(), " ")));
 }
 
-fn metric(out: &mut Lines<'_>, metric: Metric<'_>) {
+fn metric(out: &mut TextLines<'_>, metric: Metric<'_>) {
     for point in metric.data().into_iter().flat_map(|data| data.points()) {
-        if !out.may_read(point.as_bytes()) {
+        if !out.reserve_for_message(point.as_bytes()) {
             return;
         }
         let value = match point {
-            Point::Number(point) => number(point),
-            Point::Histogram(point) => histogram(point),
-            Point::ExponentialHistogram(point) => exponential(point),
-            Point::Summary(point) => summary(point),
+            DataPoint::Number(point) => number(point),
+            DataPoint::Histogram(point) => histogram(point),
+            DataPoint::ExponentialHistogram(point) => exponential(point),
+            DataPoint::Summary(point) => summary(point),
         };
         out.add(format_args!("{}{{{}}} {value}", lossy(metric.name()), pairs(point.attributes(), ",")));
     }
 }
 
 fn real(value: f64) -> String {
-    shortest(value, 21)
+    format_shortest(value, 21)
 }
 
-fn number(point: Number<'_>) -> String {
+fn number(point: NumberPoint<'_>) -> String {
     let integer = point.int_value().map(|value| value.to_string());
     integer.or_else(|| point.value().map(real)).unwrap_or_default()
 }
@@ -129,7 +130,7 @@ fn totals(count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) -> S
     out
 }
 
-fn histogram(point: Histogram<'_>) -> String {
+fn histogram(point: HistogramPoint<'_>) -> String {
     let mut out = totals(point.count(), point.sum(), point.min(), point.max());
     let mut bounds = point.bounds();
     for count in point.bucket_counts() {
@@ -139,10 +140,10 @@ fn histogram(point: Histogram<'_>) -> String {
     out
 }
 
-fn exponential(point: ExponentialHistogram<'_>) -> String {
+fn exponential(point: ExponentialHistogramPoint<'_>) -> String {
     let mut out = totals(point.count(), point.sum(), point.min(), point.max());
     let base = (-f64::from(point.scale())).exp2().exp2();
-    let mut buckets = |buckets: Option<Buckets<'_>>| {
+    let mut buckets = |buckets: Option<ExponentialBuckets<'_>>| {
         let Some(buckets) = buckets else { return };
         let indexes = i64::from(buckets.offset())..;
         for (index, count) in indexes.zip(buckets.counts()) {

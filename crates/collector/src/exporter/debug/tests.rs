@@ -6,24 +6,24 @@ use kubewake_otlp::Signal;
 use super::*;
 use crate::core::{Charge, Origin, Part};
 
-/// Remembers what it was told to show.
+/// Records the output.
 #[derive(Default)]
 struct Memory {
     log: Mutex<String>,
     records: Mutex<String>,
 }
 
-impl Output for Memory {
-    fn line(&self, text: &str) {
-        self.block(&format!("{text}\n")).expect("shown");
+impl DebugOutput for Memory {
+    fn log_line(&self, text: &str) {
+        self.write_text(&format!("{text}\n")).expect("shown");
     }
 
-    fn block(&self, text: &str) -> io::Result<()> {
+    fn write_text(&self, text: &str) -> io::Result<()> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
         Ok(())
     }
 
-    fn records(&self, lines: &[u8]) -> io::Result<()> {
+    fn write_records(&self, lines: &[u8]) -> io::Result<()> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(lines));
         Ok(())
     }
@@ -35,21 +35,21 @@ fn batch(signal: Signal, requests: &[&str]) -> Batch {
     for request in requests {
         let bytes: Bytes = kubewake_otlp::json::decode(signal, request.as_bytes()).expect("OTLP JSON").into();
         let items = kubewake_otlp::scan(signal, &bytes).expect("well formed").items;
-        batch.push(Part::new(bytes, items, Arc::new(Origin::default()), Arc::new(Charge::free())));
+        batch.push(Part::new(bytes, items, Arc::new(Origin::default()), Arc::new(Charge::exempt())));
     }
     batch
 }
 
-async fn shown(verbosity: Verbosity, batch: &Batch) -> (String, String) {
+async fn shown(verbosity: DebugVerbosity, batch: &Batch) -> (String, String) {
     let memory = Arc::new(Memory::default());
     let settings = DebugExporter { verbosity, ..DebugExporter::default() };
-    let built = build_with(&settings, memory.clone()).expect("builds");
+    let built = build_with_output(&settings, memory.clone()).expect("builds");
     built.exporter.send(batch).await.expect("shown");
     let take = |text: &Mutex<String>| text.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (take(&memory.log), take(&memory.records))
 }
 
-async fn log(verbosity: Verbosity, batch: &Batch) -> String {
+async fn log(verbosity: DebugVerbosity, batch: &Batch) -> String {
     shown(verbosity, batch).await.0
 }
 
@@ -103,17 +103,17 @@ const METRICS: &str = r#"{"resourceMetrics": [{"resource": {}, "scopeMetrics": [
 #[tokio::test]
 async fn basic_is_one_line_for_a_batch() {
     let spans = batch(Signal::Traces, &[SPANS, SPANS]);
-    assert_eq!(log(Verbosity::Basic, &spans).await, "Traces {\"resource spans\": 2, \"spans\": 4}\n");
+    assert_eq!(log(DebugVerbosity::Basic, &spans).await, "Traces {\"resource spans\": 2, \"spans\": 4}\n");
     let logs = batch(Signal::Logs, &[LOGS]);
-    assert_eq!(log(Verbosity::Basic, &logs).await, "Logs {\"resource logs\": 1, \"log records\": 1}\n");
+    assert_eq!(log(DebugVerbosity::Basic, &logs).await, "Logs {\"resource logs\": 1, \"log records\": 1}\n");
     let metrics = batch(Signal::Metrics, &[METRICS]);
     let line = "Metrics {\"resource metrics\": 1, \"metrics\": 6, \"data points\": 6}\n";
-    assert_eq!(log(Verbosity::Basic, &metrics).await, line);
+    assert_eq!(log(DebugVerbosity::Basic, &metrics).await, line);
 }
 
 #[tokio::test]
 async fn normal_is_one_line_for_a_record() {
-    let text = log(Verbosity::Normal, &batch(Signal::Traces, &[SPANS])).await;
+    let text = log(DebugVerbosity::Normal, &batch(Signal::Traces, &[SPANS])).await;
     let golden = r#"Traces {"resource spans": 1, "spans": 2}
 ResourceTraces #0 [https://example.com/r] service.name=shop
 ScopeTraces #0 lib@2.0 [https://example.com/s] a=true
@@ -121,7 +121,7 @@ GET /cart 0102030405060708090a0b0c0d0e0f10 1112131415161718 n=-7 list=["x",1.5]
 bare  
 "#;
     assert_eq!(text, golden);
-    let text = log(Verbosity::Normal, &batch(Signal::Logs, &[LOGS])).await;
+    let text = log(DebugVerbosity::Normal, &batch(Signal::Logs, &[LOGS])).await;
     let golden = r#"Logs {"resource logs": 1, "log records": 1}
 ResourceLog #0
 ScopeLog #0
@@ -132,7 +132,7 @@ ScopeLog #0
 
 #[tokio::test]
 async fn normal_shows_each_point_of_a_metric() {
-    let text = log(Verbosity::Normal, &batch(Signal::Metrics, &[METRICS])).await;
+    let text = log(DebugVerbosity::Normal, &batch(Signal::Metrics, &[METRICS])).await;
     let golden = r#"Metrics {"resource metrics": 1, "metrics": 6, "data points": 6}
 ResourceMetrics #0
 ScopeMetrics #0 m
@@ -148,7 +148,7 @@ q{} count=2 sum=3.000000 q0.5=1.25
 
 #[tokio::test]
 async fn detailed_shows_every_field_of_a_span() {
-    let text = log(Verbosity::Detailed, &batch(Signal::Traces, &[SPANS])).await;
+    let text = log(DebugVerbosity::Detailed, &batch(Signal::Traces, &[SPANS])).await;
     let golden = r#"Traces {"resource spans": 1, "spans": 2}
 ResourceSpans #0
 Resource SchemaURL: https://example.com/r
@@ -208,7 +208,7 @@ Span #1
 
 #[tokio::test]
 async fn detailed_shows_every_field_of_a_log_record() {
-    let text = log(Verbosity::Detailed, &batch(Signal::Logs, &[LOGS])).await;
+    let text = log(DebugVerbosity::Detailed, &batch(Signal::Logs, &[LOGS])).await;
     let golden = r#"Logs {"resource logs": 1, "log records": 1}
 ResourceLog #0
 Resource SchemaURL: 
@@ -234,7 +234,7 @@ Flags: 1
 
 #[tokio::test]
 async fn detailed_shows_every_kind_of_metric() {
-    let text = log(Verbosity::Detailed, &batch(Signal::Metrics, &[METRICS])).await;
+    let text = log(DebugVerbosity::Detailed, &batch(Signal::Metrics, &[METRICS])).await;
     // Times are all zero here, and shown for spans.
     let text: Vec<&str> = text.lines().filter(|line| !line.contains("Timestamp: 1970")).skip(6).collect();
     let golden = r#"Metric #0
@@ -316,7 +316,7 @@ Descriptor:
 
 #[tokio::test]
 async fn json_is_one_object_a_line_on_standard_output() {
-    let (log, records) = shown(Verbosity::Json, &batch(Signal::Traces, &[SPANS, SPANS])).await;
+    let (log, records) = shown(DebugVerbosity::Json, &batch(Signal::Traces, &[SPANS, SPANS])).await;
     assert_eq!(log, "");
     let lines: Vec<serde_json::Value> = records.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines.len(), 4);
@@ -331,7 +331,7 @@ async fn json_is_one_object_a_line_on_standard_output() {
 #[tokio::test]
 async fn a_record_without_fields_is_an_object_too() {
     let empty = r#"{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}]}]}]}"#;
-    let (_, records) = shown(Verbosity::Json, &batch(Signal::Logs, &[empty])).await;
+    let (_, records) = shown(DebugVerbosity::Json, &batch(Signal::Logs, &[empty])).await;
     assert_eq!(records, "{\"resource\":{},\"scope\":{}}\n");
 }
 
@@ -339,7 +339,7 @@ async fn a_record_without_fields_is_an_object_too() {
 async fn only_sampled_batches_are_shown() {
     let memory = Arc::new(Memory::default());
     let settings = DebugExporter { sampling_initial: 1, sampling_thereafter: 0, ..DebugExporter::default() };
-    let built = build_with(&settings, memory.clone()).expect("builds");
+    let built = build_with_output(&settings, memory.clone()).expect("builds");
     let batch = batch(Signal::Logs, &[LOGS]);
     for _ in 0..3 {
         built.exporter.send(&batch).await.expect("taken");
@@ -350,17 +350,17 @@ async fn only_sampled_batches_are_shown() {
 #[tokio::test]
 async fn a_stream_that_is_closed_is_a_local_failure_that_may_pass() {
     struct Closed;
-    impl Output for Closed {
-        fn line(&self, _: &str) {}
-        fn block(&self, _: &str) -> io::Result<()> {
+    impl DebugOutput for Closed {
+        fn log_line(&self, _: &str) {}
+        fn write_text(&self, _: &str) -> io::Result<()> {
             Err(io::ErrorKind::BrokenPipe.into())
         }
-        fn records(&self, _: &[u8]) -> io::Result<()> {
+        fn write_records(&self, _: &[u8]) -> io::Result<()> {
             Err(io::ErrorKind::BrokenPipe.into())
         }
     }
-    let settings = DebugExporter { verbosity: Verbosity::Json, ..DebugExporter::default() };
-    let built = build_with(&settings, Arc::new(Closed)).expect("builds");
+    let settings = DebugExporter { verbosity: DebugVerbosity::Json, ..DebugExporter::default() };
+    let built = build_with_output(&settings, Arc::new(Closed)).expect("builds");
     let error = built.exporter.send(&batch(Signal::Logs, &[LOGS])).await.expect_err("fails");
     assert_eq!((error.class, error.retryable), (ErrorClass::Local, true));
 }
@@ -368,17 +368,17 @@ async fn a_stream_that_is_closed_is_a_local_failure_that_may_pass() {
 #[tokio::test]
 async fn a_panic_is_no_failure_that_may_pass() {
     struct Broken;
-    impl Output for Broken {
-        fn line(&self, _: &str) {}
-        fn block(&self, _: &str) -> io::Result<()> {
+    impl DebugOutput for Broken {
+        fn log_line(&self, _: &str) {}
+        fn write_text(&self, _: &str) -> io::Result<()> {
             panic!("of the output")
         }
-        fn records(&self, _: &[u8]) -> io::Result<()> {
+        fn write_records(&self, _: &[u8]) -> io::Result<()> {
             panic!("of the output")
         }
     }
-    let settings = DebugExporter { verbosity: Verbosity::Json, ..DebugExporter::default() };
-    let built = build_with(&settings, Arc::new(Broken)).expect("builds");
+    let settings = DebugExporter { verbosity: DebugVerbosity::Json, ..DebugExporter::default() };
+    let built = build_with_output(&settings, Arc::new(Broken)).expect("builds");
     let error = built.exporter.send(&batch(Signal::Logs, &[LOGS])).await.expect_err("fails");
     assert!(!error.retryable && error.code.blames_data(), "{error:?}");
 }
@@ -401,12 +401,12 @@ async fn a_value_of_any_depth_does_no_harm() {
     let record = inside(2, inside(5, value));
     let bytes = Bytes::from(inside(1, inside(2, record)));
     let items = kubewake_otlp::scan(Signal::Logs, &bytes).expect("well formed").items;
-    let part = Part::new(bytes, items, Arc::default(), Arc::new(Charge::free()));
+    let part = Part::new(bytes, items, Arc::default(), Arc::new(Charge::exempt()));
     let deep = Batch::single(Signal::Logs, part);
-    for verbosity in [Verbosity::Normal, Verbosity::Detailed] {
+    for verbosity in [DebugVerbosity::Normal, DebugVerbosity::Detailed] {
         assert!(log(verbosity, &deep).await.contains("[[[["));
     }
-    let built = build(&DebugExporter { verbosity: Verbosity::Json, ..DebugExporter::default() }).expect("builds");
+    let built = build(&DebugExporter { verbosity: DebugVerbosity::Json, ..DebugExporter::default() }).expect("builds");
     let error = built.exporter.send(&deep).await.expect_err("too deep for JSON");
     assert!(!error.retryable && error.code.blames_data(), "{error}");
 }

@@ -1,23 +1,23 @@
-//! Values, ids, times and enums as the Collector writes them.
+//! Formats values, ids, times and enums as the Collector does.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use kubewake_otlp::view::{AnyValue, KeyValue, lossy};
 use serde_json::{Map, Value};
 
-use crate::telemetry::shortest;
+use crate::telemetry::format_shortest;
 
-/// How deep values are followed. Beyond it nothing is shown, so that no sender can use up the stack.
+/// Limit of nested values. Deeper ones are not shown, so that no sender can exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
-/// A value without its type: text as it is, lists and maps in JSON.
+/// A value without its type: text verbatim, lists and maps in JSON.
 pub(super) fn plain(value: AnyValue<'_>) -> String {
     match value {
         AnyValue::None => String::new(),
         AnyValue::String(text) => lossy(text).into_owned(),
         AnyValue::Bool(value) => value.to_string(),
         AnyValue::Int(value) => value.to_string(),
-        AnyValue::Double(value) => shortest(value, 21),
+        AnyValue::Double(value) => format_shortest(value, 21),
         AnyValue::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
         AnyValue::Array(_) | AnyValue::KeyValueList(_) => json(value, MAX_DEPTH).to_string(),
     }
@@ -55,24 +55,25 @@ fn json(value: AnyValue<'_>, depth: usize) -> Value {
     }
 }
 
-/// An id in hexadecimal; nothing if it is absent or all zeros.
+/// An id in hexadecimal; empty if it is absent or all zeros.
 pub(super) fn id(bytes: &[u8]) -> String {
-    match bytes.iter().all(|byte| *byte == 0) {
-        true => String::new(),
-        false => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+    if bytes.iter().all(|byte| *byte == 0) {
+        String::new()
+    } else {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Nanoseconds since 1970 as Go writes a time in UTC.
+/// Nanoseconds since 1970, in Go's format of a UTC time.
 pub(super) fn time(nanoseconds: u64) -> String {
-    // What fits into 64 bits is before the year 2600.
+    // A time of 64 bits is before the year 2600.
     let time = Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%d %H:%M:%S%.f +0000 UTC").to_string()
 }
 
-/// A number with six digits behind the point.
+/// A number with six decimal places.
 pub(super) fn fixed(value: f64) -> String {
-    if value.is_finite() { format!("{value:.6}") } else { shortest(value, 21) }
+    if value.is_finite() { format!("{value:.6}") } else { format_shortest(value, 21) }
 }
 
 /// The name of a `SpanKind`.

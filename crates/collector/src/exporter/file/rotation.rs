@@ -1,4 +1,4 @@
-//! Full files are renamed, and old ones are removed.
+//! Rotation: renames full files, and removes old ones.
 //!
 //! `spans.json` becomes `spans-2006-01-02T15-04-05.000.json`, by the time at which it was renamed.
 
@@ -9,13 +9,13 @@ use std::{
 };
 
 use jiff::{Timestamp, Zoned, civil::DateTime, tz::TimeZone};
-use kubewake_config::model::Rotation;
+use kubewake_config::model::RotationConfig;
 
-const FORMAT: &str = "%Y-%m-%dT%H-%M-%S%.3f";
+const BACKUP_TIME_FORMAT: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Renames the file, and removes what is no longer to be kept.
-pub(super) fn rotate(path: &Path, rotation: &Rotation, now: SystemTime) -> io::Result<()> {
+/// Renames the file, and removes backups beyond the limits.
+pub(super) fn rotate(path: &Path, rotation: &RotationConfig, now: SystemTime) -> io::Result<()> {
     fs::rename(path, free_name(path, rotation, now))?;
     if let Err(error) = prune(path, rotation, now) {
         tracing::warn!(path = %path.display(), %error, "old files could not be removed");
@@ -23,8 +23,8 @@ pub(super) fn rotate(path: &Path, rotation: &Rotation, now: SystemTime) -> io::R
     Ok(())
 }
 
-/// A name that no file has: within a millisecond there may be two.
-fn free_name(path: &Path, rotation: &Rotation, now: SystemTime) -> PathBuf {
+/// An unused name: two rotations may fall into one millisecond.
+fn free_name(path: &Path, rotation: &RotationConfig, now: SystemTime) -> PathBuf {
     let mut time = now;
     loop {
         let name = backup_name(path, rotation, time);
@@ -35,28 +35,28 @@ fn free_name(path: &Path, rotation: &Rotation, now: SystemTime) -> PathBuf {
     }
 }
 
-pub(super) fn backup_name(path: &Path, rotation: &Rotation, time: SystemTime) -> PathBuf {
-    let (before, after) = around(path);
-    path.with_file_name(format!("{before}{}{after}", zoned(rotation, time).strftime(FORMAT)))
+pub(super) fn backup_name(path: &Path, rotation: &RotationConfig, time: SystemTime) -> PathBuf {
+    let (before, after) = backup_name_affixes(path);
+    path.with_file_name(format!("{before}{}{after}", zoned(rotation, time).strftime(BACKUP_TIME_FORMAT)))
 }
 
-/// What a renamed file has before and behind its time.
-fn around(path: &Path) -> (String, String) {
+/// The text before and after the time in a backup's name.
+fn backup_name_affixes(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let extension = path.extension().map(|extension| format!(".{}", text(Some(extension))));
     (format!("{}-", text(path.file_stem())), extension.unwrap_or_default())
 }
 
-fn zone(rotation: &Rotation) -> TimeZone {
-    // A machine whose zone is not known is taken to be in UTC.
+fn zone(rotation: &RotationConfig) -> TimeZone {
+    // UTC on a machine without a known time zone.
     if rotation.localtime { TimeZone::try_system().unwrap_or(TimeZone::UTC) } else { TimeZone::UTC }
 }
 
-fn zoned(rotation: &Rotation, time: SystemTime) -> Zoned {
+fn zoned(rotation: &RotationConfig, time: SystemTime) -> Zoned {
     Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(zone(rotation))
 }
 
-fn prune(path: &Path, rotation: &Rotation, now: SystemTime) -> io::Result<()> {
+fn prune(path: &Path, rotation: &RotationConfig, now: SystemTime) -> io::Result<()> {
     let mut backups = backups(path, rotation)?;
     backups.sort_unstable_by(|a, b| b.cmp(a));
     let kept = if rotation.max_backups == 0 { usize::MAX } else { rotation.max_backups as usize };
@@ -69,9 +69,9 @@ fn prune(path: &Path, rotation: &Rotation, now: SystemTime) -> io::Result<()> {
     Ok(())
 }
 
-/// The renamed files, each with its time. Files that only look alike are left alone.
-fn backups(path: &Path, rotation: &Rotation) -> io::Result<Vec<(SystemTime, PathBuf)>> {
-    let (before, after) = around(path);
+/// The backups, each with its time. Files whose names only look similar are ignored.
+fn backups(path: &Path, rotation: &RotationConfig) -> io::Result<Vec<(SystemTime, PathBuf)>> {
+    let (before, after) = backup_name_affixes(path);
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -85,7 +85,7 @@ fn backups(path: &Path, rotation: &Rotation) -> io::Result<Vec<(SystemTime, Path
     Ok(found)
 }
 
-fn parse(text: &str, rotation: &Rotation) -> Option<SystemTime> {
+fn parse(text: &str, rotation: &RotationConfig) -> Option<SystemTime> {
     let time = DateTime::strptime("%Y-%m-%dT%H-%M-%S%.f", text).ok()?;
     Some(time.to_zoned(zone(rotation)).ok()?.timestamp().into())
 }

@@ -9,14 +9,14 @@ use super::*;
 use crate::core::{Charge, ErrorClass, Origin, Part};
 
 /// 2023-11-14T22:13:20Z
-fn then() -> SystemTime {
+fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)
 }
 
 fn part(name: &str) -> Part {
     let json = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"eventName":"{name}"}}]}}]}}]}}"#);
     let bytes: Bytes = kubewake_otlp::json::decode(Signal::Logs, json.as_bytes()).expect("OTLP JSON").into();
-    Part::new(bytes, 1, Arc::new(Origin::default()), Arc::new(Charge::free()))
+    Part::new(bytes, 1, Arc::new(Origin::default()), Arc::new(Charge::exempt()))
 }
 
 fn batch(names: &[&str]) -> Batch {
@@ -43,7 +43,7 @@ fn settings(directory: &Path) -> FileExporter {
 }
 
 fn exporter(settings: &FileExporter) -> Arc<dyn Exporter> {
-    build_with(settings, then).expect("builds").exporter
+    build_with(settings, fixed_time).expect("builds").exporter
 }
 
 fn directory() -> TempDir {
@@ -144,7 +144,8 @@ async fn lines_of_many_senders_do_not_mix() {
     let long = "x".repeat(50_000);
     let senders: Vec<_> = (0..16)
         .map(|_| {
-            let (exporter, long) = (exporter(&settings), long.clone());
+            let exporter = exporter(&settings);
+            let long = long.clone();
             tokio::spawn(async move { exporter.send(&batch(&[&long, &long])).await })
         })
         .collect();
@@ -202,11 +203,11 @@ async fn what_has_no_json_is_refused_and_nothing_is_written() {
     assert_eq!(read(&settings), "");
 }
 
-fn rotating(directory: &Path, rotation: Rotation) -> FileExporter {
+fn rotating(directory: &Path, rotation: RotationConfig) -> FileExporter {
     FileExporter { rotation: Some(rotation), ..settings(directory) }
 }
 
-/// More than half of a megabyte, so that two of them are too much for one.
+/// More than half of a megabyte, so that two of them exceed one.
 fn large(tag: &str) -> String {
     tag.repeat(600_000)
 }
@@ -214,7 +215,7 @@ fn large(tag: &str) -> String {
 #[tokio::test]
 async fn a_full_file_is_renamed_by_its_time() {
     let directory = directory();
-    let settings = rotating(directory.path(), Rotation { max_megabytes: 1, ..Rotation::default() });
+    let settings = rotating(directory.path(), RotationConfig { max_megabytes: 1, ..RotationConfig::default() });
     let exporter = exporter(&settings);
     for tag in ["a", "b", "c"] {
         exporter.send(&batch(&[&large(tag)])).await.expect("written");
@@ -229,7 +230,7 @@ async fn a_full_file_is_renamed_by_its_time() {
 #[tokio::test]
 async fn a_rotated_file_is_kept_at_the_start() {
     let directory = directory();
-    let settings = rotating(directory.path(), Rotation::default());
+    let settings = rotating(directory.path(), RotationConfig::default());
     fs::write(&settings.path, "old\n").expect("written");
     exporter(&settings).send(&batch(&["a"])).await.expect("written");
     assert_eq!(read(&settings), format!("old\n{}", line("a")));
@@ -238,7 +239,7 @@ async fn a_rotated_file_is_kept_at_the_start() {
 #[tokio::test]
 async fn only_so_many_and_so_old_files_are_kept() {
     let directory = directory();
-    let rotation = Rotation { max_megabytes: 1, max_backups: 2, max_days: 1, localtime: false };
+    let rotation = RotationConfig { max_megabytes: 1, max_backups: 2, max_days: 1, localtime: false };
     let settings = rotating(directory.path(), rotation);
     for name in [
         "logs-2023-11-14T20-00-00.000.json",
@@ -265,8 +266,8 @@ async fn only_so_many_and_so_old_files_are_kept() {
 
 #[test]
 fn a_name_without_an_extension_gets_the_time_at_its_end() {
-    let rotation = Rotation { max_days: 0, ..Rotation::default() };
-    let name = rotation::backup_name(Path::new("/var/log/spans"), &rotation, then() + Duration::from_millis(5));
+    let rotation = RotationConfig { max_days: 0, ..RotationConfig::default() };
+    let name = rotation::backup_name(Path::new("/var/log/spans"), &rotation, fixed_time() + Duration::from_millis(5));
     assert_eq!(name, Path::new("/var/log/spans-2023-11-14T22-13-20.005"));
 }
 
@@ -301,7 +302,7 @@ async fn directories_are_created_if_the_settings_say_so() {
     use std::os::unix::fs::PermissionsExt;
     let directory = directory();
     let settings = settings(&directory.path().join("a/b"));
-    let problem = build_with(&settings, then).err().expect("no directory").0;
+    let problem = build_with(&settings, fixed_time).err().expect("no directory").0;
     assert!(problem.contains("a/b/logs.json"), "{problem}");
     let settings = FileExporter { create_directory: Some(0o700), ..settings };
     exporter(&settings).send(&batch(&["a"])).await.expect("written");
@@ -323,7 +324,7 @@ async fn new_files_are_for_their_owner_alone_and_old_ones_keep_their_mode() {
     exporter_of_one.send(&batch(&["a"])).await.expect("written");
     assert_eq!(mode(&settings.path), 0o644);
 
-    let rotation = Rotation { max_megabytes: 0, max_days: 0, max_backups: 0, localtime: false };
+    let rotation = RotationConfig { max_megabytes: 0, max_days: 0, max_backups: 0, localtime: false };
     let path = directory.path().join("rotated.json");
     let rotated = FileExporter { path: path.clone(), rotation: Some(rotation), ..settings.clone() };
     exporter(&rotated).send(&batch(&["a"])).await.expect("written");
@@ -336,13 +337,13 @@ async fn new_files_are_for_their_owner_alone_and_old_ones_keep_their_mode() {
     let json = r#"{"resourceLogs":[{"resource":{"attributes":[{"key":"name","value":{"stringValue":"ada"}}]},
                    "scopeLogs":[{"logRecords":[{}]}]}]}"#;
     let bytes: Bytes = kubewake_otlp::json::decode(Signal::Logs, json.as_bytes()).expect("OTLP JSON").into();
-    let one = Part::new(bytes, 1, Arc::default(), Arc::new(Charge::free()));
+    let one = Part::new(bytes, 1, Arc::default(), Arc::new(Charge::exempt()));
     exporter(&grouped).send(&Batch::single(Signal::Logs, one)).await.expect("written");
     let groups = directory.path().join("groups");
     assert_eq!(["", "ada", "ada/logs.json"].map(|name| mode(&groups.join(name))), [0o700, 0o700, 0o600]);
 }
 
-/// The file that was renamed when this one was full.
+/// The backup that was made when the file was full.
 fn backup_of(path: &Path) -> std::path::PathBuf {
     let stem = path.file_stem().expect("a name").to_string_lossy().into_owned() + "-";
     let files =

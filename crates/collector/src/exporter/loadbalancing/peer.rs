@@ -1,8 +1,8 @@
-//! One of the destinations, and whether it lives.
+//! A peer, and its health.
 //!
-//! A peer is *down* when an attempt at a batch had no answer and a second one, made at once, had none either: a connection
-//! that only was old is made anew by the second. A peer that answers is never down, whatever it says. One that is down is
-//! knocked at, ever more rarely, with a request that holds nothing, and is open again when it answers.
+//! A peer is *down* when an attempt at a batch and an immediate second one both had no response: the second
+//! attempt replaces a stale connection. A peer that responds is never down, whatever the response. A peer that
+//! is down is probed with an empty request, with increasing delays, and is open again when it responds.
 
 use std::{
     sync::{
@@ -12,135 +12,135 @@ use std::{
     time::Duration,
 };
 
-use super::Balancer;
-use crate::core::{BalancerStats, Batch, Destination, HandOver, Latency, Next, Outlet, Rescue, SendError};
+use super::LoadBalancer;
+use crate::core::{
+    BalancerStats, Batch, DestinationLabels, ExporterQueue, Failover, FailoverFuture, PeerLatency, RetryDecision,
+    SendError,
+};
 
-/// A program that was killed and is started again needs about as long.
-const FIRST_KNOCK: Duration = Duration::from_secs(1);
-/// As often as the exporters' retries at most.
-const LAST_KNOCK: Duration = Duration::from_secs(30);
+/// A program that was killed needs about this long to start again.
+const INITIAL_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// The same as the maximum of the exporters' retries.
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A destination with its queue and connection.
-pub(super) struct Peer {
+/// A peer with its queue and connection.
+pub(super) struct BackendPeer {
     pub(super) endpoint: String,
     pub(super) seed: u64,
-    pub(super) destination: Destination,
-    pub(super) outlet: Arc<Outlet>,
-    pub(super) health: Arc<Health>,
+    pub(super) destination: DestinationLabels,
+    pub(super) exporter_queue: Arc<ExporterQueue>,
+    pub(super) health: Arc<PeerHealth>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum State {
-    /// It gets what belongs to it.
+pub(super) enum PeerState {
+    /// The peer gets its data.
     Open,
-    /// It does not answer.
     Down,
-    /// It is no longer one of the peers, and gets what it was to get.
+    /// The peer is removed, and gets the data in its queue.
     Leaving,
 }
 
-/// Whether a peer lives.
-pub(super) struct Health {
+pub(super) struct PeerHealth {
     state: AtomicU8,
-    /// How long to wait before the next knock.
+    /// Delay before the next probe.
     pause: Mutex<Duration>,
 }
 
-impl Health {
+impl PeerHealth {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { state: AtomicU8::new(State::Open as u8), pause: Mutex::new(FIRST_KNOCK) })
+        Arc::new(Self { state: AtomicU8::new(PeerState::Open as u8), pause: Mutex::new(INITIAL_PROBE_INTERVAL) })
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> PeerState {
         match self.state.load(Ordering::Acquire) {
-            0 => State::Open,
-            1 => State::Down,
-            _ => State::Leaving,
+            0 => PeerState::Open,
+            1 => PeerState::Down,
+            _ => PeerState::Leaving,
         }
     }
 
-    /// Goes from one state to another; false if it was in a third.
-    fn turn(&self, from: State, to: State) -> bool {
+    /// Changes the state; false if it was not `from`.
+    fn transition(&self, from: PeerState, to: PeerState) -> bool {
         self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// It is no longer one of the peers.
-    pub(super) fn leave(&self) {
-        self.state.store(State::Leaving as u8, Ordering::Release);
+    /// Marks the peer as removed.
+    pub(super) fn mark_leaving(&self) {
+        self.state.store(PeerState::Leaving as u8, Ordering::Release);
     }
 
-    /// Somebody answers.
-    pub(super) fn open(&self) {
-        self.turn(State::Down, State::Open);
+    pub(super) fn mark_open(&self) {
+        self.transition(PeerState::Down, PeerState::Open);
     }
 
-    /// How long to wait now; twice as long the next time, until something was delivered.
-    pub(super) fn next_pause(&self) -> Duration {
+    /// The current delay; it doubles until something is delivered.
+    pub(super) fn next_probe_delay(&self) -> Duration {
         let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
         let now = *pause;
-        *pause = (now * 2).min(LAST_KNOCK);
+        *pause = (now * 2).min(MAX_PROBE_INTERVAL);
         now
     }
 
-    fn delivered(&self) {
-        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = FIRST_KNOCK;
+    fn reset_probe_delay(&self) {
+        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = INITIAL_PROBE_INTERVAL;
     }
 }
 
-/// What the outlet of a peer asks.
-pub(super) struct Guard {
+/// Failover policy of a peer's queue.
+pub(super) struct PeerFailover {
     pub(super) endpoint: String,
-    pub(super) health: Arc<Health>,
-    pub(super) latency: Arc<Latency>,
+    pub(super) health: Arc<PeerHealth>,
+    pub(super) latency: Arc<PeerLatency>,
     pub(super) stats: Arc<BalancerStats>,
-    /// It holds the outlet that holds this.
-    pub(super) balancer: Weak<Balancer>,
+    /// The balancer owns the queue that owns this policy.
+    pub(super) balancer: Weak<LoadBalancer>,
 }
 
-impl Rescue for Guard {
-    fn is_open(&self) -> bool {
-        self.health.state() != State::Down
+impl Failover for PeerFailover {
+    fn is_available(&self) -> bool {
+        self.health.state() != PeerState::Down
     }
 
-    fn attempted(&self, taken: bool, took: Duration) {
+    fn record_attempt(&self, taken: bool, took: Duration) {
         self.latency.record(took);
-        self.stats.outcome(taken);
+        self.stats.count_attempt(taken);
         if taken {
-            self.health.delivered();
+            self.health.reset_probe_delay();
         }
     }
 
-    fn failed(&self, error: &SendError, in_a_row: u32) -> Next {
+    fn decide_retry(&self, error: &SendError, in_a_row: u32) -> RetryDecision {
         match self.health.state() {
-            // Its successors are there: there is no reason to insist.
-            State::Leaving => Next::HandOver,
-            State::Down => Next::HandOver,
-            State::Open if !error.is_silence() => Next::Retry,
-            State::Open if in_a_row == 0 => Next::AtOnce,
-            State::Open => {
-                if self.health.turn(State::Open, State::Down)
+            // Other peers have taken over its keys: there is no reason to insist.
+            PeerState::Leaving => RetryDecision::FailOver,
+            PeerState::Down => RetryDecision::FailOver,
+            PeerState::Open if !error.is_unanswered() => RetryDecision::Retry,
+            PeerState::Open if in_a_row == 0 => RetryDecision::RetryNow,
+            PeerState::Open => {
+                if self.health.transition(PeerState::Open, PeerState::Down)
                     && let Some(balancer) = self.balancer.upgrade()
                 {
                     tracing::warn!(exporter = %balancer.id, pipeline = %balancer.pipeline, peer = %self.endpoint,
                         error = %error, "a peer does not answer; its data goes to the others");
-                    balancer.knock(&self.endpoint, self.health.clone());
+                    balancer.start_probing(&self.endpoint, self.health.clone());
                 }
-                Next::HandOver
+                RetryDecision::FailOver
             }
         }
     }
 
-    fn room(&self) {
+    fn notify_room(&self) {
         if let Some(balancer) = self.balancer.upgrade() {
             balancer.changed.notify_waiters();
         }
     }
 
-    fn hand_over<'a>(&'a self, batch: Batch, error: SendError) -> HandOver<'a> {
+    fn fail_over<'a>(&'a self, batch: Batch, error: SendError) -> FailoverFuture<'a> {
         Box::pin(async move {
             match self.balancer.upgrade() {
-                Some(balancer) => balancer.take_over(self, batch, error).await,
+                Some(balancer) => balancer.hand_to_other_peers(self, batch, error).await,
                 None => Err(error),
             }
         })

@@ -1,4 +1,4 @@
-//! Peers that answer by script, on a paused clock.
+//! Peers with scripted responses, on a paused clock.
 
 mod lost;
 #[cfg(feature = "extension-health-check")]
@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::model::{DnsResolver, Queue, Resolver, Retry, RoutingKey};
+use kubewake_config::model::{DnsResolver, PeerResolver, QueueConfig, RetryConfig, RoutingKey};
 use kubewake_otlp::Signal;
 
-use super::{dial::Dial, *};
+use super::{dialer::PeerDialer, *};
 use crate::core::{
     MoveReason, Refusal,
     testing::{Destination as Script, Log, Reply, request, settle as let_run},
@@ -23,39 +23,39 @@ use crate::core::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Peers by name.
 #[derive(Default)]
 struct Peers {
     scripts: BTreeMap<String, Arc<Script>>,
-    queue: Option<Queue>,
-    retry: Option<Retry>,
+    queue: Option<QueueConfig>,
+    retry: Option<RetryConfig>,
     timeout: Option<Duration>,
-    /// Peers at whose door somebody opens.
+    /// Peers that accept connections.
     there: Mutex<BTreeSet<String>>,
 }
 
-impl Dial for Peers {
-    fn exporter(&self, endpoint: &str) -> Result<BuiltExporter, BuildError> {
+impl PeerDialer for Peers {
+    fn build_exporter(&self, endpoint: &str) -> Result<ExporterParts, BuildError> {
         let exporter = self.scripts.get(endpoint).cloned().ok_or_else(|| BuildError("unknown".into()))?;
-        let destination = Destination { address: endpoint.into(), ..Destination::default() };
-        let (timeout, retry, queue) = (self.timeout, self.retry.clone(), self.queue.clone());
-        Ok(BuiltExporter { exporter, timeout, retry, queue, destination })
+        let destination = DestinationLabels { address: endpoint.into(), ..DestinationLabels::default() };
+        let timeout = self.timeout;
+        let retry = self.retry.clone();
+        let queue = self.queue.clone();
+        Ok(ExporterParts { exporter, timeout, retry, queue, destination })
     }
 
-    fn reaches<'a>(&'a self, endpoint: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+    fn probe<'a>(&'a self, endpoint: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async move { lock(&self.there).contains(endpoint) })
     }
 }
 
-/// A balancer over peers.
 struct Fixture {
-    balancer: Arc<Balancer>,
-    registry: Arc<Registry>,
+    balancer: Arc<LoadBalancer>,
+    registry: Arc<StatsRegistry>,
     peers: Arc<Peers>,
 }
 
-fn retry() -> Retry {
-    Retry {
+fn retry() -> RetryConfig {
+    RetryConfig {
         initial_interval: SECOND,
         randomization_factor: 0.0,
         multiplier: 2.0,
@@ -64,14 +64,14 @@ fn retry() -> Retry {
     }
 }
 
-fn queue(size: u64) -> Queue {
-    Queue { num_consumers: 2, queue_size: size, ..Queue::default() }
+fn queue(size: u64) -> QueueConfig {
+    QueueConfig { num_consumers: 2, queue_size: size, ..QueueConfig::default() }
 }
 
-fn prepared(peers: &Arc<Peers>, listed: &[&str]) -> Prepared {
-    Prepared {
-        dial: peers.clone(),
-        resolver: Resolver::Static(listed.iter().map(|name| (*name).to_owned()).collect()),
+fn prepared(peers: &Arc<Peers>, listed: &[&str]) -> PreparedBalancer {
+    PreparedBalancer {
+        dialer: peers.clone(),
+        resolver: PeerResolver::Static(listed.iter().map(|name| (*name).to_owned()).collect()),
         routing: None,
         timeout: None,
         retry: None,
@@ -83,7 +83,7 @@ fn prepared(peers: &Arc<Peers>, listed: &[&str]) -> Prepared {
 fn fixture(
     scripts: &[(&str, Arc<Script>)],
     change_peers: impl FnOnce(&mut Peers),
-    change: impl FnOnce(&mut Prepared),
+    change: impl FnOnce(&mut PreparedBalancer),
 ) -> Fixture {
     let scripts: BTreeMap<_, _> = scripts.iter().map(|(name, script)| ((*name).to_owned(), script.clone())).collect();
     let mut peers = Peers { scripts, queue: Some(queue(100)), retry: Some(retry()), ..Peers::default() };
@@ -92,34 +92,33 @@ fn fixture(
     let names: Vec<&str> = peers.scripts.keys().map(String::as_str).collect();
     let mut prepared = prepared(&peers, &names);
     change(&mut prepared);
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(StatsRegistry::default());
     let pipeline = PipelineId { signal: Signal::Traces, name: None };
-    let balancer = Balancer::start(ComponentId::new("load_balancing"), pipeline, &registry, prepared);
+    let balancer = LoadBalancer::start(ComponentId::new("load_balancing"), pipeline, &registry, prepared);
     Fixture { balancer, registry, peers }
 }
 
-/// Three peers that take everything.
+/// Three peers that accept everything.
 fn three() -> Vec<(&'static str, Arc<Script>)> {
     ["a", "b", "c"].map(|name| (name, Script::new([], Reply::Take))).to_vec()
 }
 
 impl Fixture {
-    fn offer(&self, numbers: impl IntoIterator<Item = u64>) -> Answer {
-        self.balancer.clone().consume(request(numbers), Pressure::Refuse)
+    fn offer(&self, numbers: impl IntoIterator<Item = u64>) -> ConsumeOutcome {
+        self.balancer.clone().consume(request(numbers), OverflowPolicy::Refuse)
     }
 
-    /// Offers something that is to be taken at once.
+    /// Sends data that must be accepted at once.
     async fn put(&self, numbers: impl IntoIterator<Item = u64>) {
-        assert!(matches!(self.offer(numbers), Answer::Now(Ok(()))));
+        assert!(matches!(self.offer(numbers), ConsumeOutcome::Now(Ok(()))));
         let_run().await;
     }
 
-    /// What a peer took.
     fn got(&self, name: &str) -> Vec<u64> {
         self.peers.scripts[name].delivered().into_iter().flatten().collect()
     }
 
-    /// What all took, in order, as often as they did.
+    /// The spans that all peers accepted, in order, with duplicates.
     fn all(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.peers.scripts.keys().flat_map(|name| self.got(name)).collect();
         all.sort_unstable();
@@ -173,7 +172,8 @@ async fn every_trace_is_whole_at_one_peer() {
 async fn what_a_dead_peer_was_to_get_goes_to_the_others_and_nothing_else_does() {
     let fixture = fixture(&three(), |_| {}, |_| {});
     fixture.put(0..300).await;
-    let (before_a, before_b) = (fixture.got("a"), fixture.got("b"));
+    let before_a = fixture.got("a");
+    let before_b = fixture.got("b");
     fixture.peers.scripts["c"].always(Reply::NotNow(None));
     fixture.put(0..300).await;
     fixture.put(0..300).await;
@@ -187,6 +187,35 @@ async fn what_a_dead_peer_was_to_get_goes_to_the_others_and_nothing_else_does() 
     assert!(twice(&before_a, fixture.got("a")) && twice(&before_b, fixture.got("b")), "theirs did not move");
     assert_eq!(fixture.moved(MoveReason::Down), 2 * of_c as u64);
     assert_eq!(fixture.peers.scripts["c"].attempts().len(), 3, "the first, and two without an answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn peers_stay_when_nobody_is_listed_until_others_are() {
+    let fixture = fixture(&three(), |_| {}, |_| {});
+    fixture.list(&["a", "b"]);
+    fixture.balancer.keep_peers(ResolverKind::Kubernetes, &BTreeSet::new());
+    fixture.put(0..300).await;
+    assert!(!fixture.got("a").is_empty() && !fixture.got("b").is_empty());
+    // One of the peers is really gone.
+    fixture.peers.scripts["b"].always(Reply::NotNow(None));
+    fixture.balancer.keep_peers(ResolverKind::Kubernetes, &BTreeSet::new());
+    fixture.put(300..600).await;
+    assert_eq!(fixture.all(), numbers(0..600));
+    fixture.list(&["c"]);
+    fixture.put(600..900).await;
+    assert_eq!(fixture.got("c"), numbers(600..900));
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminating_endpoints_stay_peers_while_none_is_ready_and_do_not_become_peers() {
+    let fixture = fixture(&three(), |_| {}, |_| {});
+    fixture.list(&["a", "b"]);
+    fixture.balancer.keep_peers(ResolverKind::Kubernetes, &BTreeSet::from(["b", "c"]));
+    fixture.put(0..300).await;
+    assert_eq!(fixture.got("b"), numbers(0..300));
+    fixture.balancer.keep_peers(ResolverKind::Kubernetes, &BTreeSet::from(["c"]));
+    fixture.put(300..600).await;
+    assert_eq!(fixture.got("b"), numbers(0..600));
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,8 +262,8 @@ async fn without_room_anywhere_a_request_is_refused_as_a_whole() {
     let fixture = fixture(&scripts, |peers| peers.queue = Some(queue(2)), |_| {});
     fixture.put(0..30).await;
     fixture.put(30..60).await;
-    let Answer::Now(Err(refusal)) = fixture.offer(60..90) else { panic!("there is no room") };
-    assert!(refusal.is_retryable() && refusal.is_want_of_room());
+    let ConsumeOutcome::Now(Err(refusal)) = fixture.offer(60..90) else { panic!("there is no room") };
+    assert!(refusal.is_retryable() && refusal.is_lack_of_room());
     scripts.iter().for_each(|(_, script)| script.always(Reply::Take));
     let_run().await;
     assert_eq!(fixture.all(), numbers(0..60), "nothing of what was refused");
@@ -248,7 +277,7 @@ async fn what_may_wait_for_room_waits() {
     fixture.put(0..30).await;
     fixture.put(30..60).await;
     fixture.put(60..90).await;
-    assert!(matches!(fixture.offer(90..120), Answer::Now(Err(_))), "only one may wait");
+    assert!(matches!(fixture.offer(90..120), ConsumeOutcome::Now(Err(_))), "only one may wait");
     scripts.iter().for_each(|(_, script)| script.always(Reply::Take));
     fixture.balancer.drain(Instant::now() + SECOND).await;
     assert_eq!(fixture.all(), numbers(0..90));
@@ -261,8 +290,11 @@ async fn what_may_wait_for_peers_waits_and_shows() {
     for first in [0, 10, 20] {
         fixture.put(first..first + 10).await;
     }
-    assert!(matches!(fixture.offer(30..40), Answer::Now(Err(no)) if no.is_retryable()), "there is room for three");
-    let rest = fixture.balancer.rest.clone();
+    assert!(
+        matches!(fixture.offer(30..40), ConsumeOutcome::Now(Err(no)) if no.is_retryable()),
+        "there is room for three"
+    );
+    let rest = fixture.balancer.unassigned_stats.clone();
     let shown =
         || (rest.queue.size(), rest.queue_capacity.load(Ordering::Relaxed), rest.in_flight.load(Ordering::Relaxed));
     let begun = rest.queue.oldest();
@@ -281,8 +313,11 @@ async fn what_may_wait_for_peers_waits_and_shows() {
 async fn acknowledged_data_waits_for_room_and_for_peers() {
     let fixture = fixture(&three(), |_| {}, |_| {});
     fixture.list(&[]);
-    assert!(matches!(fixture.offer(0..3), Answer::Now(Err(no)) if no.is_retryable()), "a sender is told to come again");
-    let waits = tokio::spawn(fixture.balancer.clone().consume(request(0..3), Pressure::Wait).wait());
+    assert!(
+        matches!(fixture.offer(0..3), ConsumeOutcome::Now(Err(no)) if no.is_retryable()),
+        "a sender is told to come again"
+    );
+    let waits = tokio::spawn(fixture.balancer.clone().consume(request(0..3), OverflowPolicy::Wait).wait());
     let_run().await;
     assert!(!waits.is_finished());
     fixture.list(&["a"]);
@@ -350,7 +385,7 @@ async fn what_nobody_takes_in_time_is_counted() {
     fixture.put(0..30).await;
     tokio::time::sleep(62 * SECOND).await;
     assert_eq!(fixture.dropped(DropReason::RetriesExhausted), 30);
-    assert!(fixture.balancer.all_outlets().iter().all(|outlet| outlet.is_idle()));
+    assert!(fixture.balancer.all_exporter_queues().iter().all(|outlet| outlet.is_idle()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -360,7 +395,7 @@ async fn a_lone_peer_that_was_away_with_its_queue_full_goes_on() {
     for n in 0..3 {
         fixture.put([n]).await;
     }
-    assert!(matches!(fixture.offer([3]), Answer::Now(Err(_))));
+    assert!(matches!(fixture.offer([3]), ConsumeOutcome::Now(Err(_))));
     fixture.comes_back("a");
     tokio::time::sleep(5 * SECOND).await;
     assert_eq!(fixture.all(), [0, 1, 2]);
@@ -443,10 +478,12 @@ async fn new_settings_keep_the_peers_that_stay_with_what_they_hold() {
     assert!(holders.contains(&30), "one service stays together: {holders:?}");
 }
 
-/// A resolver that asks for a name again and again.
-fn by_name(prepared: &mut Prepared) {
-    let (hostname, interval, timeout) = ("localhost".to_owned(), 3600 * SECOND, SECOND);
-    prepared.resolver = Resolver::Dns(DnsResolver { hostname, port: 1, interval, timeout });
+/// A resolver that looks up a name again and again.
+fn by_name(prepared: &mut PreparedBalancer) {
+    let hostname = "localhost".to_owned();
+    let interval = 3600 * SECOND;
+    let timeout = SECOND;
+    prepared.resolver = PeerResolver::Dns(DnsResolver { hostname, port: 1, interval, timeout });
 }
 
 impl Fixture {

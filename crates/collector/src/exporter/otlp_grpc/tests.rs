@@ -3,8 +3,8 @@ use std::{io::Read, time::Duration};
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::StatusCode;
 use kubewake_config::{
-    Secret,
-    model::{BearerTokenAuth, ClientTls, Compression, ServerTls},
+    SecretString,
+    model::{BearerTokenAuth, ClientTls, CompressionType, ServerTls},
 };
 use kubewake_otlp::wire;
 use tokio::{
@@ -14,7 +14,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    core::{ConnectFault, Said},
+    core::{BackendStatus, ConnectFault},
     extension::{AuthError, HeadersFuture},
     net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
 };
@@ -23,7 +23,7 @@ fn settings(backend: &Backend) -> OtlpGrpcExporter {
     OtlpGrpcExporter {
         endpoint: backend.address.to_string(),
         tls: ClientTls { insecure: true, ..ClientTls::default() },
-        compression: Compression::None,
+        compression: CompressionType::None,
         headers: Vec::new(),
         authority: None,
         auth: None,
@@ -38,13 +38,13 @@ async fn backend(reply: Reply) -> Backend {
     Backend::start(Speaks::Http2, None, move |_, _| reply.clone()).await
 }
 
-async fn send(settings: &OtlpGrpcExporter, requests: &[&[u8]]) -> Result<Delivered, SendError> {
+async fn send(settings: &OtlpGrpcExporter, requests: &[&[u8]]) -> Result<SendSuccess, SendError> {
     let built = build(settings, Signal::Traces, None).unwrap();
     built.exporter.send(&batch(Signal::Traces, requests)).await
 }
 
-/// The answer to a batch when the destination replies so.
-async fn answer(reply: Reply) -> Result<Delivered, SendError> {
+/// The result of a batch with this response of the destination.
+async fn answer(reply: Reply) -> Result<SendSuccess, SendError> {
     send(&settings(&backend(reply).await), &[b"one"]).await
 }
 
@@ -88,14 +88,14 @@ async fn a_call_is_framed_as_grpc_says() {
     let backend = backend(ok()).await;
     let mut settings = settings(&backend);
     settings.headers = vec![
-        ("X-Tenant".into(), Secret::new("blue")),
-        ("trace-bin".into(), Secret::new("raw")),
-        ("te".into(), Secret::new("nonsense")),
+        ("X-Tenant".into(), SecretString::new("blue")),
+        ("trace-bin".into(), SecretString::new("raw")),
+        ("te".into(), SecretString::new("nonsense")),
     ];
     let built = build(&settings, Signal::Logs, None).unwrap();
     let delivered = built.exporter.send(&batch(Signal::Logs, &[b"first", b"", b"second"])).await.unwrap();
 
-    assert_eq!(delivered, Delivered::default());
+    assert_eq!(delivered, SendSuccess::default());
     let seen = backend.only();
     assert_eq!(seen.uri.path(), "/opentelemetry.proto.collector.logs.v1.LogsService/Export");
     assert_eq!(seen.uri.authority().unwrap().as_str(), backend.address.to_string());
@@ -109,7 +109,7 @@ async fn a_call_is_framed_as_grpc_says() {
     assert_eq!(seen.header("x-tenant"), "blue");
     assert_eq!(seen.header("trace-bin"), "cmF3");
     let port = backend.address.port().to_string();
-    assert_eq!(built.destination, Destination { address: "127.0.0.1".into(), port, path: String::new() });
+    assert_eq!(built.destination, DestinationLabels { address: "127.0.0.1".into(), port, path: String::new() });
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn calls_share_a_connection_and_large_batches_pass() {
         built.exporter.send(&batch(Signal::Traces, &[&large, b"end"])).await.unwrap();
     }
     for seen in backend.seen() {
-        assert_eq!(seen.body.len(), PREFIX + large.len() + 3);
+        assert_eq!(seen.body.len(), PREFIX_BYTES + large.len() + 3);
     }
     assert_eq!(backend.connections(), 1);
 }
@@ -162,7 +162,7 @@ async fn a_connection_that_went_away_is_made_anew() {
     let one = batch(Signal::Traces, &[b"x"]);
     built.exporter.send(&one).await.unwrap();
     backend.hang_up();
-    // At most the attempt that runs into the closed connection fails, and it may be tried again.
+    // At most the attempt on the closed connection fails, and it may be retried.
     if let Err(error) = built.exporter.send(&one).await {
         assert!(error.retryable, "{error}");
         built.exporter.send(&one).await.unwrap();
@@ -175,20 +175,20 @@ async fn compressed_messages_unpack_to_the_requests_in_order() {
     let requests: [&[u8]; 3] = [b"first ", b"second ", &[b'x'; 200_000]];
     let whole = requests.concat();
     for (compression, name) in
-        [(Compression::Gzip, "gzip"), (Compression::Zstd, "zstd"), (Compression::Snappy, "snappy")]
+        [(CompressionType::Gzip, "gzip"), (CompressionType::Zstd, "zstd"), (CompressionType::Snappy, "snappy")]
     {
         let backend = backend(ok()).await;
         send(&OtlpGrpcExporter { compression, ..settings(&backend) }, &requests).await.unwrap();
 
         let seen = backend.only();
         assert_eq!(seen.header("grpc-encoding"), name);
-        let (prefix, message) = seen.body.split_at(PREFIX);
+        let (prefix, message) = seen.body.split_at(PREFIX_BYTES);
         assert_eq!(prefix[0], 1);
         assert_eq!(prefix[1..], (message.len() as u32).to_be_bytes());
         let mut unpacked = Vec::new();
         match compression {
-            Compression::Gzip => flate2::read::GzDecoder::new(message).read_to_end(&mut unpacked).unwrap(),
-            Compression::Zstd => zstd::Decoder::new(message).unwrap().read_to_end(&mut unpacked).unwrap(),
+            CompressionType::Gzip => flate2::read::GzDecoder::new(message).read_to_end(&mut unpacked).unwrap(),
+            CompressionType::Zstd => zstd::Decoder::new(message).unwrap().read_to_end(&mut unpacked).unwrap(),
             _ => snap::read::FrameDecoder::new(message).read_to_end(&mut unpacked).unwrap(),
         };
         assert!(unpacked == whole, "{name}");
@@ -197,7 +197,7 @@ async fn compressed_messages_unpack_to_the_requests_in_order() {
 
 #[tokio::test]
 async fn what_grpc_cannot_compress_with_is_refused_when_built() {
-    let settings = OtlpGrpcExporter { compression: Compression::Lz4, ..settings(&backend(ok()).await) };
+    let settings = OtlpGrpcExporter { compression: CompressionType::Lz4, ..settings(&backend(ok()).await) };
     assert!(build(&settings, Signal::Traces, None).err().unwrap().0.contains("gzip, zstd or snappy"));
 }
 
@@ -209,13 +209,13 @@ async fn partial_success_is_success_with_a_count() {
     let mut message = vec![10, partial.len() as u8];
     message.extend(partial);
     let delivered = answer(Reply::grpc(&message, &[("grpc-status", "0")])).await.unwrap();
-    assert_eq!(delivered, Delivered { rejected: 2, message: "two are bad".into() });
+    assert_eq!(delivered, SendSuccess { rejected: 2, message: "two are bad".into() });
 }
 
 #[tokio::test]
 async fn an_ok_with_a_garbled_message_is_still_an_ok() {
     let delivered = answer(Reply::grpc(b"hello", &[("grpc-status", "0")])).await.unwrap();
-    assert_eq!(delivered, Delivered::default());
+    assert_eq!(delivered, SendSuccess::default());
 }
 
 #[tokio::test]
@@ -287,10 +287,10 @@ async fn nobody_there_is_a_connection_error_that_names_the_endpoint() {
     drop(listener);
     let mut settings = settings(&backend(ok()).await);
     settings.endpoint = address.to_string();
-    settings.headers = vec![("authorization".into(), Secret::new("hunter2"))];
+    settings.headers = vec![("authorization".into(), SecretString::new("hunter2"))];
     let error = send(&settings, &[b"x"]).await.unwrap_err();
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
-    assert_eq!(error.said, Some(Said::Connect(ConnectFault::Refused)));
+    assert_eq!(error.backend_status, Some(BackendStatus::Connect(ConnectFault::Refused)));
     assert!(error.message.starts_with(&address.to_string()), "{}", error.message);
     assert!(error.message.contains("refused"), "{}", error.message);
     assert!(!error.message.contains("hunter2"));
@@ -306,7 +306,7 @@ async fn a_server_that_repeats_our_secret_does_not_get_it_into_the_message() {
     let token = BearerTokenAuth {
         header: "Authorization".into(),
         scheme: "Bearer".into(),
-        tokens: vec![Secret::new("hunter2")],
+        tokens: vec![SecretString::new("hunter2")],
         file: None,
     };
     let auth = crate::extension::bearer::build(&token).unwrap().client;
@@ -328,7 +328,7 @@ impl ClientAuth for Rolling {
         Box::pin(async move { Ok(vec![(http::header::AUTHORIZATION, value)]) })
     }
 
-    fn rejected(&self) {
+    fn invalidate(&self) {
         self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
 }
@@ -371,7 +371,7 @@ async fn without_credentials_nothing_is_sent_and_it_may_be_tried_again() {
 #[tokio::test]
 async fn tls_and_another_authority() {
     let ca = Ca::new();
-    let server = tls::server_config(&ca.server("backend.test"), &[connect::H2]).unwrap();
+    let server = tls::server_config(&ca.server("backend.test"), &[connect::ALPN_H2]).unwrap();
     let backend = Backend::start(Speaks::Http2, Some(server), |_, _| ok()).await;
     let by_authority = OtlpGrpcExporter {
         tls: ClientTls { ca: Some(ca.root()), ..ClientTls::default() },
@@ -396,11 +396,11 @@ async fn tls_and_another_authority() {
 #[tokio::test]
 async fn a_port_that_expects_tls_is_recognised() {
     let ca = Ca::new();
-    let server = tls::server_config(&ca.server("backend.test"), &[connect::H2]).unwrap();
+    let server = tls::server_config(&ca.server("backend.test"), &[connect::ALPN_H2]).unwrap();
     let backend = Backend::start(Speaks::Http2, Some(server), |_, _| ok()).await;
     let error = send(&settings(&backend), &[b"x"]).await.unwrap_err();
-    let suspected = [TlsFault::Wanted, TlsFault::PerhapsWanted].map(|fault| Some(Said::Tls(fault)));
-    assert!(suspected.contains(&error.said), "{error:?}");
+    let suspected = [TlsFault::Wanted, TlsFault::PerhapsWanted].map(|fault| Some(BackendStatus::Tls(fault)));
+    assert!(suspected.contains(&error.backend_status), "{error:?}");
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
 }
 
@@ -418,26 +418,31 @@ async fn a_port_that_does_not_speak_tls_is_told_from_one_that_refuses_it() {
         let tls = ClientTls { insecure_skip_verify: true, ..ClientTls::default() };
         let settings = OtlpGrpcExporter { endpoint: address.to_string(), tls, ..settings(&backend(ok()).await) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
-        assert_eq!(error.said, Some(Said::Tls(expected)), "{error:?}");
+        assert_eq!(error.backend_status, Some(BackendStatus::Tls(expected)), "{error:?}");
         assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
     }
 }
 
 #[tokio::test]
 async fn a_backend_that_wants_a_certificate_is_recognised() {
-    let (ours, theirs) = (Ca::new(), Ca::new());
+    let ours = Ca::new();
+    let theirs = Ca::new();
     let server = ServerTls { client_ca: Some(ours.root()), ..ours.server("127.0.0.1") };
-    let server = tls::server_config(&server, &[connect::H2]).unwrap();
+    let server = tls::server_config(&server, &[connect::ALPN_H2]).unwrap();
     let backend = Backend::start(Speaks::Http2, Some(server), |_, _| ok()).await;
     let with = |identity| OtlpGrpcExporter {
         tls: ClientTls { ca: Some(ours.root()), identity, ..ClientTls::default() },
         ..settings(&backend)
     };
-    let wanted = Some(Said::Tls(TlsFault::CertificateWanted));
+    let wanted = Some(BackendStatus::Tls(TlsFault::CertificateWanted));
     let error = send(&with(None), &[b"x"]).await.unwrap_err();
-    assert_eq!((error.said, error.class, error.retryable), (wanted, ErrorClass::Connection, true), "{error:?}");
+    assert_eq!(
+        (error.backend_status, error.class, error.retryable),
+        (wanted, ErrorClass::Connection, true),
+        "{error:?}"
+    );
     let error = send(&with(Some(theirs.issue("client.test"))), &[b"x"]).await.unwrap_err();
-    assert_ne!(error.said, wanted, "it has one: {error:?}");
+    assert_ne!(error.backend_status, wanted, "it has one: {error:?}");
     send(&with(Some(ours.issue("client.test"))), &[b"x"]).await.unwrap();
 }
 
@@ -445,10 +450,10 @@ async fn a_backend_that_wants_a_certificate_is_recognised() {
 async fn a_proxy_that_wants_a_certificate_may_say_so_in_http() {
     let page = "<html><head><title>400 No required SSL certificate was sent</title></head></html>";
     let error = answer(Reply::http(400, &[("content-type", "text/html")], page)).await.unwrap_err();
-    assert_eq!(error.said, Some(Said::Tls(TlsFault::CertificateWanted)));
+    assert_eq!(error.backend_status, Some(BackendStatus::Tls(TlsFault::CertificateWanted)));
 }
 
-/// Somebody who answers the first bytes with these, and stays there unless they are none.
+/// A server that answers the first bytes with `word`, and keeps the connection open unless `word` is empty.
 async fn somebody(word: &'static [u8]) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -470,7 +475,7 @@ async fn an_alert_of_tls_is_told_from_a_connection_that_is_closed() {
         let backend = backend(ok()).await;
         let settings = OtlpGrpcExporter { endpoint: address.to_string(), ..settings(&backend) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
-        assert_eq!(error.said, Some(Said::Tls(expected)), "{error:?}");
+        assert_eq!(error.backend_status, Some(BackendStatus::Tls(expected)), "{error:?}");
     }
 }
 

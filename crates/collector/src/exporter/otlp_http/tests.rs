@@ -2,8 +2,8 @@ use std::{io::Read, time::Duration};
 
 use http::Version;
 use kubewake_config::{
-    Secret,
-    model::{ClientTls, Compression, ServerTls},
+    SecretString,
+    model::{ClientTls, CompressionType, ServerTls},
 };
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,9 +19,9 @@ fn settings(url: String) -> OtlpHttpExporter {
         traces_url: Some(url),
         metrics_url: None,
         logs_url: None,
-        encoding: Encoding::Proto,
+        encoding: BodyEncoding::Proto,
         tls: ClientTls::default(),
-        compression: Compression::None,
+        compression: CompressionType::None,
         headers: Vec::new(),
         auth: None,
         timeout: Some(Duration::from_secs(5)),
@@ -38,25 +38,26 @@ async fn backend(reply: Reply) -> Backend {
     Backend::start(Speaks::Http1, None, move |_, _| reply.clone()).await
 }
 
-async fn send(settings: &OtlpHttpExporter, requests: &[&[u8]]) -> Result<Delivered, SendError> {
+async fn send(settings: &OtlpHttpExporter, requests: &[&[u8]]) -> Result<SendSuccess, SendError> {
     let built = build(settings, Signal::Traces, None).unwrap();
     built.exporter.send(&batch(Signal::Traces, requests)).await
 }
 
-/// The answer to a batch when the destination replies so.
-async fn answer(reply: Reply) -> Result<Delivered, SendError> {
+/// The result of a batch with this response of the destination.
+async fn answer(reply: Reply) -> Result<SendSuccess, SendError> {
     send(&settings(url(&backend(reply).await)), &[b"one"]).await
 }
 
 fn ok() -> Reply {
-    Reply::http(200, &[("content-type", PROTOBUF)], "")
+    Reply::http(200, &[("content-type", PROTOBUF_CONTENT_TYPE)], "")
 }
 
 #[tokio::test]
 async fn a_request_is_a_post_of_the_parts_as_they_are() {
     let backend = backend(ok()).await;
     let mut settings = settings(format!("http://user:p%40ss@{}/custom/traces?key=k", backend.address));
-    settings.headers = vec![("X-Tenant".into(), Secret::new("blue")), ("Host".into(), Secret::new("elsewhere:80"))];
+    settings.headers =
+        vec![("X-Tenant".into(), SecretString::new("blue")), ("Host".into(), SecretString::new("elsewhere:80"))];
     let built = build(&settings, Signal::Traces, None).unwrap();
     built.exporter.send(&batch(Signal::Traces, &[b"first", b"", b"second"])).await.unwrap();
 
@@ -72,7 +73,10 @@ async fn a_request_is_a_post_of_the_parts_as_they_are() {
     assert_eq!(seen.header("host"), "elsewhere");
     assert_eq!(seen.header("authorization"), "Basic dXNlcjpwQHNz");
     let port = backend.address.port().to_string();
-    assert_eq!(built.destination, Destination { address: "127.0.0.1".into(), port, path: "/custom/traces".into() });
+    assert_eq!(
+        built.destination,
+        DestinationLabels { address: "127.0.0.1".into(), port, path: "/custom/traces".into() }
+    );
 }
 
 #[tokio::test]
@@ -80,11 +84,11 @@ async fn compressed_bodies_unpack_to_the_requests_in_order() {
     let requests: [&[u8]; 3] = [b"first ", b"second ", &[b'x'; 200_000]];
     let whole = requests.concat();
     let cases = [
-        (Compression::Gzip, "gzip"),
-        (Compression::Zstd, "zstd"),
-        (Compression::Snappy, "snappy"),
-        (Compression::Zlib, "deflate"),
-        (Compression::Lz4, "lz4"),
+        (CompressionType::Gzip, "gzip"),
+        (CompressionType::Zstd, "zstd"),
+        (CompressionType::Snappy, "snappy"),
+        (CompressionType::Zlib, "deflate"),
+        (CompressionType::Lz4, "lz4"),
     ];
     for (compression, name) in cases {
         let backend = backend(ok()).await;
@@ -94,10 +98,10 @@ async fn compressed_bodies_unpack_to_the_requests_in_order() {
         assert_eq!(seen.header("content-encoding"), name);
         let mut plain = Vec::new();
         match compression {
-            Compression::Gzip => flate2::read::GzDecoder::new(&seen.body[..]).read_to_end(&mut plain).unwrap(),
-            Compression::Zstd => zstd::Decoder::new(&seen.body[..]).unwrap().read_to_end(&mut plain).unwrap(),
-            Compression::Zlib => flate2::read::ZlibDecoder::new(&seen.body[..]).read_to_end(&mut plain).unwrap(),
-            Compression::Lz4 => lz4_flex::frame::FrameDecoder::new(&seen.body[..]).read_to_end(&mut plain).unwrap(),
+            CompressionType::Gzip => flate2::read::GzDecoder::new(&seen.body[..]).read_to_end(&mut plain).unwrap(),
+            CompressionType::Zstd => zstd::Decoder::new(&seen.body[..]).unwrap().read_to_end(&mut plain).unwrap(),
+            CompressionType::Zlib => flate2::read::ZlibDecoder::new(&seen.body[..]).read_to_end(&mut plain).unwrap(),
+            CompressionType::Lz4 => lz4_flex::frame::FrameDecoder::new(&seen.body[..]).read_to_end(&mut plain).unwrap(),
             _ => {
                 plain = snap::raw::Decoder::new().decompress_vec(&seen.body).unwrap();
                 plain.len()
@@ -109,8 +113,8 @@ async fn compressed_bodies_unpack_to_the_requests_in_order() {
 
 #[tokio::test]
 async fn json_is_one_document_for_the_whole_batch() {
-    let backend = backend(Reply::http(200, &[("content-type", JSON)], "{}")).await;
-    let settings = OtlpHttpExporter { encoding: Encoding::Json, ..settings(url(&backend)) };
+    let backend = backend(Reply::http(200, &[("content-type", JSON_CONTENT_TYPE)], "{}")).await;
+    let settings = OtlpHttpExporter { encoding: BodyEncoding::Json, ..settings(url(&backend)) };
     send(&settings, &[SPAN, SPAN]).await.unwrap();
 
     let seen = backend.only();
@@ -121,7 +125,7 @@ async fn json_is_one_document_for_the_whole_batch() {
 
 #[tokio::test]
 async fn what_has_no_json_form_is_refused_for_good() {
-    let settings = OtlpHttpExporter { encoding: Encoding::Json, ..settings(url(&backend(ok()).await)) };
+    let settings = OtlpHttpExporter { encoding: BodyEncoding::Json, ..settings(url(&backend(ok()).await)) };
     let error = send(&settings, &[b"\xff"]).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (Code::InvalidArgument, false));
 }
@@ -133,17 +137,17 @@ async fn any_2xx_is_success_whatever_its_body_is_about() {
         Reply::http(204, &[("content-type", "text/plain")], ""),
         Reply::http(202, &[], "taken"),
         Reply::http(200, &[("content-type", "text/html")], "<html>"),
-        // Longer than an answer has any reason to be: it was still taken.
-        Reply::http(200, &[("content-type", PROTOBUF)], vec![b'x'; 100_000]),
+        // Longer than any sensible response: the batch was accepted all the same.
+        Reply::http(200, &[("content-type", PROTOBUF_CONTENT_TYPE)], vec![b'x'; 100_000]),
     ] {
-        assert_eq!(answer(reply).await.unwrap(), Delivered::default());
+        assert_eq!(answer(reply).await.unwrap(), SendSuccess::default());
     }
 }
 
 #[tokio::test]
 async fn partial_success_is_read_from_protobuf_and_json() {
-    let expected = Delivered { rejected: 2, message: "bad".into() };
-    let proto = Reply::http(200, &[("content-type", PROTOBUF)], [10, 7, 8, 2, 18, 3, b'b', b'a', b'd']);
+    let expected = SendSuccess { rejected: 2, message: "bad".into() };
+    let proto = Reply::http(200, &[("content-type", PROTOBUF_CONTENT_TYPE)], [10, 7, 8, 2, 18, 3, b'b', b'a', b'd']);
     assert_eq!(answer(proto).await.unwrap(), expected);
 
     let json = r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":"bad"}}"#;
@@ -153,7 +157,7 @@ async fn partial_success_is_read_from_protobuf_and_json() {
 
 #[tokio::test]
 async fn a_200_with_a_garbled_export_response_is_tried_again() {
-    for content_type in [PROTOBUF, JSON] {
+    for content_type in [PROTOBUF_CONTENT_TYPE, JSON_CONTENT_TYPE] {
         let error = answer(Reply::http(200, &[("content-type", content_type)], "hello")).await.unwrap_err();
         assert_eq!((error.class, error.retryable), (ErrorClass::Protocol, true));
     }
@@ -195,8 +199,8 @@ async fn retry_after_is_a_hint_and_nonsense_is_none() {
 
 #[tokio::test]
 async fn the_body_explains_the_refusal() {
-    let proto = Reply::http(400, &[("content-type", PROTOBUF)], [8, 3, 18, 3, b'b', b'a', b'd']);
-    let json = Reply::http(400, &[("content-type", JSON)], r#"{"code":3,"message":"bad"}"#);
+    let proto = Reply::http(400, &[("content-type", PROTOBUF_CONTENT_TYPE)], [8, 3, 18, 3, b'b', b'a', b'd']);
+    let json = Reply::http(400, &[("content-type", JSON_CONTENT_TYPE)], r#"{"code":3,"message":"bad"}"#);
     let text = Reply::http(400, &[("content-type", "text/plain")], "bad\n");
     for reply in [proto, json, text] {
         let error = answer(reply).await.unwrap_err();
@@ -211,7 +215,7 @@ async fn messages_hold_no_password_no_query_and_no_header() {
     };
     let backend = Backend::start(Speaks::Http1, None, echo).await;
     let mut settings = settings(format!("http://user:hunter2@{}/v1/traces?key=hunter2", backend.address));
-    settings.headers = vec![("api-key".into(), Secret::new("hunter2"))];
+    settings.headers = vec![("api-key".into(), SecretString::new("hunter2"))];
     let error = send(&settings, &[b"x"]).await.unwrap_err();
     assert_eq!(error.message, format!("http://{}/v1/traces: HTTP 403 no entry for ***", backend.address));
 }
@@ -228,7 +232,7 @@ async fn a_connection_that_breaks_may_be_tried_again() {
     let error = send(&settings(format!("http://{address}/v1/traces")), &[b"x"]).await.unwrap_err();
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
     assert!(error.message.starts_with(&format!("http://{address}/v1/traces: ")), "{}", error.message);
-    assert_eq!(error.said, Some(Said::Tls(TlsFault::PerhapsWanted)));
+    assert_eq!(error.backend_status, Some(BackendStatus::Tls(TlsFault::PerhapsWanted)));
 }
 
 #[tokio::test]
@@ -246,7 +250,7 @@ async fn an_answer_that_breaks_off_is_not_for_want_of_tls_whatever_another_conne
         error.unwrap_err();
     };
     let (error, ()) = tokio::join!(built.exporter.send(&batch), answers);
-    assert_eq!(error.unwrap_err().said, None);
+    assert_eq!(error.unwrap_err().backend_status, None);
 }
 
 #[tokio::test]
@@ -257,10 +261,14 @@ async fn a_port_that_says_that_it_expects_tls_is_heard() {
         "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
     ] {
         let error = answer(Reply::http(400, &[], words)).await.unwrap_err();
-        assert_eq!((error.class, error.said), (ErrorClass::Refused, Some(Said::Tls(TlsFault::Wanted))), "{words}");
+        assert_eq!(
+            (error.class, error.backend_status),
+            (ErrorClass::Refused, Some(BackendStatus::Tls(TlsFault::Wanted))),
+            "{words}"
+        );
     }
     let error = answer(Reply::http(400, &[], "no HTTPS here")).await.unwrap_err();
-    assert_eq!(error.said, Some(Said::Http(http::StatusCode::BAD_REQUEST)));
+    assert_eq!(error.backend_status, Some(BackendStatus::Http(http::StatusCode::BAD_REQUEST)));
 }
 
 #[tokio::test]
@@ -283,11 +291,11 @@ async fn connections_are_kept_and_made_anew_when_they_went_away() {
 #[tokio::test]
 async fn tls_agrees_on_http2_where_the_server_has_it() {
     let ca = Ca::new();
-    for (alpn, version) in [(connect::H2, Version::HTTP_2), (b"http/1.1", Version::HTTP_11)] {
+    for (alpn, version) in [(connect::ALPN_H2, Version::HTTP_2), (b"http/1.1", Version::HTTP_11)] {
         let server = crate::net::tls::server_config(&ca.server("127.0.0.1"), &[alpn]).unwrap();
         let backend = Backend::start(Speaks::Http1, Some(server), |_, _| ok()).await;
         let mut settings = settings(format!("https://{}/v1/traces", backend.address));
-        // `insecure` cannot switch off what the URL asks for.
+        // `insecure` cannot switch off the TLS that the URL asks for.
         settings.tls = ClientTls { ca: Some(ca.root()), insecure: true, ..ClientTls::default() };
         send(&settings, &[b"x"]).await.unwrap();
         assert_eq!(backend.only().version, version);
@@ -297,15 +305,15 @@ async fn tls_agrees_on_http2_where_the_server_has_it() {
 #[tokio::test]
 async fn a_backend_that_wants_a_certificate_is_recognised() {
     let ca = Ca::new();
-    let wanted = Some(Said::Tls(TlsFault::CertificateWanted));
-    for alpn in [connect::H2, b"http/1.1"] {
+    let wanted = Some(BackendStatus::Tls(TlsFault::CertificateWanted));
+    for alpn in [connect::ALPN_H2, b"http/1.1"] {
         let server = ServerTls { client_ca: Some(ca.root()), ..ca.server("127.0.0.1") };
         let server = crate::net::tls::server_config(&server, &[alpn]).unwrap();
         let backend = Backend::start(Speaks::Http1, Some(server), |_, _| ok()).await;
         let mut settings = settings(format!("https://{}/v1/traces", backend.address));
         settings.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
-        assert_eq!((error.said, error.class), (wanted, ErrorClass::Connection), "{error:?}");
+        assert_eq!((error.backend_status, error.class), (wanted, ErrorClass::Connection), "{error:?}");
         settings.tls.identity = Some(ca.issue("client.test"));
         send(&settings, &[b"x"]).await.unwrap();
     }
@@ -314,7 +322,7 @@ async fn a_backend_that_wants_a_certificate_is_recognised() {
     let backend = Backend::start(Speaks::Http1, Some(server), move |_, _| Reply::http(400, &[], page)).await;
     let mut settings = settings(format!("https://{}/v1/traces", backend.address));
     settings.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
-    assert_eq!(send(&settings, &[b"x"]).await.unwrap_err().said, wanted, "as nginx says it");
+    assert_eq!(send(&settings, &[b"x"]).await.unwrap_err().backend_status, wanted, "as nginx says it");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::{fs, path::PathBuf};
 
 use http::HeaderValue;
-use kubewake_config::Secret;
+use kubewake_config::SecretString;
 
 use super::*;
 
@@ -13,17 +13,18 @@ fn headers(login: &str) -> HeaderMap {
 }
 
 fn inline(text: &str) -> Htpasswd {
-    Htpasswd { file: None, inline: Some(Secret::new(text)) }
+    Htpasswd { file: None, inline: Some(SecretString::new(text)) }
 }
 
-/// Who the server takes this login for.
+/// The subject that the server derives from this login.
 async fn enter(settings: &Htpasswd, login: &str) -> Option<String> {
     server(settings).unwrap().authenticate(&headers(login), PEER).wait().await.ok().flatten()
 }
 
 #[tokio::test]
 async fn a_client_sends_name_and_password() {
-    let settings = ClientCredentials { username: "ada".into(), password: Secret::new("pa:ss"), ..Default::default() };
+    let settings =
+        BasicClientCredentials { username: "ada".into(), password: SecretString::new("pa:ss"), ..Default::default() };
     let auth = build(&BasicAuth::Client(settings)).unwrap();
     assert!(auth.server.is_none());
     let sent = auth.client.unwrap().headers().await.unwrap();
@@ -39,16 +40,16 @@ async fn files_win_over_text_and_lose_their_line_break() {
         fs::write(folder.path().join(name), text).unwrap();
         Some(folder.path().join(name))
     };
-    let settings = ClientCredentials {
+    let settings = BasicClientCredentials {
         username: "text".into(),
         username_file: file("name", "ada\n"),
-        password: Secret::new("text"),
+        password: SecretString::new("text"),
         password_file: file("password", "secret\n"),
     };
     let sent = client(&settings).unwrap().headers().await.unwrap();
     assert_eq!(sent[0].1, format!("Basic {}", STANDARD.encode("ada:secret")));
 
-    let missing = ClientCredentials { password_file: Some(folder.path().join("missing")), ..settings };
+    let missing = BasicClientCredentials { password_file: Some(folder.path().join("missing")), ..settings };
     let problem = client(&missing).err().unwrap().0;
     assert!(problem.contains("missing cannot be read") && !problem.contains("secret"), "{problem}");
 }
@@ -79,7 +80,7 @@ async fn the_document_wins_over_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     fs::write(&path, "ada:file\nbob:file\n").unwrap();
-    let settings = Htpasswd { file: Some(path), inline: Some(Secret::new("ada:inline")) };
+    let settings = Htpasswd { file: Some(path), inline: Some(SecretString::new("ada:inline")) };
     assert!(enter(&settings, "ada:inline").await.is_some() && enter(&settings, "bob:file").await.is_some());
     assert!(enter(&settings, "ada:file").await.is_none());
 }
@@ -93,7 +94,7 @@ async fn what_is_no_basic_authorization_is_refused_without_being_repeated() {
         assert!(!error.contains("secret"), "{error}");
     }
     assert!(server.authenticate(&HeaderMap::new(), PEER).wait().await.is_err());
-    // The scheme is the same in any case, as HTTP says.
+    // The scheme is case-insensitive, by HTTP.
     let lower = [(AUTHORIZATION, HeaderValue::from_str("basic YWRhOnNlY3JldA==").unwrap())].into_iter().collect();
     assert_eq!(server.authenticate(&lower, PEER).wait().await.unwrap().as_deref(), Some("ada"));
 }

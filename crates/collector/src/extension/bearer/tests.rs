@@ -10,14 +10,14 @@ fn settings(tokens: &[&str]) -> BearerTokenAuth {
     BearerTokenAuth {
         header: "Authorization".into(),
         scheme: "Bearer".into(),
-        tokens: tokens.iter().map(|token| Secret::new(*token)).collect(),
+        tokens: tokens.iter().map(|token| SecretString::new(*token)).collect(),
         file: None,
     }
 }
 
 fn enters(settings: &BearerTokenAuth, header: &'static str, value: &str) -> bool {
     let headers = [(HeaderName::from_static(header), HeaderValue::from_str(value).unwrap())].into_iter().collect();
-    matches!(server(settings).unwrap().authenticate(&headers, PEER), Verdict::Now(Ok(_)))
+    matches!(server(settings).unwrap().authenticate(&headers, PEER), AuthDecision::Now(Ok(_)))
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ fn refusals_name_the_header_and_repeat_nothing() {
     let server = server(&settings(&["hunter2"])).unwrap();
     let wrong = [(AUTHORIZATION, HeaderValue::from_static("Bearer hunter3"))].into_iter().collect();
     for headers in [HeaderMap::new(), wrong] {
-        let Verdict::Now(Err(error)) = server.authenticate(&headers, PEER) else { panic!("it is known at once") };
+        let AuthDecision::Now(Err(error)) = server.authenticate(&headers, PEER) else { panic!("it is known at once") };
         let error = error.to_string();
         assert!(error.contains("authorization") && !error.contains("hunter"), "{error}");
     }

@@ -6,37 +6,37 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    core::{Destination, Registry, SendError},
-    telemetry::{Process, RunningPipeline},
+    core::{DestinationLabels, SendError, StatsRegistry},
+    telemetry::{PipelineInfo, ProcessIdentity},
 };
 
 /// A collector with one pipeline, `logs/app`, to one exporter.
-fn collector() -> Arc<Telemetry> {
-    let telemetry = Telemetry::new(Arc::default(), Process::start("1.0", &BTreeMap::new()));
+fn collector() -> Arc<TelemetryState> {
+    let telemetry = TelemetryState::new(Arc::default(), ProcessIdentity::start("1.0", &BTreeMap::new()));
     telemetry.update(|running| {
         let id = PipelineId { signal: Signal::Logs, name: Some("app".into()) };
-        let exporters = vec![(ComponentId::new("otlp"), Destination::default())];
+        let exporters = vec![(ComponentId::new("otlp"), DestinationLabels::default())];
         running.pipelines =
-            vec![RunningPipeline { id, uid: None, carries: Vec::new(), processors: Vec::new(), exporters }];
+            vec![PipelineInfo { id, uid: None, carries: Vec::new(), processors: Vec::new(), exporters }];
     });
     telemetry
 }
 
-fn routes(telemetry: &Arc<Telemetry>) -> HealthRoutes {
+fn routes(telemetry: &Arc<TelemetryState>) -> HealthRoutes {
     HealthRoutes::new(&HealthCheck::default(), telemetry.clone())
 }
 
-fn enter(telemetry: &Telemetry, phase: Phase) {
+fn enter(telemetry: &TelemetryState, phase: CollectorPhase) {
     telemetry.update(|running| running.phase = phase);
 }
 
-/// Fails often enough, and holds data.
-fn fail(registry: &Registry) {
+/// Fails often enough to be stalled, and holds data.
+fn fail(registry: &StatsRegistry) {
     let id = PipelineId { signal: Signal::Logs, name: Some("app".into()) };
-    let exporter = registry.exporter(&ComponentId::new("otlp"), &id, Destination::default());
-    exporter.queue.show(1, None);
+    let exporter = registry.exporter(&ComponentId::new("otlp"), &id, DestinationLabels::default());
+    exporter.queue.set(1, None);
     for _ in 0..5 {
-        exporter.progress.failed(&SendError::connection("no"));
+        exporter.progress.record_failure(&SendError::connection("no"));
     }
 }
 
@@ -50,9 +50,9 @@ async fn a_collector_is_available_between_its_start_and_its_end() {
     let telemetry = collector();
     let routes = routes(&telemetry);
     for (phase, code, text) in [
-        (Phase::Starting, 503, "Server not available"),
-        (Phase::Ready, 200, "Server available"),
-        (Phase::Draining, 503, "Server not available"),
+        (CollectorPhase::Starting, 503, "Server not available"),
+        (CollectorPhase::Ready, 200, "Server available"),
+        (CollectorPhase::Draining, 503, "Server not available"),
     ] {
         enter(&telemetry, phase);
         let (status, body) = get(&routes, "/");
@@ -66,7 +66,7 @@ async fn a_collector_is_available_between_its_start_and_its_end() {
 async fn a_stalled_pipeline_makes_it_unavailable_but_not_unready() {
     let telemetry = collector();
     let routes = routes(&telemetry);
-    enter(&telemetry, Phase::Ready);
+    enter(&telemetry, CollectorPhase::Ready);
     fail(telemetry.registry());
     let (status, body) = get(&routes, "/");
     assert_eq!((status, &body["pipelines"]["logs/app"]), (200, &"retrying".into()));
@@ -81,7 +81,7 @@ async fn a_stalled_pipeline_makes_it_unavailable_but_not_unready() {
 #[tokio::test(start_paused = true)]
 async fn the_answer_has_the_collectors_fields() {
     let telemetry = collector();
-    enter(&telemetry, Phase::Ready);
+    enter(&telemetry, CollectorPhase::Ready);
     tokio::time::advance(Duration::from_millis(61_500)).await;
     let (_, body) = get(&routes(&telemetry), "/");
     assert_eq!(body["uptime"], "1m1.5s");
@@ -108,7 +108,7 @@ async fn the_settings_may_give_the_words() {
     let settings = HealthCheck { response_body: Some(bodies), ..HealthCheck::default() };
     let routes = HealthRoutes::new(&settings, telemetry.clone());
     assert_eq!(get(&routes, "/"), (503, "not now".into()));
-    enter(&telemetry, Phase::Ready);
+    enter(&telemetry, CollectorPhase::Ready);
     assert_eq!(get(&routes, "/"), (200, "fine".into()));
     assert_eq!(get(&routes, "/status").0, 200);
     assert!(get(&routes, "/status").1.is_object(), "only the one answer has other words");

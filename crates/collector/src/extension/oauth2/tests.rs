@@ -1,4 +1,4 @@
-use kubewake_config::{Secret, model::ClientTls};
+use kubewake_config::{SecretString, model::ClientTls};
 
 use super::*;
 use crate::net::testing::{Authority, Backend, Reply, Seen, Speaks};
@@ -7,7 +7,7 @@ fn settings(backend: &Backend) -> OAuth2Client {
     OAuth2Client {
         client_id: "the id".into(),
         client_id_file: None,
-        client_secret: Secret::new("hunter2/+"),
+        client_secret: SecretString::new("hunter2/+"),
         client_secret_file: None,
         token_url: format!("http://{}/token", backend.address),
         scopes: vec!["read".into(), "write".into()],
@@ -28,11 +28,11 @@ async fn endpoint(life: u64) -> Backend {
     Backend::start(Speaks::Http1, None, move |_, before| token(before, life)).await
 }
 
-fn client(settings: &OAuth2Client, min_age: Duration) -> OAuth2 {
-    OAuth2(Tokens::new(settings, min_age).unwrap())
+fn client(settings: &OAuth2Client, min_age: Duration) -> OAuth2Auth {
+    OAuth2Auth(TokenProvider::new(settings, min_age).unwrap())
 }
 
-async fn header(client: &OAuth2) -> Result<String, AuthError> {
+async fn header(client: &OAuth2Auth) -> Result<String, AuthError> {
     let sent = client.headers().await?;
     assert!(sent[0].0 == AUTHORIZATION && sent[0].1.is_sensitive());
     Ok(sent[0].1.to_str().unwrap().to_owned())
@@ -41,7 +41,7 @@ async fn header(client: &OAuth2) -> Result<String, AuthError> {
 #[tokio::test]
 async fn a_token_is_fetched_once_and_used_until_it_ends() {
     let backend = endpoint(3600).await;
-    let client = client(&settings(&backend), MIN_AGE);
+    let client = client(&settings(&backend), MIN_REJECTED_TOKEN_AGE);
     assert_eq!(header(&client).await.unwrap(), "Bearer t0");
     assert_eq!(header(&client).await.unwrap(), "Bearer t0");
 
@@ -49,7 +49,7 @@ async fn a_token_is_fetched_once_and_used_until_it_ends() {
     assert_eq!(seen.uri, "/token");
     assert_eq!(seen.header("content-type"), "application/x-www-form-urlencoded");
     assert_eq!(&seen.body[..], b"grant_type=client_credentials&scope=read+write&audience=a%26b");
-    // As Go's oauth2 writes them: escaped, then in the basic header.
+    // Encoded as in Go's oauth2: escaped, then in the basic header.
     let login = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "the+id:hunter2%2F%2B");
     assert_eq!(seen.header("authorization"), format!("Basic {login}"));
 }
@@ -57,7 +57,7 @@ async fn a_token_is_fetched_once_and_used_until_it_ends() {
 #[tokio::test]
 async fn many_who_ask_at_once_cost_one_request() {
     let backend = endpoint(3600).await;
-    let client = Arc::new(client(&settings(&backend), MIN_AGE));
+    let client = Arc::new(client(&settings(&backend), MIN_REJECTED_TOKEN_AGE));
     let asking: Vec<_> = (0..20)
         .map(|_| {
             let client = client.clone();
@@ -72,18 +72,18 @@ async fn many_who_ask_at_once_cost_one_request() {
 
 #[tokio::test]
 async fn a_token_near_its_end_is_renewed_and_serves_while_that_fails() {
-    // It lives for 30 s, but must be renewed 60 s before its end: each call asks.
+    // The token lives for 30 s, but must be renewed 60 s before its end: each call requests one.
     let script = |_: &Seen, before: usize| match before {
         0 | 1 => token(before, 30),
         _ => Reply::http(500, &[], "hunter2"),
     };
     let backend = Backend::start(Speaks::Http1, None, script).await;
-    let client = client(&settings(&backend), MIN_AGE);
+    let client = client(&settings(&backend), MIN_REJECTED_TOKEN_AGE);
     assert_eq!(header(&client).await.unwrap(), "Bearer t0");
     assert_eq!(header(&client).await.unwrap(), "Bearer t1");
     assert_eq!(header(&client).await.unwrap(), "Bearer t1");
     assert_eq!(backend.seen().len(), 3);
-    // The endpoint failed just now and is left alone.
+    // The endpoint failed just now and is not asked.
     assert_eq!(header(&client).await.unwrap(), "Bearer t1");
     assert_eq!(backend.seen().len(), 3);
 }
@@ -91,14 +91,14 @@ async fn a_token_near_its_end_is_renewed_and_serves_while_that_fails() {
 #[tokio::test]
 async fn a_rejected_token_is_forgotten_unless_it_is_new() {
     let backend = endpoint(3600).await;
-    let patient = client(&settings(&backend), MIN_AGE);
+    let patient = client(&settings(&backend), MIN_REJECTED_TOKEN_AGE);
     assert_eq!(header(&patient).await.unwrap(), "Bearer t0");
-    patient.rejected();
+    patient.invalidate();
     assert_eq!(header(&patient).await.unwrap(), "Bearer t0");
 
     let eager = client(&settings(&backend), Duration::ZERO);
     assert_eq!(header(&eager).await.unwrap(), "Bearer t1");
-    eager.rejected();
+    eager.invalidate();
     assert_eq!(header(&eager).await.unwrap(), "Bearer t2");
 }
 
@@ -109,11 +109,11 @@ async fn an_endpoint_that_wants_the_secret_in_the_form_gets_it_there() {
         _ => Reply::http(401, &[("content-type", "application/json")], r#"{"error":"invalid_client"}"#),
     };
     let backend = Backend::start(Speaks::Http1, None, script).await;
-    let client = client(&settings(&backend), MIN_AGE);
+    let client = client(&settings(&backend), MIN_REJECTED_TOKEN_AGE);
     assert_eq!(header(&client).await.unwrap(), "Bearer t1");
     let form = String::from_utf8(backend.seen()[1].body.to_vec()).unwrap();
     assert!(form.ends_with("&client_id=the+id&client_secret=hunter2%2F%2B"), "{form}");
-    // What worked is remembered.
+    // The accepted form of the secret is remembered.
     assert_eq!(header(&client).await.unwrap(), "Bearer t2");
     assert_eq!(backend.seen().len(), 3);
 }
@@ -133,7 +133,7 @@ async fn errors_say_what_the_endpoint_said_and_hold_no_secret() {
         (json(302, ""), "HTTP 302"),
     ] {
         let backend = Backend::start(Speaks::Http1, None, move |_, _| reply.clone()).await;
-        let error = header(&client(&settings(&backend), MIN_AGE)).await.unwrap_err().0;
+        let error = header(&client(&settings(&backend), MIN_REJECTED_TOKEN_AGE)).await.unwrap_err().0;
         assert!(error.contains(words) && error.contains("/token") && !error.contains("hunter2"), "{error}");
     }
 }
@@ -141,13 +141,13 @@ async fn errors_say_what_the_endpoint_said_and_hold_no_secret() {
 #[tokio::test]
 async fn a_request_goes_on_when_the_one_who_asked_has_given_up() {
     let backend = endpoint(3600).await;
-    let client = client(&settings(&backend), MIN_AGE);
+    let client = client(&settings(&backend), MIN_REJECTED_TOKEN_AGE);
     {
         let mut asking = client.headers();
         assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(asking.as_mut().poll(cx))).await.is_pending());
     }
     let token = async {
-        while client.0.fresh().is_none() {
+        while client.0.fresh_token().is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -162,7 +162,7 @@ async fn an_endpoint_that_does_not_answer_is_given_up() {
     let mut settings = settings(&endpoint(1).await);
     settings.token_url = format!("http://{}/token", listener.local_addr().unwrap());
     settings.timeout = Some(Duration::from_millis(100));
-    let error = header(&client(&settings, MIN_AGE)).await.unwrap_err().0;
+    let error = header(&client(&settings, MIN_REJECTED_TOKEN_AGE)).await.unwrap_err().0;
     assert!(error.contains("no token within 100ms"), "{error}");
 }
 
@@ -177,7 +177,7 @@ async fn the_token_endpoint_may_have_a_private_root_and_the_secret_a_file() {
     settings.token_url = format!("https://{}/token", backend.address);
     settings.client_secret_file = Some(folder.path().join("secret"));
     settings.tls = ClientTls { ca: Some(Authority::new().root()), ..ClientTls::default() };
-    assert!(header(&client(&settings, MIN_AGE)).await.unwrap_err().0.contains("TLS"));
+    assert!(header(&client(&settings, MIN_REJECTED_TOKEN_AGE)).await.unwrap_err().0.contains("TLS"));
 
     settings.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
     let auth = build(&settings).unwrap();

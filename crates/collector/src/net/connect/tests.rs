@@ -1,7 +1,7 @@
 use super::*;
 
-fn endpoint(text: &str) -> Endpoint {
-    Endpoint::parse(text, 443).unwrap()
+fn endpoint(text: &str) -> HostPort {
+    HostPort::parse(text, 443).unwrap()
 }
 
 #[test]
@@ -16,10 +16,10 @@ fn an_endpoint_is_a_host_and_a_port() {
     ] {
         let endpoint = endpoint(text);
         assert_eq!((endpoint.host(), endpoint.port()), (host, port), "{text}");
-        assert_eq!(endpoint.dial().port_u16(), Some(port));
+        assert_eq!(endpoint.dial_uri().port_u16(), Some(port));
     }
     for bad in ["", ":4317", "a b:1", "backend:99999", "backend:x", "secret@:1", "/path"] {
-        let problem = Endpoint::parse(bad, 443).unwrap_err().0;
+        let problem = HostPort::parse(bad, 443).unwrap_err().0;
         assert!(!problem.contains("secret"), "{problem}");
     }
 }
@@ -47,8 +47,8 @@ fn an_explanation_names_each_cause_once() {
 
     let handshake = std::io::Error::other("unknown issuer");
     let error = Outer(ConnectError::Tls(handshake));
-    assert_eq!(explain(&error), "TLS handshake failed: unknown issuer");
-    assert_eq!(explain(&std::io::Error::other("alone")), "alone");
+    assert_eq!(error_chain(&error), "TLS handshake failed: unknown issuer");
+    assert_eq!(error_chain(&std::io::Error::other("alone")), "alone");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_fault_of_tls_says_who_can_mend_it() {
 
     use crate::core::TlsFault;
 
-    let of = |error: Error| fault(&ConnectError::Tls(std::io::Error::new(std::io::ErrorKind::InvalidData, error)));
+    let of = |error: Error| tls_fault(&ConnectError::Tls(std::io::Error::new(std::io::ErrorKind::InvalidData, error)));
     let certificate = |why| of(Error::InvalidCertificate(why));
     assert_eq!(certificate(CertificateError::UnknownIssuer), Some(TlsFault::UnknownAuthority));
     assert_eq!(certificate(CertificateError::Expired), Some(TlsFault::Expired));
@@ -67,9 +67,9 @@ fn a_fault_of_tls_says_who_can_mend_it() {
     assert_eq!(of(Error::AlertReceived(AlertDescription::HandshakeFailure)), Some(TlsFault::Refused));
     assert_eq!(of(Error::InvalidMessage(InvalidMessage::InvalidContentType)), Some(TlsFault::NoTls));
     let hung_up = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-    assert_eq!(fault(&ConnectError::Tls(hung_up())), Some(TlsFault::Refused));
-    assert_eq!(fault(&ConnectError::Wordless(hung_up())), Some(TlsFault::PerhapsNoTls));
-    assert_eq!(fault(&ConnectError::Tcp(Box::new(std::io::Error::other("no route")))), None);
+    assert_eq!(tls_fault(&ConnectError::Tls(hung_up())), Some(TlsFault::Refused));
+    assert_eq!(tls_fault(&ConnectError::HungUp(hung_up())), Some(TlsFault::PerhapsNoTls));
+    assert_eq!(tls_fault(&ConnectError::Tcp(Box::new(std::io::Error::other("no route")))), None);
 }
 
 #[test]
@@ -86,23 +86,24 @@ fn who_asked_for_a_certificate_and_goes_away_wants_one() {
     };
     let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     let lost = std::io::Error::other("HTTP has lost the cause");
-    let (word, wanted) = (FirstWord::default(), Some(TlsFault::CertificateWanted));
-    let asked = word.witness(config);
-    assert_eq!(word.fault(&ConnectError::Tls(refusal())), Some(TlsFault::Refused));
-    word.broke_off(&reset());
-    assert_eq!(word.fault(&lost), None, "there are many reasons");
+    let word = HandshakeHint::default();
+    let wanted = Some(TlsFault::CertificateWanted);
+    let asked = word.with_cert_request_recorder(config);
+    assert_eq!(word.tls_fault(&ConnectError::Tls(refusal())), Some(TlsFault::Refused));
+    word.record_tls_error(&reset());
+    assert_eq!(word.tls_fault(&lost), None, "there are many reasons");
 
     assert!(asked.client_auth_cert_resolver.resolve(&[], &[]).is_none());
-    assert_eq!(word.fault(&ConnectError::Tls(refusal())), wanted, "in the handshake");
+    assert_eq!(word.tls_fault(&ConnectError::Tls(refusal())), wanted, "in the handshake");
     for error in [refusal(), reset()] {
-        word.broke_off(&error);
-        assert_eq!(word.fault(&lost), wanted, "behind it");
+        word.record_tls_error(&error);
+        assert_eq!(word.tls_fault(&lost), wanted, "behind it");
     }
-    word.forget();
-    assert_eq!(word.fault(&lost), None, "that was another connection");
+    word.reset();
+    assert_eq!(word.tls_fault(&lost), None, "that was another connection");
     asked.client_auth_cert_resolver.resolve(&[], &[]);
-    word.forget();
-    assert_eq!(word.fault(&ConnectError::Tls(refusal())), Some(TlsFault::Refused), "it went on without");
+    word.reset();
+    assert_eq!(word.tls_fault(&ConnectError::Tls(refusal())), Some(TlsFault::Refused), "it went on without");
 }
 
 #[tokio::test]
@@ -111,14 +112,14 @@ async fn whoever_speaks_without_tls_is_not_suspected_of_wanting_it() {
     use tokio::io::AsyncWriteExt;
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let first = FirstWord::default();
+    let first = HandshakeHint::default();
     for (words, suspected) in [(&b""[..], Some(TlsFault::PerhapsWanted)), (b"HTTP/1.1 200 OK", None)] {
         let client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut server, _) = listener.accept().await.unwrap();
         server.write_all(words).await.unwrap();
         drop(server);
-        std::future::poll_fn(|cx| first.poll_hear(&client, cx)).await.unwrap();
-        assert_eq!(first.fault(&std::io::Error::other("HTTP has lost the cause")), suspected);
+        std::future::poll_fn(|cx| first.poll_first_bytes(&client, cx)).await.unwrap();
+        assert_eq!(first.tls_fault(&std::io::Error::other("HTTP has lost the cause")), suspected);
     }
 }
 
@@ -126,30 +127,30 @@ async fn whoever_speaks_without_tls_is_not_suspected_of_wanting_it() {
 async fn why_there_is_no_connection_is_told_apart() {
     use std::io::{Error, ErrorKind};
 
-    use crate::core::{ConnectFault, Said, TlsFault};
+    use crate::core::{BackendStatus, ConnectFault, TlsFault};
 
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     // The C library refuses a label of more than 63 bytes itself: no name server is asked.
     let nameless = format!("{}.example:4317", "a".repeat(64));
     for (to, expected) in [(closed.to_string(), ConnectFault::Refused), (nameless, ConnectFault::NameNotFound)] {
-        let client = http_client(Connector::new(&endpoint(&to), None));
+        let client = http_client(DestinationConnector::new(&endpoint(&to), None));
         let error = client.get(Uri::from_static("http://backend/")).await.unwrap_err();
-        assert_eq!(said(&error, None), Some(Said::Connect(expected)), "{error:?}");
+        assert_eq!(backend_status(&error, None), Some(BackendStatus::Connect(expected)), "{error:?}");
     }
 
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
     struct Inner(&'static str, #[source] Error);
-    let of = |words, error| said(&ConnectError::Tcp(Box::new(Inner(words, error))), None);
+    let of = |words, error| backend_status(&ConnectError::Tcp(Box::new(Inner(words, error))), None);
     let tcp = |kind: ErrorKind| of("tcp connect error", Error::from(kind));
-    assert_eq!(tcp(ErrorKind::TimedOut), Some(Said::Connect(ConnectFault::Timeout)));
-    assert_eq!(tcp(ErrorKind::NetworkUnreachable), Some(Said::Connect(ConnectFault::Unreachable)));
+    assert_eq!(tcp(ErrorKind::TimedOut), Some(BackendStatus::Connect(ConnectFault::Timeout)));
+    assert_eq!(tcp(ErrorKind::NetworkUnreachable), Some(BackendStatus::Connect(ConnectFault::Unreachable)));
     assert_eq!(tcp(ErrorKind::Other), None);
     for words in ["Temporary failure in name resolution", "Try again"] {
         let error = Error::other(format!("failed to lookup address information: {words}"));
-        assert_eq!(of("dns error", error), Some(Said::Connect(ConnectFault::DnsFailed)), "{words}");
+        assert_eq!(of("dns error", error), Some(BackendStatus::Connect(ConnectFault::DnsFailed)), "{words}");
     }
-    assert_eq!(said(&Error::from(ErrorKind::ConnectionRefused), None), None, "it was there, and broke later");
+    assert_eq!(backend_status(&Error::from(ErrorKind::ConnectionRefused), None), None, "it was there, and broke later");
     let tls = Some(TlsFault::Expired);
-    assert_eq!(said(&Error::other("any"), tls), Some(Said::Tls(TlsFault::Expired)));
+    assert_eq!(backend_status(&Error::other("any"), tls), Some(BackendStatus::Tls(TlsFault::Expired)));
 }

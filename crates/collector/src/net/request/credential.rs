@@ -1,19 +1,19 @@
-//! What the authenticators share: values from files, and headers that never change.
+//! Helpers of the authenticators: values from files, and constant headers.
 
 use std::{fs, path::Path};
 
 use http::{HeaderName, HeaderValue};
-use kubewake_config::mounted;
+use kubewake_config::mounted_path;
 
-use super::sensitive;
+use super::sensitive_value;
 use crate::{
     components::BuildError,
     extension::{ClientAuth, HeadersFuture},
 };
 
 /// The content of a file, without the line break at its end.
-pub(crate) fn read(path: &Path) -> Result<String, BuildError> {
-    let text = fs::read_to_string(mounted(path))
+pub(crate) fn read_credential_file(path: &Path) -> Result<String, BuildError> {
+    let text = fs::read_to_string(mounted_path(path))
         .map_err(|error| BuildError(format!("{} cannot be read: {error}", path.display())))?;
     match text.trim() {
         "" => Err(BuildError(format!("{} is empty", path.display()))),
@@ -21,34 +21,34 @@ pub(crate) fn read(path: &Path) -> Result<String, BuildError> {
     }
 }
 
-/// A value that stands in a file or, without one, in the document.
-pub(crate) fn value(text: &str, file: Option<&Path>) -> Result<String, BuildError> {
+/// A value from a file or, without one, from the document.
+pub(crate) fn file_or_inline(text: &str, file: Option<&Path>) -> Result<String, BuildError> {
     match file {
-        Some(path) => read(path),
+        Some(path) => read_credential_file(path),
         None => Ok(text.to_owned()),
     }
 }
 
-/// Compares without telling by its time how much is equal.
-pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+/// Compares in constant time.
+pub(crate) fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }
 
 /// The same header for every request.
-pub(crate) struct Fixed {
+pub(crate) struct StaticCredentials {
     name: HeaderName,
     value: HeaderValue,
 }
 
-impl Fixed {
+impl StaticCredentials {
     pub(crate) fn new(name: HeaderName, value: &str) -> Result<Self, BuildError> {
-        let value = sensitive(value)
+        let value = sensitive_value(value)
             .ok_or_else(|| BuildError(format!("the credentials hold what header \"{name}\" cannot carry")))?;
         Ok(Self { name, value })
     }
 }
 
-impl ClientAuth for Fixed {
+impl ClientAuth for StaticCredentials {
     fn headers(&self) -> HeadersFuture<'_> {
         Box::pin(std::future::ready(Ok(vec![(self.name.clone(), self.value.clone())])))
     }

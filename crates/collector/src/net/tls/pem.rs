@@ -1,10 +1,10 @@
-//! Certificates and keys out of PEM.
+//! Parsing of certificates and keys in PEM.
 
 use std::{borrow::Cow, fs};
 
 use kubewake_config::{
     model::{KeyPair, PemSource},
-    mounted,
+    mounted_path,
 };
 use rustls::{
     RootCertStore,
@@ -17,23 +17,25 @@ use rustls::{
 use crate::components::BuildError;
 
 /// A certificate chain, leaf first, and its key.
-pub(super) fn identity(pair: &KeyPair) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), BuildError> {
+pub(super) fn read_key_pair(
+    pair: &KeyPair,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), BuildError> {
     Ok((certificates(&pair.cert)?, key(&pair.key)?))
 }
 
 /// The certificates as roots of trust.
-pub(super) fn roots(source: &PemSource) -> Result<RootCertStore, BuildError> {
+pub(super) fn read_roots(source: &PemSource) -> Result<RootCertStore, BuildError> {
     let mut store = RootCertStore::empty();
     for certificate in certificates(source)? {
-        store
-            .add(certificate)
-            .map_err(|error| BuildError(format!("{} holds a certificate that is no root: {error}", place(source))))?;
+        store.add(certificate).map_err(|error| {
+            BuildError(format!("{} holds a certificate that is no root: {error}", source_name(source)))
+        })?;
     }
     Ok(store)
 }
 
-/// Where it stands, for people.
-pub(super) fn place(source: &PemSource) -> String {
+/// The location of the PEM data, for messages.
+pub(super) fn source_name(source: &PemSource) -> String {
     match source {
         PemSource::File(path) => path.display().to_string(),
         PemSource::Inline(_) => "the document".into(),
@@ -41,35 +43,37 @@ pub(super) fn place(source: &PemSource) -> String {
 }
 
 fn certificates(source: &PemSource) -> Result<Vec<CertificateDer<'static>>, BuildError> {
-    let text = read(source)?;
+    let text = read_source(source)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match found {
-        Ok(chain) if chain.is_empty() => Err(BuildError(format!("{} holds no certificate in PEM", place(source)))),
+        Ok(chain) if chain.is_empty() => {
+            Err(BuildError(format!("{} holds no certificate in PEM", source_name(source))))
+        }
         Ok(chain) => Ok(chain),
-        Err(error) => Err(BuildError(format!("{}: {}", place(source), fault(&error)))),
+        Err(error) => Err(BuildError(format!("{}: {}", source_name(source), describe_pem_error(&error)))),
     }
 }
 
 fn key(source: &PemSource) -> Result<PrivateKeyDer<'static>, BuildError> {
-    PrivateKeyDer::from_pem_slice(&read(source)?).map_err(|error| match error {
+    PrivateKeyDer::from_pem_slice(&read_source(source)?).map_err(|error| match error {
         PemError::NoItemsFound => {
-            BuildError(format!("{} holds no private key in PEM, or only an encrypted one", place(source)))
+            BuildError(format!("{} holds no private key in PEM, or only an encrypted one", source_name(source)))
         }
-        error => BuildError(format!("{}: {}", place(source), fault(&error))),
+        error => BuildError(format!("{}: {}", source_name(source), describe_pem_error(&error))),
     })
 }
 
-fn read(source: &PemSource) -> Result<Cow<'_, [u8]>, BuildError> {
+fn read_source(source: &PemSource) -> Result<Cow<'_, [u8]>, BuildError> {
     match source {
         PemSource::Inline(text) => Ok(Cow::Borrowed(text.reveal().as_bytes())),
-        PemSource::File(path) => fs::read(mounted(path))
+        PemSource::File(path) => fs::read(mounted_path(path))
             .map(Cow::Owned)
             .map_err(|error| BuildError(format!("{} cannot be read: {error}", path.display()))),
     }
 }
 
-/// The parser's own words may repeat a line of the file, and the file may be a key.
-fn fault(error: &PemError) -> &'static str {
+/// A fixed description: the parser's message may repeat a line of the file, and the file may be a key.
+fn describe_pem_error(error: &PemError) -> &'static str {
     match error {
         PemError::MissingSectionEnd { .. } => "a PEM section does not end",
         PemError::IllegalSectionStart { .. } => "a PEM section does not begin as it should",

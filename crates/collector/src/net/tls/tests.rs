@@ -1,6 +1,6 @@
 use std::fs;
 
-use kubewake_config::Secret;
+use kubewake_config::SecretString;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -8,7 +8,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::*;
 use crate::net::testing::Authority;
 
-/// Whether a client with these settings and a server with those come to speak, and if not, what the client says.
+/// Runs a handshake between a client and a server with these settings, and returns the client's error.
 async fn meet(client: &ClientTls, server: &ServerTls, name: &str) -> Result<(), String> {
     let client = client_config(client, &[b"h2"]).unwrap().unwrap();
     let server = server_config(server, &[b"h2", b"http/1.1"]).unwrap();
@@ -36,13 +36,14 @@ fn trusting(ca: &Authority) -> ClientTls {
 
 #[tokio::test]
 async fn a_private_root_is_trusted_and_no_other() {
-    let (ours, theirs) = (Authority::new(), Authority::new());
+    let ours = Authority::new();
+    let theirs = Authority::new();
     meet(&trusting(&ours), &ours.server("backend.test"), "backend.test").await.unwrap();
     let error = meet(&trusting(&theirs), &ours.server("backend.test"), "backend.test").await.unwrap_err();
     assert!(error.contains("certificate"), "{error}");
     let error = meet(&trusting(&ours), &ours.server("backend.test"), "other.test").await.unwrap_err();
     assert!(error.contains("other.test"), "{error}");
-    // The system's roots do not know it either.
+    // The system's roots do not contain it either.
     let system = ClientTls { include_system_roots: true, ..trusting(&theirs) };
     meet(&system, &ours.server("backend.test"), "backend.test").await.unwrap_err();
 }
@@ -58,7 +59,8 @@ async fn without_verification_any_certificate_will_do() {
 
 #[tokio::test]
 async fn clients_must_show_a_certificate_where_a_client_ca_is_set() {
-    let (ours, theirs) = (Authority::new(), Authority::new());
+    let ours = Authority::new();
+    let theirs = Authority::new();
     let server = ServerTls { client_ca: Some(ours.root()), ..ours.server("backend.test") };
     let with = |identity| ClientTls { identity, ..trusting(&ours) };
     meet(&with(Some(ours.issue("client.test"))), &server, "backend.test").await.unwrap();
@@ -77,7 +79,7 @@ async fn a_version_below_the_minimum_is_refused() {
         .with_protocol_versions(&[&TLS12])
         .unwrap()
         .with_no_client_auth();
-    let (chain, key) = pem::identity(&ca.issue("backend.test")).unwrap();
+    let (chain, key) = pem::read_key_pair(&ca.issue("backend.test")).unwrap();
     let old = Arc::new(old.with_single_cert(chain, key).unwrap());
     let (near, far) = duplex(64 << 10);
     tokio::spawn(async move { TlsAcceptor::from(old).accept(far).await.map(drop) });
@@ -129,7 +131,7 @@ fn a_certificate_and_another_key_do_not_go_together() {
 #[test]
 fn errors_say_what_is_wrong_and_repeat_nothing() {
     let ca = Authority::new();
-    let inline = |text: &str| PemSource::Inline(Secret::new(text));
+    let inline = |text: &str| PemSource::Inline(SecretString::new(text));
     for (key, words) in [
         ("hunter2", "no private key"),
         ("-----BEGIN PRIVATE KEY-----\nhunter2\n", "does not end"),

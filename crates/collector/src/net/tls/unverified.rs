@@ -1,4 +1,4 @@
-//! `insecure_skip_verify`: any certificate will do.
+//! `insecure_skip_verify`: accepts any server certificate.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Takes every certificate, but still checks that the server holds its key: the connection is as private as it can be
-/// with someone unknown.
+/// Accepts every certificate, but still checks that the server holds its key: the connection is as private as
+/// it can be with an unknown peer.
 pub(super) fn verifier(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
-    Arc::new(Unverified(provider))
+    Arc::new(UnverifiedServerCert(provider))
 }
 
 #[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
+struct UnverifiedServerCert(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Unverified {
+impl ServerCertVerifier for UnverifiedServerCert {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

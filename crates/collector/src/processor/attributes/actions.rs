@@ -1,66 +1,73 @@
-//! What is done to attributes.
+//! Attribute actions: insert, update, upsert, delete, hash, extract and convert.
 
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use kubewake_config::{
-    Pattern,
-    model::{Action, Context, ConvertedType, Keys, Source},
+    RegexPattern,
+    model::{AttributeAction, AttributeValueSource, ContextKey, ConvertedType, KeySelector},
 };
-use kubewake_otlp::{AttributeList, Change, Edit, Value, Verdict, When, view::AnyValue, view::KeyValue};
+use kubewake_otlp::{
+    AttributeChange, AttributeDisposition, AttributeList, MessageEdit, SetCondition, Value, view::AnyValue,
+    view::KeyValue,
+};
 
 use crate::{core::Origin, processor::hex::hex};
 
-/// Actions in their order.
-pub(super) struct Actions {
-    actions: Arc<[Action]>,
-    /// The same for all requests, if none looks at where a request is from.
-    constant: Option<Edit>,
+pub(super) struct AttributeActions {
+    actions: Arc<[AttributeAction]>,
+    /// The compiled edit, if no action depends on the request's origin.
+    constant: Option<MessageEdit>,
 }
 
-/// Actions for one request.
 #[derive(Debug)]
-struct Bound {
-    actions: Arc<[Action]>,
-    /// For each action what the context of the request has for it.
+struct BoundActions {
+    actions: Arc<[AttributeAction]>,
+    /// For each action the value from the request's context.
     context: Vec<Option<Value>>,
 }
 
-impl Actions {
-    pub(super) fn new(actions: Vec<Action>) -> Self {
-        let uses_context = |action: &Action| matches!(action, Action::Set { from: Source::Context(_), .. });
+impl AttributeActions {
+    pub(super) fn new(actions: Vec<AttributeAction>) -> Self {
+        let uses_context = |action: &AttributeAction| {
+            matches!(action, AttributeAction::Set { from: AttributeValueSource::Context(_), .. })
+        };
         let constant = !actions.iter().any(uses_context);
-        let actions: Arc<[Action]> = actions.into();
-        let constant = constant.then(|| Edit::with(Arc::new(Bound { actions: actions.clone(), context: Vec::new() })));
+        let actions: Arc<[AttributeAction]> = actions.into();
+        let constant = constant.then(|| {
+            MessageEdit::apply_change(Arc::new(BoundActions { actions: actions.clone(), context: Vec::new() }))
+        });
         Self { actions, constant }
     }
 
-    /// All of them as one edit.
-    pub(super) fn edit(&self, origin: &Origin) -> Edit {
+    /// All actions as one edit.
+    pub(super) fn edit(&self, origin: &Origin) -> MessageEdit {
         self.constant.clone().unwrap_or_else(|| {
-            let value = |action: &Action| match action {
-                Action::Set { from: Source::Context(context), .. } => from_context(context, origin).map(Value::String),
+            let value = |action: &AttributeAction| match action {
+                AttributeAction::Set { from: AttributeValueSource::Context(context), .. } => {
+                    from_context(context, origin).map(Value::String)
+                }
                 _ => None,
             };
             let context = self.actions.iter().map(value).collect();
-            Edit::with(Arc::new(Bound { actions: self.actions.clone(), context }))
+            MessageEdit::apply_change(Arc::new(BoundActions { actions: self.actions.clone(), context }))
         })
     }
 }
 
-impl Change for Bound {
+impl AttributeChange for BoundActions {
     fn change(&self, attributes: &mut AttributeList<'_>) {
         for (at, action) in self.actions.iter().enumerate() {
             match action {
-                Action::Set { key, when, from, default } => {
+                AttributeAction::Set { key, when, from, default } => {
                     let context = self.context.get(at).and_then(Option::as_ref);
                     set(attributes, key, *when, from, context, default.as_ref());
                 }
-                Action::Delete(keys) => delete(attributes, keys),
-                Action::Hash(keys) => hash(attributes, keys),
-                Action::Extract { key, pattern } => extract(attributes, key, pattern),
-                Action::Convert { key, to } => convert(attributes, key, *to),
-                Action::Rename { from, to } => attributes.rename(from, to),
+                AttributeAction::Delete(keys) => delete(attributes, keys),
+                AttributeAction::Hash(keys) => hash_values(attributes, keys),
+                AttributeAction::Extract { key, pattern } => extract(attributes, key, pattern),
+                AttributeAction::Convert { key, to } => convert(attributes, key, *to),
+                AttributeAction::Rename { from, to } => attributes.rename(from, to),
             }
         }
     }
@@ -69,54 +76,59 @@ impl Change for Bound {
 fn set(
     attributes: &mut AttributeList<'_>,
     key: &str,
-    when: When,
-    from: &Source,
+    when: SetCondition,
+    from: &AttributeValueSource,
     context: Option<&Value>,
     default: Option<&Value>,
 ) {
     let value = match from {
-        Source::Value(value) => Some(value),
-        Source::Attribute(name) if attributes.copy(name, key, when) => return,
-        Source::Context(_) => context.or(default),
-        Source::Attribute(_) | Source::Nothing => default,
+        AttributeValueSource::Value(value) => Some(value),
+        AttributeValueSource::Attribute(name) if attributes.copy(name, key, when) => return,
+        AttributeValueSource::Context(_) => context.or(default),
+        AttributeValueSource::Attribute(_) | AttributeValueSource::Nothing => default,
     };
     if let Some(value) = value {
         attributes.set(key, value, when);
     }
 }
 
-/// What the context of a request has. Several values of a header are one, as in the Collector.
-fn from_context(context: &Context, origin: &Origin) -> Option<String> {
+/// A value from a request's context. Several values of a header are joined, as in the Collector.
+fn from_context(context: &ContextKey, origin: &Origin) -> Option<String> {
     match context {
-        Context::ClientAddress => {
+        ContextKey::ClientAddress => {
             Some(origin.peer.map_or_else(String::new, |peer| peer.ip().to_canonical().to_string()))
         }
-        Context::Metadata(name) => {
+        ContextKey::Metadata(name) => {
             let values = origin.metadata.iter().filter(|(header, _)| header == name).map(|(_, value)| value.as_str());
             let values: Vec<&str> = values.collect();
             (!values.is_empty()).then(|| values.join(";"))
         }
-        Context::Auth(name) if matches!(name.as_str(), "subject" | "username") => origin.subject.clone(),
-        Context::Auth(_) => None,
+        ContextKey::Auth(name) if matches!(name.as_str(), "subject" | "username") => origin.subject.clone(),
+        ContextKey::Auth(_) => None,
     }
 }
 
-fn are_meant(keys: &Keys, key: &[u8]) -> bool {
+fn matches_key(keys: &KeySelector, key: &[u8]) -> bool {
     keys.key.as_ref().is_some_and(|one| one.as_bytes() == key)
         || keys.pattern.as_ref().is_some_and(|pattern| pattern.is_match(key))
 }
 
-fn delete(attributes: &mut AttributeList<'_>, keys: &Keys) {
-    attributes.visit(|attribute| if are_meant(keys, attribute.key()) { Verdict::Remove } else { Verdict::Keep });
+fn delete(attributes: &mut AttributeList<'_>, keys: &KeySelector) {
+    attributes.visit(|attribute| {
+        if matches_key(keys, attribute.key()) { AttributeDisposition::Remove } else { AttributeDisposition::Keep }
+    });
 }
 
-fn hash(attributes: &mut AttributeList<'_>, keys: &Keys) {
-    let hashed = |attribute: KeyValue<'_>| Verdict::Set(Value::String(hash_of(attribute.value())));
-    attributes.visit(|attribute| if are_meant(keys, attribute.key()) { hashed(attribute) } else { Verdict::Keep });
+fn hash_values(attributes: &mut AttributeList<'_>, keys: &KeySelector) {
+    let hashed = |attribute: KeyValue<'_>| AttributeDisposition::Set(Value::String(hash_value(attribute.value())));
+    attributes.visit(
+        |attribute| if matches_key(keys, attribute.key()) { hashed(attribute) } else { AttributeDisposition::Keep },
+    );
 }
 
-/// The SHA-256 of a value in hexadecimal. A value without a single representation leaves nothing, as in the Collector.
-fn hash_of(value: AnyValue<'_>) -> String {
+/// The SHA-256 of a value in hexadecimal. A value without a single representation leaves nothing, as in the
+/// Collector.
+fn hash_value(value: AnyValue<'_>) -> String {
     match value {
         AnyValue::String(text) => hex_digest(text),
         AnyValue::Bool(value) => hex_digest(&[u8::from(value)]),
@@ -130,16 +142,16 @@ fn hex_digest(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
 
-fn extract(attributes: &mut AttributeList<'_>, key: &str, pattern: &Pattern) {
+fn extract(attributes: &mut AttributeList<'_>, key: &str, pattern: &RegexPattern) {
     let Some(AnyValue::String(text)) = attributes.get(key) else { return };
     let Some(found) = pattern.regex().captures(text) else { return };
     let groups = pattern.groups().zip(found.iter().skip(1));
-    // A group that took no part in the match is empty. What is not UTF-8 was not when it came.
+    // A group that took no part in the match is empty. A value that is not UTF-8 was not when it arrived.
     let values: Vec<(&str, Value)> = groups
         .filter_map(|(name, group)| Some((name?, text_value(group.map_or(&[][..], |group| group.as_bytes())))))
         .collect();
     for (name, value) in values {
-        attributes.set(name, &value, When::Always);
+        attributes.set(name, &value, SetCondition::Always);
     }
 }
 
@@ -148,13 +160,13 @@ fn text_value(text: &[u8]) -> Value {
 }
 
 fn convert(attributes: &mut AttributeList<'_>, key: &str, to: ConvertedType) {
-    if let Some(value) = attributes.get(key).and_then(|value| converted(value, to)) {
-        attributes.set(key, &value, When::Present);
+    if let Some(value) = attributes.get(key).and_then(|value| convert_value(value, to)) {
+        attributes.set(key, &value, SetCondition::Present);
     }
 }
 
-/// The value as another type; `None` if it is of that type, or cannot be.
-fn converted(value: AnyValue<'_>, to: ConvertedType) -> Option<Value> {
+/// Converts a value to another type; `None` if it has that type, or cannot be converted.
+fn convert_value(value: AnyValue<'_>, to: ConvertedType) -> Option<Value> {
     let parse = |text: &[u8]| std::str::from_utf8(text).ok().map(str::to_owned);
     Some(match (to, value) {
         (ConvertedType::String, AnyValue::String(_)) => return None,

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::*;
 use crate::core::{Charge, Part};
 
-/// A next step that keeps what it gets, when it has room.
+/// A consumer that keeps the batches that it gets, when it has room.
 #[derive(Default)]
 struct Keeper {
     got: Mutex<Vec<Batch>>,
@@ -27,14 +27,14 @@ impl Keeper {
 }
 
 impl Consumer for Keeper {
-    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
+    fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
         if !*self.closed.lock().unwrap() {
             self.got.lock().unwrap().push(batch);
-            return Answer::Now(Ok(()));
+            return ConsumeOutcome::Now(Ok(()));
         }
         match pressure {
-            Pressure::Refuse => Answer::Now(Err(Refusal::queue_full())),
-            Pressure::Wait => Answer::later(async move {
+            OverflowPolicy::Refuse => ConsumeOutcome::Now(Err(Refusal::queue_full())),
+            OverflowPolicy::Wait => ConsumeOutcome::later(async move {
                 self.opened.notified().await;
                 self.got.lock().unwrap().push(batch);
                 Ok(())
@@ -42,9 +42,9 @@ impl Consumer for Keeper {
         }
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {
+    fn count_lost(&self, _: &Batch, _: DropReason) {
         panic!("a lone next step loses nothing");
     }
 }
@@ -56,24 +56,24 @@ fn request(n: usize) -> Batch {
     one.extend(spans);
     let bytes = Bytes::from(one.repeat(n));
     assert_eq!(kubewake_otlp::scan(Signal::Traces, &bytes).unwrap().items, n);
-    Batch::single(Signal::Traces, Part::new(bytes, n, Arc::default(), Arc::new(Charge::free())))
+    Batch::single(Signal::Traces, Part::new(bytes, n, Arc::default(), Arc::new(Charge::exempt())))
 }
 
-fn batcher(size: u32, max: u32, timeout_ms: u64) -> (Arc<Batcher>, Arc<Keeper>) {
+fn batcher(size: u32, max: u32, timeout_ms: u64) -> (Arc<BatchingProcessor>, Arc<Keeper>) {
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),
         send_batch_size: size,
         send_batch_max_size: max,
         ..Settings::default()
     };
-    let batcher = Batcher::new(Signal::Traces, settings, Arc::default());
+    let batcher = BatchingProcessor::new(Signal::Traces, settings, Arc::default());
     let keeper = Arc::new(Keeper::default());
-    batcher.next().point_at(vec![keeper.clone()]);
+    batcher.output().set_targets(vec![keeper.clone()]);
     (batcher, keeper)
 }
 
-async fn send(batcher: &Arc<Batcher>, n: usize) -> Result<(), Refusal> {
-    batcher.clone().consume(request(n), Pressure::Refuse).wait().await
+async fn send(batcher: &Arc<BatchingProcessor>, n: usize) -> Result<(), Refusal> {
+    batcher.clone().consume(request(n), OverflowPolicy::Refuse).wait().await
 }
 
 /// Lets every task that can run do so; on a paused clock no time passes.
@@ -161,14 +161,14 @@ async fn each_combination_of_metadata_has_its_own_batch_up_to_a_limit() {
         timeout: Duration::from_millis(200),
         ..Settings::default()
     };
-    let batcher = Batcher::new(Signal::Traces, settings, Arc::default());
+    let batcher = BatchingProcessor::new(Signal::Traces, settings, Arc::default());
     let keeper = Arc::new(Keeper::default());
-    batcher.next().point_at(vec![keeper.clone()]);
+    batcher.output().set_targets(vec![keeper.clone()]);
     for (tenant, ok) in [("a", true), ("b", true), ("a", true), ("c", false)] {
         let metadata = vec![("tenant".to_owned(), tenant.to_owned())];
         let origin = Arc::new(Origin { metadata, ..Origin::default() });
         let part = Part { origin, ..request(1).into_parts().remove(0) };
-        let answer = batcher.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse).wait().await;
+        let answer = batcher.clone().consume(Batch::single(Signal::Traces, part), OverflowPolicy::Refuse).wait().await;
         assert_eq!(answer.is_ok(), ok, "{tenant}");
     }
     batcher.flush().await;
@@ -216,6 +216,33 @@ async fn flush_waits_for_what_is_on_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn combinations_of_metadata_are_charged_and_refused_without_memory() {
+    let settings =
+        Settings { metadata_keys: vec!["tenant".into()], metadata_cardinality_limit: 0, ..Settings::default() };
+    let batcher = BatchingProcessor::new(Signal::Traces, settings, Arc::default());
+    batcher.output().set_targets(vec![Arc::new(Keeper::default())]);
+    let budget = crate::core::Budget::new(16 << 10, 0);
+    let member = budget.join();
+    let from = |tenant: usize| {
+        let metadata = vec![("tenant".to_owned(), format!("{tenant:04000}"))];
+        let origin = Arc::new(Origin { metadata, ..Origin::default() });
+        let charge = Arc::new(member.reserve(10).unwrap());
+        Batch::single(Signal::Traces, Part { origin, charge, ..request(1).into_parts().remove(0) })
+    };
+    let mut taken = 0;
+    while batcher.clone().consume(from(taken), OverflowPolicy::Refuse).wait().await.is_ok() {
+        taken += 1;
+    }
+    assert_eq!(taken, 3, "each takes a little more than 5000 bytes of 16 384");
+    batcher.clone().consume(from(0), OverflowPolicy::Refuse).wait().await.unwrap();
+    batcher.flush().await;
+    assert!(budget.used() > 12_000, "they stay, and so does their charge");
+    drop(batcher);
+    settle().await;
+    assert_eq!(budget.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn combinations_of_other_metadata_do_not_count() {
     let settings = |key: &str| Settings {
         metadata_keys: vec![key.into()],
@@ -223,16 +250,16 @@ async fn combinations_of_other_metadata_do_not_count() {
         timeout: Duration::ZERO,
         ..Settings::default()
     };
-    let batcher = Batcher::new(Signal::Traces, settings("tenant"), Arc::default());
-    batcher.next().point_at(vec![Arc::new(Keeper::default())]);
+    let batcher = BatchingProcessor::new(Signal::Traces, settings("tenant"), Arc::default());
+    batcher.output().set_targets(vec![Arc::new(Keeper::default())]);
     let from = |key: &str, value: &str| {
         let metadata = vec![(key.to_owned(), value.to_owned())];
         let origin = Arc::new(Origin { metadata, ..Origin::default() });
         Batch::single(Signal::Traces, Part { origin, ..request(1).into_parts().remove(0) })
     };
-    batcher.clone().consume(from("tenant", "a"), Pressure::Refuse).wait().await.unwrap();
+    batcher.clone().consume(from("tenant", "a"), OverflowPolicy::Refuse).wait().await.unwrap();
     settle().await;
     batcher.reconfigure(settings("team"));
-    batcher.clone().consume(from("team", "b"), Pressure::Refuse).wait().await.unwrap();
+    batcher.clone().consume(from("team", "b"), OverflowPolicy::Refuse).wait().await.unwrap();
     assert_eq!(batcher.stats.metadata_cardinality.load(Ordering::Relaxed), 1);
 }

@@ -1,14 +1,14 @@
-//! The names of images.
+//! Names of container images.
 
 /// An image reference taken apart: `registry.example/team/shop:1.2@sha256:…`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Image<'a> {
+pub(super) struct ImageReference<'a> {
     pub(super) name: &'a str,
     pub(super) tag: Option<&'a str>,
     pub(super) digest: Option<&'a str>,
 }
 
-impl<'a> Image<'a> {
+impl<'a> ImageReference<'a> {
     pub(super) fn parse(text: &'a str) -> Self {
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
@@ -22,12 +22,12 @@ impl<'a> Image<'a> {
         Self { name, tag: tag.filter(|tag| !tag.is_empty()), digest }
     }
 
-    /// The tag; an image that names none and no digest is the latest.
+    /// The tag; `latest` for an image with neither tag nor digest.
     pub(super) fn tag_or_latest(&self) -> Option<&'a str> {
         self.tag.or(self.digest.is_none().then_some("latest"))
     }
 
-    /// What version of a service it is.
+    /// The service version that the image stands for.
     pub(super) fn version(&self) -> Option<String> {
         match (self.tag, self.digest) {
             (Some(tag), Some(digest)) => Some(format!("{tag}@{digest}")),
@@ -35,10 +35,10 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Where exactly it is, from what a container runtime says of the image that runs.
+    /// The canonical reference (by digest), from the container runtime's name of the running image.
     pub(super) fn canonical(runtime: &str) -> Option<String> {
         let text = runtime.strip_prefix("docker-pullable://").unwrap_or(runtime);
-        let image = Image::parse(text);
+        let image = ImageReference::parse(text);
         let digest = image.digest.filter(|_| !image.name.is_empty())?;
         Some(format!("{}@{digest}", image.name))
     }
@@ -50,20 +50,23 @@ mod tests {
 
     #[test]
     fn references_are_taken_apart() {
-        let image = |name, tag, digest| Image { name, tag, digest };
-        assert_eq!(Image::parse("shop"), image("shop", None, None));
-        assert_eq!(Image::parse("shop:1.2"), image("shop", Some("1.2"), None));
-        assert_eq!(Image::parse("localhost:5000/shop"), image("localhost:5000/shop", None, None));
-        assert_eq!(Image::parse("r.io:5000/a/b:v1@sha256:ab"), image("r.io:5000/a/b", Some("v1"), Some("sha256:ab")));
-        assert_eq!(Image::parse("shop").tag_or_latest(), Some("latest"));
-        assert_eq!(Image::parse("shop@sha256:ab").tag_or_latest(), None);
-        assert_eq!(Image::parse("shop:1@sha256:ab").version().as_deref(), Some("1@sha256:ab"));
-        assert_eq!(Image::parse("shop").version(), None);
+        let image = |name, tag, digest| ImageReference { name, tag, digest };
+        assert_eq!(ImageReference::parse("shop"), image("shop", None, None));
+        assert_eq!(ImageReference::parse("shop:1.2"), image("shop", Some("1.2"), None));
+        assert_eq!(ImageReference::parse("localhost:5000/shop"), image("localhost:5000/shop", None, None));
+        assert_eq!(
+            ImageReference::parse("r.io:5000/a/b:v1@sha256:ab"),
+            image("r.io:5000/a/b", Some("v1"), Some("sha256:ab"))
+        );
+        assert_eq!(ImageReference::parse("shop").tag_or_latest(), Some("latest"));
+        assert_eq!(ImageReference::parse("shop@sha256:ab").tag_or_latest(), None);
+        assert_eq!(ImageReference::parse("shop:1@sha256:ab").version().as_deref(), Some("1@sha256:ab"));
+        assert_eq!(ImageReference::parse("shop").version(), None);
     }
 
     #[test]
     fn what_runs_is_named_by_its_digest() {
-        let canonical = |text| Image::canonical(text);
+        let canonical = |text| ImageReference::canonical(text);
         assert_eq!(canonical("docker-pullable://r.io/a@sha256:ab").as_deref(), Some("r.io/a@sha256:ab"));
         assert_eq!(canonical("r.io/a:1@sha256:ab").as_deref(), Some("r.io/a@sha256:ab"));
         assert_eq!(canonical("sha256:ab"), None);

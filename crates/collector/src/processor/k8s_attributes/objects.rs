@@ -1,14 +1,13 @@
-//! The few fields that are read of objects.
+//! The few fields of Kubernetes objects that are read.
 
 use serde::Deserialize;
 
-use crate::kubernetes::{Metadata, Object, or_default};
+use crate::kubernetes::{ObjectMetadata, WatchedObject, or_default};
 
-/// A pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Pod {
-    pub(super) metadata: Metadata,
+pub(crate) struct WatchedPod {
+    pub(super) metadata: ObjectMetadata,
     pub(super) spec: PodSpec,
     pub(super) status: PodStatus,
 }
@@ -64,21 +63,21 @@ pub(super) struct ContainerStatus {
     pub(super) restart_count: i64,
 }
 
-impl Object for Pod {
-    fn metadata(&self) -> &Metadata {
+impl WatchedObject for WatchedPod {
+    fn metadata(&self) -> &ObjectMetadata {
         &self.metadata
     }
 }
 
-/// Anything of which only the metadata counts.
+/// An object of which only the metadata is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Any {
-    pub(super) metadata: Metadata,
+pub(super) struct MetadataOnly {
+    pub(super) metadata: ObjectMetadata,
 }
 
-impl Object for Any {
-    fn metadata(&self) -> &Metadata {
+impl WatchedObject for MetadataOnly {
+    fn metadata(&self) -> &ObjectMetadata {
         &self.metadata
     }
 }

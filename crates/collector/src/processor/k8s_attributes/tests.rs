@@ -1,27 +1,27 @@
-//! Documents as they are written, pods as they are served.
+//! Settings from documents, and pods as the API server returns them.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use kubewake_config::{
     FixedSources, load,
-    model::{self, Owner},
+    model::{self, ExtractFrom},
 };
 use kubewake_otlp::{
-    Unlimited,
+    UnlimitedAllowance,
     view::{lossy, resources},
     wire::put_bytes,
 };
 use serde_json::json;
 
-use super::{cluster::testing::told, *};
+use super::{cluster_cache::testing::cluster_with_objects, *};
 use crate::{
-    core::{Charge, ClusterState, ErrorClass, Origin, Said},
+    core::{BackendStatus, Charge, ClusterState, ErrorClass, Origin},
     kubernetes::ApiError,
 };
 
-/// The settings that a document has.
-fn settings(text: &str) -> KubernetesAttributes {
+/// The settings in a document.
+fn settings(text: &str) -> KubernetesAttributesProcessor {
     let indented: String = text.lines().map(|line| format!("    {line}\n")).collect();
     let document = format!(
         "receivers:\n  otlp: {{protocols: {{grpc: }}}}\nprocessors:\n  k8s_attributes:\n{indented}exporters:\n  nop:\n\
@@ -29,7 +29,7 @@ fn settings(text: &str) -> KubernetesAttributes {
     );
     let loaded = load(&document, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
     match loaded.document.processors.into_values().next() {
-        Some(model::Processor::KubernetesAttributes(settings)) => *settings,
+        Some(model::ProcessorConfig::KubernetesAttributes(settings)) => *settings,
         other => panic!("{other:?}"),
     }
 }
@@ -74,14 +74,19 @@ fn request(attributes: &[(&str, &str)]) -> Bytes {
     Bytes::from(field(1, &[resource, scope].concat()))
 }
 
-/// What the attributes become of what came from an address.
-fn given(settings: &KubernetesAttributes, cluster: Option<&Arc<Cluster>>, from: &str, own: &[(&str, &str)]) -> Given1 {
+/// The attributes after enrichment, for a request from this address.
+fn given(
+    settings: &KubernetesAttributesProcessor,
+    cluster: Option<&Arc<ClusterCache>>,
+    from: &str,
+    own: &[(&str, &str)],
+) -> Given1 {
     let stats = Arc::new(ClusterStats::default());
-    let enrich = Enrich { settings: settings.clone(), cluster: cluster.cloned(), stats };
+    let enrich = KubernetesEnrichmentTransform { settings: settings.clone(), cluster: cluster.cloned(), stats };
     let peer = (!from.is_empty()).then(|| SocketAddr::new(from.parse().unwrap(), 4242));
     let origin = Arc::new(Origin { peer, ..Origin::default() });
-    let part = Part::new(request(own), 1, origin, Arc::new(Charge::free()));
-    let mapped = enrich.map(Signal::Traces, &part, &mut Unlimited).unwrap();
+    let part = Part::new(request(own), 1, origin, Arc::new(Charge::exempt()));
+    let mapped = enrich.transform(Signal::Traces, &part, &mut UnlimitedAllowance).unwrap();
     kubewake_otlp::scan(Signal::Traces, &mapped.bytes).unwrap();
     let entry = resources(&mapped.bytes).next().unwrap();
     assert_eq!(entry.scopes().next().unwrap().spans().next().unwrap().name(), b"span");
@@ -105,7 +110,7 @@ fn pairs(list: &[(&str, &str)]) -> Given1 {
 #[test]
 fn the_usual_attributes_by_the_address_of_the_sender() {
     let settings = settings("passthrough: false");
-    let cluster = told(&settings, &[pod()]);
+    let cluster = cluster_with_objects(&settings, &[pod()]);
     let usual = pairs(&[
         ("k8s.deployment.name", "shop"),
         ("k8s.namespace.name", "web"),
@@ -126,7 +131,7 @@ fn the_usual_attributes_by_the_address_of_the_sender() {
 #[test]
 fn what_a_resource_says_itself_stays_unless_it_says_nothing() {
     let settings = settings("passthrough: false");
-    let cluster = told(&settings, &[pod()]);
+    let cluster = cluster_with_objects(&settings, &[pod()]);
     let own = [("k8s.pod.name", "mine"), ("k8s.node.name", ""), ("other", "x")];
     let got = given(&settings, Some(&cluster), "10.0.0.7", &own);
     assert_eq!((&*got["k8s.pod.name"], &*got["k8s.node.name"], &*got["other"]), ("mine", "node-1", "x"));
@@ -139,7 +144,7 @@ fn an_agent_asks_only_for_the_pods_of_its_node() {
          fields: [{key: status.phase, value: Running, op: not-equals}]\n\
          extract:\n  metadata: [k8s.node.uid, k8s.cluster.uid, k8s.deployment.uid]\n",
     );
-    let asks = told(&settings, &[]).asks();
+    let asks = cluster_with_objects(&settings, &[]).asks();
     assert_eq!(
         asks,
         [
@@ -161,7 +166,7 @@ fn labels_and_annotations_of_pods_namespaces_nodes_and_deployments() {
          - {tag_name: nothing, key: missing}\n",
     );
     let meta = |kind: &str, metadata: serde_json::Value| json!({"kind": kind, "metadata": metadata});
-    let cluster = told(
+    let cluster = cluster_with_objects(
         &settings,
         &[
             pod(),
@@ -202,7 +207,7 @@ fn a_container_is_found_by_its_name_its_id_or_because_it_is_alone() {
         "extract:\n  metadata: [k8s.container.name, container.id, container.image.name, container.image.tag, \
          container.image.tags, container.image.repo_digests, service.version, service.instance.id]\n",
     );
-    let cluster = told(&settings, &[pod()]);
+    let cluster = cluster_with_objects(&settings, &[pod()]);
     let main = pairs(&[
         ("container.id", "aaa"),
         ("container.image.name", "r.io/team/shop"),
@@ -220,7 +225,7 @@ fn a_container_is_found_by_its_name_its_id_or_because_it_is_alone() {
     assert!(!given(&settings, Some(&cluster), "10.0.0.7", &earlier).contains_key("container.id"), "another run");
     let mut alone = pod();
     alone["spec"]["containers"].as_array_mut().unwrap().pop();
-    let cluster = told(&settings, &[alone]);
+    let cluster = cluster_with_objects(&settings, &[alone]);
     assert_eq!(given(&settings, Some(&cluster), "10.0.0.7", &[]), main);
 }
 
@@ -238,7 +243,7 @@ fn associations_are_tried_in_their_order_and_all_sources_of_one_must_agree() {
     other["status"]["podIP"] = "10.0.0.9".into();
     other["status"]["podIPs"] = json!([]);
     other["status"]["containerStatuses"] = json!([{"name": "main", "containerID": "docker://ccc", "restartCount": 0}]);
-    let cluster = told(&settings, &[pod(), other]);
+    let cluster = cluster_with_objects(&settings, &[pod(), other]);
     let uid = |from: &str, own: &[(&str, &str)]| {
         given(&settings, Some(&cluster), from, own).get("k8s.pod.uid").cloned().unwrap_or_default()
     };
@@ -261,7 +266,7 @@ fn a_pod_is_found_by_its_uid_or_by_an_address_that_a_resource_names() {
     host["metadata"]["uid"] = "host-uid".into();
     host["metadata"]["name"] = "agent".into();
     host["spec"]["hostNetwork"] = true.into();
-    let cluster = told(&settings, &[pod(), host]);
+    let cluster = cluster_with_objects(&settings, &[pod(), host]);
     let name = |own: &[(&str, &str)]| {
         given(&settings, Some(&cluster), "10.9.9.9", own).get("k8s.pod.name").cloned().unwrap_or_default()
     };
@@ -278,8 +283,8 @@ async fn what_is_kept_of_a_cluster_is_bounded_and_what_is_left_out_counted() {
         "pod_delete_grace_period: 1s\nextract:\n  metadata: [k8s.pod.uid, k8s.deployment.uid]\n  annotations:\n  \
          - {key_regex: '.*'}\n  - {key_regex: '.*', from: deployment}\n",
     );
-    let cluster = told(&settings, &[]);
-    let held = || cluster.state().held();
+    let cluster = cluster_with_objects(&settings, &[]);
+    let held = || cluster.state().held_bytes();
     let large = "x".repeat(10_000);
     let mut uids = Vec::new();
     for n in 0..200 {
@@ -287,11 +292,15 @@ async fn what_is_kept_of_a_cluster_is_bounded_and_what_is_left_out_counted() {
         object["metadata"]["uid"] = format!("pod-{n}").into();
         object["metadata"]["annotations"] = json!({ "large": large });
         object["status"]["podIPs"] = json!([{"ip": format!("10.1.0.{n}")}]);
-        cluster.tell(&object);
+        cluster.apply_object(&object);
         uids.push(format!("pod-{n}"));
     }
     let count = || cluster.stats().left_out.load(Ordering::Relaxed);
-    assert!(held() <= state::MAX_OF_PODS && held() > state::MAX_OF_PODS / 2, "{} bytes are held", held());
+    assert!(
+        held() <= cluster_state::MAX_POD_BYTES && held() > cluster_state::MAX_POD_BYTES / 2,
+        "{} bytes are held",
+        held()
+    );
     let without = count();
     assert!(without > 50, "{without} were left out");
     uids.iter().for_each(|uid| cluster.forget(uid));
@@ -299,30 +308,34 @@ async fn what_is_kept_of_a_cluster_is_bounded_and_what_is_left_out_counted() {
     cluster.sweep();
     assert_eq!(held(), 0);
 
-    // The same for what is no pod, which may say as much of itself.
+    // The same for an object that is not a pod, which may have as much metadata.
     for n in 0..200 {
         let name = format!("d-{n}");
         let metadata = json!({"name": name, "namespace": "web", "uid": name, "annotations": {"large": large}});
-        cluster.tell(&json!({"kind": "Deployment", "metadata": metadata}));
+        cluster.apply_object(&json!({"kind": "Deployment", "metadata": metadata}));
         let owners = json!([{"kind": "Deployment", "name": name, "uid": name}]);
         let metadata = json!({"name": name, "namespace": "web", "uid": format!("rs-{n}"), "ownerReferences": owners});
-        cluster.tell(&json!({"kind": "ReplicaSet", "metadata": metadata}));
+        cluster.apply_object(&json!({"kind": "ReplicaSet", "metadata": metadata}));
     }
-    assert!(held() <= state::MAX_OF_OTHERS && held() > state::MAX_OF_OTHERS / 2, "{} bytes are held", held());
+    assert!(
+        held() <= cluster_state::MAX_OBJECT_BYTES && held() > cluster_state::MAX_OBJECT_BYTES / 2,
+        "{} bytes are held",
+        held()
+    );
     assert!(count() > without + 50);
-    // Twice the same is the same, and a list without them ends them.
+    // A repeated event changes nothing, and a list without the pods removes them.
     let before = held();
     let metadata = json!({"name": "d-0", "namespace": "web", "uid": "d-0", "annotations": {"large": large}});
-    cluster.tell(&json!({"kind": "Deployment", "metadata": metadata}));
+    cluster.apply_object(&json!({"kind": "Deployment", "metadata": metadata}));
     assert_eq!(held(), before);
-    // What does not fit leaves what was known, and pods have room of their own.
+    // An object that does not fit leaves the old record, and pods have room of their own.
     let larger = json!({"large": large.repeat(30)});
     let metadata = json!({"name": "d-0", "namespace": "web", "uid": "d-0", "annotations": larger});
-    cluster.tell(&json!({"kind": "Deployment", "metadata": metadata}));
+    cluster.apply_object(&json!({"kind": "Deployment", "metadata": metadata}));
     assert_eq!(held(), before);
-    assert_eq!(cluster.state().uid(Owner::Deployment, "web/d-0"), Some("d-0"));
+    assert_eq!(cluster.state().uid(ExtractFrom::Deployment, "web/d-0"), Some("d-0"));
     let left_out = count();
-    cluster.tell(&pod());
+    cluster.apply_object(&pod());
     assert!(held() > before && count() == left_out);
     let uid = pod()["metadata"]["uid"].as_str().unwrap().to_owned();
     cluster.forget(&uid);
@@ -343,14 +356,17 @@ fn passing_through_only_the_address_is_written() {
 #[test]
 fn pods_that_are_to_be_passed_over_give_nothing() {
     let settings = settings("exclude: {pods: [{name: 'shop-.*'}]}");
-    assert!(given(&settings, Some(&told(&settings, &[pod()])), "10.0.0.7", &[]).is_empty());
+    assert!(given(&settings, Some(&cluster_with_objects(&settings, &[pod()])), "10.0.0.7", &[]).is_empty());
     let settings = self::settings("passthrough: false");
     let mut ignored = pod();
     ignored["metadata"]["annotations"] = json!({"opentelemetry.io/k8s-processor/ignore": "True "});
-    assert!(given(&settings, Some(&told(&settings, &[ignored])), "10.0.0.7", &[]).is_empty());
+    assert!(given(&settings, Some(&cluster_with_objects(&settings, &[ignored])), "10.0.0.7", &[]).is_empty());
     let mut host = pod();
     host["spec"]["hostNetwork"] = true.into();
-    assert!(given(&settings, Some(&told(&settings, &[host])), "10.0.0.7", &[]).is_empty(), "everybody's address");
+    assert!(
+        given(&settings, Some(&cluster_with_objects(&settings, &[host])), "10.0.0.7", &[]).is_empty(),
+        "everybody's address"
+    );
 }
 
 #[test]
@@ -361,10 +377,10 @@ fn the_jobs_of_a_cron_job_are_known_by_their_minute() {
     made["metadata"]["ownerReferences"] = json!([{"kind": "Job", "name": "report-29913000", "uid": "j"}]);
     let minute = "2026-11-16T06:00:00Z".parse::<jiff::Timestamp>().unwrap().as_second() / 60;
     made["metadata"]["ownerReferences"][0]["name"] = format!("report-{minute}").into();
-    let got = given(&settings, Some(&told(&settings, &[made.clone()])), "10.0.0.7", &[]);
+    let got = given(&settings, Some(&cluster_with_objects(&settings, &[made.clone()])), "10.0.0.7", &[]);
     assert_eq!((&*got["k8s.cronjob.name"], &*got["service.name"]), ("report", "report"));
     made["metadata"]["ownerReferences"][0]["name"] = "report-12345678".into();
-    let got = given(&settings, Some(&told(&settings, &[made])), "10.0.0.7", &[]);
+    let got = given(&settings, Some(&cluster_with_objects(&settings, &[made])), "10.0.0.7", &[]);
     assert!(!got.contains_key("k8s.cronjob.name"));
     assert_eq!(got["service.name"], "report-12345678");
 }
@@ -372,8 +388,8 @@ fn the_jobs_of_a_cron_job_are_known_by_their_minute() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_gone_is_remembered_for_a_while_and_its_address_is_the_next_ones() {
     let settings = settings("pod_delete_grace_period: 60s");
-    let cluster = told(&settings, &[pod()]);
-    let name = |cluster: &Arc<Cluster>| {
+    let cluster = cluster_with_objects(&settings, &[pod()]);
+    let name = |cluster: &Arc<ClusterCache>| {
         given(&settings, Some(cluster), "10.0.0.7", &[]).get("k8s.pod.uid").cloned().unwrap_or_default()
     };
     cluster.forget("pod-uid");
@@ -382,9 +398,9 @@ async fn a_pod_that_is_gone_is_remembered_for_a_while_and_its_address_is_the_nex
     let mut next = pod();
     next["metadata"]["uid"] = "next-uid".into();
     next["status"]["startTime"] = "2026-11-16T06:05:00Z".into();
-    cluster.tell(&next);
+    cluster.apply_object(&next);
     assert_eq!(name(&cluster), "next-uid");
-    cluster.tell(&pod());
+    cluster.apply_object(&pod());
     assert_eq!(name(&cluster), "next-uid", "late news of the older one");
     cluster.forget("pod-uid");
     tokio::time::advance(std::time::Duration::from_secs(61)).await;
@@ -401,41 +417,54 @@ async fn a_sender_is_told_to_come_again_until_all_is_known_or_the_time_is_up() {
     let settings = settings("wait_for_metadata: true\nwait_for_metadata_timeout: 5s");
     let stats = Arc::new(ClusterStats::default());
     for known in [true, false] {
-        let cluster = told(&settings, &[pod()]);
-        let enrich = Enrich { settings: settings.clone(), cluster: Some(cluster.clone()), stats: stats.clone() };
-        let mapping = Mapping::new(Signal::Traces, Box::new(enrich), Arc::default());
+        let cluster = cluster_with_objects(&settings, &[pod()]);
+        let enrich = KubernetesEnrichmentTransform {
+            settings: settings.clone(),
+            cluster: Some(cluster.clone()),
+            stats: stats.clone(),
+        };
+        let mapping = TransformProcessor::new(Signal::Traces, Box::new(enrich), Arc::default());
         let until = Instant::now() + std::time::Duration::from_secs(5);
         let gate = ArcSwap::from_pointee(Some((until, cluster.clone())));
-        let enricher = Arc::new(Enricher {
+        let enricher = Arc::new(KubernetesEnrichmentProcessor {
             id: ComponentId::new("k8s_attributes"),
-            mapping,
-            shared: Shared::default(),
+            transform_processor: mapping,
+            shared: SharedInstances::default(),
             stats: stats.clone(),
             gate,
             user: Mutex::default(),
         });
         let offer = || {
-            let part = Part::new(request(&[]), 1, Arc::default(), Arc::new(Charge::free()));
-            enricher.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse)
+            let part = Part::new(request(&[]), 1, Arc::default(), Arc::new(Charge::exempt()));
+            enricher.clone().consume(Batch::single(Signal::Traces, part), OverflowPolicy::Refuse)
         };
-        assert!(matches!(offer(), Answer::Now(Err(no)) if no.is_retryable()));
-        match known {
-            true => cluster.complete_all(),
-            false => tokio::time::advance(std::time::Duration::from_secs(6)).await,
+        assert!(matches!(offer(), ConsumeOutcome::Now(Err(no)) if no.is_retryable()));
+        if known {
+            cluster.complete_all()
+        } else {
+            tokio::time::advance(std::time::Duration::from_secs(6)).await
         }
-        assert!(matches!(offer(), Answer::Now(Ok(()))));
+        assert!(matches!(offer(), ConsumeOutcome::Now(Ok(()))));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn cluster_is_watched_until_its_last_processor_retires() {
-    let (settings, shared) = (settings("passthrough: false"), Shared::default());
+    let settings = settings("passthrough: false");
+    let shared = SharedInstances::default();
     let make = || {
         let counters = (Arc::default(), Arc::default());
-        Enricher::new(&ComponentId::new("k8s_attributes"), Signal::Traces, &settings, &shared, counters)
+        KubernetesEnrichmentProcessor::new(
+            &ComponentId::new("k8s_attributes"),
+            Signal::Traces,
+            &settings,
+            &shared,
+            counters,
+        )
     };
-    let found = || shared.get_or_make(|_: &Cluster| true, || panic!("it is there"));
-    let (first, second) = (make(), make());
+    let found = || shared.get_or_create(|_: &ClusterCache| true, || panic!("it is there"));
+    let first = make();
+    let second = make();
     let cluster = found();
     first.retire();
     assert!(!cluster.is_stopped(), "another one uses it");
@@ -448,13 +477,13 @@ async fn cluster_is_watched_until_its_last_processor_retires() {
 
 #[tokio::test(start_paused = true)]
 async fn it_can_be_seen_how_it_gets_on_with_the_cluster() {
-    let cluster = told(&settings("passthrough: false"), &[pod()]);
-    let look = || (cluster.view.look().state, cluster.view.look().last_error, cluster.view.look().pods);
+    let cluster = cluster_with_objects(&settings("passthrough: false"), &[pod()]);
+    let look = || (cluster.view.snapshot().state, cluster.view.snapshot().last_error, cluster.view.snapshot().pods);
     assert_eq!(look(), (ClusterState::Connecting, ErrorClass::None, 1));
     let status = http::StatusCode::FORBIDDEN;
     cluster.fail(ApiError::Refused { server: "s".into(), status, message: "no".into() });
     assert_eq!(look(), (ClusterState::Failing, ErrorClass::Authentication, 1));
-    assert_eq!(cluster.view.look().last_said, Some(Said::Http(status)));
+    assert_eq!(cluster.view.snapshot().last_status, Some(BackendStatus::Http(status)));
     cluster.complete_all();
     assert_eq!(look(), (ClusterState::Synced, ErrorClass::Authentication, 1));
 }
@@ -482,7 +511,7 @@ fn other_pod() -> serde_json::Value {
     })
 }
 
-/// What somebody says who wants to pass as the pod of [`pod`].
+/// The claims of a sender that wants to pass as the pod of [`pod`].
 const CLAIMS: [(&str, &str); 6] = [
     ("k8s.pod.uid", "pod-uid"),
     ("k8s.pod.ip", "10.0.0.7"),
@@ -495,7 +524,7 @@ const CLAIMS: [(&str, &str); 6] = [
 #[test]
 fn verified_sender_cannot_pass_as_another_pod() {
     let settings = settings(VERIFYING);
-    let cluster = told(&settings, &[pod(), other_pod()]);
+    let cluster = cluster_with_objects(&settings, &[pod(), other_pod()]);
     let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
     let own = pairs(&[
         ("k8s.pod.uid", "mallory-uid"),
@@ -512,10 +541,11 @@ fn verified_sender_cannot_pass_as_another_pod() {
     assert_eq!(got["k8s.namespace.name"], "evil", "also if it is said twice");
     let bytes = {
         let stats = Arc::new(ClusterStats::default());
-        let enrich = Enrich { settings: settings.clone(), cluster: Some(cluster.clone()), stats };
+        let enrich =
+            KubernetesEnrichmentTransform { settings: settings.clone(), cluster: Some(cluster.clone()), stats };
         let origin = Arc::new(Origin { peer: Some("10.0.0.66:1".parse().unwrap()), ..Origin::default() });
-        let part = Part::new(request(&twice), 1, origin, Arc::new(Charge::free()));
-        enrich.map(Signal::Traces, &part, &mut Unlimited).unwrap().bytes
+        let part = Part::new(request(&twice), 1, origin, Arc::new(Charge::exempt()));
+        enrich.transform(Signal::Traces, &part, &mut UnlimitedAllowance).unwrap().bytes
     };
     let entry = resources(&bytes).next().unwrap();
     let named = entry.resource().attributes().iter().filter(|pair| pair.key() == b"k8s.namespace.name").count();
@@ -525,7 +555,7 @@ fn verified_sender_cannot_pass_as_another_pod() {
 #[test]
 fn verified_sender_that_says_nothing_or_the_truth_is_enriched_as_ever() {
     let settings = settings(VERIFYING);
-    let cluster = told(&settings, &[pod(), other_pod()]);
+    let cluster = cluster_with_objects(&settings, &[pod(), other_pod()]);
     let plain = given(&settings, Some(&cluster), "10.0.0.7", &[]);
     assert_eq!(plain["k8s.deployment.name"], "shop");
     assert!(!plain.contains_key("k8s.pod.ip"), "what is not extracted is not added");
@@ -541,7 +571,7 @@ fn trusted_relay_is_believed_whose_data_it_forwards() {
         let mut relay = other_pod();
         relay["metadata"]["namespace"] = namespace.into();
         relay["spec"]["serviceAccountName"] = account.into();
-        let cluster = told(&settings, &[pod(), relay]);
+        let cluster = cluster_with_objects(&settings, &[pod(), relay]);
         given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS)["k8s.pod.name"].clone()
     };
     assert_eq!(relay("relays", "forwarder"), "shop-6c45f8d6f6-x2x2x");
@@ -550,16 +580,37 @@ fn trusted_relay_is_believed_whose_data_it_forwards() {
 }
 
 #[test]
+fn nothing_of_trusted_relay_is_added_where_it_names_another_pod() {
+    let metadata = "[k8s.pod.ip, k8s.pod.start_time, k8s.container.name, ";
+    let settings = settings(&VERIFYING.replacen('[', metadata, 1));
+    let mut relay = other_pod();
+    relay["metadata"]["namespace"] = "relays".into();
+    relay["spec"]["serviceAccountName"] = "forwarder".into();
+    let cluster = cluster_with_objects(&settings, &[pod(), relay]);
+    let forwarded = |own: &[(&str, &str)]| given(&settings, Some(&cluster), "10.0.0.66", own);
+    for claim in [("k8s.pod.uid", "unknown"), ("k8s.pod.name", "unknown"), ("k8s.namespace.name", "web")] {
+        assert_eq!(forwarded(&[claim, ("other", "x")]), pairs(&[claim, ("other", "x")]));
+    }
+    let found = forwarded(&[("k8s.pod.ip", "10.0.0.7")]);
+    assert_eq!((&*found["k8s.pod.uid"], &*found["k8s.node.name"]), ("pod-uid", "node-1"), "who is known is given");
+    for own in [&[][..], &[("k8s.pod.name", "")]] {
+        let own_data = forwarded(own);
+        let names = (&*own_data["k8s.pod.name"], &*own_data["k8s.pod.ip"], &*own_data["k8s.container.name"]);
+        assert_eq!(names, ("mallory-0", "10.0.0.66", "main"), "it names no pod: the data is the relay's own");
+    }
+}
+
+#[test]
 fn sender_that_is_no_single_known_pod_is_taken_at_its_word() {
     let settings = settings(VERIFYING);
     let mut on_host = other_pod();
     on_host["spec"]["hostNetwork"] = true.into();
     for (what, pods) in [("a stranger", vec![pod()]), ("the network of the host", vec![pod(), on_host])] {
-        let cluster = told(&settings, &pods);
+        let cluster = cluster_with_objects(&settings, &pods);
         let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
         assert_eq!(got["k8s.pod.name"], "shop-6c45f8d6f6-x2x2x", "{what}");
     }
-    let cluster = told(&settings, &[pod(), other_pod()]);
+    let cluster = cluster_with_objects(&settings, &[pod(), other_pod()]);
     cluster.forget("mallory-uid");
     let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
     assert_eq!(got["k8s.pod.name"], "shop-6c45f8d6f6-x2x2x", "the address may be another's by now");
@@ -567,7 +618,7 @@ fn sender_that_is_no_single_known_pod_is_taken_at_its_word() {
     next["metadata"]["uid"] = "next-uid".into();
     next["metadata"]["name"] = "next-0".into();
     next["status"]["startTime"] = "2026-11-16T07:00:00Z".into();
-    cluster.tell(&next);
+    cluster.apply_object(&next);
     assert_eq!(given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS)["k8s.pod.name"], "next-0", "and now it is");
 }
 
@@ -576,7 +627,7 @@ fn pod_cannot_hide_from_verification_by_an_annotation() {
     let settings = settings(VERIFYING);
     let mut hidden = other_pod();
     hidden["metadata"]["annotations"] = json!({"opentelemetry.io/k8s-processor/ignore": "true"});
-    let cluster = told(&settings, &[pod(), hidden]);
+    let cluster = cluster_with_objects(&settings, &[pod(), hidden]);
     let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
     assert_eq!(got, pairs(&[("service.name", "shop")]), "nothing is given for it, and it passes as nobody");
 }
@@ -585,7 +636,7 @@ fn pod_cannot_hide_from_verification_by_an_annotation() {
 fn senders_are_believed_unless_the_document_asks_for_verification() {
     let text = VERIFYING.split("verify_senders").next().unwrap();
     let settings = settings(text);
-    let cluster = told(&settings, &[pod(), other_pod()]);
+    let cluster = cluster_with_objects(&settings, &[pod(), other_pod()]);
     let got = given(&settings, Some(&cluster), "10.0.0.66", &CLAIMS);
     assert_eq!(got["k8s.pod.name"], "shop-6c45f8d6f6-x2x2x", "as the Collector does");
 }

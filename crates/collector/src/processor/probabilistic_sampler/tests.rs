@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewake_config::model::{AttributeSource, SamplerMode};
-use kubewake_otlp::{Signal, Summary, Traits, Unlimited, json, view};
+use kubewake_otlp::{ScanSummary, Signal, SpanTraits, UnlimitedAllowance, json, view};
 use proptest::prelude::*;
 
 use super::*;
@@ -13,14 +13,14 @@ fn id() -> ComponentId {
 }
 
 fn settings(mode: SamplerMode, percentage: f32) -> Settings {
-    // All digits, as the cases of the specification have them.
+    // All digits, as in the specification's cases.
     Settings { mode, percentage, precision: 14, fail_closed: false, ..Settings::default() }
 }
 
 fn part(signal: Signal, text: &str) -> Part {
     let bytes = Bytes::from(json::decode(signal, text.as_bytes()).unwrap());
-    let Summary { items, traits, .. } = kubewake_otlp::scan(signal, &bytes).unwrap();
-    Part { traits, ..Part::new(bytes, items, Arc::new(Origin::default()), Arc::new(Charge::free())) }
+    let ScanSummary { items, traits, .. } = kubewake_otlp::scan(signal, &bytes).unwrap();
+    Part { traits, ..Part::new(bytes, items, Arc::new(Origin::default()), Arc::new(Charge::exempt())) }
 }
 
 fn spans(spans: &str) -> Part {
@@ -35,11 +35,14 @@ fn span(trace_id: &str, state: &str) -> String {
     format!(r#"{{"traceId": "{trace_id}", "traceState": "{state}", "name": "n"}}"#)
 }
 
-fn sample(settings: &Settings, signal: Signal, part: &Part) -> Mapped {
+fn sample(settings: &Settings, signal: Signal, part: &Part) -> TransformedRequest {
     let map = |part: &Part| {
-        ProbabilisticSampler::new(&id(), settings, &SamplerStats::default()).map(signal, part, &mut Unlimited).unwrap()
+        ProbabilisticSampler::new(&id(), settings, &SamplerStats::default())
+            .transform(signal, part, &mut UnlimitedAllowance)
+            .unwrap()
     };
-    let (mapped, unknown) = (map(part), map(&Part { traits: Traits::default(), ..part.clone() }));
+    let mapped = map(part);
+    let unknown = map(&Part { traits: SpanTraits::default(), ..part.clone() });
     assert_eq!((&mapped.bytes, mapped.items), (&unknown.bytes, unknown.items), "what is known only saves time");
     assert_eq!(kubewake_otlp::scan(signal, &mapped.bytes).unwrap().items, mapped.items);
     mapped
@@ -67,14 +70,15 @@ fn attributes(settings: &Settings, record: &str) -> Option<Vec<(String, String)>
 const HALF: &str = "fefefefefefefefefe80000000000000";
 const RARE: &str = "111111111111111111ffffffffffffff";
 
-/// Modes, percentage, precision, trace id and trace state, and the trace state of what is kept.
+/// Modes, percentage, precision, trace id and trace state, and the trace state of the kept span.
 type Case<'a> = (&'a [SamplerMode], f32, u8, &'a str, &'a str, Option<&'a str>);
 
 #[test]
 fn consistent_modes_follow_the_specification() {
     use SamplerMode::{Equalizing, Proportional};
     let both = [Equalizing, Proportional];
-    let (one, other) = ([Equalizing], [Proportional]);
+    let one = [Equalizing];
+    let other = [Proportional];
     let cases: &[Case<'_>] = &[
         (&both, 100.0, 4, HALF, "", Some("ot=th:0")),
         (&both, 200.0, 4, HALF, "", Some("ot=th:0")),
@@ -229,7 +233,7 @@ fn log_records_are_sampled_by_an_attribute() {
     assert_eq!(attributes(&trace, record).unwrap().into_iter().nth(1).unwrap().1, expected);
 }
 
-/// How many of the hundred records that the Collector's own tests use are kept, as they say.
+/// How many of the hundred records in the Collector's own tests are kept, by these tests.
 #[test]
 fn the_same_records_are_kept_as_by_the_collector() {
     let record = |n: u8| {
@@ -277,7 +281,7 @@ fn the_same_records_are_kept_as_by_the_collector() {
 
 #[test]
 fn a_log_record_can_ask_for_a_percentage() {
-    // Whatever the others get, nothing included.
+    // Whatever the others get, even nothing.
     for others in [0.0, 1.0] {
         let by = Settings { sampling_priority: Some("p".into()), ..settings(SamplerMode::Proportional, others) };
         let kept = |value: &str| {
@@ -299,16 +303,24 @@ fn decisions_are_counted_by_what_made_them() {
     let by = Settings { from_attribute: Some("id".into()), ..settings(SamplerMode::HashSeed, 100.0) };
     let sampler = ProbabilisticSampler::new(&id(), &by, &stats);
     sampler
-        .map(Signal::Traces, &spans(&[span(HALF, ""), span(RARE, ""), span("", "")].join(",")), &mut Unlimited)
+        .transform(
+            Signal::Traces,
+            &spans(&[span(HALF, ""), span(RARE, ""), span("", "")].join(",")),
+            &mut UnlimitedAllowance,
+        )
         .unwrap();
     sampler
-        .map(Signal::Logs, &logs(r#"{"attributes": [{"key": "id", "value": {"intValue": 1}}]}"#), &mut Unlimited)
+        .transform(
+            Signal::Logs,
+            &logs(r#"{"attributes": [{"key": "id", "value": {"intValue": 1}}]}"#),
+            &mut UnlimitedAllowance,
+        )
         .unwrap();
-    let counts = |policy: &str| (stats.of(policy).kept(), stats.of(policy).dropped());
+    let counts = |policy: &str| (stats.policy(policy).kept(), stats.policy(policy).dropped());
     assert_eq!(counts("trace_id_hash"), (2, 0));
     assert_eq!(counts("missing_randomness"), (1, 0));
     assert_eq!(counts("id"), (1, 0));
-    assert_eq!(stats.all().len(), 6);
+    assert_eq!(stats.policies().len(), 6);
 }
 
 #[test]
@@ -318,7 +330,8 @@ fn nothing_of_what_is_kept_gets_lost() {
             "attributes": [{{"key": "a", "value": {{"intValue": 1}}}}], "events": [{{"name": "e"}}], "status": {{"code": 2}}}}"#
     ));
     let mapped = sample(&settings(SamplerMode::Equalizing, 50.0), Signal::Traces, &part);
-    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let mut before = Vec::new();
+    let mut after = Vec::new();
     json::encode(Signal::Traces, &part.bytes, &mut before).unwrap();
     json::encode(Signal::Traces, &mapped.bytes, &mut after).unwrap();
     let after = String::from_utf8(after).unwrap();
@@ -326,7 +339,7 @@ fn nothing_of_what_is_kept_gets_lost() {
 }
 
 proptest! {
-    /// What a scan has seen of a request changes no decision on its spans.
+    /// The traits of a scan change no decision on the request's spans.
     #[test]
     fn spans_are_decided_on_alike_whoever_stands_beside_them(
         of in prop::collection::vec((0_u128..4, 0..12), 1..12), percentage in 1.0_f32..100.0, mode in 0..3
@@ -348,7 +361,7 @@ proptest! {
         prop_assert_eq!(states(&by, &spans(&each.join(","))), alone);
     }
 
-    /// Whatever is kept at a probability is kept at every higher one.
+    /// Items kept at a probability are kept at every higher one.
     #[test]
     fn modes_are_consistent(id in any::<u128>(), low in 0.01_f32..100.0, more in 0.0_f32..50.0, mode in 0..3) {
         let mode = [SamplerMode::HashSeed, SamplerMode::Equalizing, SamplerMode::Proportional][mode as usize];
@@ -357,7 +370,7 @@ proptest! {
         prop_assert!(kept(low) <= kept(low + more));
     }
 
-    /// No state makes it fail, and whatever it writes can be read.
+    /// No trace state makes the sampler fail, and every written one can be read.
     #[test]
     fn any_state_is_handled(state in "(ot=)?[a-z0-9:;,= ]{0,30}") {
         for mode in [SamplerMode::HashSeed, SamplerMode::Equalizing, SamplerMode::Proportional] {

@@ -1,64 +1,67 @@
-//! The bodies of log records.
+//! Redaction of log record bodies.
 
 use std::sync::Arc;
 
 use kubewake_otlp::{
-    Edit, Edits, Value,
+    EditList, MessageEdit, Value,
     view::{AnyValue, KeyValue, lossy},
 };
 
-use super::{Rules, keys::Judged, summary::Found};
+use super::{RedactionRules, key_decisions::KeyDecision, summary::RedactionReport};
 
-/// Values that lie in each other deeper than this are masked as a whole. A stranger chooses the depth, and each level takes stack.
+/// Values nested deeper than this are masked as a whole. A stranger chooses the depth, and each level takes
+/// stack.
 const MAX_DEPTH: usize = 64;
 
-/// No more of a key is shown. With the keys of all that is around it, a stranger could make a little data very long.
-const MAX_NAME: usize = 256;
+/// Limit of a key's length in a reported path. Paths repeat the keys around a value, so that a stranger could
+/// make a little data very long.
+const MAX_PATH_KEY_CHARS: usize = 256;
 
-/// Says what to do with a body.
-pub(super) fn redact(rules: &Rules, body: AnyValue<'_>, edits: &mut Edits) {
-    let mut walk = Walk { rules, found: rules.found(), path: String::new() };
+/// Redacts a body.
+pub(super) fn redact_body(rules: &RedactionRules, body: AnyValue<'_>, edits: &mut EditList) {
+    let mut walk = BodyRedactor { rules, report: rules.new_report(), path: String::new() };
     let new = match body {
-        AnyValue::KeyValueList(_) | AnyValue::Array(_) => walk.value(body, MAX_DEPTH),
+        AnyValue::KeyValueList(_) | AnyValue::Array(_) => walk.redact_value(body, MAX_DEPTH),
         body => {
             let text = body.to_text();
-            let masked = if rules.allows_value(&text) { None } else { rules.masked(&text) };
-            masked.inspect(|_| walk.found.masked(b"body"))
+            let masked = if rules.allows_value(&text) { None } else { rules.mask_blocked(&text) };
+            masked.inspect(|_| walk.report.masked(b"body"))
         }
     };
     if let Some(new) = new {
-        edits.push(Edit::body(new));
+        edits.push(MessageEdit::body(new));
     }
-    if !walk.found.is_silent() {
-        edits.push(Edit::with(Arc::new(walk.found)));
+    if !walk.report.is_empty_or_silent() {
+        edits.push(MessageEdit::apply_change(Arc::new(walk.report)));
     }
 }
 
-struct Walk<'r> {
-    rules: &'r Rules,
-    found: Found,
-    /// The keys that lead to where one is.
+struct BodyRedactor<'r> {
+    rules: &'r RedactionRules,
+    report: RedactionReport,
+    /// The keys that lead to the current value.
     path: String,
 }
 
-impl Walk<'_> {
-    /// The value as it may leave; `None` if it may as it is.
-    fn value(&mut self, value: AnyValue<'_>, depth: usize) -> Option<Value> {
+impl BodyRedactor<'_> {
+    /// The redacted value; `None` if it is unchanged.
+    fn redact_value(&mut self, value: AnyValue<'_>, depth: usize) -> Option<Value> {
         match value {
             AnyValue::KeyValueList(_) | AnyValue::Array(_) if depth == 0 => {
-                self.found.masked(self.path.as_bytes());
-                Some(self.rules.mask.whole(b""))
+                self.report.masked(self.path.as_bytes());
+                Some(self.rules.mask.mask_whole(b""))
             }
             AnyValue::KeyValueList(pairs) => {
                 let mut changed = false;
                 let pairs: Vec<(String, Value)> =
-                    pairs.filter_map(|pair| self.pair(pair, depth, &mut changed)).collect();
+                    pairs.filter_map(|pair| self.redact_pair(pair, depth, &mut changed)).collect();
                 changed.then_some(Value::KeyValueList(pairs))
             }
             AnyValue::Array(values) => {
                 let mut changed = false;
                 let one = |(at, content): (usize, &[u8])| {
-                    let new = self.within(&format!("[{at}]"), |walk| walk.value(AnyValue::new(content), depth - 1));
+                    let new = self
+                        .with_path_key(&format!("[{at}]"), |walk| walk.redact_value(AnyValue::new(content), depth - 1));
                     changed |= new.is_some();
                     new.unwrap_or_else(|| Value::Encoded(content.to_vec().into()))
                 };
@@ -68,30 +71,30 @@ impl Walk<'_> {
             value => {
                 let text = value.to_text();
                 if self.rules.allows_value(&text) {
-                    self.found.allowed(self.path.as_bytes());
+                    self.report.allowed(self.path.as_bytes());
                     return None;
                 }
-                self.rules.masked(&text).inspect(|_| self.found.masked(self.path.as_bytes()))
+                self.rules.mask_blocked(&text).inspect(|_| self.report.masked(self.path.as_bytes()))
             }
         }
     }
 
-    /// A pair of a map; `None` if it goes.
-    fn pair(&mut self, pair: KeyValue<'_>, depth: usize, changed: &mut bool) -> Option<(String, Value)> {
+    /// The redacted entry of a map; `None` if it is removed.
+    fn redact_pair(&mut self, pair: KeyValue<'_>, depth: usize, changed: &mut bool) -> Option<(String, Value)> {
         let key = lossy(pair.key()).into_owned();
-        let new = self.within(&key, |walk| {
-            let Walk { rules, found, path } = walk;
-            match rules.judge(pair.key()) {
-                Judged::Ignored => found.ignored(),
-                Judged::Removed => {
+        let new = self.with_path_key(&key, |walk| {
+            let BodyRedactor { rules, report: found, path } = walk;
+            match rules.decide_key(pair.key()) {
+                KeyDecision::Ignored => found.ignored(),
+                KeyDecision::Removed => {
                     found.redacted(path.as_bytes());
                     return Err(());
                 }
-                Judged::Masked => {
+                KeyDecision::Masked => {
                     found.masked(path.as_bytes());
-                    return Ok(Some(rules.mask.whole(pair.value().as_text().unwrap_or_default())));
+                    return Ok(Some(rules.mask.mask_whole(pair.value().as_text().unwrap_or_default())));
                 }
-                Judged::ByValue => return Ok(walk.value(pair.value(), depth - 1)),
+                KeyDecision::ByValue => return Ok(walk.redact_value(pair.value(), depth - 1)),
             }
             Ok(None)
         });
@@ -100,13 +103,13 @@ impl Walk<'_> {
         new.ok().map(|new| (key, new.unwrap_or_else(unchanged)))
     }
 
-    /// Does something one key further down.
-    fn within<T>(&mut self, key: &str, act: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs `act` with `key` appended to the path.
+    fn with_path_key<T>(&mut self, key: &str, act: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length > 0 {
             self.path.push('.');
         }
-        self.path.extend(key.chars().take(MAX_NAME));
+        self.path.extend(key.chars().take(MAX_PATH_KEY_CHARS));
         let result = act(self);
         self.path.truncate(length);
         result

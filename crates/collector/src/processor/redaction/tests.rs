@@ -1,12 +1,12 @@
 use bytes::Bytes;
 use kubewake_config::{FixedSources, load};
-use kubewake_otlp::{Unlimited, json, wire::put_bytes};
+use kubewake_otlp::{UnlimitedAllowance, json, wire::put_bytes};
 use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::core::{Charge, Part};
 
-/// What becomes of the only log record of a request, in OTLP's JSON.
+/// The only log record of a request after redaction, in OTLP's JSON.
 fn redacted(settings: &str, record: Json) -> Json {
     let request = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]});
     let bytes = json::decode(Signal::Logs, request.to_string().as_bytes()).unwrap();
@@ -23,9 +23,11 @@ fn map(settings: &str, bytes: Bytes) -> Bytes {
          service: {{pipelines: {{logs: {{receivers: [otlp], processors: [redaction], exporters: [nop]}}}}}}"
     );
     let document = load(&document, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}")).document;
-    let model::Processor::Redaction(settings) = document.processors.into_values().next().unwrap() else { panic!() };
-    let part = Part::new(bytes, 1, Arc::default(), Arc::new(Charge::free()));
-    Redaction::new(*settings).map(Signal::Logs, &part, &mut Unlimited).unwrap().bytes
+    let model::ProcessorConfig::Redaction(settings) = document.processors.into_values().next().unwrap() else {
+        panic!()
+    };
+    let part = Part::new(bytes, 1, Arc::default(), Arc::new(Charge::exempt()));
+    RedactionTransform::new(*settings).transform(Signal::Logs, &part, &mut UnlimitedAllowance).unwrap().bytes
 }
 
 fn text(key: &str, value: &str) -> Json {
@@ -107,7 +109,7 @@ fn a_body_is_searched_as_deep_as_it_goes() {
         {"key": "redaction.body.ignored.count", "value": {"intValue": "1"}},
     ]);
     assert_eq!(record["attributes"], summary);
-    // Without `allow_all_keys` what is not allowed goes from maps, too.
+    // Without `allow_all_keys`, keys that are not allowed are removed from maps, too.
     let record = redacted("{allowed_keys: [inner, kept]}", json!({"body": body}));
     assert_eq!(record["body"], map(json!([{"key": "inner", "value": map(json!([text("kept", "x")]))}])));
 }
@@ -146,11 +148,12 @@ fn secret_in_a_value_that_comes_in_parts_is_masked() {
         put_bytes(&mut out, number, content);
         out
     };
-    let (key, secret) = (within(1, b"card"), within(1, b"4111111111111111"));
+    let key = within(1, b"card");
+    let secret = within(1, b"4111111111111111");
     let group = [&[0xfb, 0x3f][..], &within(1, b"x"), &[0xfc, 0x3f]].concat();
     let array = within(5, &within(1, &secret));
     let bodies = [
-        // `value{secret} value{}`, which every reader of protobuf takes for the secret.
+        // `value{secret} value{}`, which every protobuf reader takes for the secret.
         within(6, &[key.clone(), within(2, &secret), within(2, b"")].concat()),
         within(6, &[within(2, &secret), key.clone(), within(2, b""), key.clone()].concat()),
         within(6, &[group.clone(), key, within(2, &[group.clone(), secret.clone()].concat())].concat()),

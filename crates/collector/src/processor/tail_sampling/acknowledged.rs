@@ -1,13 +1,13 @@
-//! What was acknowledged before it came here, and so cannot be refused.
+//! Accepts data that was acknowledged upstream, and so cannot be refused.
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{Request, TailSampler, shard::TICK};
+use super::{ArrivedRequest, TailSampler, shard::TICK_INTERVAL};
 use crate::core::{Batch, DropReason, Refusal};
 
 impl TailSampler {
-    /// Takes what was acknowledged before, request by request. What needs more memory than there ever is would hold up all that comes behind
-    /// it for good: it is counted as dropped.
+    /// Accepts acknowledged data, request by request. A request that needs more memory than the limit would
+    /// block all data behind it for good: it is counted as dropped.
     pub(super) async fn accept_acknowledged(self: Arc<Self>, batch: Batch) -> Result<(), Refusal> {
         let signal = batch.signal();
         for part in batch.into_parts() {
@@ -26,19 +26,22 @@ impl TailSampler {
     /// Waits until there is memory to read a request, and to hold it.
     async fn accept_when_there_is_memory(self: &Arc<Self>, batch: &Batch) -> Result<(), Refusal> {
         loop {
-            match self.read(batch.clone(), &self.rules.load_full()) {
+            match self.read_requests(batch.clone(), &self.rules.load_full()) {
                 Ok(requests) => return self.clone().accept_when_there_is_room(requests).await,
                 Err(refusal) if !refusal.is_retryable() => return Err(refusal),
                 Err(_) => {
                     self.give_up_lingering(0);
-                    tokio::time::sleep(TICK / 2).await;
+                    tokio::time::sleep(TICK_INTERVAL / 2).await;
                 }
             }
         }
     }
 
-    /// Waits until there are fewer traces, where that is wanted, and memory.
-    pub(super) async fn accept_when_there_is_room(self: Arc<Self>, requests: Vec<Request>) -> Result<(), Refusal> {
+    /// Waits until there are fewer traces, where the settings ask for it, and memory.
+    pub(super) async fn accept_when_there_is_room(
+        self: Arc<Self>,
+        requests: Vec<ArrivedRequest>,
+    ) -> Result<(), Refusal> {
         loop {
             let rules = self.rules.load_full();
             let full = rules.settings.block_on_overflow && self.is_full(&requests, &rules);
@@ -48,15 +51,15 @@ impl TailSampler {
                     return Ok(());
                 }
                 None if !full => {
-                    let refusal = self.unheld(&requests);
+                    let refusal = self.hold_refusal(&requests);
                     if !refusal.is_retryable() {
                         return Err(refusal);
                     }
-                    // Memory comes from anywhere.
-                    tokio::time::sleep(TICK / 2).await;
+                    // Memory is freed anywhere, without a notification.
+                    tokio::time::sleep(TICK_INTERVAL / 2).await;
                 }
-                // Room comes with decisions, which come tick by tick.
-                None => tokio::time::sleep(TICK / 2).await,
+                // Decisions free traces, tick by tick.
+                None => tokio::time::sleep(TICK_INTERVAL / 2).await,
             }
         }
     }

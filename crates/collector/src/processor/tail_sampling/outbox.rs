@@ -1,4 +1,4 @@
-//! What is on its way out of a shard. It waits for the next step by itself, so that neither decisions nor senders do.
+//! The outbox of a shard: its task waits for the next component, so that neither decisions nor senders do.
 
 use std::{
     collections::VecDeque,
@@ -7,30 +7,33 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::core::{Batch, Link};
+use crate::core::{Batch, ConsumerFanout};
 
 /// Batches that are handed on one after the other.
 #[derive(Default)]
 pub(super) struct Outbox {
-    state: Mutex<State>,
-    /// One was handed on.
+    state: Mutex<OutboxState>,
     pub(super) sent: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct OutboxState {
     waiting: VecDeque<Batch>,
-    /// A task hands them on.
+    /// A task hands the batches on.
     sending: bool,
 }
 
 impl Outbox {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a batch. What it holds is charged to the pipeline, which is the limit of what waits here.
-    pub(super) fn push<S: AsRef<Link> + Send + Sync + 'static>(self: &Arc<Self>, batch: Batch, sampler: &Arc<S>) {
+    /// Adds a batch. Its bytes are charged to the pipeline, which limits the size of the outbox.
+    pub(super) fn push<S: AsRef<ConsumerFanout> + Send + Sync + 'static>(
+        self: &Arc<Self>,
+        batch: Batch,
+        sampler: &Arc<S>,
+    ) {
         let mut state = self.state();
         state.waiting.push_back(batch);
         if !std::mem::replace(&mut state.sending, true) {
@@ -38,7 +41,7 @@ impl Outbox {
         }
     }
 
-    async fn send<S: AsRef<Link>>(self: Arc<Self>, sampler: Arc<S>) {
+    async fn send<S: AsRef<ConsumerFanout>>(self: Arc<Self>, sampler: Arc<S>) {
         while let Some(batch) = self.next() {
             (*sampler).as_ref().deliver(batch).await;
             self.sent.notify_waiters();
@@ -53,7 +56,7 @@ impl Outbox {
         next
     }
 
-    /// Whether everything was handed on.
+    /// Whether all batches were handed on.
     pub(super) fn is_empty(&self) -> bool {
         !self.state().sending
     }

@@ -1,119 +1,119 @@
-//! Policies, compiled: bits that spans set when they arrive, and trees that are asked when it is time.
+//! Compiled policies: bits that spans set when they arrive, and trees that are evaluated at the decision.
 
-mod chance;
 mod compile;
-mod limit;
 mod observe;
+mod probability;
+mod rate_limit;
 mod stamp;
 mod trace_state;
 mod weight;
 
 use std::{sync::Arc, time::Duration};
 
-use kubewake_config::model::{SamplingPolicy, SamplingRule, SamplingStrategy, TailSampling};
+use kubewake_config::model::{SamplingPolicy, SamplingRule, SamplingStrategy, TailSamplingProcessor};
 use kubewake_otlp::probability::Randomness;
 
 use self::{
-    chance::{Chance, threshold},
-    compile::Compiler,
-    limit::{Bucket, PerSecond},
+    compile::PolicyCompiler,
+    probability::{TraceProbability, threshold},
+    rate_limit::{SpansPerSecond, TokenBucket},
 };
 pub(super) use self::{
-    observe::{Observer, Seen, Times},
-    stamp::{Stamp, Stamps},
-    weight::Weight,
+    observe::{SpanFacts, SpanObserver, TraceDuration},
+    stamp::{DecisionStamp, StampTable},
+    weight::SampleWeight,
 };
-use crate::core::{PolicyStats, SamplingOutcome, TailStats};
+use crate::core::{PolicyStats, SamplingOutcome, TailSamplerStats};
 
-/// A set of policies that is in force.
-pub(super) struct Policies {
-    /// Tells sets apart: what was observed for one says nothing to another.
+/// The policies that apply now.
+pub(super) struct PolicySet {
+    /// Identifies the set: bits observed for one set mean nothing to another.
     pub(super) generation: u32,
-    pub(super) observer: Observer,
-    pub(super) stamps: Stamps,
-    /// Those that drop come first.
-    list: Vec<Compiled>,
+    pub(super) observer: SpanObserver,
+    pub(super) stamps: StampTable,
+    /// Policies that drop come first.
+    list: Vec<CompiledPolicy>,
     first_match: bool,
     strategy: SamplingStrategy,
-    overload: Weight,
+    overload: SampleWeight,
 }
 
-struct Compiled {
+struct CompiledPolicy {
     source: SamplingPolicy,
-    node: Node,
-    /// Kept by it; with the parts of a composite behind.
-    stamp: Stamp,
+    node: PolicyNode,
+    /// The stamp of traces that the policy keeps; the stamps of a composite's sub-policies follow.
+    stamp: DecisionStamp,
     stats: Arc<PolicyStats>,
-    /// What it says does not change when more spans come, once it is yes.
+    /// A "keep" of the policy stays one when more spans arrive.
     is_lasting: bool,
 }
 
-enum Node {
+enum PolicyNode {
     Always,
     Bit { bit: usize, invert: bool },
-    Chance(Chance),
+    Chance(TraceProbability),
     Spans { min: i64, max: i64 },
-    Rate(Arc<Bucket>),
-    Bytes(Arc<Bucket>),
-    And(Vec<Node>),
-    Not(Box<Node>),
-    Drop(Vec<Node>),
-    Composite { max: i64, parts: Vec<Part> },
+    Rate(Arc<TokenBucket>),
+    Bytes(Arc<TokenBucket>),
+    And(Vec<PolicyNode>),
+    Not(Box<PolicyNode>),
+    Drop(Vec<PolicyNode>),
+    Composite { max: i64, parts: Vec<CompositeSubPolicy> },
 }
 
-struct Part {
-    node: Node,
+struct CompositeSubPolicy {
+    node: PolicyNode,
     share: i64,
-    used: Arc<PerSecond>,
-    stamp: Stamp,
+    used: Arc<SpansPerSecond>,
+    stamp: DecisionStamp,
 }
 
-/// What is known of a trace.
+/// The facts about a trace.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts<'a> {
+pub(super) struct TraceFacts<'a> {
     pub(super) id: u128,
     pub(super) bits: &'a [u64],
     pub(super) spans: u64,
     pub(super) bytes: u64,
     pub(super) randomness: Option<Randomness>,
-    /// Since the start of the processor.
+    /// Time since the start of the processor.
     pub(super) now: Duration,
 }
 
-/// What becomes of a trace.
+/// The decision on a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is kept, and its spans say so.
-    Kept(Stamp),
-    /// No policy kept it.
+pub(super) enum SamplingDecision {
+    /// The trace is kept, and its spans carry the stamp.
+    Kept(DecisionStamp),
     NotSampled,
-    /// A policy dropped it.
     Dropped,
 }
 
-/// The answer of a node: whether it keeps the trace, how many that stands for then, and which part of a composite said so.
-struct Reply {
+/// The result of a node: whether it keeps the trace, the weight of the trace then, and the deciding sub-policy
+/// of a composite.
+struct PolicyReply {
     keeps: bool,
-    weight: Weight,
-    part: Option<Stamp>,
+    weight: SampleWeight,
+    part: Option<DecisionStamp>,
 }
 
-impl From<bool> for Reply {
+impl From<bool> for PolicyReply {
     fn from(keeps: bool) -> Self {
-        Self { keeps, weight: Weight::ONE, part: None }
+        Self { keeps, weight: SampleWeight::ONE, part: None }
     }
 }
 
-impl Policies {
-    /// Compiles. Limits of policies that did not change keep what they have used; stamps that spans may carry stay valid.
-    pub(super) fn new(settings: &TailSampling, stats: &TailStats, old: Option<&Self>) -> Self {
-        let mut compiler = Compiler {
-            observer: Observer::default(),
+impl PolicySet {
+    /// Compiles settings. Limits of unchanged policies keep the part that is used up; stamps that spans may
+    /// carry stay valid.
+    pub(super) fn new(settings: &TailSamplingProcessor, stats: &TailSamplerStats, old: Option<&Self>) -> Self {
+        let mut compiler = PolicyCompiler {
+            observer: SpanObserver::default(),
             stamps: old.map(|old| old.stamps.clone()).unwrap_or_default(),
             old: old.map(|old| old.list.as_slice()).unwrap_or_default(),
         };
-        let overload = Weight::by_randomness(threshold(settings.overload_percentage));
-        compiler.stamps.know(overload);
+        let overload = SampleWeight::by_randomness(threshold(settings.overload_percentage));
+        compiler.stamps.intern_weight(overload);
         let (drops, others): (Vec<_>, Vec<_>) =
             settings.policies.iter().partition(|policy| matches!(policy.rule, SamplingRule::Drop(_)));
         let list = drops.into_iter().chain(others).map(|policy| compiler.policy(policy, stats)).collect();
@@ -128,94 +128,103 @@ impl Policies {
         }
     }
 
-    /// Decides on a trace that there is no memory to wait for, by its randomness alone.
-    pub(super) fn decide_at_once(&self, randomness: Randomness) -> Verdict {
-        match self.overload.threshold.keeps(randomness) {
-            true => Verdict::Kept(self.stamps.at(Stamp::default(), self.overload)),
-            false => Verdict::NotSampled,
+    /// Decides a trace without memory to wait, by its randomness alone.
+    pub(super) fn decide_in_overload(&self, randomness: Randomness) -> SamplingDecision {
+        if self.overload.threshold.keeps(randomness) {
+            SamplingDecision::Kept(self.stamps.with_weight(DecisionStamp::default(), self.overload))
+        } else {
+            SamplingDecision::NotSampled
         }
     }
 
-    /// Whether there are more conditions than a trace has bits for; then its spans are read when it is decided on.
-    pub(super) fn is_wide(&self) -> bool {
-        self.observer.words() > 1
+    /// Whether there are more conditions than bits; then spans are read again at the decision.
+    pub(super) fn exceeds_bit_word(&self) -> bool {
+        self.observer.word_count() > 1
     }
 
-    /// Whether each arrival is decided on by itself. Not where there are more conditions than bits: then its spans would have to be read
-    /// again each time, and the trace waits instead.
-    pub(super) fn by_arrival(&self) -> bool {
-        self.strategy == SamplingStrategy::SpanIngest && !self.is_wide()
+    /// Whether each arrival is decided by itself. Not with more conditions than bits: the spans would have to
+    /// be read again each time, and the trace waits instead.
+    pub(super) fn decides_by_arrival(&self) -> bool {
+        self.strategy == SamplingStrategy::SpanIngest && !self.exceeds_bit_word()
     }
 
-    /// Whether a trace may be decided on before it is time.
+    /// Whether a trace may be decided before it is due.
     pub(super) fn may_decide_early(&self) -> bool {
-        self.first_match && !self.is_wide() && !self.list.iter().any(Compiled::drops)
+        self.first_match && !self.exceeds_bit_word() && !self.list.iter().any(CompiledPolicy::drops)
     }
 
-    /// Decides on a whole trace.
-    pub(super) fn decide(&self, facts: &Facts<'_>) -> Verdict {
-        let mut kept: Option<(Stamp, Weight)> = None;
+    /// Decides a whole trace.
+    pub(super) fn decide(&self, facts: &TraceFacts<'_>) -> SamplingDecision {
+        let mut kept: Option<(DecisionStamp, SampleWeight)> = None;
         for (at, policy) in self.list.iter().enumerate() {
-            let reply = policy.node.ask(facts);
+            let reply = policy.node.evaluate(facts);
             policy.count(&reply, facts);
             if !reply.keeps {
                 continue;
             }
             if policy.drops() {
-                return Verdict::Dropped;
+                return SamplingDecision::Dropped;
             }
             if self.first_match {
-                return self.keep(policy, &reply, at, facts);
+                return self.keep_by_policy(policy, &reply, at, facts);
             }
             let stamp = reply.part.unwrap_or(policy.stamp);
             kept = Some(kept.map_or((stamp, reply.weight), |(stamp, least)| (stamp, least.min(reply.weight))));
         }
-        kept.map_or(Verdict::NotSampled, |(stamp, weight)| Verdict::Kept(self.stamps.at(stamp, weight)))
+        kept.map_or(SamplingDecision::NotSampled, |(stamp, weight)| {
+            SamplingDecision::Kept(self.stamps.with_weight(stamp, weight))
+        })
     }
 
-    /// Decides on an arrival: a trace that is not kept or dropped by what came now may still be by what comes.
-    pub(super) fn decide_arrival(&self, facts: &Facts<'_>) -> Option<Verdict> {
-        // One that drops and has not may still do so, and until then nobody may keep the trace.
+    /// Decides an arrival: later spans may still keep or drop a trace that this arrival does not.
+    pub(super) fn decide_arrival(&self, facts: &TraceFacts<'_>) -> Option<SamplingDecision> {
+        // A dropping policy that has not dropped may still do so, and until then no policy may keep the trace.
         let mut may_drop = false;
         for (at, policy) in self.list.iter().enumerate() {
             if may_drop && !policy.drops() {
                 return None;
             }
-            let reply = policy.node.ask(facts);
+            let reply = policy.node.evaluate(facts);
             policy.count(&reply, facts);
             match (policy.drops(), reply.keeps) {
-                (true, true) => return Some(Verdict::Dropped),
+                (true, true) => return Some(SamplingDecision::Dropped),
                 (true, false) => may_drop = true,
-                (false, true) => return Some(self.keep(policy, &reply, at, facts)),
+                (false, true) => return Some(self.keep_by_policy(policy, &reply, at, facts)),
                 (false, false) => {}
             }
         }
         None
     }
 
-    /// Keeps a trace before it is time if a policy will keep it whatever comes.
-    pub(super) fn decide_early(&self, facts: &Facts<'_>) -> Option<Verdict> {
+    /// Keeps a trace before it is due if a policy keeps it whatever spans follow.
+    pub(super) fn decide_early(&self, facts: &TraceFacts<'_>) -> Option<SamplingDecision> {
         let mut replies =
-            self.list.iter().filter(|policy| policy.is_lasting).map(|policy| (policy, policy.node.ask(facts)));
+            self.list.iter().filter(|policy| policy.is_lasting).map(|policy| (policy, policy.node.evaluate(facts)));
         let (policy, reply) = replies.find(|(_, reply)| reply.keeps)?;
         policy.count(&reply, facts);
-        Some(Verdict::Kept(self.stamps.at(policy.stamp, reply.weight)))
+        Some(SamplingDecision::Kept(self.stamps.with_weight(policy.stamp, reply.weight)))
     }
 
-    /// The policy at this place keeps the trace, and nobody behind it is asked, except for what the trace stands for.
-    fn keep(&self, policy: &Compiled, reply: &Reply, at: usize, facts: &Facts<'_>) -> Verdict {
+    /// The policy at this index keeps the trace. Policies behind it are only evaluated for the trace's weight.
+    fn keep_by_policy(
+        &self,
+        policy: &CompiledPolicy,
+        reply: &PolicyReply,
+        at: usize,
+        facts: &TraceFacts<'_>,
+    ) -> SamplingDecision {
         let others = self.list.iter().skip(at + 1).map(|policy| &policy.node);
-        let weight = least(reply.weight, others, facts);
-        Verdict::Kept(self.stamps.at(reply.part.unwrap_or(policy.stamp), weight))
+        let weight = least_weight(reply.weight, others, facts);
+        SamplingDecision::Kept(self.stamps.with_weight(reply.part.unwrap_or(policy.stamp), weight))
     }
 }
 
-impl Compiled {
+impl CompiledPolicy {
     fn drops(&self) -> bool {
-        matches!(self.node, Node::Drop(_))
+        matches!(self.node, PolicyNode::Drop(_))
     }
 
-    fn count(&self, reply: &Reply, facts: &Facts<'_>) {
+    fn count(&self, reply: &PolicyReply, facts: &TraceFacts<'_>) {
         let outcome = match (reply.keeps, self.drops()) {
             (true, true) => SamplingOutcome::Dropped,
             (true, false) => SamplingOutcome::Sampled,
@@ -225,14 +234,14 @@ impl Compiled {
     }
 }
 
-impl Node {
-    fn ask(&self, facts: &Facts<'_>) -> Reply {
+impl PolicyNode {
+    fn evaluate(&self, facts: &TraceFacts<'_>) -> PolicyReply {
         match self {
             Self::Always => true.into(),
             Self::Bit { bit, invert } => (bit_is_set(facts.bits, *bit) != *invert).into(),
             Self::Chance(chance) => {
                 let keeps = chance.keeps(facts.id, facts.randomness);
-                Reply { keeps, weight: chance.weight(facts.randomness), part: None }
+                PolicyReply { keeps, weight: chance.weight(facts.randomness), part: None }
             }
             Self::Spans { min, max } => {
                 let spans = i64::try_from(facts.spans).unwrap_or(i64::MAX);
@@ -240,24 +249,24 @@ impl Node {
             }
             Self::Rate(bucket) => bucket.take(facts.spans, facts.now).into(),
             Self::Bytes(bucket) => bucket.take(facts.bytes, facts.now).into(),
-            Self::And(nodes) => all(nodes, facts),
-            Self::Drop(nodes) => all(nodes, facts).keeps.into(),
-            Self::Not(node) => (!node.ask(facts).keeps).into(),
+            Self::And(nodes) => evaluate_all(nodes, facts),
+            Self::Drop(nodes) => evaluate_all(nodes, facts).keeps.into(),
+            Self::Not(node) => (!node.evaluate(facts).keeps).into(),
             Self::Composite { max, parts } => {
-                let mut replies = parts.iter().map(|part| (part, part.node.ask(facts)));
+                let mut replies = parts.iter().map(|part| (part, part.node.evaluate(facts)));
                 let Some((part, reply)) = replies.find(|(_, reply)| reply.keeps) else { return false.into() };
                 let keeps = part.used.take(facts.spans, part.share.min(*max), facts.now);
-                // Without something left of its share another one would not have kept it, whatever it says.
-                let could = |other: &&Part| {
+                // A sub-policy without any of its share left would not have kept the trace.
+                let could = |other: &&CompositeSubPolicy| {
                     !std::ptr::eq(*other, part) && other.used.has_room(facts.spans, other.share.min(*max), facts.now)
                 };
                 let others = parts.iter().filter(could).map(|other| &other.node);
-                Reply { keeps, weight: least(reply.weight, others, facts), part: Some(part.stamp) }
+                PolicyReply { keeps, weight: least_weight(reply.weight, others, facts), part: Some(part.stamp) }
             }
         }
     }
 
-    /// Whether to ask it uses something up.
+    /// Whether evaluation uses up a limit.
     fn is_limited(&self) -> bool {
         match self {
             Self::Rate(_) | Self::Bytes(_) | Self::Composite { .. } => true,
@@ -268,27 +277,31 @@ impl Node {
     }
 }
 
-/// What a kept trace stands for, if these others were not asked: one that they would have kept anyway stands for no more than
-/// that says. Whoever has a limit is not asked for it.
-fn least<'a>(weight: Weight, others: impl Iterator<Item = &'a Node>, facts: &Facts<'_>) -> Weight {
-    if weight == Weight::ONE {
+/// The weight of a kept trace with regard to these policies, which were not evaluated: a trace that they would
+/// have kept anyway stands for no more than their weight. Policies with a limit are left out.
+fn least_weight<'a>(
+    weight: SampleWeight,
+    others: impl Iterator<Item = &'a PolicyNode>,
+    facts: &TraceFacts<'_>,
+) -> SampleWeight {
+    if weight == SampleWeight::ONE {
         return weight;
     }
-    let replies = others.filter(|node| !node.is_limited()).map(|node| node.ask(facts));
-    replies.filter(|reply| reply.keeps).map(|reply| reply.weight).fold(weight, Weight::min)
+    let replies = others.filter(|node| !node.is_limited()).map(|node| node.evaluate(facts));
+    replies.filter(|reply| reply.keeps).map(|reply| reply.weight).fold(weight, SampleWeight::min)
 }
 
-/// What all keep, at the highest threshold of them.
-fn all(nodes: &[Node], facts: &Facts<'_>) -> Reply {
-    let mut weight = Weight::ONE;
+/// The conjunction of all nodes, at their highest threshold.
+fn evaluate_all(nodes: &[PolicyNode], facts: &TraceFacts<'_>) -> PolicyReply {
+    let mut weight = SampleWeight::ONE;
     for node in nodes {
-        let reply = node.ask(facts);
+        let reply = node.evaluate(facts);
         if !reply.keeps {
             return false.into();
         }
         weight = weight.max(reply.weight);
     }
-    Reply { keeps: true, weight, part: None }
+    PolicyReply { keeps: true, weight, part: None }
 }
 
 fn bit_is_set(bits: &[u64], bit: usize) -> bool {

@@ -1,8 +1,8 @@
-//! A part of all traces, with what is known of each: whoever has its lock does only little at a time.
+//! A shard of all traces, with the facts about each. Its lock is held for short steps only.
 
 mod decide;
 mod linger;
-mod table;
+mod trace_table;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -13,167 +13,163 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::model::TailSampling;
+use kubewake_config::model::TailSamplingProcessor;
 use kubewake_otlp::probability::Randomness;
 use tokio::sync::Notify;
 
-pub(super) use self::decide::{Step, Work};
-use self::linger::Lingering;
+pub(super) use self::decide::{ShardStep, TraceWork};
+use self::linger::LingeringTraces;
 use super::{
-    arrival::{Arrival, Record, TRACE_COST},
-    cache::DecisionCache,
-    id::{IdHash, TraceId},
-    output::Kept,
-    policy::{Policies, Stamp, Times, Verdict},
-    store::{Place, Store},
+    arrival::{ParsedArrival, SpanRecord, TRACE_COST_BYTES},
+    decision_cache::TraceDecisionCache,
+    output::KeepRecord,
+    policy::{DecisionStamp, PolicySet, SamplingDecision, TraceDuration},
+    span_store::{SpanPosition, SpanStore},
+    trace_id::{TraceId, TraceIdHashBuilder},
 };
-use crate::core::{Charge, EarlyDecision, TailStats};
+use crate::core::{Charge, EarlyDecision, TailSamplerStats};
 
-/// Decisions are made in steps of this length. The Collector's are of a second, which lets a trace wait up to a second longer.
-pub(super) const TICK: Duration = Duration::from_millis(100);
+/// Interval of decisions. The Collector's is one second, which lets a trace wait up to a second longer.
+pub(super) const TICK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// So many traces are remembered, kept and dropped ones each, that were decided on at once for want of memory.
-const HASTY: usize = 65_536;
+/// Number of decisions under overload that are remembered, kept and dropped ones each.
+const MAX_OVERLOAD_DECISIONS: usize = 65_536;
 
-/// Settings and policies that are in force.
-pub(super) struct Rules {
-    pub(super) settings: TailSampling,
-    pub(super) policies: Policies,
-    /// Of each shard, one at least.
+/// The settings and policies that apply now.
+pub(super) struct TailSamplingRules {
+    pub(super) settings: TailSamplingProcessor,
+    pub(super) policies: PolicySet,
+    /// Limit of the traces of each shard, one at least.
     pub(super) traces: usize,
 }
 
-/// The moment of an arrival or a decision.
+/// The time and the load at an arrival or a decision.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
-    /// Since the start of the processor.
+pub(super) struct SamplingMoment {
+    /// Time since the start of the processor.
     pub(super) now: Duration,
     /// There is no memory to let new traces wait.
     pub(super) overloaded: bool,
-    /// The most bytes that a trace may have and wait.
+    /// Limit of the bytes of a waiting trace.
     pub(super) largest: u64,
 }
 
-impl Moment {
+impl SamplingMoment {
     pub(super) fn tick(&self) -> u64 {
         ticks(self.now)
     }
 }
 
-/// So many whole ticks.
 pub(super) fn ticks(time: Duration) -> u64 {
-    (time.as_millis() / TICK.as_millis()) as u64
+    (time.as_millis() / TICK_INTERVAL.as_millis()) as u64
 }
 
-/// A shard.
-pub(super) struct Shard {
-    state: Mutex<State>,
-    /// There is something to do before the time that was said.
-    pub(super) news: Notify,
-    /// There may be room for another trace, or nothing is left.
+pub(super) struct TraceShard {
+    state: Mutex<TraceShardState>,
+    /// Notified when there is something to do before the task's timer.
+    pub(super) wakeup: Notify,
+    /// Notified when there may be room for another trace, or the shard is empty.
     pub(super) room: Notify,
 }
 
-pub(super) struct State {
-    stats: Arc<TailStats>,
-    table: HashMap<TraceId, Trace, IdHash>,
-    hash: IdHash,
-    /// The traces that wait, by the tick at which it is time, the oldest first. One that has moved to an earlier tick is still in
-    /// the later one.
+pub(super) struct TraceShardState {
+    stats: Arc<TailSamplerStats>,
+    table: HashMap<TraceId, TraceEntry, TraceIdHashBuilder>,
+    hash: TraceIdHashBuilder,
+    /// The waiting traces by the tick at which they are due, the oldest first. A trace that has moved to an
+    /// earlier tick is still listed under the later one.
     wheel: BTreeMap<u64, VecDeque<TraceId>>,
     waiting: usize,
-    /// Those that were decided on and are still known, the oldest first.
+    /// Decided traces that the table still has, the oldest first.
     decided: VecDeque<TraceId>,
-    store: Store,
-    kept: Option<DecisionCache>,
-    dropped: Option<DecisionCache>,
-    /// Decided on without waiting: kept, dropped.
-    hasty: Option<(DecisionCache, DecisionCache)>,
-    work: VecDeque<Work>,
+    store: SpanStore,
+    kept: Option<TraceDecisionCache>,
+    dropped: Option<TraceDecisionCache>,
+    /// Decisions without a wait: kept, dropped.
+    overload_decisions: Option<(TraceDecisionCache, TraceDecisionCache)>,
+    work: VecDeque<TraceWork>,
     /// Dropped traces that a late error may bring back.
-    lingering: Lingering,
-    /// Requests so far.
+    lingering: LingeringTraces,
     arrivals: u32,
-    /// Traces that are new with the last one.
+    /// Traces that the last arrival added.
     admitted: usize,
-    /// A task looks after this shard.
-    attended: bool,
-    /// It writes what it was given.
+    /// A task serves this shard.
+    has_task: bool,
+    /// The task is writing spans.
     writing: bool,
-    /// It sleeps until that tick.
+    /// The task sleeps until that tick.
     asleep_until: u64,
-    /// It is time for everything.
+    /// All waiting traces are due.
     pub(super) flushing: bool,
 }
 
-/// What is known of a trace.
-struct Trace {
+struct TraceEntry {
     bits: u64,
-    times: Times,
+    times: TraceDuration,
     bytes: u64,
-    /// The tick at which it is time, and later the one at which it was decided on.
+    /// The tick at which the trace is due, and later the one at which it was decided.
     due: u64,
     born: u64,
     randomness: Option<Randomness>,
-    /// Its last span.
-    tail: Place,
-    /// The first segment that it holds.
-    since: u32,
+    tail: SpanPosition,
+    /// The first segment that the trace holds.
+    first_segment: u32,
     spans: u32,
     generation: u32,
-    /// The arrival and the resource that its last span came with.
+    /// The arrival and the resource of its last span.
     arrival: (u32, u32),
-    phase: Phase,
+    phase: TracePhase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum TracePhase {
     Waiting,
-    Kept(Stamp),
-    /// No policy kept it. Its bytes are held until that tick, if there is memory, so that an error may still bring it back.
-    Lingers(u32),
+    Kept(DecisionStamp),
+    /// No policy kept the trace. Its bytes are held until that tick, if there is memory, so that an error may
+    /// still revive it.
+    Lingering(u32),
     Dropped,
 }
 
-impl Shard {
+impl TraceShard {
     pub(super) fn new(
-        hash: IdHash,
-        rules: &Rules,
+        hash: TraceIdHashBuilder,
+        rules: &TailSamplingRules,
         shards: usize,
-        stats: &Arc<TailStats>,
+        stats: &Arc<TailSamplerStats>,
         lingers: &Arc<AtomicBool>,
     ) -> Self {
-        let state = State {
+        let state = TraceShardState {
             stats: stats.clone(),
             table: HashMap::with_hasher(hash),
             hash,
             wheel: BTreeMap::new(),
             waiting: 0,
             decided: VecDeque::new(),
-            store: Store::new(stats.clone()),
-            kept: DecisionCache::new(rules.settings.sampled_cache_size.div_ceil(shards), true),
-            dropped: DecisionCache::new(rules.settings.non_sampled_cache_size.div_ceil(shards), false),
-            hasty: None,
+            store: SpanStore::new(stats.clone()),
+            kept: TraceDecisionCache::new(rules.settings.sampled_cache_size.div_ceil(shards), true),
+            dropped: TraceDecisionCache::new(rules.settings.non_sampled_cache_size.div_ceil(shards), false),
+            overload_decisions: None,
             work: VecDeque::new(),
-            lingering: Lingering::new(lingers.clone()),
+            lingering: LingeringTraces::new(lingers.clone()),
             arrivals: 0,
             admitted: 0,
-            attended: false,
+            has_task: false,
             writing: false,
             asleep_until: 0,
             flushing: false,
         };
-        Self { state: Mutex::new(state), news: Notify::new(), room: Notify::new() }
+        Self { state: Mutex::new(state), wakeup: Notify::new(), room: Notify::new() }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, TraceShardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// Caches of the sizes that are wanted now. Each knows most of what the one before it did and fits.
-    pub(super) fn resize_caches(&mut self, old: &TailSampling, new: &TailSampling, shards: usize) {
+impl TraceShardState {
+    /// Resizes the decision caches. Each keeps most entries of its predecessor that fit.
+    pub(super) fn resize_caches(&mut self, old: &TailSamplingProcessor, new: &TailSamplingProcessor, shards: usize) {
         if old.sampled_cache_size != new.sampled_cache_size {
             resize(&mut self.kept, new.sampled_cache_size.div_ceil(shards), true);
         }
@@ -182,171 +178,177 @@ impl State {
         }
     }
 
-    /// Whether as many traces wait as may.
-    pub(super) fn is_full(&self, rules: &Rules) -> bool {
+    /// Whether the limit of waiting traces is reached.
+    pub(super) fn is_full(&self, rules: &TailSamplingRules) -> bool {
         self.waiting >= rules.traces
     }
 
-    /// Whether nothing waits to be decided on or to be written.
+    /// Whether no trace waits to be decided or written.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting == 0 && self.work.is_empty() && !self.writing
     }
 
-    /// Takes this shard's part of a request, which `charge` covers. Returns the spans that need not wait: their numbers among the
-    /// records, and what they get.
+    /// Adds this shard's part of a request, which `charge` covers. Returns the spans that need not wait: their
+    /// indices among the records, and their fates.
     pub(super) fn add(
         &mut self,
-        arrival: &Arrival,
+        arrival: &ParsedArrival,
         shard: usize,
         charge: Charge,
-        rules: &Rules,
-        moment: Moment,
-    ) -> Vec<(usize, Kept)> {
+        rules: &TailSamplingRules,
+        moment: SamplingMoment,
+    ) -> Vec<(usize, KeepRecord)> {
         let Some(share) = arrival.share(shard) else { return Vec::new() };
-        self.store.begin(share.space);
+        self.store.begin_arrival(share.space);
         self.arrivals = self.arrivals.wrapping_add(1);
         let space = share.space;
         let mut adding =
-            Adding { arrival, rules, moment, headers: None, space, at_once: Vec::new(), touched: Vec::new() };
+            ArrivalInsert { arrival, rules, moment, headers: None, space, at_once: Vec::new(), touched: Vec::new() };
         let mut first = 0;
         for run in arrival.records.chunk_by(|a, b| a.seen.id == b.seen.id && a.scope == b.scope) {
             if let Some(record) = run.first().filter(|record| usize::from(record.shard) == shard) {
-                self.settle_arrival(&mut adding, arrival.resource_of(record.scope));
-                self.run(&mut adding, first, run);
+                self.decide_arrival(&mut adding, arrival.resource_of_scope(record.scope));
+                self.add_run(&mut adding, first, run);
             }
             first += run.len();
         }
-        // Before the last decisions, which may let go of it all.
+        // Before the last decisions, which may release all of the arrival.
         let new = std::mem::take(&mut self.admitted);
-        self.store.end(charge, new * TRACE_COST);
-        self.settle_arrival(&mut adding, u32::MAX);
+        self.store.end_arrival(charge, new * TRACE_COST_BYTES);
+        self.decide_arrival(&mut adding, u32::MAX);
         adding.at_once
     }
 
-    /// Spans of one trace and one scope that stand side by side.
-    fn run(&mut self, adding: &mut Adding<'_>, first: usize, run: &[Record]) {
+    /// Adds consecutive spans of one trace and one scope.
+    fn add_run(&mut self, adding: &mut ArrivalInsert<'_>, first: usize, run: &[SpanRecord]) {
         let Some(record) = run.first() else { return };
-        match self.fate(record, run.len(), adding) {
-            Fate::Waits => self.wait(adding, run),
-            Fate::Kept(kept) => adding.at_once.extend((first..first + run.len()).map(|at| (at, kept))),
-            Fate::Lingers(until) => self.linger(adding, run, until),
-            Fate::Dropped => {}
+        match self.resolve_fate(record, run.len(), adding) {
+            SpanFate::Wait => self.extend_waiting(adding, run),
+            SpanFate::Keep(kept) => adding.at_once.extend((first..first + run.len()).map(|at| (at, kept))),
+            SpanFate::Linger(until) => self.extend_lingering(adding, run, until),
+            SpanFate::Drop => {}
         }
     }
 
-    /// What becomes of so many spans of a trace that come now, this one first. One that was not known is known afterwards.
-    fn fate(&mut self, first: &Record, spans: usize, adding: &Adding<'_>) -> Fate {
+    /// The fate of so many arriving spans of a trace, this one first. An unknown trace is added to the table.
+    fn resolve_fate(&mut self, first: &SpanRecord, spans: usize, adding: &ArrivalInsert<'_>) -> SpanFate {
         let id = first.seen.id;
         if let Some(trace) = self.table.get(&id) {
-            let late = trace.phase != Phase::Waiting;
+            let late = trace.phase != TracePhase::Waiting;
             if late {
                 let age = adding.moment.tick().saturating_sub(trace.due);
-                self.stats.late_age.record(age * TICK.as_millis() as u64 / 1000);
+                self.stats.late_age.record(age * TICK_INTERVAL.as_millis() as u64 / 1000);
             }
             return match trace.phase {
-                Phase::Waiting => Fate::Waits,
-                Phase::Kept(stamp) => Fate::Kept(Kept { stamp, randomness: trace.randomness }),
-                Phase::Lingers(until) if self.lingering.lasts(until.into()) => Fate::Lingers(until.into()),
-                Phase::Lingers(_) | Phase::Dropped => Fate::Dropped,
+                TracePhase::Waiting => SpanFate::Wait,
+                TracePhase::Kept(stamp) => SpanFate::Keep(KeepRecord { stamp, randomness: trace.randomness }),
+                TracePhase::Lingering(until) if self.lingering.is_held(until.into()) => SpanFate::Linger(until.into()),
+                TracePhase::Lingering(_) | TracePhase::Dropped => SpanFate::Drop,
             };
         }
-        if let Some(fate) = self.remembered(first.hash, spans as u64) {
+        if let Some(fate) = self.cached_fate(first.hash, spans as u64) {
             return fate;
         }
         self.stats.new_traces.fetch_add(1, Ordering::Relaxed);
         if adding.moment.overloaded {
-            return self.decide_at_once(first, adding);
+            return self.decide_in_overload(first, adding);
         }
         self.admit(id, adding);
-        Fate::Waits
+        SpanFate::Wait
     }
 
-    fn remembered(&self, hash: u64, spans: u64) -> Option<Fate> {
-        let in_cache = |cache: &Option<DecisionCache>| cache.as_ref().and_then(|cache| cache.get(hash));
+    fn cached_fate(&self, hash: u64, spans: u64) -> Option<SpanFate> {
+        let in_cache = |cache: &Option<TraceDecisionCache>| cache.as_ref().and_then(|cache| cache.get(hash));
         if let Some(note) = in_cache(&self.kept) {
             self.stats.cached_kept.fetch_add(spans, Ordering::Relaxed);
-            return Some(Fate::noted(note));
+            return Some(SpanFate::from_note(note));
         }
         if in_cache(&self.dropped).is_some() {
             self.stats.cached_dropped.fetch_add(spans, Ordering::Relaxed);
-            return Some(Fate::Dropped);
+            return Some(SpanFate::Drop);
         }
-        let (kept, dropped) = self.hasty.as_ref()?;
-        let kept = kept.get(hash).map(Fate::noted);
-        kept.or_else(|| dropped.get(hash).map(|_| Fate::Dropped))
+        let (kept, dropped) = self.overload_decisions.as_ref()?;
+        let kept = kept.get(hash).map(SpanFate::from_note);
+        kept.or_else(|| dropped.get(hash).map(|_| SpanFate::Drop))
     }
 
-    /// There is no memory to wait: the trace is decided on by the randomness that the span which came first carries, or that of its id. Whoever
-    /// sees another span of it first decides the same if spans agree on it, as they do unless some of them carry none.
-    fn decide_at_once(&mut self, first: &Record, adding: &Adding<'_>) -> Fate {
-        let (randomness, hash) = (first.seen.randomness, first.hash);
+    /// Decides a trace without memory to wait, by the randomness that its first span carries, or by that of its
+    /// id. Another process that sees a different span first decides the same if the spans agree on the
+    /// randomness, as they do unless some of them carry none.
+    fn decide_in_overload(&mut self, first: &SpanRecord, adding: &ArrivalInsert<'_>) -> SpanFate {
+        let randomness = first.seen.randomness;
+        let hash = first.hash;
         let of_id = || Randomness::from_bits(first.seen.id as u64);
-        let verdict = adding.rules.policies.decide_at_once(randomness.unwrap_or_else(of_id));
-        self.stats.hurry(EarlyDecision::Overload);
-        self.stats.decide(verdict.outcome());
-        let caches = || Some((DecisionCache::new(HASTY, true)?, DecisionCache::new(HASTY, false)?));
-        if self.hasty.is_none() {
-            self.hasty = caches();
+        let verdict = adding.rules.policies.decide_in_overload(randomness.unwrap_or_else(of_id));
+        self.stats.count_early_decision(EarlyDecision::Overload);
+        self.stats.count_decision(verdict.outcome());
+        let caches = || {
+            Some((
+                TraceDecisionCache::new(MAX_OVERLOAD_DECISIONS, true)?,
+                TraceDecisionCache::new(MAX_OVERLOAD_DECISIONS, false)?,
+            ))
+        };
+        if self.overload_decisions.is_none() {
+            self.overload_decisions = caches();
         }
-        let Some((kept, dropped)) = &mut self.hasty else { return Fate::Dropped };
+        let Some((kept, dropped)) = &mut self.overload_decisions else { return SpanFate::Drop };
         match verdict {
-            Verdict::Kept(stamp) => {
+            SamplingDecision::Kept(stamp) => {
                 kept.insert(hash, stamp.note());
-                Fate::Kept(Kept { stamp, randomness })
+                SpanFate::Keep(KeepRecord { stamp, randomness })
             }
             _ => {
                 dropped.insert(hash, 0);
-                Fate::Dropped
+                SpanFate::Drop
             }
         }
     }
 }
 
-fn resize(cache: &mut Option<DecisionCache>, traces: usize, notes: bool) {
+fn resize(cache: &mut Option<TraceDecisionCache>, traces: usize, notes: bool) {
     *cache = match cache.take() {
         Some(cache) => cache.resized(traces),
-        None => DecisionCache::new(traces, notes),
+        None => TraceDecisionCache::new(traces, notes),
     };
 }
 
-impl Drop for State {
+impl Drop for TraceShardState {
     fn drop(&mut self) {
         self.stats.traces.fetch_sub(self.table.len() as u64, Ordering::Relaxed);
     }
 }
 
-/// What becomes of spans.
-enum Fate {
-    Waits,
-    Kept(Kept),
-    /// They are held with those of their trace, until that tick.
-    Lingers(u64),
-    Dropped,
+enum SpanFate {
+    Wait,
+    Keep(KeepRecord),
+    /// The spans are held with their trace's, until that tick.
+    Linger(u64),
+    Drop,
 }
 
-impl Fate {
-    /// Of a trace that was kept, from a note in a cache: what randomness its spans carried is not in there.
-    fn noted(note: u32) -> Self {
-        Self::Kept(Kept { stamp: Stamp::from_note(note), randomness: None })
+impl SpanFate {
+    /// The record of a kept trace from a cache's note, which does not contain the randomness of its spans.
+    fn from_note(note: u32) -> Self {
+        Self::Keep(KeepRecord { stamp: DecisionStamp::from_note(note), randomness: None })
     }
 }
 
-/// A request that is being added.
-struct Adding<'a> {
-    arrival: &'a Arrival,
-    rules: &'a Rules,
-    moment: Moment,
-    headers: Option<Headers>,
-    /// What all of it takes in a segment.
+/// A request while it is being added.
+struct ArrivalInsert<'a> {
+    arrival: &'a ParsedArrival,
+    rules: &'a TailSamplingRules,
+    moment: SamplingMoment,
+    headers: Option<StoredHeaders>,
+    /// The bytes that the request takes in a segment.
     space: usize,
-    at_once: Vec<(usize, Kept)>,
-    /// Traces that came with the last resource, where each arrival is decided on by itself.
+    at_once: Vec<(usize, KeepRecord)>,
+    /// Traces of the last resource, where each arrival is decided by itself.
     touched: Vec<TraceId>,
 }
 
-/// The scope that was stored last, with its resource: which, and where.
+/// The scope that was stored last, with its resource: the indices, and the positions.
 #[derive(Clone, Copy)]
-struct Headers {
+struct StoredHeaders {
     segment: u32,
     resource: (u32, u32),
     scope: (u32, u32),

@@ -1,4 +1,4 @@
-//! The processor as a whole, on a paused clock.
+//! Tests of the whole processor, on a paused clock.
 
 mod concurrent;
 mod decisions;

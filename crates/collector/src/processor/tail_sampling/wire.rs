@@ -1,20 +1,13 @@
-//! The numbers of the fields that are read and written here.
+//! Field numbers that the tail sampler reads and writes.
 
 pub(super) const RESOURCE_ENTRY: u32 = 1;
-/// In a resource entry.
 pub(super) const SCOPE_ENTRY: u32 = 2;
-/// In a resource entry.
 pub(super) const RESOURCE: u32 = 1;
-/// In a resource.
 pub(super) const RESOURCE_ATTRIBUTE: u32 = 1;
-/// In a scope entry.
 pub(super) const SCOPE: u32 = 1;
-/// In a scope entry.
 pub(super) const SPAN: u32 = 2;
-/// In a scope.
 pub(super) const SCOPE_ATTRIBUTE: u32 = 3;
 
-/// In a span.
 pub(super) mod span {
     pub(in super::super) const TRACE_ID: u32 = 1;
     pub(in super::super) const TRACE_STATE: u32 = 3;
@@ -26,7 +19,6 @@ pub(super) mod span {
     pub(in super::super) const FLAGS: u32 = 16;
 }
 
-/// In a status.
 pub(super) const STATUS_CODE: u32 = 3;
-/// The code of an error.
+/// `STATUS_CODE_ERROR`.
 pub(super) const ERROR: i32 = 2;

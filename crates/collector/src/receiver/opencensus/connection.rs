@@ -1,4 +1,4 @@
-//! A connection, of HTTP/1.1 or HTTP/2.
+//! One HTTP/1.1 or HTTP/2 connection of the `opencensus` receiver.
 
 use std::{
     convert::Infallible,
@@ -17,69 +17,77 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{json, stream};
 use crate::{
-    net::listen::Closing,
+    net::listener::ShutdownSignal,
     receiver::{
-        activity::{Activity, End},
-        calls::is_grpc,
-        intake::{Peer, Taker},
-        port::{HANDSHAKE_LIMIT, Live, Wire},
+        connection_activity::{CloseReason, ConnectionActivity},
+        grpc_calls::is_grpc,
+        protocol_server::{AcceptedConnection, ActiveSettings, HANDSHAKE_TIMEOUT},
+        submitter::{RequestSubmitter, SenderPeer},
     },
 };
 
-/// What one stream may send ahead of our reading it.
-const STREAM_WINDOW: u32 = 1 << 20;
-/// What all streams of a connection together may send ahead.
-const CONNECTION_WINDOW: u32 = 2 << 20;
-/// Streams of one connection at the same time when the settings name no number. A program has one, and a stream keeps
-/// what it said of its sender.
-const DEFAULT_STREAMS: u32 = 100;
-/// About how much headers may take.
-const MAX_HEADERS: usize = 64 << 10;
-/// How long an HTTP/1.1 client may take to send headers, and be idle between requests.
-const HEADER_LIMIT: Duration = Duration::from_secs(60);
+/// HTTP/2 window of one stream: bytes that it may send before they are read.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// HTTP/2 window of a connection, for all its streams together.
+const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
+/// Concurrent streams of one connection when the settings name no number. A program has one; each stream keeps
+/// the node and resource that it sent first.
+const DEFAULT_MAX_STREAMS: u32 = 100;
+/// Approximate limit of a request's headers.
+const MAX_HEADER_BYTES: usize = 64 << 10;
+/// Limit of the time to send headers, and of the idle time between requests, for HTTP/1.1 clients.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the calls of a connection share.
-pub(super) struct Served {
-    pub(super) peer: Peer,
-    pub(super) live: Arc<ArcSwap<Live<OpenCensusReceiver>>>,
-    pub(super) taker: Arc<Taker>,
-    /// Streams that wait for memory or room. What they do not read holds up the other streams of the connection.
-    pub(super) waiting: AtomicUsize,
+/// State that the calls of a connection share.
+pub(super) struct OpenCensusConnection {
+    pub(super) peer: SenderPeer,
+    pub(super) active: Arc<ArcSwap<ActiveSettings<OpenCensusReceiver>>>,
+    pub(super) submitter: Arc<RequestSubmitter>,
+    /// Streams that wait for memory or room. Data that they do not read holds up other streams.
+    pub(super) paused_streams: AtomicUsize,
 }
 
-pub(super) async fn serve(
-    wire: Wire,
-    live: Arc<ArcSwap<Live<OpenCensusReceiver>>>,
-    taker: Arc<Taker>,
-    closing: Closing,
+pub(super) async fn serve_connection(
+    wire: AcceptedConnection,
+    live: Arc<ArcSwap<ActiveSettings<OpenCensusReceiver>>>,
+    taker: Arc<RequestSubmitter>,
+    closing: ShutdownSignal,
 ) {
-    let served = |peer| Served { peer: taker.peer(peer), live, taker, waiting: AtomicUsize::new(0) };
+    let served = |peer| OpenCensusConnection {
+        peer: taker.sender_peer(peer),
+        active: live,
+        submitter: taker,
+        paused_streams: AtomicUsize::new(0),
+    };
     match wire {
-        Wire::Plain(stream, peer) => {
-            // A client speaks first and at once. One that does not would hold a connection for nothing.
-            let spoke = tokio::time::timeout(HANDSHAKE_LIMIT, stream.peek(&mut [0])).await;
+        AcceptedConnection::Plain(stream, peer) => {
+            // The client speaks first and at once. A silent one would hold a connection for nothing.
+            let spoke = tokio::time::timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
             if matches!(spoke, Ok(Ok(1))) {
-                run(stream, served(peer), closing).await;
+                serve_http(stream, served(peer), closing).await;
             }
         }
-        Wire::Tls(stream, peer) => run(*stream, served(peer), closing).await,
+        AcceptedConnection::Tls(stream, peer) => serve_http(*stream, served(peer), closing).await,
     }
 }
 
-pub(super) async fn run(
+pub(super) async fn serve_http(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    served: Served,
-    mut closing: Closing,
+    served: OpenCensusConnection,
+    mut closing: ShutdownSignal,
 ) {
-    let settings = served.live.load().settings.server.clone();
-    let (served, activity) = (Arc::new(served), Arc::new(Activity::default()));
+    let settings = served.active.load().settings.server.clone();
+    let served = Arc::new(served);
+    let activity = Arc::new(ConnectionActivity::default());
     let busy = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (served, busy) = (served.clone(), busy.begin());
+        let served = served.clone();
+        let busy = busy.begin_call();
         async move {
-            Ok::<_, Infallible>(match is_grpc(request.headers()) {
-                true => stream::handle(request, &served, busy).await,
-                false => json::handle(request, &served).await,
+            Ok::<_, Infallible>(if is_grpc(request.headers()) {
+                stream::handle(request, &served, busy).await
+            } else {
+                json::handle(request, &served).await
             })
         }
     });
@@ -88,26 +96,26 @@ pub(super) async fn run(
     tokio::pin!(connection);
     let why = tokio::select! {
         _ = connection.as_mut() => return,
-        () = closing.wait() => End::Closing,
-        () = activity.lifetime(&settings.keepalive) => End::Expired,
+        () = closing.wait() => CloseReason::Shutdown,
+        () = activity.wait_for_expiry(&settings.keepalive) => CloseReason::Expired,
     };
     connection.as_mut().graceful_shutdown();
-    activity.end(why);
+    activity.announce_close(why);
     let grace = settings.keepalive.max_connection_age_grace.unwrap_or(Duration::MAX);
     let _ = tokio::time::timeout(grace, connection).await;
 }
 
 fn builder(settings: &GrpcServer) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).max_buf_size(MAX_HEADERS).header_read_timeout(HEADER_LIMIT);
+    builder.http1().timer(TokioTimer::new()).max_buf_size(MAX_HEADER_BYTES).header_read_timeout(HEADER_TIMEOUT);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_STREAMS))
-        // Streams are idle for long; without a ping nobody would find out about a peer that is gone.
-        .keep_alive_interval(settings.keepalive.time.or(Some(HEADER_LIMIT)))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_MAX_STREAMS))
+        // Streams are idle for long; only a ping detects a peer that is gone.
+        .keep_alive_interval(settings.keepalive.time.or(Some(HEADER_TIMEOUT)))
         .keep_alive_timeout(settings.keepalive.timeout.unwrap_or(Duration::from_secs(20)));
     builder
 }

@@ -1,4 +1,4 @@
-//! Requests in JSON over HTTP.
+//! OpenCensus requests as JSON over HTTP.
 
 use std::sync::Arc;
 
@@ -13,77 +13,78 @@ use hyper::{Request, Response, body::Incoming};
 use kubewake_otlp::{
     Signal,
     json::MAX_PROTOBUF_PER_JSON,
-    opencensus::{Sender, TranslateError, from_json},
+    opencensus::{OpenCensusStream, TranslateError, from_json},
 };
 
-use super::connection::Served;
+use super::connection::OpenCensusConnection;
 use crate::{
-    core::{Admission, Code, Origin, Refusal, TurnedAway, heavy},
-    net::reply::Reply,
+    core::{Code, EarlyRefusal, Origin, Refusal, RequestReservation, heavy_work},
+    net::reply_body::ReplyBody,
     receiver::{
-        body::BodyBuffer,
-        calls::{self, refuse},
+        body_buffer::BodyBuffer,
+        body_timeout::{BodyProgress, read_in_time},
         cors,
         discard::discard_rest,
+        grpc_calls::{self, bad_request},
         rpc_status,
-        timers::{Pace, in_time},
     },
 };
 
-/// Where the Collector's gateway had the two methods of gRPC.
-const PATHS: [&str; 2] = ["/v1/trace", "/v1/trace-one"];
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The paths of the two gRPC methods in the Collector's gateway.
+const TRACE_PATHS: [&str; 2] = ["/v1/trace", "/v1/trace-one"];
+const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 
-pub(super) async fn handle(request: Request<Incoming>, served: &Served) -> Response<Reply> {
-    let live = served.live.load_full();
+pub(super) async fn handle(request: Request<Incoming>, served: &OpenCensusConnection) -> Response<ReplyBody> {
+    let live = served.active.load_full();
     let cross = live.settings.cors.as_ref();
     if let Some(cors) = cross.filter(|_| cors::is_preflight(request.method(), request.headers())) {
-        let mut response = plain(StatusCode::NO_CONTENT, "");
-        response.headers_mut().extend(cors::preflight(cors, request.headers()));
+        let mut response = text_response(StatusCode::NO_CONTENT, "");
+        response.headers_mut().extend(cors::preflight_headers(cors, request.headers()));
         return response;
     }
-    let extra = cross.map(|cors| cors::answer(cors, request.headers()));
+    let extra = cross.map(|cors| cors::response_headers(cors, request.headers()));
     let mut response = respond(request, served).await;
     response.headers_mut().extend(extra.into_iter().flatten());
     response
 }
 
-async fn respond(request: Request<Incoming>, served: &Served) -> Response<Reply> {
+async fn respond(request: Request<Incoming>, served: &OpenCensusConnection) -> Response<ReplyBody> {
     let (head, mut body) = request.into_parts();
-    let refusal = if !PATHS.contains(&head.uri.path()) || !served.taker.serves(Signal::Traces) {
-        plain(StatusCode::NOT_FOUND, "404 page not found\n")
+    let refusal = if !TRACE_PATHS.contains(&head.uri.path()) || !served.submitter.serves(Signal::Traces) {
+        text_response(StatusCode::NOT_FOUND, "404 page not found\n")
     } else if head.method != Method::POST {
-        plain(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed, supported: [POST]")
+        text_response(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed, supported: [POST]")
     } else {
-        match accept(&head, &mut body, served).await {
+        match accept_request(&head, &mut body, served).await {
             Ok(()) => {
-                let mut response = Response::new(Reply::full(Bytes::from_static(b"{}")));
-                response.headers_mut().insert(CONTENT_TYPE, JSON);
+                let mut response = Response::new(ReplyBody::full(Bytes::from_static(b"{}")));
+                response.headers_mut().insert(CONTENT_TYPE, JSON_CONTENT_TYPE);
                 return response;
             }
-            Err(refusal) => refused(&refusal),
+            Err(refusal) => refusal_response(&refusal),
         }
     };
-    discard_rest(body, served.live.load().settings.server.max_message_bytes);
+    discard_rest(body, served.active.load().settings.server.max_message_bytes);
     refusal
 }
 
-async fn accept(head: &Parts, body: &mut Incoming, served: &Served) -> Result<(), Refusal> {
-    let live = served.live.load_full();
+async fn accept_request(head: &Parts, body: &mut Incoming, served: &OpenCensusConnection) -> Result<(), Refusal> {
+    let live = served.active.load_full();
     let subject = match &live.auth {
         None => None,
         Some(auth) => auth
             .authenticate(&head.headers, served.peer.address)
             .wait()
             .await
-            .map_err(|error| calls::unauthenticated(&error))
-            .inspect_err(|_| served.taker.turn_away(TurnedAway::Unauthenticated))?,
+            .map_err(|error| grpc_calls::auth_refusal(&error))
+            .inspect_err(|_| served.submitter.count_early_refusal(EarlyRefusal::Unauthenticated))?,
     };
     let origin = served.peer.origin(&head.headers, subject, live.settings.server.include_metadata);
     let max = usize::try_from(live.settings.server.max_message_bytes).unwrap_or(usize::MAX);
-    let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
-    match read(&head.headers, body, max, served).await {
-        Ok((body, admission)) => take(body, admission, origin, served).await,
+    let turned_away =
+        |refusal: &Refusal| served.submitter.count_early_refusal(grpc_calls::early_refusal_reason(refusal));
+    match read_body(&head.headers, body, max, served).await {
+        Ok((body, admission)) => translate_and_submit(body, admission, origin, served).await,
         Err(refusal) => {
             turned_away(&refusal);
             Err(refusal)
@@ -92,72 +93,77 @@ async fn accept(head: &Parts, body: &mut Incoming, served: &Served) -> Result<()
 }
 
 /// Reads a body into memory that was reserved for it.
-async fn read(
+async fn read_body(
     headers: &HeaderMap,
     body: &mut Incoming,
     max: usize,
-    served: &Served,
-) -> Result<(Vec<u8>, Admission), Refusal> {
+    served: &OpenCensusConnection,
+) -> Result<(Vec<u8>, RequestReservation), Refusal> {
     if headers.get(CONTENT_ENCODING).is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(refuse(Code::Unimplemented, "a body in JSON cannot be compressed".to_owned()));
+        return Err(bad_request(Code::Unimplemented, "a body in JSON cannot be compressed".to_owned()));
     }
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    let too_large = || refuse(Code::ResourceExhausted, format!("the request body is larger than {max} bytes"));
+    let too_large = || bad_request(Code::ResourceExhausted, format!("the request body is larger than {max} bytes"));
     if length.is_some_and(|length: usize| length > max) {
         return Err(too_large());
     }
-    let arrival = served.taker.begin_arrival(Signal::Traces, length.unwrap_or_default(), &served.peer)?;
+    let arrival = served.submitter.begin_arrival(Signal::Traces, length.unwrap_or_default(), &served.peer)?;
     let mut buffer = BodyBuffer::charged(length, max, arrival);
-    let pace = Pace::default();
+    let pace = BodyProgress::default();
     let collect = async {
         while let Some(frame) = body.frame().await {
             let frame =
-                frame.map_err(|error| refuse(Code::Cancelled, format!("the request was cut short: {error}")))?;
+                frame.map_err(|error| bad_request(Code::Cancelled, format!("the request was cut short: {error}")))?;
             let Some(data) = frame.data_ref() else { continue };
             if buffer.len() + data.len() > max {
                 return Err(too_large());
             }
             buffer.push(data)?;
-            pace.advance(data.len());
+            pace.record_arrival(data.len());
         }
         Ok(())
     };
-    in_time(std::pin::pin!(collect), &pace).await?;
+    read_in_time(std::pin::pin!(collect), &pace).await?;
     let (bytes, admission) = buffer.finish();
-    Ok((bytes, admission.ok_or_else(Refusal::memory)?))
+    Ok((bytes, admission.ok_or_else(Refusal::out_of_memory)?))
 }
 
-async fn take(body: Vec<u8>, mut admission: Admission, origin: Arc<Origin>, served: &Served) -> Result<(), Refusal> {
-    // In a box, as most requests have no use for the room that its state takes.
-    let translated = match body.len() < heavy::HEAVY_BYTES {
-        true => translate(&body, admission),
-        false => {
-            Box::pin(async move {
-                admission.take_place(served.peer.share()).await;
-                heavy::elsewhere(move || translate(&body, admission)).await
-            })
-            .await
-        }
+async fn translate_and_submit(
+    body: Vec<u8>,
+    mut admission: RequestReservation,
+    origin: Arc<Origin>,
+    served: &OpenCensusConnection,
+) -> Result<(), Refusal> {
+    // Boxed, as most requests do not need the space of its state.
+    let translated = if body.len() < heavy_work::HEAVY_WORK_MIN_BYTES {
+        translate(&body, admission)
+    } else {
+        Box::pin(async move {
+            admission.acquire_heavy_work_slot(served.peer.share()).await;
+            heavy_work::run_on_pool(move || translate(&body, admission)).await
+        })
+        .await
     };
-    let turned_away = |refusal: &Refusal| served.taker.turn_away(calls::reason(refusal));
+    let turned_away =
+        |refusal: &Refusal| served.submitter.count_early_refusal(grpc_calls::early_refusal_reason(refusal));
     let (request, admission) = translated.inspect_err(turned_away)?;
-    // It has no words for a part.
-    served.taker.take(Signal::Traces, request.into(), admission, origin, &served.peer).await.map(drop)
+    // OpenCensus cannot report a partial success.
+    served.submitter.submit(Signal::Traces, request.into(), admission, origin, &served.peer).await.map(drop)
 }
 
-/// Translates the documents of a body. They are a stream, as it is one in gRPC: the first says who sends.
-fn translate(body: &[u8], mut admission: Admission) -> Result<(Vec<u8>, Admission), Refusal> {
-    let mut sender = Sender::default();
+/// Translates the documents of a body. They form a stream as in gRPC: the first one identifies the sender.
+fn translate(body: &[u8], mut admission: RequestReservation) -> Result<(Vec<u8>, RequestReservation), Refusal> {
+    let mut sender = OpenCensusStream::default();
     let mut all = Vec::new();
-    // For the protobuf of each document, one after another.
+    // Room for the protobuf of one document at a time.
     admission.grow(MAX_PROTOBUF_PER_JSON * body.len())?;
     for document in from_json(body) {
         let document = document.map_err(|error| Refusal::invalid(error.to_string()))?;
-        let translated = sender.translate(&document, |more| admission.grow(more)).map_err(refusal)?;
+        let translated = sender.translate(&document, |more| admission.grow(more)).map_err(translate_refusal)?;
         if all.is_empty() {
             all = translated;
         } else {
-            // Requests behind each other are one request.
+            // Concatenated requests are one request.
             admission.grow(translated.len())?;
             all.extend_from_slice(&translated);
         }
@@ -165,30 +171,30 @@ fn translate(body: &[u8], mut admission: Admission) -> Result<(Vec<u8>, Admissio
     Ok((all, admission))
 }
 
-fn refusal(error: TranslateError<Refusal>) -> Refusal {
+fn translate_refusal(error: TranslateError<Refusal>) -> Refusal {
     match error {
         TranslateError::Memory(refusal) => refusal,
         error => Refusal::invalid(error.to_string()),
     }
 }
 
-fn refused(refusal: &Refusal) -> Response<Reply> {
-    let mut response = Response::new(Reply::full(rpc_status::json(refusal)));
+fn refusal_response(refusal: &Refusal) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::full(rpc_status::json(refusal)));
     *response.status_mut() = match (refusal.code, refusal.retry_after) {
         (Code::ResourceExhausted, None) => StatusCode::PAYLOAD_TOO_LARGE,
         (Code::Unimplemented, _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         (code, _) => code.http_status(),
     };
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response.headers_mut().insert(CONTENT_TYPE, JSON_CONTENT_TYPE);
     if let Some(after) = refusal.retry_after {
-        // Whole seconds; zero would mean at once.
+        // Whole seconds; zero would mean "at once".
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
     }
     response
 }
 
-fn plain(status: StatusCode, words: &'static str) -> Response<Reply> {
-    let mut response = Response::new(Reply::full(Bytes::from_static(words.as_bytes())));
+fn text_response(status: StatusCode, words: &'static str) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::full(Bytes::from_static(words.as_bytes())));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response

@@ -1,4 +1,4 @@
-//! The messages of a stream: each a prefix of five bytes, and so many more as it says.
+//! The messages of a gRPC stream: a prefix of five bytes, and as many more as it announces.
 
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
@@ -6,32 +6,32 @@ use hyper::body::Incoming;
 
 use crate::{
     core::{Code, Refusal},
-    receiver::calls::{internal, refuse},
+    receiver::grpc_calls::{bad_request, internal_error},
 };
 
-/// The messages of a call, one after another.
-pub(super) struct Messages<'b> {
+/// Reads the messages of a call, one after another.
+pub(super) struct MessageReader<'b> {
     body: &'b mut Incoming,
-    /// What was received and not read yet.
+    /// Received and not read yet.
     rest: Bytes,
 }
 
-/// What stands in front of a message.
+/// The prefix of a message: flag and length.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prefix {
+pub(super) struct MessagePrefix {
     pub(super) compressed: bool,
     pub(super) length: usize,
 }
 
-impl<'b> Messages<'b> {
+impl<'b> MessageReader<'b> {
     pub(super) fn new(body: &'b mut Incoming) -> Self {
         Self { body, rest: Bytes::new() }
     }
 
-    /// Waits for a message to begin; none if the client has said all. To drop it loses nothing: it can be asked again.
-    pub(super) async fn begin(&mut self) -> Result<bool, Refusal> {
+    /// Waits for a message to begin; false at the end of the stream. Cancel-safe.
+    pub(super) async fn wait_for_message(&mut self) -> Result<bool, Refusal> {
         while !self.rest.has_remaining() {
-            match self.next().await? {
+            match self.next_data().await? {
                 Some(data) => self.rest = data,
                 None => return Ok(false),
             }
@@ -39,36 +39,36 @@ impl<'b> Messages<'b> {
         Ok(true)
     }
 
-    /// The prefix of the message that began.
-    pub(super) async fn prefix(&mut self) -> Result<Prefix, Refusal> {
+    /// Reads the prefix of the message that began.
+    pub(super) async fn read_prefix(&mut self) -> Result<MessagePrefix, Refusal> {
         let mut prefix = [0; 5];
-        self.fill(&mut prefix).await?;
+        self.read_exact(&mut prefix).await?;
         let [flag, length @ ..] = prefix;
-        Ok(Prefix { compressed: flag != 0, length: u32::from_be_bytes(length) as usize })
+        Ok(MessagePrefix { compressed: flag != 0, length: u32::from_be_bytes(length) as usize })
     }
 
-    /// The content of a message that is here as a whole.
-    pub(super) fn whole(&mut self, length: usize) -> Bytes {
+    /// Takes the content of a message that has arrived completely.
+    pub(super) fn take_buffered(&mut self, length: usize) -> Bytes {
         self.rest.split_to(length.min(self.rest.len()))
     }
 
-    /// Whether the content of a message is here as a whole.
-    pub(super) fn is_whole(&self, length: usize) -> bool {
+    /// Whether the content of a message has arrived completely.
+    pub(super) fn is_buffered(&self, length: usize) -> bool {
         self.rest.len() >= length
     }
 
-    /// The next piece of a message of which `missing` bytes are missing. To drop it loses nothing: it can be asked again.
-    pub(super) async fn piece(&mut self, missing: usize) -> Result<Bytes, Refusal> {
-        if !self.begin().await? {
-            return Err(internal("the stream ended inside a message"));
+    /// Reads the next piece of a message of which `missing` bytes are missing. Cancel-safe.
+    pub(super) async fn next_chunk(&mut self, missing: usize) -> Result<Bytes, Refusal> {
+        if !self.wait_for_message().await? {
+            return Err(internal_error("the stream ended inside a message"));
         }
-        Ok(self.whole(missing))
+        Ok(self.take_buffered(missing))
     }
 
-    async fn fill(&mut self, mut missing: &mut [u8]) -> Result<(), Refusal> {
+    async fn read_exact(&mut self, mut missing: &mut [u8]) -> Result<(), Refusal> {
         while !missing.is_empty() {
-            if !self.begin().await? {
-                return Err(internal("the stream ended inside a message"));
+            if !self.wait_for_message().await? {
+                return Err(internal_error("the stream ended inside a message"));
             }
             let count = missing.len().min(self.rest.len());
             let (now, later) = missing.split_at_mut(count);
@@ -78,11 +78,13 @@ impl<'b> Messages<'b> {
         Ok(())
     }
 
-    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+    async fn next_data(&mut self) -> Result<Option<Bytes>, Refusal> {
         loop {
             match self.body.frame().await {
                 None => return Ok(None),
-                Some(Err(error)) => return Err(refuse(Code::Cancelled, format!("the call was cut short: {error}"))),
+                Some(Err(error)) => {
+                    return Err(bad_request(Code::Cancelled, format!("the call was cut short: {error}")));
+                }
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         return Ok(Some(data));

@@ -1,4 +1,4 @@
-//! Connections through memory, on a paused clock: what streams and requests are answered, and what becomes of their spans.
+//! Connections in memory, on a paused clock: responses to streams and requests, and the fate of spans.
 
 use std::{
     convert::Infallible,
@@ -22,16 +22,19 @@ use kubewake_config::{PipelineId, model::GrpcServer};
 use kubewake_otlp::{Signal, view, wire::put_bytes};
 use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 
-use super::{connection::Served, *};
+use super::{connection::OpenCensusConnection, *};
 use crate::{
-    core::{Allowance, Answer, Batch, Budget, Consumer, DropReason, PART_BYTES, Pipeline, Pressure, Refusal},
-    net::listen::Closing,
+    core::{
+        Allowance, Batch, Budget, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, PART_OVERHEAD_BYTES, Pipeline,
+        Refusal,
+    },
+    net::listener::ShutdownSignal,
 };
 
 const EXPORT: &str = "/opencensus.proto.agent.trace.v1.TraceService/Export";
 const EXPORT_ONE: &str = "/opencensus.proto.agent.trace.v1.TraceService/ExportOne";
 
-/// The end of a pipeline: has no room so many times, and then takes everything.
+/// A consumer that has no room for the first batches, and then accepts everything.
 #[derive(Default)]
 struct Target {
     full: Mutex<usize>,
@@ -40,11 +43,11 @@ struct Target {
 }
 
 impl Consumer for Target {
-    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+    fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
         let mut full = self.full.lock().unwrap();
         if *full > 0 {
             *full -= 1;
-            return Answer::Now(Err(Refusal::queue_full()));
+            return ConsumeOutcome::Now(Err(Refusal::queue_full()));
         }
         let text = |bytes: &[u8]| view::lossy(bytes).into_owned();
         for entry in batch.parts().iter().flat_map(|part| view::resources(&part.bytes)) {
@@ -52,39 +55,46 @@ impl Consumer for Target {
             let spans = entry.scopes().flat_map(|scope| scope.spans());
             self.taken.lock().unwrap().extend(spans.map(|span| (service.clone(), text(span.name()))));
         }
-        Answer::Now(Ok(()))
+        ConsumeOutcome::Now(Ok(()))
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn count_lost(&self, _: &Batch, _: DropReason) {}
 }
 
 struct Fixture {
     target: Arc<Target>,
     budget: Arc<Budget>,
-    registry: Registry,
+    registry: StatsRegistry,
     server: JoinHandle<()>,
     close: Box<dyn FnOnce()>,
 }
 
-/// A connection with room for so much in its pipeline, which is full so many times.
+/// A connection with this much memory in its pipeline, which is full this many times.
 fn connect(memory: u64, full: usize) -> (Fixture, DuplexStream) {
-    let (target, budget) = (Arc::new(Target { full: Mutex::new(full), ..Target::default() }), Budget::new(memory, 0));
+    let target = Arc::new(Target { full: Mutex::new(full), ..Target::default() });
+    let budget = Budget::new(memory, 0);
     let id = PipelineId { signal: Signal::Traces, name: None };
     let pipeline = Pipeline::new(id, Allowance { member: budget.join(), limiter: None }, Arc::default());
-    pipeline.head().point_at(vec![target.clone()]);
-    let intake = Arc::new(Intake::default());
-    intake.point_at(Signal::Traces, vec![pipeline]);
+    pipeline.head().set_targets(vec![target.clone()]);
+    let intake = Arc::new(PipelineSet::default());
+    intake.set_pipelines(Signal::Traces, vec![pipeline]);
     let server = GrpcServer { max_message_bytes: 64 << 10, ..GrpcServer::default() };
-    let live = Live { settings: OpenCensusReceiver { server, cors: None }, tls: None, auth: None };
-    let registry = Registry::default();
-    let taker = Arc::new(Taker::new(intake, registry.receiver(&ComponentId::new("opencensus"), Transport::Grpc)));
-    let peer = taker.peer(([127, 0, 0, 1], 1).into());
-    let served = Served { peer, live: Arc::new(ArcSwap::from_pointee(live)), taker, waiting: Default::default() };
+    let live = ActiveSettings { settings: OpenCensusReceiver { server, cors: None }, tls: None, auth: None };
+    let registry = StatsRegistry::default();
+    let taker =
+        Arc::new(RequestSubmitter::new(intake, registry.receiver(&ComponentId::new("opencensus"), Transport::Grpc)));
+    let peer = taker.sender_peer(([127, 0, 0, 1], 1).into());
+    let served = OpenCensusConnection {
+        peer,
+        active: Arc::new(ArcSwap::from_pointee(live)),
+        submitter: taker,
+        paused_streams: Default::default(),
+    };
     let (ours, theirs) = tokio::io::duplex(256 << 10);
-    let (close, closing) = Closing::by_hand();
-    let server = tokio::spawn(connection::run(theirs, served, closing));
+    let (close, closing) = ShutdownSignal::for_test();
+    let server = tokio::spawn(connection::serve_http(theirs, served, closing));
     (Fixture { target, budget, registry, server, close: Box::new(close) }, ours)
 }
 
@@ -93,7 +103,7 @@ impl Fixture {
         self.target.taken.lock().unwrap().clone()
     }
 
-    /// Spans that were taken, refused and failed.
+    /// Spans that were accepted, refused and failed.
     fn counts(&self) -> [u64; 3] {
         let stats = self.registry.receiver(&ComponentId::new("opencensus"), Transport::Grpc);
         [stats.accepted(), stats.refused(), stats.failed()].map(|counter| counter.get(Signal::Traces))
@@ -112,7 +122,7 @@ impl Body for Pieces {
     }
 }
 
-/// Begins a call, which goes on until the sender of its pieces is dropped.
+/// Begins a call, which continues until the sender of its pieces is dropped.
 async fn call(ours: DuplexStream, path: &str) -> (mpsc::UnboundedSender<Bytes>, JoinHandle<Response<Incoming>>) {
     let (mut calls, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(ours)).await.unwrap();
     tokio::spawn(async move { drop(connection.await) });
@@ -124,7 +134,7 @@ async fn call(ours: DuplexStream, path: &str) -> (mpsc::UnboundedSender<Bytes>, 
     (pieces, answer)
 }
 
-/// The status of a call, wherever it stands, and its message.
+/// The status of a call and its message, from headers or trailers.
 async fn ended(answer: JoinHandle<Response<Incoming>>) -> (String, Bytes) {
     let (head, body) = answer.await.unwrap().into_parts();
     let body = body.collect().await.unwrap();
@@ -215,10 +225,10 @@ async fn one_request_is_refused_and_may_come_again() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_waits_for_memory_ends_when_the_receiver_closes() {
     let message = request(Some("shop"), &["a"]);
-    let bytes = message.len().max(PART_BYTES) as u64;
+    let bytes = message.len().max(PART_OVERHEAD_BYTES) as u64;
     let (fixture, ours) = connect(3 * bytes, 0);
-    // Another pipeline has the half for which both may ask, and a quarter is too little.
-    let held = fixture.budget.join().admit(3 * bytes / 2).unwrap();
+    // Another pipeline holds half of the memory, which leaves a quarter: too little.
+    let held = fixture.budget.join().reserve(3 * bytes / 2).unwrap();
     let (pieces, answer) = call(ours, EXPORT).await;
     pieces.send(framed(&message)).unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -233,7 +243,7 @@ async fn a_stream_that_waits_for_memory_ends_when_the_receiver_closes() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_does_not_wait_for_memory_that_there_never_is() {
     let message = request(Some("shop"), &["a"]);
-    // Too little to read it, and too little to translate it.
+    // Too little memory to read the message, and too little to translate it.
     for memory in [10, message.len() as u64] {
         let (fixture, ours) = connect(memory, 0);
         let (pieces, answer) = call(ours, EXPORT).await;

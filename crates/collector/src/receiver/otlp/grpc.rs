@@ -19,79 +19,92 @@ use tokio::{
 };
 
 use crate::{
-    net::{in_task::InTask, listen::Closing, rarely::Rarely},
+    net::{listener::ShutdownSignal, local_executor::LocalExecutor, poll_on_wake::PollOnWake},
     receiver::{
-        activity::{Activity, End},
-        intake::{Peer, Taker},
-        port::{HANDSHAKE_LIMIT, Live, Wire},
-        timers::Timers,
+        body_timeout::TimerPool,
+        connection_activity::{CloseReason, ConnectionActivity},
+        protocol_server::{AcceptedConnection, ActiveSettings, HANDSHAKE_TIMEOUT},
+        submitter::{RequestSubmitter, SenderPeer},
     },
 };
 
-/// What one call may send ahead of our reading it.
-const STREAM_WINDOW: u32 = 1 << 20;
-/// What all calls of a connection together may send ahead. It bounds what a connection can make us hold beyond the
-/// memory budget.
-const CONNECTION_WINDOW: u32 = 2 << 20;
-/// Frames of up to this size: most requests are one frame then, and can stay where they were read. HTTP/2 holds a frame
-/// outside of the memory budget until it is complete, so that it must not be much larger.
-const MAX_FRAME: u32 = 128 << 10;
-/// Calls of one connection at the same time when the settings name no number.
-const DEFAULT_STREAMS: u32 = 1000;
+/// HTTP/2 window of one call: bytes that it may send before they are read.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// HTTP/2 window of a connection, for all its calls together. It bounds the memory that a connection can use
+/// beyond the memory budget.
+const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
+/// Frame size limit. Most requests fit in one frame, and can stay in the buffer they were read into. HTTP/2
+/// holds a frame outside of the memory budget until it is complete, so that the limit must not be much larger.
+const MAX_FRAME_BYTES: u32 = 128 << 10;
+/// Concurrent calls of one connection when the settings name no number.
+const DEFAULT_MAX_STREAMS: u32 = 1000;
 
-/// What the calls of a connection share.
-struct Served {
-    peer: Peer,
-    live: Arc<ArcSwap<Live<GrpcServer>>>,
-    taker: Arc<Taker>,
-    timers: Timers,
-    /// `Watch` calls of the connection: each lasts as long as its client likes, in no budget.
+/// State that the calls of a connection share.
+struct GrpcConnection {
+    peer: SenderPeer,
+    active: Arc<ArcSwap<ActiveSettings<GrpcServer>>>,
+    submitter: Arc<RequestSubmitter>,
+    timers: TimerPool,
+    /// `Watch` calls of the connection. Each lasts as long as its client likes and is charged to no budget.
     watches: Arc<Semaphore>,
 }
 
-/// `Watch` calls of one connection. A client watches one service, or each of the three.
+/// Limit of `Watch` calls of one connection. A client watches one service, or each of the three.
 const MAX_WATCHES_PER_CONNECTION: usize = 8;
 
-pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, closing: Closing) {
+pub(super) async fn serve_connection(
+    wire: AcceptedConnection,
+    live: Arc<ArcSwap<ActiveSettings<GrpcServer>>>,
+    taker: Arc<RequestSubmitter>,
+    closing: ShutdownSignal,
+) {
     match wire {
-        Wire::Plain(stream, peer) => {
-            // A client of HTTP/2 speaks first and at once. One that does not would hold a connection for nothing.
-            let spoke = tokio::time::timeout(HANDSHAKE_LIMIT, stream.peek(&mut [0])).await;
+        AcceptedConnection::Plain(stream, peer) => {
+            // An HTTP/2 client speaks first and at once. A silent one would hold a connection for nothing.
+            let spoke = tokio::time::timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
             if matches!(spoke, Ok(Ok(1))) {
-                serve(stream, taker.peer(peer), live, taker, closing).await;
+                serve_http2(stream, taker.sender_peer(peer), live, taker, closing).await;
             }
         }
-        Wire::Tls(stream, peer) => serve(*stream, taker.peer(peer), live, taker, closing).await,
+        AcceptedConnection::Tls(stream, peer) => {
+            serve_http2(*stream, taker.sender_peer(peer), live, taker, closing).await
+        }
     }
 }
 
-async fn serve<I>(io: I, peer: Peer, live: Arc<ArcSwap<Live<GrpcServer>>>, taker: Arc<Taker>, mut closing: Closing)
-where
+async fn serve_http2<I>(
+    io: I,
+    peer: SenderPeer,
+    live: Arc<ArcSwap<ActiveSettings<GrpcServer>>>,
+    taker: Arc<RequestSubmitter>,
+    mut closing: ShutdownSignal,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let settings = live.load().settings.clone();
-    let activity = Arc::new(Activity::default());
-    let served = Arc::new(Served {
+    let activity = Arc::new(ConnectionActivity::default());
+    let served = Arc::new(GrpcConnection {
         peer,
-        live,
-        taker,
-        timers: Timers::default(),
+        active: live,
+        submitter: taker,
+        timers: TimerPool::default(),
         watches: Arc::new(Semaphore::new(MAX_WATCHES_PER_CONNECTION)),
     });
     let busy = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (head, body) = request.into_parts();
-        // Boxed where it is made: it is large, and hyper moves it several times before it is polled.
-        Box::pin(call::handle(head, body, served.clone(), busy.begin()))
+        // Boxed at creation: the future is large, and hyper moves it several times before it is polled.
+        Box::pin(call::handle(head, body, served.clone(), busy.begin_call()))
     });
-    let streams = InTask::default();
+    let streams = LocalExecutor::default();
     let connection = builder(&settings, streams.clone()).serve_connection(TokioIo::new(io), service);
     let mut connection = streams.run(connection);
-    let (keepalive, watched) = (settings.keepalive.clone(), activity.clone());
-    let end = Rarely::new(async move {
+    let keepalive = settings.keepalive.clone();
+    let watched = activity.clone();
+    let end = PollOnWake::new(async move {
         tokio::select! {
-            () = closing.wait() => End::Closing,
-            () = watched.lifetime(&keepalive) => End::Expired,
+            () = closing.wait() => CloseReason::Shutdown,
+            () = watched.wait_for_expiry(&keepalive) => CloseReason::Expired,
         }
     });
     let why = tokio::select! {
@@ -101,22 +114,22 @@ where
     };
     // GOAWAY: calls under way end, new ones go elsewhere.
     connection.connection().graceful_shutdown();
-    activity.end(why);
+    activity.announce_close(why);
     let grace = settings.keepalive.max_connection_age_grace.unwrap_or(Duration::MAX);
     let _ = tokio::time::timeout(grace, connection).await;
 }
 
-fn builder(settings: &GrpcServer, streams: InTask) -> http2::Builder<InTask> {
+fn builder(settings: &GrpcServer, streams: LocalExecutor) -> http2::Builder<LocalExecutor> {
     let mut builder = http2::Builder::new(streams);
     builder
         .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_frame_size(MAX_FRAME)
-        // A header that gRPC has no use for, in every answer.
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(MAX_FRAME_BYTES)
+        // gRPC has no use for this header, which would be in every response.
         .auto_date_header(false)
-        .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_STREAMS))
-        // Without it TCP's own keepalive finds out about peers that are gone, at no cost for each request.
+        .max_concurrent_streams(settings.max_concurrent_streams.unwrap_or(DEFAULT_MAX_STREAMS))
+        // Without an interval, TCP keepalive detects peers that are gone, at no cost for each request.
         .keep_alive_interval(settings.keepalive.time)
         // gRPC's default.
         .keep_alive_timeout(settings.keepalive.timeout.unwrap_or(Duration::from_secs(20)));

@@ -1,4 +1,4 @@
-//! OTLP/HTTP.
+//! OTLP over HTTP/1.1 and HTTP/2.
 
 mod request;
 
@@ -11,54 +11,68 @@ use kubewake_config::model::HttpServer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
-    net::listen::Closing,
+    net::listener::ShutdownSignal,
     receiver::{
-        intake::{Peer, Taker},
-        port::{Live, Wire},
-        timers::Timers,
+        body_timeout::TimerPool,
+        protocol_server::{AcceptedConnection, ActiveSettings},
+        submitter::{RequestSubmitter, SenderPeer},
     },
 };
 
-/// About how much headers may take; what is well beyond it is answered with 431. (hyper rounds it up to its buffers.)
-const MAX_HEADERS: usize = 64 << 10;
-/// What one HTTP/2 request may send ahead of our reading it.
-const STREAM_WINDOW: u32 = 1 << 20;
-/// What all requests of an HTTP/2 connection may send ahead.
-const CONNECTION_WINDOW: u32 = 2 << 20;
+/// Approximate limit of a request's headers; larger ones get status 431. (hyper rounds it up to its buffers.)
+const MAX_HEADER_BYTES: usize = 64 << 10;
+/// HTTP/2 window of one request: bytes that it may send before they are read.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// HTTP/2 window of a connection, for all its requests together.
+const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
 
-/// What the requests of a connection share.
-struct Context {
-    peer: Peer,
-    live: Arc<ArcSwap<Live<HttpServer>>>,
-    taker: Arc<Taker>,
-    timers: Timers,
+/// State that the requests of a connection share.
+struct HttpConnection {
+    peer: SenderPeer,
+    active: Arc<ArcSwap<ActiveSettings<HttpServer>>>,
+    submitter: Arc<RequestSubmitter>,
+    timers: TimerPool,
 }
 
-pub(super) async fn connection(wire: Wire, live: Arc<ArcSwap<Live<HttpServer>>>, taker: Arc<Taker>, closing: Closing) {
-    let context = |peer| Context { peer: taker.peer(peer), live, taker, timers: Timers::default() };
+pub(super) async fn serve_connection(
+    wire: AcceptedConnection,
+    live: Arc<ArcSwap<ActiveSettings<HttpServer>>>,
+    taker: Arc<RequestSubmitter>,
+    closing: ShutdownSignal,
+) {
+    let context = |peer| HttpConnection {
+        peer: taker.sender_peer(peer),
+        active: live,
+        submitter: taker,
+        timers: TimerPool::default(),
+    };
     match wire {
-        Wire::Plain(stream, peer) => serve_http1(stream, context(peer), closing).await,
-        Wire::Tls(stream, peer) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+        AcceptedConnection::Plain(stream, peer) => serve_http1(stream, context(peer), closing).await,
+        AcceptedConnection::Tls(stream, peer) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
             serve_http2(*stream, context(peer), closing).await;
         }
-        Wire::Tls(stream, peer) => serve_http1(*stream, context(peer), closing).await,
+        AcceptedConnection::Tls(stream, peer) => serve_http1(*stream, context(peer), closing).await,
     }
 }
 
-async fn serve_http1(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, context: Context, mut closing: Closing) {
-    let settings = context.live.load().settings.clone();
+async fn serve_http1(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    context: HttpConnection,
+    mut closing: ShutdownSignal,
+) {
+    let settings = context.active.load().settings.clone();
     let context = Arc::new(context);
     let service = service_fn(move |request: Request<Incoming>| {
         let context = context.clone();
         async move {
-            let live = context.live.load_full();
+            let live = context.active.load_full();
             Ok::<_, Infallible>(request::handle(request, &context, &live).await)
         }
     });
     let connection = conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .max_buf_size(MAX_HEADERS)
-        // Between two requests a connection waits for a header, so that this is the idle limit too.
+        .max_buf_size(MAX_HEADER_BYTES)
+        // Between two requests the connection waits for a header, so that this is the idle limit too.
         .header_read_timeout(idle_limit(&settings))
         .keep_alive(settings.keep_alives_enabled)
         .serve_connection(TokioIo::new(io), service);
@@ -71,19 +85,23 @@ async fn serve_http1(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, c
     let _ = connection.await;
 }
 
-async fn serve_http2(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, context: Context, mut closing: Closing) {
+async fn serve_http2(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    context: HttpConnection,
+    mut closing: ShutdownSignal,
+) {
     let context = Arc::new(context);
     let service = service_fn(move |request: Request<Incoming>| {
         let context = context.clone();
         async move {
-            let live = context.live.load_full();
+            let live = context.active.load_full();
             Ok::<_, Infallible>(request::handle(request, &context, &live).await)
         }
     });
     let connection = conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .keep_alive_interval(Duration::from_secs(60))
         .serve_connection(TokioIo::new(io), service);
     tokio::pin!(connection);

@@ -1,15 +1,15 @@
-//! What load balancing exporters count, under the names that the Collector's contributions have.
+//! Metrics of load balancing exporters, under the names of the Collector's contrib repository.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::page::{Page, Sizes};
-use crate::core::{BalancerStats, MoveReason, Registry, ResolverKind};
+use super::metrics_page::{HistogramSnapshot, MetricsPage};
+use crate::core::{BalancerStats, MoveReason, ResolverKind, StatsRegistry};
 
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-pub(super) fn all(page: &mut Page, registry: &Registry) {
+pub(super) fn write_metrics(page: &mut MetricsPage, registry: &StatsRegistry) {
     for (id, stats) in registry.balancers() {
         resolvers(page, &stats);
         for success in [true, false] {
@@ -17,7 +17,7 @@ pub(super) fn all(page: &mut Page, registry: &Registry) {
                 "otelcol_loadbalancer_backend_outcome",
                 "Number of successes and failures for each endpoint. [Development]",
                 &[("success", if success { "true" } else { "false" })],
-                stats.outcomes(success),
+                stats.attempts(success),
             );
         }
         for reason in MoveReason::ALL {
@@ -34,17 +34,18 @@ pub(super) fn all(page: &mut Page, registry: &Registry) {
                 "otelcol_loadbalancer_backend_latency",
                 "Response latency in ms for the backends. [Development]",
                 &[("endpoint", &endpoint)],
-                Sizes { rows, sum, count, unit: 1 },
+                HistogramSnapshot { rows, sum, count, unit: 1 },
             );
         }
     }
 }
 
-/// Only of the resolver that is in use, or was.
-fn resolvers(page: &mut Page, stats: &BalancerStats) {
+/// Shows only resolvers that are or were in use.
+fn resolvers(page: &mut MetricsPage, stats: &BalancerStats) {
     for kind in ResolverKind::ALL {
         let resolver = stats.resolver(*kind);
-        let (succeeded, failed) = (read(&resolver.succeeded), read(&resolver.failed));
+        let succeeded = read(&resolver.succeeded);
+        let failed = read(&resolver.failed);
         if succeeded + failed == 0 {
             continue;
         }

@@ -1,11 +1,11 @@
-//! What processors count that look at a cluster, under the names that the Collector's contributions have.
+//! Metrics of processors that watch a cluster, under the names of the Collector's contrib repository.
 
 use std::sync::atomic::Ordering;
 
-use super::page::Page;
-use crate::core::Registry;
+use super::metrics_page::MetricsPage;
+use crate::core::StatsRegistry;
 
-pub(super) fn all(page: &mut Page, registry: &Registry) {
+pub(super) fn write_metrics(page: &mut MetricsPage, registry: &StatsRegistry) {
     for (id, stats) in registry.clusters() {
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let size = "otelcol_otelsvc_k8s_pod_table_size";
@@ -20,7 +20,7 @@ pub(super) fn all(page: &mut Page, registry: &Registry) {
         for (status, found) in [("success", true), ("error", false)] {
             let help = "Number of pod associations performed. [Development]";
             let labels = [("status", status)];
-            page.counter("otelcol_k8s_pod_association", help, &labels, read(stats.associated(found)));
+            page.counter("otelcol_k8s_pod_association", help, &labels, read(stats.associations(found)));
         }
         let processor = [("processor", id.as_str())];
         let help = "Bytes that are held of pods, about.";

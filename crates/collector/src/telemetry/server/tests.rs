@@ -2,21 +2,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-/// Answers with the path that it was asked for.
+/// Answers with the requested path.
 struct Echo(&'static str);
 
-impl Routes for Echo {
-    fn get(&self, path: &str) -> Option<Reply> {
-        path.strip_prefix(self.0).map(|rest| Reply::ok("text/plain", format!("you asked for {rest}")))
+impl RouteHandler for Echo {
+    fn get(&self, path: &str) -> Option<TelemetryResponse> {
+        path.strip_prefix(self.0).map(|rest| TelemetryResponse::ok("text/plain", format!("you asked for {rest}")))
     }
 }
 
-async fn start() -> Server {
+async fn start() -> TelemetryServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    Server::start(Arc::new(listener), None, Arc::new(Echo("/"))).expect("starts")
+    TelemetryServer::start(Arc::new(listener), None, Arc::new(Echo("/"))).expect("starts")
 }
 
-async fn talk(server: &Server, request: &str) -> String {
+async fn talk(server: &TelemetryServer, request: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).await.expect("connects");
     stream.write_all(request.as_bytes()).await.expect("sends");
     let mut answer = String::new();
@@ -24,7 +24,7 @@ async fn talk(server: &Server, request: &str) -> String {
     answer
 }
 
-async fn ask(server: &Server, method: &str, path: &str) -> String {
+async fn ask(server: &TelemetryServer, method: &str, path: &str) -> String {
     talk(server, &format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
 }
 
@@ -47,7 +47,7 @@ async fn a_head_has_the_length_and_no_body() {
 #[tokio::test]
 async fn other_methods_and_paths_are_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let server = Server::start(Arc::new(listener), None, Arc::new(Echo("/only/"))).expect("starts");
+    let server = TelemetryServer::start(Arc::new(listener), None, Arc::new(Echo("/only/"))).expect("starts");
     let answer = ask(&server, "GET", "/other").await;
     assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
     let answer = talk(&server, "POST /only/a HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n").await;

@@ -4,34 +4,36 @@ use kubewake_otlp::Signal;
 use serde_json::json;
 
 use super::*;
-use crate::core::{Budget, ClusterView, Code, DropReason, ErrorClass, ExporterStats, PipelineStats, Said, SendError};
+use crate::core::{
+    BackendStatus, Budget, ClusterView, Code, DropReason, ErrorClass, ExporterStats, PipelineStats, SendError,
+};
 
 const INTERVAL: Duration = Duration::from_secs(300);
 
 /// One pipeline with one exporter, on a paused clock.
 struct Setup {
-    registry: Registry,
-    process: Process,
+    registry: StatsRegistry,
+    process: ProcessIdentity,
     running: RunningInfo,
     exporter: Arc<ExporterStats>,
 }
 
 impl Setup {
     fn new() -> Self {
-        let registry = Registry::default();
+        let registry = StatsRegistry::default();
         let id = PipelineId { signal: Signal::Traces, name: None };
-        let exporters = vec![(ComponentId::new("otlp"), Destination::default())];
-        let exporter = registry.exporter(&exporters[0].0, &id, Destination::default());
+        let exporters = vec![(ComponentId::new("otlp"), DestinationLabels::default())];
+        let exporter = registry.exporter(&exporters[0].0, &id, DestinationLabels::default());
         let running = RunningInfo {
-            phase: Phase::Ready,
-            pipelines: vec![RunningPipeline { id, uid: None, carries: Vec::new(), processors: Vec::new(), exporters }],
+            phase: CollectorPhase::Ready,
+            pipelines: vec![PipelineInfo { id, uid: None, carries: Vec::new(), processors: Vec::new(), exporters }],
             ..RunningInfo::default()
         };
-        Self { registry, process: Process::start("1.2.3", &BTreeMap::new()), running, exporter }
+        Self { registry, process: ProcessIdentity::start("1.2.3", &BTreeMap::new()), running, exporter }
     }
 
     fn holds(self, requests: u64) -> Self {
-        self.exporter.queue.show(requests, Some(Instant::now()));
+        self.exporter.queue.set(requests, Some(Instant::now()));
         self
     }
 
@@ -46,30 +48,30 @@ impl Setup {
     }
 
     fn fails_with(&self, error: &SendError) {
-        self.exporter.progress.failed(error);
-        self.pipeline().failed(error);
+        self.exporter.progress.record_failure(error);
+        self.pipeline().record_failure(error);
     }
 
     fn succeeds(&self) {
-        self.exporter.progress.succeeded();
-        self.pipeline().succeeded(5);
+        self.exporter.progress.record_success();
+        self.pipeline().record_success(5);
     }
 
-    fn diagnosis(&self) -> Diagnosis {
+    fn diagnosis(&self) -> PipelineDiagnosis {
         self.status().pipelines["traces"].diagnosis
     }
 
-    fn status(&self) -> Status {
-        build(&self.registry, &self.process, &self.running, &PipelineCheck::default(), Clock::now())
+    fn status(&self) -> CollectorStatus {
+        build_status(&self.registry, &self.process, &self.running, &PipelineCheck::default(), StatusClock::now())
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> SendState {
         self.status().pipelines["traces"].state
     }
 }
 
-fn answers(class: ErrorClass, said: Said) -> SendError {
-    SendError { class, said: Some(said), ..SendError::connection("no") }
+fn answers(class: ErrorClass, said: BackendStatus) -> SendError {
+    SendError { class, backend_status: Some(said), ..SendError::connection("no") }
 }
 
 async fn pass(time: Duration) {
@@ -78,29 +80,29 @@ async fn pass(time: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_to_do_is_idle() {
-    assert_eq!(Setup::new().state(), State::Idle);
+    assert_eq!(Setup::new().state(), SendState::Idle);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_delivers_is_ok_and_becomes_idle() {
     let setup = Setup::new();
     setup.succeeds();
-    assert_eq!(setup.state(), State::Ok);
+    assert_eq!(setup.state(), SendState::Ok);
     pass(INTERVAL).await;
-    assert_eq!(setup.state(), State::Idle);
+    assert_eq!(setup.state(), SendState::Idle);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_holds_data_and_fails_is_stalled_after_the_interval_and_the_threshold() {
     let setup = Setup::new().holds(3);
     setup.fails(5);
-    assert_eq!(setup.state(), State::Retrying);
+    assert_eq!(setup.state(), SendState::Retrying);
     pass(INTERVAL - Duration::from_millis(1)).await;
-    assert_eq!(setup.state(), State::Retrying);
+    assert_eq!(setup.state(), SendState::Retrying);
     pass(Duration::from_millis(1)).await;
-    assert_eq!(setup.state(), State::Stalled);
+    assert_eq!(setup.state(), SendState::Stalled);
     setup.succeeds();
-    assert_eq!(setup.state(), State::Ok);
+    assert_eq!(setup.state(), SendState::Ok);
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +110,7 @@ async fn few_failures_do_not_stall() {
     let setup = Setup::new().holds(1);
     setup.fails(4);
     pass(INTERVAL * 2).await;
-    assert_eq!(setup.state(), State::Retrying);
+    assert_eq!(setup.state(), SendState::Retrying);
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +118,7 @@ async fn old_failures_of_what_holds_nothing_are_forgotten() {
     let setup = Setup::new();
     setup.fails(50);
     pass(INTERVAL).await;
-    assert_eq!(setup.state(), State::Idle);
+    assert_eq!(setup.state(), SendState::Idle);
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,15 +126,15 @@ async fn after_a_final_refusal_nothing_is_retried() {
     let setup = Setup::new();
     let refusal = SendError { retryable: false, ..SendError::connection("no") };
     setup.fails_with(&refusal);
-    assert_eq!(setup.state(), State::Failing);
+    assert_eq!(setup.state(), SendState::Failing);
     let setup = setup.holds(1);
-    assert_eq!(setup.state(), State::Failing, "what is held is something else");
+    assert_eq!(setup.state(), SendState::Failing, "what is held is something else");
     setup.fails(1);
-    assert_eq!(setup.state(), State::Retrying);
-    setup.exporter.queue.show(0, None);
-    assert_eq!(setup.state(), State::Failing, "it was given up");
+    assert_eq!(setup.state(), SendState::Retrying);
+    setup.exporter.queue.set(0, None);
+    assert_eq!(setup.state(), SendState::Failing, "it was given up");
     setup.succeeds();
-    assert_eq!(setup.state(), State::Ok);
+    assert_eq!(setup.state(), SendState::Ok);
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,30 +144,30 @@ async fn losing_everything_is_stalled_though_nothing_is_held() {
         setup.fails(1);
         pass(INTERVAL / 5).await;
     }
-    assert_eq!(setup.state(), State::Stalled);
+    assert_eq!(setup.state(), SendState::Stalled);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_stalled_exporter_is_not_hidden_by_another_that_delivers() {
     let mut setup = Setup::new().holds(1);
-    setup.running.pipelines[0].exporters.push((ComponentId::new("debug"), Destination::default()));
+    setup.running.pipelines[0].exporters.push((ComponentId::new("debug"), DestinationLabels::default()));
     let id = setup.running.pipelines[0].id.clone();
-    let debug = setup.registry.exporter(&ComponentId::new("debug"), &id, Destination::default());
+    let debug = setup.registry.exporter(&ComponentId::new("debug"), &id, DestinationLabels::default());
     setup.fails(5);
     pass(INTERVAL).await;
-    debug.progress.succeeded();
-    setup.registry.pipeline(&id).succeeded(1);
+    debug.progress.record_success();
+    setup.registry.pipeline(&id).record_success(1);
     let status = setup.status();
-    assert_eq!(status.pipelines["traces"].state, State::Stalled);
+    assert_eq!(status.pipelines["traces"].state, SendState::Stalled);
     assert_eq!(status.pipelines["traces"].failures, 5);
-    assert_eq!(status.pipelines["traces"].exporters["debug"].state, State::Ok);
+    assert_eq!(status.pipelines["traces"].exporters["debug"].state, SendState::Ok);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_document_as_a_whole() {
     let mut setup = Setup::new().holds(2);
     let loaded_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    setup.running.revision = Some(Revision { hash: "abc".into(), number: 2, loaded_at });
+    setup.running.revision = Some(LoadedRevision { hash: "abc".into(), number: 2, loaded_at });
     setup.running.refused = Some(RefusedRevision {
         hash: "def".into(),
         refused_at: loaded_at,
@@ -174,16 +176,16 @@ async fn the_document_as_a_whole() {
     setup.exporter.queue_capacity.store(1000, Ordering::Relaxed);
     let stats = setup.pipeline();
     let memory = Budget::new(1000, 200).join();
-    let _used = memory.admit(300);
-    stats.draws_on(&memory);
-    stats.receive(10);
-    stats.dropped(DropReason::Rejected, 1);
+    let _used = memory.reserve(300);
+    stats.set_memory(&memory);
+    stats.count_received(10);
+    stats.count_dropped(DropReason::Rejected, 1);
     setup.exporter.calls.record(Code::Ok, Duration::from_millis(20));
     setup.succeeds();
     pass(Duration::from_millis(1500)).await;
-    setup.fails_with(&answers(ErrorClass::Throttled, Said::Grpc(Code::Unavailable)));
-    let clock = Clock { instant: Instant::now(), wall: loaded_at + Duration::from_secs(10) };
-    let status = build(&setup.registry, &setup.process, &setup.running, &PipelineCheck::default(), clock);
+    setup.fails_with(&answers(ErrorClass::Throttled, BackendStatus::Grpc(Code::Unavailable)));
+    let clock = StatusClock { instant: Instant::now(), wall: loaded_at + Duration::from_secs(10) };
+    let status = build_status(&setup.registry, &setup.process, &setup.running, &PipelineCheck::default(), clock);
     let then = json!({"time": "2023-11-14T22:13:28.500Z", "age_seconds": 1.5});
     let now = json!({"time": "2023-11-14T22:13:30.000Z", "age_seconds": 0.0});
     let expected = json!({
@@ -233,24 +235,32 @@ async fn the_document_as_a_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_diagnosed_by_its_class_and_code() {
-    let http = |status: u16| Said::Http(http::StatusCode::from_u16(status).expect("a status"));
+    let http = |status: u16| BackendStatus::Http(http::StatusCode::from_u16(status).expect("a status"));
     for (class, said, expected) in [
-        (ErrorClass::Authentication, Some(http(401)), Diagnosis::BackendRefuses),
-        (ErrorClass::Authentication, Some(http(403)), Diagnosis::BackendRefuses),
-        (ErrorClass::Authentication, Some(Said::Grpc(Code::Unauthenticated)), Diagnosis::BackendRefuses),
-        (ErrorClass::Authentication, Some(Said::Grpc(Code::PermissionDenied)), Diagnosis::BackendRefuses),
-        (ErrorClass::Refused, Some(Said::Grpc(Code::InvalidArgument)), Diagnosis::BackendRefuses),
-        (ErrorClass::Protocol, Some(http(404)), Diagnosis::BackendRefuses),
-        (ErrorClass::Connection, None, Diagnosis::BackendUnreachable),
-        (ErrorClass::Timeout, None, Diagnosis::BackendUnreachable),
-        (ErrorClass::Local, None, Diagnosis::BackendUnreachable),
-        (ErrorClass::Throttled, Some(http(503)), Diagnosis::BackendUnreachable),
-        (ErrorClass::Throttled, Some(Said::Grpc(Code::Unavailable)), Diagnosis::BackendUnreachable),
-        (ErrorClass::Throttled, Some(http(429)), Diagnosis::BackendSlow),
-        (ErrorClass::Throttled, Some(Said::Grpc(Code::ResourceExhausted)), Diagnosis::BackendSlow),
+        (ErrorClass::Authentication, Some(http(401)), PipelineDiagnosis::BackendRefuses),
+        (ErrorClass::Authentication, Some(http(403)), PipelineDiagnosis::BackendRefuses),
+        (
+            ErrorClass::Authentication,
+            Some(BackendStatus::Grpc(Code::Unauthenticated)),
+            PipelineDiagnosis::BackendRefuses,
+        ),
+        (
+            ErrorClass::Authentication,
+            Some(BackendStatus::Grpc(Code::PermissionDenied)),
+            PipelineDiagnosis::BackendRefuses,
+        ),
+        (ErrorClass::Refused, Some(BackendStatus::Grpc(Code::InvalidArgument)), PipelineDiagnosis::BackendRefuses),
+        (ErrorClass::Protocol, Some(http(404)), PipelineDiagnosis::BackendRefuses),
+        (ErrorClass::Connection, None, PipelineDiagnosis::BackendUnreachable),
+        (ErrorClass::Timeout, None, PipelineDiagnosis::BackendUnreachable),
+        (ErrorClass::Local, None, PipelineDiagnosis::BackendUnreachable),
+        (ErrorClass::Throttled, Some(http(503)), PipelineDiagnosis::BackendUnreachable),
+        (ErrorClass::Throttled, Some(BackendStatus::Grpc(Code::Unavailable)), PipelineDiagnosis::BackendUnreachable),
+        (ErrorClass::Throttled, Some(http(429)), PipelineDiagnosis::BackendSlow),
+        (ErrorClass::Throttled, Some(BackendStatus::Grpc(Code::ResourceExhausted)), PipelineDiagnosis::BackendSlow),
     ] {
         let setup = Setup::new().holds(1);
-        setup.fails_with(&SendError { class, said, ..SendError::connection("no") });
+        setup.fails_with(&SendError { class, backend_status: said, ..SendError::connection("no") });
         assert_eq!(setup.diagnosis(), expected, "{class:?} {said:?}");
     }
 }
@@ -258,66 +268,66 @@ async fn a_failure_is_diagnosed_by_its_class_and_code() {
 #[tokio::test(start_paused = true)]
 async fn data_that_comes_and_goes_is_delivering_and_none_is_no_data() {
     let setup = Setup::new();
-    assert_eq!(setup.diagnosis(), Diagnosis::NoData);
-    setup.pipeline().receive(5);
-    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::NoData);
+    setup.pipeline().count_received(5);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::Delivering);
     setup.succeeds();
     pass(INTERVAL).await;
-    assert_eq!(setup.diagnosis(), Diagnosis::NoData);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::NoData);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_told_until_it_is_long_ago() {
     let setup = Setup::new();
     setup.succeeds();
-    setup.pipeline().dropped(DropReason::QueueFull, 0);
-    assert_eq!(setup.diagnosis(), Diagnosis::Delivering, "nothing was lost");
-    setup.pipeline().dropped(DropReason::QueueFull, 3);
-    assert_eq!(setup.diagnosis(), Diagnosis::DataDropped);
+    setup.pipeline().count_dropped(DropReason::QueueFull, 0);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::Delivering, "nothing was lost");
+    setup.pipeline().count_dropped(DropReason::QueueFull, 3);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::DataDropped);
     setup.fails(1);
-    assert_eq!(setup.diagnosis(), Diagnosis::BackendUnreachable, "which is why");
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::BackendUnreachable, "which is why");
     setup.succeeds();
     pass(INTERVAL).await;
     setup.succeeds();
-    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::Delivering);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_takes_its_time_is_slow_and_not_failing() {
     let setup = Setup::new().holds(3);
     setup.exporter.in_flight.store(1, Ordering::Relaxed);
-    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::Delivering);
     pass(Duration::from_secs(5)).await;
-    assert_eq!(setup.diagnosis(), Diagnosis::BackendSlow, "it says nothing");
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::BackendSlow, "it says nothing");
     setup.succeeds();
-    assert_eq!(setup.diagnosis(), Diagnosis::Delivering, "it has just answered");
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::Delivering, "it has just answered");
     setup.exporter.calls.record(Code::Ok, Duration::from_secs(5));
-    assert_eq!(setup.diagnosis(), Diagnosis::BackendSlow, "after a long time");
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::BackendSlow, "after a long time");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_buffer_that_fills_is_told_of_whether_it_is_a_queue_or_memory() {
     let setup = Setup::new().holds(79);
     setup.exporter.queue_capacity.store(100, Ordering::Relaxed);
-    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::Delivering);
     let setup = setup.holds(80);
-    assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::BufferFilling);
     let setup = setup.holds(1);
     let memory = Budget::new(1000, 0).join();
-    setup.pipeline().draws_on(&memory);
-    let most = memory.admit(800);
-    assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling);
+    setup.pipeline().set_memory(&memory);
+    let most = memory.reserve(800);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::BufferFilling);
     drop(most);
-    assert_eq!(setup.diagnosis(), Diagnosis::Delivering);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::Delivering);
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_memory_refuses_what_is_sent_there_is_data() {
     let setup = Setup::new();
-    setup.pipeline().refuse();
-    assert_eq!(setup.diagnosis(), Diagnosis::BufferFilling, "although nothing is held");
+    setup.pipeline().mark_refused();
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::BufferFilling, "although nothing is held");
     pass(INTERVAL).await;
-    assert_eq!(setup.diagnosis(), Diagnosis::NoData);
+    assert_eq!(setup.diagnosis(), PipelineDiagnosis::NoData);
 }
 
 #[tokio::test(start_paused = true)]
@@ -325,9 +335,9 @@ async fn a_processor_that_cannot_ask_its_cluster_is_seen_until_it_is_gone() {
     let setup = Setup::new();
     assert!(setup.status().clusters.is_empty());
     let view = Arc::new(ClusterView::default());
-    setup.registry.cluster(&ComponentId::new("k8s_attributes")).looks_by(&view);
-    let said = Said::Http(http::StatusCode::FORBIDDEN);
-    view.failed("pods", ErrorClass::Authentication, Some(said));
+    setup.registry.cluster(&ComponentId::new("k8s_attributes")).set_view(&view);
+    let said = BackendStatus::Http(http::StatusCode::FORBIDDEN);
+    view.record_failure("pods", ErrorClass::Authentication, Some(said));
     pass(Duration::from_secs(2)).await;
     let status = setup.status();
     let cluster = &status.clusters["k8s_attributes"];

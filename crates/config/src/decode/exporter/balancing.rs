@@ -4,27 +4,27 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{grpc, sending};
 use crate::{
-    decode::{cursor::Cursor, fields::Fields, report::Report, scalar},
+    decode::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeReport, scalar},
     model::{
-        DnsResolver, Exporter, LoadBalancingExporter, OtlpGrpcExporter, Queue, Resolver, RoutingKey, ServiceResolver,
+        DnsResolver, ExporterConfig, LoadBalancingExporter, OtlpGrpcExporter, PeerResolver, QueueConfig, RoutingKey,
+        ServiceResolver,
     },
 };
 
-/// OTLP over gRPC, where a peer names no port.
-const DEFAULT_PORT: u16 = 4317;
+/// The port of OTLP over gRPC, for peers without one.
+const DEFAULT_PEER_PORT: u16 = 4317;
 
-/// `load_balancing`, `loadbalancing`
-pub(crate) fn load_balancing(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn load_balancing(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+    let mut fields = FieldReader::new(at, report);
     let otlp = protocol(&mut fields);
     let resolver = resolver(&mut fields);
     let routing = routing(&mut fields);
     let timeout = fields.get("timeout", scalar::duration).filter(|timeout| !timeout.is_zero());
     let retry = sending::optional_retry(&mut fields);
     let queue = sending::optional_queue(&mut fields);
-    whole_requests(&fields, queue.as_ref());
+    check_queue_fields(&fields, queue.as_ref());
     fields.finish();
-    Some(Exporter::LoadBalancing(Box::new(LoadBalancingExporter {
+    Some(ExporterConfig::LoadBalancing(Box::new(LoadBalancingExporter {
         otlp: otlp?,
         resolver: resolver?,
         routing,
@@ -34,12 +34,12 @@ pub(crate) fn load_balancing(at: &Cursor<'_>, report: &Report) -> Option<Exporte
     })))
 }
 
-fn protocol(fields: &mut Fields<'_, '_>) -> Option<OtlpGrpcExporter> {
+fn protocol(fields: &mut FieldReader<'_, '_>) -> Option<OtlpGrpcExporter> {
     let Some(at) = fields.find("protocol") else {
         fields.require("protocol", "the exporter needs a `protocol`", Some("write `protocol: {otlp: }`".into()));
         return None;
     };
-    let mut protocol = Fields::of(&at, fields.report);
+    let mut protocol = FieldReader::new(&at, fields.report);
     let otlp = protocol.find_even_empty("otlp");
     if otlp.is_none() {
         protocol.require("otlp", "`protocol` must hold `otlp`", None);
@@ -48,24 +48,25 @@ fn protocol(fields: &mut Fields<'_, '_>) -> Option<OtlpGrpcExporter> {
     otlp.and_then(|at| grpc::template(&at, fields.report))
 }
 
-/// The queue of the exporter itself holds requests as they come; they are cut and joined for each peer.
-fn whole_requests(fields: &Fields<'_, '_>, queue: Option<&Queue>) {
+/// Refuses fields that belong to a peer's queue: that of the exporter holds requests as they come; they are
+/// split and joined for each peer.
+fn check_queue_fields(fields: &FieldReader<'_, '_>, queue: Option<&QueueConfig>) {
     let Some(queue) = queue else { return };
     let settings = [("wait_for_result", queue.wait_for_result), ("batch", queue.batch.is_some())];
     for (name, _) in settings.into_iter().filter(|(_, set)| *set) {
         let message = format!("`{name}` cannot be set for the exporter as a whole");
         let help =
             format!("set it in `protocol::otlp::sending_queue`, where it holds for each peer, not `{name}` here");
-        fields.report.error(&fields.place("sending_queue"), message, Some(help));
+        fields.report.error(&fields.cursor_at("sending_queue"), message, Some(help));
     }
 }
 
-fn routing(fields: &mut Fields<'_, '_>) -> Option<RoutingKey> {
-    const KEYS: [(&str, u8); 6] =
+fn routing(fields: &mut FieldReader<'_, '_>) -> Option<RoutingKey> {
+    const ROUTING_KEYS: [(&str, u8); 6] =
         [("traceID", 0), ("service", 1), ("resource", 2), ("metric", 3), ("streamID", 4), ("attributes", 5)];
     let key = match fields.find("routing_key") {
         Some(at) if scalar::text(&at, fields.report).is_some_and(|text| text.is_empty()) => None,
-        Some(at) => Some(scalar::keyword(&at, fields.report, &KEYS)?),
+        Some(at) => Some(scalar::keyword(&at, fields.report, &ROUTING_KEYS)?),
         None => None,
     };
     let attributes = fields.get("routing_attributes", scalar::texts).unwrap_or_default();
@@ -78,7 +79,7 @@ fn routing(fields: &mut Fields<'_, '_>) -> Option<RoutingKey> {
     if !by_attributes && !attributes.is_empty() {
         let message = "`routing_attributes` has a meaning only with `routing_key: attributes`";
         let help = "remove it, or set `routing_key: attributes`";
-        fields.report.error(&fields.place("routing_attributes"), message, Some(help.into()));
+        fields.report.error(&fields.cursor_at("routing_attributes"), message, Some(help.into()));
     }
     Some(match key? {
         0 => RoutingKey::TraceId,
@@ -90,19 +91,19 @@ fn routing(fields: &mut Fields<'_, '_>) -> Option<RoutingKey> {
     })
 }
 
-fn resolver(fields: &mut Fields<'_, '_>) -> Option<Resolver> {
+fn resolver(fields: &mut FieldReader<'_, '_>) -> Option<PeerResolver> {
     const HELP: &str = "set one of `static`, `dns` and `k8s`";
     let Some(at) = fields.find("resolver") else {
         fields.require("resolver", "the exporter needs a `resolver`", Some(HELP.into()));
         return None;
     };
     let report = fields.report;
-    let mut resolver = Fields::of(&at, report);
+    let mut resolver = FieldReader::new(&at, report);
     let before = report.errors();
     let given = [
-        resolver.get("static", fixed).map(Resolver::Static),
-        resolver.get("dns", dns).map(Resolver::Dns),
-        resolver.get("k8s", kubernetes).map(Resolver::Kubernetes),
+        resolver.get("static", static_peers).map(PeerResolver::Static),
+        resolver.get("dns", dns).map(PeerResolver::Dns),
+        resolver.get("k8s", kubernetes).map(PeerResolver::Kubernetes),
     ];
     resolver.unsupported(&["aws_cloud_map"]);
     let mut given = given.into_iter().flatten();
@@ -116,9 +117,8 @@ fn resolver(fields: &mut Fields<'_, '_>) -> Option<Resolver> {
     first
 }
 
-/// `static`
-fn fixed(at: &Cursor<'_>, report: &Report) -> Option<Vec<String>> {
-    let mut fields = Fields::of(at, report);
+fn static_peers(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<String>> {
+    let mut fields = FieldReader::new(at, report);
     let mut peers = BTreeSet::new();
     if let Some(list) = fields.find("hostnames") {
         match list.items() {
@@ -133,16 +133,16 @@ fn fixed(at: &Cursor<'_>, report: &Report) -> Option<Vec<String>> {
     Some(peers.into_iter().collect())
 }
 
-fn peer(at: &Cursor<'_>, report: &Report) -> Option<String> {
+fn peer(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     let text = scalar::text(at, report)?;
     let bracketed = text.starts_with('[');
     let address = match text.rsplit_once(':') {
-        None => format!("{text}:{DEFAULT_PORT}"),
-        Some(_) if bracketed && text.ends_with(']') => format!("{text}:{DEFAULT_PORT}"),
+        None => format!("{text}:{DEFAULT_PEER_PORT}"),
+        Some(_) if bracketed && text.ends_with(']') => format!("{text}:{DEFAULT_PEER_PORT}"),
         Some(_) => text,
     };
-    let checked = grpc::port(&address).map_err(|what| what.describe(at, &address));
-    match checked.and_then(|()| host(at, &address)) {
+    let checked = network::check_host_port(&address).map_err(|what| what.describe(at, &address));
+    match checked.and_then(|()| check_host(at, &address)) {
         Ok(()) => Some(address),
         Err(what) => {
             report.error(at, format!("a peer cannot be read: {what}"), Some("write it as host:port".into()));
@@ -151,8 +151,8 @@ fn peer(at: &Cursor<'_>, report: &Report) -> Option<String> {
     }
 }
 
-/// Whether an address with a port has a host that can be looked up or is an address itself.
-fn host(at: &Cursor<'_>, address: &str) -> Result<(), String> {
+/// Whether the host of an address with a port is a DNS name or an IP address.
+fn check_host(at: &Cursor<'_>, address: &str) -> Result<(), String> {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let number = inner.split_once('%').map_or(inner, |(number, _zone)| number);
@@ -166,7 +166,7 @@ fn host(at: &Cursor<'_>, address: &str) -> Result<(), String> {
     }
 }
 
-/// Whether this can be looked up. An IPv4 address can, too.
+/// Whether this is a valid DNS name. An IPv4 address passes, too.
 fn is_name(host: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let name = host.strip_suffix('.').unwrap_or(host);
@@ -174,7 +174,7 @@ fn is_name(host: &str) -> bool {
 }
 
 /// The `hostname` of `dns`, which has no port.
-fn hostname(at: &Cursor<'_>, report: &Report) -> Option<String> {
+fn hostname(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     let text = scalar::text(at, report)?;
     if is_name(&text) || text.parse::<std::net::Ipv6Addr>().is_ok() {
         return Some(text);
@@ -187,14 +187,13 @@ fn hostname(at: &Cursor<'_>, report: &Report) -> Option<String> {
     None
 }
 
-/// `dns`
-fn dns(at: &Cursor<'_>, report: &Report) -> Option<DnsResolver> {
-    let mut fields = Fields::of(at, report);
+fn dns(at: &Cursor<'_>, report: &DecodeReport) -> Option<DnsResolver> {
+    let mut fields = FieldReader::new(at, report);
     let hostname = fields.get("hostname", hostname);
     if hostname.is_none() {
         fields.require("hostname", "`dns` needs a `hostname`", None);
     }
-    // The Collector has it as text.
+    // The port is text in the Collector.
     let port = fields.get("port", |at, report| match scalar::text(at, report)?.parse() {
         Ok(0) | Err(_) => {
             report.error(at, "`port` is no port", Some("write a number from 1 to 65535, in quotes".into()));
@@ -207,7 +206,7 @@ fn dns(at: &Cursor<'_>, report: &Report) -> Option<DnsResolver> {
     };
     let resolver = DnsResolver {
         hostname: hostname.unwrap_or_default(),
-        port: port.unwrap_or(DEFAULT_PORT),
+        port: port.unwrap_or(DEFAULT_PEER_PORT),
         interval: span(fields.get("interval", scalar::duration), 5),
         timeout: span(fields.get("timeout", scalar::duration), 1),
     };
@@ -216,16 +215,16 @@ fn dns(at: &Cursor<'_>, report: &Report) -> Option<DnsResolver> {
 }
 
 /// `k8s`
-fn kubernetes(at: &Cursor<'_>, report: &Report) -> Option<ServiceResolver> {
-    let mut fields = Fields::of(at, report);
+fn kubernetes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServiceResolver> {
+    let mut fields = FieldReader::new(at, report);
     let service = fields.find("service");
     if service.is_none() {
         let help = "write it as name.namespace";
         fields.require("service", "`k8s` needs a `service`", Some(help.into()));
     }
-    let (name, namespace) = service.and_then(|at| self::service(&at, report)).unwrap_or_default();
+    let (name, namespace) = service.and_then(|at| self::service_name(&at, report)).unwrap_or_default();
     let ports = fields.find("ports").map(|at| {
-        let port = |item: &Cursor<'_>| scalar::within(item, report, 1, u16::MAX.into());
+        let port = |item: &Cursor<'_>| scalar::integer_in_range(item, report, 1, u16::MAX.into());
         let ports = match at.items() {
             Some(items) => items.filter_map(|item| port(&item)).collect(),
             None => port(&at).into_iter().collect::<Vec<_>>(),
@@ -237,7 +236,7 @@ fn kubernetes(at: &Cursor<'_>, report: &Report) -> Option<ServiceResolver> {
     let resolver = ServiceResolver {
         name,
         namespace,
-        ports: if ports.is_empty() { vec![DEFAULT_PORT] } else { ports },
+        ports: if ports.is_empty() { vec![DEFAULT_PEER_PORT] } else { ports },
         timeout: timeout.unwrap_or(Duration::from_secs(60)),
         return_hostnames: fields.flag("return_hostnames"),
     };
@@ -245,8 +244,7 @@ fn kubernetes(at: &Cursor<'_>, report: &Report) -> Option<ServiceResolver> {
     Some(resolver)
 }
 
-/// `name`, `name.namespace` or `name.namespace.svc.domain`.
-fn service(at: &Cursor<'_>, report: &Report) -> Option<(String, Option<String>)> {
+fn service_name(at: &Cursor<'_>, report: &DecodeReport) -> Option<(String, Option<String>)> {
     let text = scalar::text(at, report)?;
     let mut labels = text.split('.');
     let name = labels.next().unwrap_or_default();

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use crate::{
-    decode::{cursor::Cursor, fields::Fields, report::Report, scalar},
-    model::{Exporter, FileExporter, FileFormat, GroupBy, Rotation},
+    decode::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar},
+    model::{ExporterConfig, FileExporter, FileFormat, GroupBy, RotationConfig},
 };
 
-/// The permissions of new directories where none are given, as in the Collector.
-const DIRECTORY: u32 = 0o755;
+/// The default permissions of new directories, as in the Collector.
+const DEFAULT_DIRECTORY_MODE: u32 = 0o755;
 
-/// `file`
-pub(crate) fn file(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
+pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
     let formats = [("json", FileFormat::Json), ("proto", FileFormat::Proto)];
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     let path = fields.text("path");
     if path.is_none() {
         fields.require("path", "the exporter needs a `path`", None);
@@ -30,18 +29,18 @@ pub(crate) fn file(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
         create_directory: directory(&mut fields),
         group_by: fields.get("group_by", group_by).flatten(),
     };
-    check(&exporter, &fields);
+    check_combinations(&exporter, &fields);
     fields.unsupported(&["encoding", "compression_params"]);
     fields.finish();
-    Some(Exporter::File(exporter))
+    Some(ExporterConfig::File(exporter))
 }
 
-/// What does not go together.
-fn check(exporter: &FileExporter, fields: &Fields<'_, '_>) {
+/// Refuses settings that contradict each other.
+fn check_combinations(exporter: &FileExporter, fields: &FieldReader<'_, '_>) {
     for (other, set) in [("rotation", exporter.rotation.is_some()), ("compression", exporter.zstd)] {
         if exporter.append && set {
             let message = format!("`append` and `{other}` cannot both be set");
-            fields.report.error(&fields.place("append"), message, Some("keep one of the two".into()));
+            fields.report.error(&fields.cursor_at("append"), message, Some("keep one of the two".into()));
         }
     }
     let path = exporter.path.to_string_lossy();
@@ -49,15 +48,15 @@ fn check(exporter: &FileExporter, fields: &Fields<'_, '_>) {
     if exporter.group_by.is_some() && !path.is_empty() && (stars != 1 || path.starts_with('*')) {
         let message = "with `group_by` the `path` must hold one `*`, and not begin with it";
         let help = "write it as /data/*.json: the value of the attribute stands in its place";
-        fields.report.error(&fields.place("path"), message, Some(help.into()));
+        fields.report.error(&fields.cursor_at("path"), message, Some(help.into()));
     }
 }
 
-/// The permissions that directories are created with, if they are.
-fn directory(fields: &mut Fields<'_, '_>) -> Option<u32> {
+/// The permissions of new directories, if they are created.
+fn directory(fields: &mut FieldReader<'_, '_>) -> Option<u32> {
     let create = fields.flag("create_directory");
     let given = fields.text("directory_permissions").filter(|text| !text.is_empty());
-    let place = fields.place("directory_permissions");
+    let place = fields.cursor_at("directory_permissions");
     let refuse = |message: &str, help: &str| fields.report.error(&place, message, Some(help.to_owned()));
     match given.as_deref() {
         Some(_) if !create => {
@@ -71,32 +70,32 @@ fn directory(fields: &mut Fields<'_, '_>) -> Option<u32> {
             }
             bits
         }
-        None => create.then_some(DIRECTORY),
+        None => create.then_some(DEFAULT_DIRECTORY_MODE),
     }
 }
 
-fn group_by(at: &Cursor<'_>, report: &Report) -> Option<Option<GroupBy>> {
+fn group_by(at: &Cursor<'_>, report: &DecodeReport) -> Option<Option<GroupBy>> {
     let default = GroupBy::default();
-    let mut fields = Fields::of(at, report);
+    let mut fields = FieldReader::new(at, report);
     let enabled = fields.flag("enabled");
     let group = GroupBy {
         resource_attribute: fields.get_or("resource_attribute", default.resource_attribute, scalar::text),
         max_open_files: fields.get_or("max_open_files", default.max_open_files, scalar::u32),
     };
     if enabled && group.resource_attribute.is_empty() {
-        report.error(&fields.place("resource_attribute"), "the `resource_attribute` is empty", None);
+        report.error(&fields.cursor_at("resource_attribute"), "the `resource_attribute` is empty", None);
     }
     if enabled && group.max_open_files == 0 {
-        report.error(&fields.place("max_open_files"), "`max_open_files` must be at least 1", None);
+        report.error(&fields.cursor_at("max_open_files"), "`max_open_files` must be at least 1", None);
     }
     fields.finish();
     Some(enabled.then_some(group))
 }
 
-fn rotation(at: &Cursor<'_>, report: &Report) -> Rotation {
-    let default = Rotation::default();
-    let mut fields = Fields::of(at, report);
-    let rotation = Rotation {
+fn rotation(at: &Cursor<'_>, report: &DecodeReport) -> RotationConfig {
+    let default = RotationConfig::default();
+    let mut fields = FieldReader::new(at, report);
+    let rotation = RotationConfig {
         max_megabytes: fields
             .get("max_megabytes", scalar::u32)
             .filter(|size| *size > 0)

@@ -6,17 +6,16 @@ use super::sending;
 use crate::{
     decode::{
         cursor::Cursor,
-        fields::Fields,
+        field_reader::FieldReader,
         network,
-        report::{Report, Side},
+        report::{ConnectionSide, DecodeReport},
         scalar, tls,
     },
-    model::{ClientTls, Compression, Exporter, OtlpGrpcExporter},
+    model::{ClientTls, CompressionType, ExporterConfig, OtlpGrpcExporter},
 };
 
-/// `otlp`, `otlp_grpc`
-pub(crate) fn grpc(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
-    let mut fields = Fields::of(at, report);
+pub(crate) fn grpc(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+    let mut fields = FieldReader::new(at, report);
     let target = fields.get("endpoint", target);
     if target.is_none() {
         fields.require("endpoint", "the exporter needs an `endpoint`", Some(ENDPOINT_HELP.into()));
@@ -24,41 +23,41 @@ pub(crate) fn grpc(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
     let target = target.unwrap_or_default();
     let mut tls = fields.get("tls", tls::client).unwrap_or_default();
     match target.scheme {
-        Some(Scheme::Http) => {
+        Some(EndpointScheme::Http) => {
             if !tls.insecure {
                 let help =
                     "write `tls: {insecure: true}` if that is meant: the OpenTelemetry Collector uses TLS without it";
-                report.warning(&fields.place("endpoint"), "`http://` switches TLS off", Some(help.into()));
+                report.warning(&fields.cursor_at("endpoint"), "`http://` switches TLS off", Some(help.into()));
             }
             tls.insecure = true;
         }
-        Some(Scheme::Https) => tls.insecure = false,
+        Some(EndpointScheme::Https) => tls.insecure = false,
         None => {}
     }
     let exporter = client(&mut fields, target.address, tls);
     fields.finish();
-    Some(Exporter::OtlpGrpc(exporter))
+    Some(ExporterConfig::OtlpGrpc(exporter))
 }
 
-/// The settings of a client that is told elsewhere where to connect.
-pub(super) fn template(at: &Cursor<'_>, report: &Report) -> Option<OtlpGrpcExporter> {
-    let mut fields = Fields::of(at, report);
-    fields.ineffective("endpoint", "the resolver says where the peers are", scalar::text);
+/// The settings of a client whose endpoint comes from elsewhere.
+pub(super) fn template(at: &Cursor<'_>, report: &DecodeReport) -> Option<OtlpGrpcExporter> {
+    let mut fields = FieldReader::new(at, report);
+    fields.warn_ineffective("endpoint", "the resolver says where the peers are", scalar::text);
     let tls = fields.get("tls", tls::client).unwrap_or_default();
     let exporter = client(&mut fields, String::new(), tls);
     fields.finish();
     Some(exporter)
 }
 
-fn client(fields: &mut Fields<'_, '_>, endpoint: String, tls: ClientTls) -> OtlpGrpcExporter {
-    without_effect(fields);
+fn client(fields: &mut FieldReader<'_, '_>, endpoint: String, tls: ClientTls) -> OtlpGrpcExporter {
+    skip_ineffective_fields(fields);
     OtlpGrpcExporter {
         endpoint,
         tls,
-        compression: fields.get_or("compression", Compression::Gzip, network::grpc_compression),
+        compression: fields.get_or("compression", CompressionType::Gzip, network::grpc_compression),
         headers: fields.get("headers", network::headers).unwrap_or_default(),
         authority: fields.text("authority"),
-        auth: network::auth(fields, Side::Client),
+        auth: network::auth(fields, ConnectionSide::Client),
         keepalive: fields.get("keepalive", network::client_keepalive),
         timeout: sending::timeout(fields, Duration::from_secs(5)),
         retry: sending::retry(fields),
@@ -68,30 +67,30 @@ fn client(fields: &mut Fields<'_, '_>, endpoint: String, tls: ClientTls) -> Otlp
 
 const ENDPOINT_HELP: &str = "write it as host:port, such as backend.example.com:4317";
 
-fn without_effect(fields: &mut Fields<'_, '_>) {
-    fields.idle(&["read_buffer_size", "write_buffer_size"], scalar::integer);
-    fields.idle(&["wait_for_ready"], scalar::boolean);
+fn skip_ineffective_fields(fields: &mut FieldReader<'_, '_>) {
+    fields.accept_without_effect(&["read_buffer_size", "write_buffer_size"], scalar::integer);
+    fields.accept_without_effect(&["wait_for_ready"], scalar::boolean);
     let balancers = [("round_robin", ()), ("pick_first", ()), ("", ())];
     fields.get("balancer_name", |at, report| scalar::keyword(at, report, &balancers));
     fields.unsupported(&["middlewares", "user_agent"]);
 }
 
-/// What an endpoint says: an address, and perhaps whether to use TLS.
+/// The parts of an endpoint: an address, and whether the scheme requires TLS.
 #[derive(Default)]
-struct Target {
+struct EndpointTarget {
     address: String,
-    scheme: Option<Scheme>,
+    scheme: Option<EndpointScheme>,
 }
 
 #[derive(Clone, Copy)]
-enum Scheme {
+enum EndpointScheme {
     Http,
     Https,
 }
 
-fn target(at: &Cursor<'_>, report: &Report) -> Option<Target> {
+fn target(at: &Cursor<'_>, report: &DecodeReport) -> Option<EndpointTarget> {
     let text = scalar::text(at, report)?;
-    let (scheme, address) = strip(at, report, &text)?;
+    let (scheme, address) = strip_scheme(at, report, &text)?;
     if address.is_empty() {
         let message = match at.node.origin {
             None => "the `endpoint` is empty".to_owned(),
@@ -100,8 +99,8 @@ fn target(at: &Cursor<'_>, report: &Report) -> Option<Target> {
         report.error(at, message, Some(ENDPOINT_HELP.into()));
         return None;
     }
-    match port(address) {
-        Ok(()) => Some(Target { address: address.to_owned(), scheme }),
+    match network::check_host_port(address) {
+        Ok(()) => Some(EndpointTarget { address: address.to_owned(), scheme }),
         Err(what) => {
             report.error(at, format!("`endpoint`: {}", what.describe(at, address)), Some(ENDPOINT_HELP.into()));
             None
@@ -109,13 +108,17 @@ fn target(at: &Cursor<'_>, report: &Report) -> Option<Target> {
     }
 }
 
-/// Takes the scheme off. gRPC's resolvers `dns` and `passthrough` are what happens anyway.
-fn strip<'t>(at: &Cursor<'_>, report: &Report, text: &'t str) -> Option<(Option<Scheme>, &'t str)> {
+/// Splits off the scheme. gRPC's resolvers `dns` and `passthrough` change nothing here.
+fn strip_scheme<'t>(
+    at: &Cursor<'_>,
+    report: &DecodeReport,
+    text: &'t str,
+) -> Option<(Option<EndpointScheme>, &'t str)> {
     if let Some(address) = text.strip_prefix("http://") {
-        return Some((Some(Scheme::Http), address));
+        return Some((Some(EndpointScheme::Http), address));
     }
     if let Some(address) = text.strip_prefix("https://") {
-        return Some((Some(Scheme::Https), address));
+        return Some((Some(EndpointScheme::Https), address));
     }
     if text.starts_with("unix:") || text.starts_with("unix-abstract:") {
         report.error(at, "Unix sockets are not supported by this build", Some(ENDPOINT_HELP.into()));
@@ -131,44 +134,4 @@ fn strip<'t>(at: &Cursor<'_>, report: &Report, text: &'t str) -> Option<(Option<
     }
     // `dns://authority/host:port`; without an authority there are three slashes. The Collector also takes two.
     Some((None, rest.split_once('/').map_or(rest, |(_, address)| address)))
-}
-
-pub(super) enum BadAddress {
-    NoPort,
-    TooManyColons,
-    Port,
-}
-
-impl BadAddress {
-    pub(super) fn describe(&self, at: &Cursor<'_>, address: &str) -> String {
-        match self {
-            Self::NoPort => format!("{} has no port: missing port in address", at.subject(address)),
-            Self::TooManyColons => {
-                format!("{} has too many colons; an IPv6 address goes in brackets", at.subject(address))
-            }
-            Self::Port => {
-                let port = address.rsplit_once(':').map_or("", |(_, port)| port);
-                format!("invalid port {}", at.quote(port))
-            }
-        }
-    }
-}
-
-/// Checks an address as Go's `SplitHostPort` does, and that its port is a number.
-pub(super) fn port(address: &str) -> Result<(), BadAddress> {
-    let (host, port) = match address.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']').ok_or(BadAddress::NoPort)?;
-            (host, after.strip_prefix(':').ok_or(BadAddress::NoPort)?)
-        }
-        None => {
-            let (host, port) = address.rsplit_once(':').ok_or(BadAddress::NoPort)?;
-            if host.contains(':') {
-                return Err(BadAddress::TooManyColons);
-            }
-            (host, port)
-        }
-    };
-    let valid = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
-    if valid && !host.contains(['[', ']']) { Ok(()) } else { Err(BadAddress::Port) }
 }

@@ -8,47 +8,47 @@ use super::sending;
 use crate::{
     decode::{
         cursor::Cursor,
-        fields::Fields,
+        field_reader::FieldReader,
         network,
-        report::{Report, Side},
+        report::{ConnectionSide, DecodeReport},
         scalar, tls,
     },
-    model::{Compression, Encoding, Exporter, OtlpHttpExporter},
+    model::{BodyEncoding, CompressionType, ExporterConfig, OtlpHttpExporter},
 };
 
-/// `otlphttp`, `otlp_http`
-pub(crate) fn http(at: &Cursor<'_>, report: &Report) -> Option<Exporter> {
-    let mut fields = Fields::of(at, report);
-    let urls = Urls::read(&mut fields);
-    without_effect(&mut fields);
-    let encodings = [("proto", Encoding::Proto), ("json", Encoding::Json)];
+pub(crate) fn http(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+    let mut fields = FieldReader::new(at, report);
+    let urls = SignalUrls::read(&mut fields);
+    skip_ineffective_fields(&mut fields);
+    let encodings = [("proto", BodyEncoding::Proto), ("json", BodyEncoding::Json)];
     let exporter = OtlpHttpExporter {
         traces_url: urls.traces,
         metrics_url: urls.metrics,
         logs_url: urls.logs,
-        encoding: fields.get_or("encoding", Encoding::Proto, |at, report| scalar::keyword(at, report, &encodings)),
+        encoding: fields.get_or("encoding", BodyEncoding::Proto, |at, report| scalar::keyword(at, report, &encodings)),
         tls: fields.get("tls", tls::client).unwrap_or_default(),
-        compression: fields.get_or("compression", Compression::Gzip, network::compression),
+        compression: fields.get_or("compression", CompressionType::Gzip, network::compression),
         headers: fields.get("headers", network::headers).unwrap_or_default(),
-        auth: network::auth(&mut fields, Side::Client),
+        auth: network::auth(&mut fields, ConnectionSide::Client),
         timeout: sending::timeout(&mut fields, Duration::from_secs(30)),
         retry: sending::retry(&mut fields),
         queue: sending::queue(&mut fields),
     };
     fields.finish();
-    Some(Exporter::OtlpHttp(exporter))
+    Some(ExporterConfig::OtlpHttp(exporter))
 }
 
-struct Urls {
+struct SignalUrls {
     traces: Option<String>,
     metrics: Option<String>,
     logs: Option<String>,
 }
 
-const NAMES: [&str; 5] = ["endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint", "profiles_endpoint"];
+const ENDPOINT_FIELDS: [&str; 5] =
+    ["endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint", "profiles_endpoint"];
 
-impl Urls {
-    fn read(fields: &mut Fields<'_, '_>) -> Self {
+impl SignalUrls {
+    fn read(fields: &mut FieldReader<'_, '_>) -> Self {
         let base = fields.get("endpoint", url);
         let mut of = |signal: Signal, name| match fields.get(name, url) {
             Some(url) => Some(url),
@@ -59,9 +59,9 @@ impl Urls {
             metrics: of(Signal::Metrics, "metrics_endpoint"),
             logs: of(Signal::Logs, "logs_endpoint"),
         };
-        fields.ineffective("profiles_endpoint", "profiles are not supported by this build", url);
-        let given = |name: &&str| fields.has(name) && !is_empty(&fields.place(name));
-        if !NAMES.iter().any(given) {
+        fields.warn_ineffective("profiles_endpoint", "profiles are not supported by this build", url);
+        let given = |name: &&str| fields.has(name) && !is_empty(&fields.cursor_at(name));
+        if !ENDPOINT_FIELDS.iter().any(given) {
             let help = "set `endpoint`, such as https://backend.example.com:4318, or one endpoint for each signal";
             fields.require("endpoint", "the exporter needs at least one endpoint", Some(help.into()));
         }
@@ -70,16 +70,16 @@ impl Urls {
 }
 
 fn is_empty(at: &Cursor<'_>) -> bool {
-    scalar::text(at, &Report::default()).is_some_and(|text| text.is_empty())
+    scalar::text(at, &DecodeReport::default()).is_some_and(|text| text.is_empty())
 }
 
-/// The URL of a signal, made as the Collector makes it.
+/// The URL of a signal, joined as the Collector does.
 fn join(base: &str, signal: Signal) -> String {
     format!("{}/v1/{signal}", base.strip_suffix('/').unwrap_or(base))
 }
 
-/// A URL that a request can go to; an empty one is none.
-fn url(at: &Cursor<'_>, report: &Report) -> Option<String> {
+/// A URL for requests; an empty one counts as missing.
+fn url(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     let text = scalar::text(at, report)?;
     if text.is_empty() {
         return None;
@@ -128,12 +128,15 @@ fn authority_fault(rest: &str) -> Option<&'static str> {
     }
 }
 
-fn without_effect(fields: &mut Fields<'_, '_>) {
+fn skip_ineffective_fields(fields: &mut FieldReader<'_, '_>) {
     let numbers =
         ["read_buffer_size", "write_buffer_size", "max_idle_conns", "max_idle_conns_per_host", "max_conns_per_host"];
-    fields.idle(&numbers, scalar::integer);
-    fields.idle(&["idle_conn_timeout", "http2_read_idle_timeout", "http2_ping_timeout"], scalar::nanoseconds);
-    fields.idle(&["force_attempt_http2"], scalar::boolean);
+    fields.accept_without_effect(&numbers, scalar::integer);
+    fields.accept_without_effect(
+        &["idle_conn_timeout", "http2_read_idle_timeout", "http2_ping_timeout"],
+        scalar::nanoseconds,
+    );
+    fields.accept_without_effect(&["force_attempt_http2"], scalar::boolean);
     if let Some(at) = fields.find("disable_keep_alives")
         && scalar::boolean(&at, fields.report) == Some(true)
     {

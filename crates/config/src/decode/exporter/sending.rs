@@ -1,64 +1,69 @@
-//! What exporters share: timeout, retry and queue.
+//! Settings that exporters share: timeout, retry and queue.
 
 use std::time::Duration;
 
 use crate::{
-    decode::{cursor::Cursor, fields::Fields, report::Report, scalar},
-    model::{Queue, QueueBatch, Retry, Sizer},
+    decode::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar},
+    model::{QueueBatch, QueueConfig, QueueSizer, RetryConfig},
 };
 
 /// `timeout`; zero is no limit.
-pub(super) fn timeout(fields: &mut Fields<'_, '_>, default: Duration) -> Option<Duration> {
+pub(super) fn timeout(fields: &mut FieldReader<'_, '_>, default: Duration) -> Option<Duration> {
     Some(fields.get_or("timeout", default, scalar::duration)).filter(|timeout| !timeout.is_zero())
 }
 
 /// `retry_on_failure`; `None` when it is switched off.
-pub(super) fn retry(fields: &mut Fields<'_, '_>) -> Option<Retry> {
+pub(super) fn retry(fields: &mut FieldReader<'_, '_>) -> Option<RetryConfig> {
     match fields.find("retry_on_failure") {
-        None => Some(Retry::default()),
+        None => Some(RetryConfig::default()),
         Some(at) => configured_retry(&at, fields.report),
     }
 }
 
 /// `retry_on_failure` that is off unless it is there.
-pub(super) fn optional_retry(fields: &mut Fields<'_, '_>) -> Option<Retry> {
+pub(super) fn optional_retry(fields: &mut FieldReader<'_, '_>) -> Option<RetryConfig> {
     let at = fields.find_even_empty("retry_on_failure")?;
     configured_retry(&at, fields.report)
 }
 
-fn configured_retry(at: &Cursor<'_>, report: &Report) -> Option<Retry> {
-    let default = Retry::default();
-    let mut fields = Fields::of(at, report);
+fn configured_retry(at: &Cursor<'_>, report: &DecodeReport) -> Option<RetryConfig> {
+    let default = RetryConfig::default();
+    let mut fields = FieldReader::new(at, report);
     let enabled = fields.enabled();
     if !enabled {
-        // The Collector does not look at the values of what is switched off, only at their types.
+        // For a section that is switched off the Collector checks only the types of values.
         let durations = ["initial_interval", "max_interval", "max_elapsed_time"];
-        fields.idle(&durations, scalar::nanoseconds);
-        fields.idle(&["randomization_factor", "multiplier"], scalar::float);
+        fields.accept_without_effect(&durations, scalar::nanoseconds);
+        fields.accept_without_effect(&["randomization_factor", "multiplier"], scalar::float);
         fields.finish();
         return None;
     }
     let before = report.errors();
     let elapsed = fields.get("max_elapsed_time", scalar::duration);
-    let retry = Retry {
+    let retry = RetryConfig {
         initial_interval: fields.get_or("initial_interval", default.initial_interval, scalar::duration),
         randomization_factor: fields.get_or("randomization_factor", default.randomization_factor, |at, report| {
-            range(at, report, 0.0..=1.0, "must be between 0 and 1")
+            float_in_range(at, report, 0.0..=1.0, "must be between 0 and 1")
         }),
         multiplier: fields.get_or("multiplier", default.multiplier, |at, report| {
-            range(at, report, 0.0..=f64::MAX, "must not be negative")
+            float_in_range(at, report, 0.0..=f64::MAX, "must not be negative")
         }),
         max_interval: fields.get_or("max_interval", default.max_interval, scalar::duration),
         max_elapsed_time: elapsed.or(default.max_elapsed_time).filter(|elapsed| !elapsed.is_zero()),
     };
     if report.errors() == before {
-        long_enough(&fields, &retry);
+        check_retry_intervals(&fields, &retry);
     }
     fields.finish();
     Some(retry)
 }
 
-fn range(at: &Cursor<'_>, report: &Report, range: std::ops::RangeInclusive<f64>, rule: &str) -> Option<f64> {
+fn float_in_range(
+    at: &Cursor<'_>,
+    report: &DecodeReport,
+    range: std::ops::RangeInclusive<f64>,
+    rule: &str,
+) -> Option<f64> {
     let value = scalar::float(at, report)?;
     if range.contains(&value) {
         return Some(value);
@@ -67,44 +72,46 @@ fn range(at: &Cursor<'_>, report: &Report, range: std::ops::RangeInclusive<f64>,
     None
 }
 
-fn long_enough(fields: &Fields<'_, '_>, retry: &Retry) {
+fn check_retry_intervals(fields: &FieldReader<'_, '_>, retry: &RetryConfig) {
     let Some(elapsed) = retry.max_elapsed_time else { return };
     for (name, interval) in [("initial_interval", retry.initial_interval), ("max_interval", retry.max_interval)] {
         if elapsed < interval {
             let message = format!("`max_elapsed_time` ({elapsed:?}) is less than `{name}` ({interval:?})");
-            let help = match fields.has(name) {
-                true => "raise the one or lower the other".to_owned(),
-                false => format!("{interval:?} is the default of `{name}`: set that, too"),
+            let help = if fields.has(name) {
+                "raise the one or lower the other".to_owned()
+            } else {
+                format!("{interval:?} is the default of `{name}`: set that, too")
             };
             let place = ["max_elapsed_time", name].into_iter().find(|name| fields.has(name)).unwrap_or(name);
-            fields.report.error(&fields.place(place), message, Some(help));
+            fields.report.error(&fields.cursor_at(place), message, Some(help));
         }
     }
 }
 
-const SIZERS: [(&str, Sizer); 3] = [("requests", Sizer::Requests), ("items", Sizer::Items), ("bytes", Sizer::Bytes)];
+const SIZERS: [(&str, QueueSizer); 3] =
+    [("requests", QueueSizer::Requests), ("items", QueueSizer::Items), ("bytes", QueueSizer::Bytes)];
 
-fn sizer(at: &Cursor<'_>, report: &Report) -> Option<Sizer> {
+fn sizer(at: &Cursor<'_>, report: &DecodeReport) -> Option<QueueSizer> {
     scalar::keyword(at, report, &SIZERS)
 }
 
 /// `sending_queue`; `None` when it is switched off.
-pub(super) fn queue(fields: &mut Fields<'_, '_>) -> Option<Queue> {
+pub(super) fn queue(fields: &mut FieldReader<'_, '_>) -> Option<QueueConfig> {
     match fields.find("sending_queue") {
-        None => Some(Queue::default()),
+        None => Some(QueueConfig::default()),
         Some(at) => configured_queue(&at, fields.report),
     }
 }
 
 /// `sending_queue` that is off unless it is there.
-pub(super) fn optional_queue(fields: &mut Fields<'_, '_>) -> Option<Queue> {
+pub(super) fn optional_queue(fields: &mut FieldReader<'_, '_>) -> Option<QueueConfig> {
     let at = fields.find_even_empty("sending_queue")?;
     configured_queue(&at, fields.report)
 }
 
-fn configured_queue(at: &Cursor<'_>, report: &Report) -> Option<Queue> {
-    let default = Queue::default();
-    let mut fields = Fields::of(at, report);
+fn configured_queue(at: &Cursor<'_>, report: &DecodeReport) -> Option<QueueConfig> {
+    let default = QueueConfig::default();
+    let mut fields = FieldReader::new(at, report);
     let enabled = fields.enabled();
     if !enabled {
         skip_queue(fields);
@@ -112,14 +119,14 @@ fn configured_queue(at: &Cursor<'_>, report: &Report) -> Option<Queue> {
     }
     let storage = fields.find("storage");
     if let Some(at) = &storage {
-        report.is_public(at);
+        report.mark_public(at);
         let help = "remove it: the queue is in memory";
         report.error(at, "`storage` is not supported by this build", Some(help.into()));
     }
     let explicit_sizer = fields.get("sizer", sizer);
-    let consumers = fields.get("num_consumers", |at, report| scalar::within(at, report, 1, u32::MAX.into()));
-    let size = fields.get("queue_size", |at, report| scalar::within(at, report, 1, i64::MAX));
-    let queue = Queue {
+    let consumers = fields.get("num_consumers", |at, report| scalar::integer_in_range(at, report, 1, u32::MAX.into()));
+    let size = fields.get("queue_size", |at, report| scalar::integer_in_range(at, report, 1, i64::MAX));
+    let queue = QueueConfig {
         num_consumers: consumers.and_then(|value| value.try_into().ok()).unwrap_or(default.num_consumers),
         queue_size: size.map_or(default.queue_size, i64::unsigned_abs),
         sizer: explicit_sizer.unwrap_or(default.sizer),
@@ -128,36 +135,36 @@ fn configured_queue(at: &Cursor<'_>, report: &Report) -> Option<Queue> {
         batch: fields.find_even_empty("batch").and_then(|at| batch(&at, report, explicit_sizer)),
     };
     if let Some(batch) =
-        queue.batch.as_ref().filter(|batch| batch.sizer == queue.sizer && batch.sizer != Sizer::Requests)
+        queue.batch.as_ref().filter(|batch| batch.sizer == queue.sizer && batch.sizer != QueueSizer::Requests)
         && batch.min_size > queue.queue_size
     {
         let message = format!("`min_size` ({}) is greater than `queue_size` ({})", batch.min_size, queue.queue_size);
-        report.error(&fields.place("batch"), message, Some("raise `queue_size` or lower `min_size`".into()));
+        report.error(&fields.cursor_at("batch"), message, Some("raise `queue_size` or lower `min_size`".into()));
     }
     fields.finish();
     Some(queue)
 }
 
-fn skip_queue(mut fields: Fields<'_, '_>) {
-    fields.idle(&["num_consumers", "queue_size"], scalar::integer);
-    fields.idle(&["block_on_overflow", "wait_for_result"], scalar::boolean);
-    fields.idle(&["sizer"], sizer);
-    fields.idle(&["storage"], scalar::text);
+fn skip_queue(mut fields: FieldReader<'_, '_>) {
+    fields.accept_without_effect(&["num_consumers", "queue_size"], scalar::integer);
+    fields.accept_without_effect(&["block_on_overflow", "wait_for_result"], scalar::boolean);
+    fields.accept_without_effect(&["sizer"], sizer);
+    fields.accept_without_effect(&["storage"], scalar::text);
     if let Some(at) = fields.find("batch") {
         batch(&at, fields.report, None);
     }
     fields.finish();
 }
 
-/// `batch`, which counts as the queue does if the queue says how and it does not.
-fn batch(at: &Cursor<'_>, report: &Report, queue_sizer: Option<Sizer>) -> Option<QueueBatch> {
-    let mut fields = Fields::of(at, report);
+/// `batch`, which uses the queue's sizer unless it has its own.
+fn batch(at: &Cursor<'_>, report: &DecodeReport, queue_sizer: Option<QueueSizer>) -> Option<QueueBatch> {
+    let mut fields = FieldReader::new(at, report);
     let enabled = fields.enabled();
     let own_sizer = fields.get("sizer", sizer);
     let inherited = queue_sizer.filter(|_| !at.node.is_absent());
-    let chosen = own_sizer.or(inherited).unwrap_or(Sizer::Items);
-    if chosen == Sizer::Requests {
-        let place = if own_sizer.is_some() { fields.place("sizer") } else { at.clone() };
+    let chosen = own_sizer.or(inherited).unwrap_or(QueueSizer::Items);
+    if chosen == QueueSizer::Requests {
+        let place = if own_sizer.is_some() { fields.cursor_at("sizer") } else { at.clone() };
         report.error(
             &place,
             "`batch` counts items or bytes, not requests",
@@ -166,9 +173,11 @@ fn batch(at: &Cursor<'_>, report: &Report, queue_sizer: Option<Sizer>) -> Option
     }
     let flush = fields.get("flush_timeout", scalar::duration);
     if flush.is_some_and(|flush| flush.is_zero()) {
-        report.error(&fields.place("flush_timeout"), "`flush_timeout` must be positive", None);
+        report.error(&fields.cursor_at("flush_timeout"), "`flush_timeout` must be positive", None);
     }
-    let size = |at: &Cursor<'_>, report: &Report| scalar::within(at, report, 0, i64::MAX).map(i64::unsigned_abs);
+    let size = |at: &Cursor<'_>, report: &DecodeReport| {
+        scalar::integer_in_range(at, report, 0, i64::MAX).map(i64::unsigned_abs)
+    };
     let batch = QueueBatch {
         flush_timeout: flush.unwrap_or(Duration::from_millis(200)),
         min_size: fields.get_or("min_size", 8192, size),
@@ -178,10 +187,10 @@ fn batch(at: &Cursor<'_>, report: &Report, queue_sizer: Option<Sizer>) -> Option
     if batch.max_size > 0 && batch.max_size < batch.min_size {
         let message = format!("`max_size` ({}) is less than `min_size` ({})", batch.max_size, batch.min_size);
         let help = (!fields.has("min_size")).then(|| "8192 is the default of `min_size`: set that, too".to_owned());
-        report.error(&fields.place("max_size"), message, help);
+        report.error(&fields.cursor_at("max_size"), message, help);
     }
     if let Some(at) = fields.find("partition") {
-        let mut partition = Fields::of(&at, report);
+        let mut partition = FieldReader::new(&at, report);
         partition.unsupported(&["metadata_keys"]);
         partition.finish();
     }

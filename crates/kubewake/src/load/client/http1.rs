@@ -1,4 +1,4 @@
-//! OTLP/HTTP on an HTTP/1.1 connection of our own.
+//! OTLP/HTTP on a plain HTTP/1.1 connection.
 
 use std::sync::Arc;
 
@@ -7,45 +7,46 @@ use http::{Method, Request, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 
-use super::{Answer, Code, Target};
+use super::{ExportResponse, LoadTarget, ResponseCode};
 
-/// A connection, and the wish to have one.
+/// A connection that is opened on first use, and again after it has ended.
 #[derive(Debug)]
 pub(crate) struct HttpChannel {
-    target: Arc<Target>,
+    target: Arc<LoadTarget>,
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
 impl HttpChannel {
-    /// A channel that connects when it is first used.
-    pub(crate) fn new(target: Arc<Target>) -> Self {
+    pub(crate) fn new(target: Arc<LoadTarget>) -> Self {
         Self { target, sender: None }
     }
 
-    pub(super) fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &LoadTarget {
         &self.target
     }
 
-    /// While a request is under way the connection is out of its place, so that one without an answer takes it along.
-    pub(super) async fn send(&mut self, body: Bytes) -> Answer {
-        let Ok(request) = self.request(body) else { return Answer::broken(Code::Transport) };
+    /// The connection is taken out during a request, so that it is dropped if there is no response.
+    pub(super) async fn send(&mut self, body: Bytes) -> ExportResponse {
+        let Ok(request) = self.request(body) else {
+            return ExportResponse::from_connection_failure(ResponseCode::Transport);
+        };
         let mut sender = match self.sender.take() {
             Some(sender) if !sender.is_closed() => sender,
             _ => match self.connect().await {
                 Ok(sender) => sender,
-                Err(_) => return Answer::broken(Code::Connect),
+                Err(_) => return ExportResponse::from_connection_failure(ResponseCode::Connect),
             },
         };
         let answer = exchange(&mut sender, request).await;
         if answer.is_ok() {
             self.sender = Some(sender);
         }
-        answer.unwrap_or(Answer::broken(Code::Transport))
+        answer.unwrap_or(ExportResponse::from_connection_failure(ResponseCode::Transport))
     }
 
     async fn connect(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
         let (mut sender, connection) = http1::handshake(self.target.connect().await?).await?;
-        self.target.drive(connection);
+        self.target.spawn_connection(connection);
         sender.ready().await?;
         Ok(sender)
     }
@@ -61,9 +62,12 @@ impl HttpChannel {
     }
 }
 
-async fn exchange(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> hyper::Result<Answer> {
+async fn exchange(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> hyper::Result<ExportResponse> {
     sender.ready().await?;
     let (head, body) = sender.send_request(request).await?.into_parts();
     let body = body.collect().await?.to_bytes();
-    Ok(Answer::from_http(head.status, &head.headers, &body))
+    Ok(ExportResponse::from_http(head.status, &head.headers, &body))
 }

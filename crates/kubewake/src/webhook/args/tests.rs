@@ -7,20 +7,20 @@ use super::*;
 #[derive(Debug, Parser)]
 struct Cli {
     #[command(flatten)]
-    args: Args,
+    args: WebhookArgs,
 }
 
-fn parse(words: &str) -> Result<Args, String> {
+fn parse(words: &str) -> Result<WebhookArgs, String> {
     let words = ["webhook"].into_iter().chain(words.split(' ').filter(|word| !word.is_empty()));
     Cli::try_parse_from(words).map(|cli| cli.args).map_err(|error| error.to_string())
 }
 
-fn endpoint(words: &str, listens: &str) -> Result<Endpoint, String> {
+fn endpoint(words: &str, listens: &str) -> Result<WebhookTarget, String> {
     let args = parse(&format!("--select v1/pods {words}")).unwrap();
-    args.endpoint(listens.parse().unwrap()).map_err(|error| format!("{error:#}"))
+    args.webhook_endpoint(listens.parse().unwrap()).map_err(|error| format!("{error:#}"))
 }
 
-fn url(endpoint: &Endpoint) -> Option<String> {
+fn url(endpoint: &WebhookTarget) -> Option<String> {
     endpoint.client_config(PATH).url
 }
 
@@ -88,13 +88,13 @@ fn bad_words_are_told() {
         assert!(error.contains(why), "{words}: {error}");
     }
     let args = parse("--select v1/pods --annotation-prefix Not/A/Prefix").unwrap();
-    assert!(format!("{:#}", args.keys().unwrap_err()).contains("--annotation-prefix"));
+    assert!(format!("{:#}", args.context_keys().unwrap_err()).contains("--annotation-prefix"));
 }
 
 #[test]
 fn times_are_read() {
     let args = parse("--select v1/pods --certificate-lifetime 90d").unwrap();
     assert_eq!(args.certificate_lifetime, Some(Duration::from_secs(90 * 24 * 3600)));
-    assert_eq!(duration("1h 30m").unwrap(), Duration::from_secs(5400));
-    assert!(duration("-1h").is_err());
+    assert_eq!(parse_duration("1h 30m").unwrap(), Duration::from_secs(5400));
+    assert!(parse_duration("-1h").is_err());
 }

@@ -1,8 +1,8 @@
-//! How many replicas a metric asks for: kube-controller-manager's calculation. No I/O, no clock.
+//! The number of replicas that a metric asks for: kube-controller-manager's calculation. No I/O, no clock.
 //!
-//! A number of replicas follows from the ratio of what pods use to what they should. What is not known of a pod never makes the
-//! change larger: a pod without a measurement is taken to use all that it asks for when others use too little, and nothing when they
-//! use too much; so is one that is not ready yet.
+//! The number follows from the ratio of the measured usage to the target. Unknown values never increase the
+//! change: a pod without a measurement counts as using its full request when the others are below the target,
+//! and nothing when they are above it. The same holds for a pod that is not ready yet.
 
 use std::time::Duration;
 
@@ -13,104 +13,104 @@ use kubewake_apiserver::schema::quantity::Quantity;
 
 use crate::{
     controller::pods,
-    scheduler::resources::{CPU, is_sidecar},
+    scheduler::resources::{CPU_RESOURCE, is_sidecar},
 };
 
-/// What pods should use on average.
+/// The target for the average usage of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
-    /// In percent of what they ask for.
+pub enum UsageTarget {
+    /// In percent of the requests.
     Utilization(i32),
     /// In thousandths of the resource's unit.
     Value(i64),
 }
 
-/// Which resource of which pods.
+/// A resource of pods or of one of their containers.
 #[derive(Clone, Copy, Debug)]
-pub struct Metric<'a> {
-    /// `cpu` or `memory`.
+pub struct ResourceMetric<'a> {
     pub resource: &'a str,
-    /// Of this container alone.
     pub container: Option<&'a str>,
-    /// What they should use.
-    pub goal: Goal,
+    pub target: UsageTarget,
 }
 
-/// What counts as no change, and as not ready.
+/// The tolerance, and when a pod counts as unready.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// Ratios from here to there change nothing.
-    pub tolerated: (f64, f64),
-    /// What a pod uses at its start says nothing of what it will use.
+pub struct CalculationRules {
+    /// Ratios within this range change nothing.
+    pub tolerated_ratios: (f64, f64),
+    /// The time after the start of a pod in which its cpu usage is not representative.
     pub cpu_initialization: Duration,
-    /// A pod that became unready so soon after its start never was ready.
+    /// A pod that became unready within this time after its start counts as never ready.
     pub readiness_delay: Duration,
-    /// The time.
     pub now: Timestamp,
 }
 
-/// A pod with what it uses, if that is known.
+/// A pod with its usage, if it is known.
 #[derive(Clone, Debug)]
-pub struct Seen<'a> {
-    /// The pod.
+pub struct PodMeasurement<'a> {
     pub pod: &'a Pod,
-    /// In thousandths of the resource's unit, and in how much time that was measured.
+    /// The usage in thousandths of the resource's unit, and the window of the measurement.
     pub used: Option<(i64, Duration)>,
 }
 
-/// What a metric asks for.
+/// The replicas that a metric asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proposal {
-    /// So many pods.
+pub struct ReplicaProposal {
     pub replicas: i32,
-    /// What ready pods use of what they ask for, in percent.
+    /// The usage of ready pods in percent of their requests.
     pub utilization: Option<i32>,
-    /// What they use on average, in thousandths.
+    /// The average usage in thousandths.
     pub average: i64,
 }
 
-/// What a pod's measurement is worth.
+/// How the measurement of a pod counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Worth {
+enum MeasurementStatus {
     Counted(i64),
-    /// Starting, or not ready.
     Unready,
     Missing,
-    /// The pod is on its way out.
+    /// The pod is being deleted or has failed.
     Ignored,
 }
 
-/// Use and request of pods.
-type Shares = Vec<(i64, i64)>;
+/// Usage and request of pods.
+type UsageShares = Vec<(i64, i64)>;
 
-/// How many replicas there should be, or why that cannot be told, in kube-controller-manager's words.
-pub fn propose(metric: &Metric<'_>, rules: &Rules, seen: &[Seen<'_>], current: i32) -> Result<Proposal, String> {
+/// The number of replicas, or an error in kube-controller-manager's words.
+pub fn propose_replicas(
+    metric: &ResourceMetric<'_>,
+    rules: &CalculationRules,
+    seen: &[PodMeasurement<'_>],
+    current: i32,
+) -> Result<ReplicaProposal, String> {
     if seen.iter().all(|seen| seen.used.is_none()) {
         let resource = metric.resource;
         return Err(format!(
             "unable to get metrics for resource {resource}: no metrics returned from resource metrics API"
         ));
     }
-    let (mut counted, mut unready, mut missing) = (Shares::new(), Shares::new(), Shares::new());
+    let mut counted = UsageShares::new();
+    let mut unready = UsageShares::new();
+    let mut missing = UsageShares::new();
     for seen in seen {
-        let request = request(metric, seen.pod)?;
-        match worth(seen, metric.resource, rules) {
-            Worth::Counted(used) => counted.push((used, request)),
-            Worth::Unready => unready.push((0, request)),
-            Worth::Missing => missing.push((0, request)),
-            Worth::Ignored => {}
+        let request = requested_milli(metric, seen.pod)?;
+        match measurement_status(seen, metric.resource, rules) {
+            MeasurementStatus::Counted(used) => counted.push((used, request)),
+            MeasurementStatus::Unready => unready.push((0, request)),
+            MeasurementStatus::Missing => missing.push((0, request)),
+            MeasurementStatus::Ignored => {}
         }
     }
     if counted.is_empty() {
         return Err("did not receive metrics for targeted pods (pods might be unready)".to_owned());
     }
-    let first = metric.goal.measure(&counted)?;
-    let proposal = |replicas| Proposal { replicas, utilization: first.utilization, average: first.average };
+    let first = metric.target.usage_ratio(&counted)?;
+    let proposal = |replicas| ReplicaProposal { replicas, utilization: first.utilization, average: first.average };
     if missing.is_empty() && (unready.is_empty() || first.ratio <= 1.0) {
         return Ok(proposal(if rules.tolerates(first.ratio) { current } else { first.replicas(counted.len()) }));
     }
-    let all = with_unknown(metric.goal, first.ratio, counted, unready, missing);
-    let second = metric.goal.measure(&all)?;
+    let all = assume_unknown_usage(metric.target, first.ratio, counted, unready, missing);
+    let second = metric.target.usage_ratio(&all)?;
     let replicas = second.replicas(all.len());
     let turned = |one: f64, other: f64| (one < 1.0 && other > 1.0) || (one > 1.0 && other < 1.0);
     let backwards = (second.ratio < 1.0 && replicas > current) || (second.ratio > 1.0 && replicas < current);
@@ -118,11 +118,17 @@ pub fn propose(metric: &Metric<'_>, rules: &Rules, seen: &[Seen<'_>], current: i
     Ok(proposal(if stays { current } else { replicas }))
 }
 
-/// What is known, and what the others are taken to use.
-fn with_unknown(goal: Goal, ratio: f64, mut all: Shares, unready: Shares, missing: Shares) -> Shares {
+/// The measured usage, completed by assumptions for the other pods.
+fn assume_unknown_usage(
+    goal: UsageTarget,
+    ratio: f64,
+    mut all: UsageShares,
+    unready: UsageShares,
+    missing: UsageShares,
+) -> UsageShares {
     let most = |request: i64| match goal {
-        Goal::Utilization(percent) => request.saturating_mul(i64::from(percent.max(100))) / 100,
-        Goal::Value(value) => value,
+        UsageTarget::Utilization(percent) => request.saturating_mul(i64::from(percent.max(100))) / 100,
+        UsageTarget::Value(value) => value,
     };
     if ratio < 1.0 {
         all.extend(missing.into_iter().map(|(_, request)| (most(request), request)));
@@ -133,24 +139,24 @@ fn with_unknown(goal: Goal, ratio: f64, mut all: Shares, unready: Shares, missin
     all
 }
 
-struct Measured {
-    /// Of use to goal.
+struct UsageRatio {
     ratio: f64,
     utilization: Option<i32>,
     average: i64,
 }
 
-impl Measured {
+impl UsageRatio {
     fn replicas(&self, pods: usize) -> i32 {
-        // Casts of floats saturate.
+        // A cast from a float saturates.
         (self.ratio * pods as f64).ceil() as i32
     }
 }
 
-impl Goal {
-    fn measure(self, shares: &Shares) -> Result<Measured, String> {
+impl UsageTarget {
+    fn usage_ratio(self, shares: &UsageShares) -> Result<UsageRatio, String> {
         let sum = |numbers: &mut dyn Iterator<Item = i64>| numbers.map(i128::from).sum::<i128>();
-        let (used, asked) = (sum(&mut shares.iter().map(|one| one.0)), sum(&mut shares.iter().map(|one| one.1)));
+        let used = sum(&mut shares.iter().map(|one| one.0));
+        let asked = sum(&mut shares.iter().map(|one| one.1));
         let average = used / i128::try_from(shares.len()).unwrap_or(1).max(1);
         let average = i64::try_from(average).unwrap_or(i64::MAX);
         match self {
@@ -158,33 +164,35 @@ impl Goal {
             Self::Utilization(target) => {
                 let percent = i32::try_from(used * 100 / asked).unwrap_or(i32::MAX);
                 let ratio = f64::from(percent) / f64::from(target);
-                Ok(Measured { ratio, utilization: Some(percent), average })
+                Ok(UsageRatio { ratio, utilization: Some(percent), average })
             }
-            Self::Value(target) => Ok(Measured { ratio: average as f64 / target as f64, utilization: None, average }),
+            Self::Value(target) => Ok(UsageRatio { ratio: average as f64 / target as f64, utilization: None, average }),
         }
     }
 }
 
-impl Rules {
+impl CalculationRules {
     fn tolerates(&self, ratio: f64) -> bool {
-        self.tolerated.0 <= ratio && ratio <= self.tolerated.1
+        self.tolerated_ratios.0 <= ratio && ratio <= self.tolerated_ratios.1
     }
 }
 
-fn worth(seen: &Seen<'_>, resource: &str, rules: &Rules) -> Worth {
+fn measurement_status(seen: &PodMeasurement<'_>, resource: &str, rules: &CalculationRules) -> MeasurementStatus {
     let pod = seen.pod;
     match (pods::phase(pod), seen.used) {
-        ("Failed", _) => Worth::Ignored,
-        _ if pod.metadata.deletion_timestamp.is_some() => Worth::Ignored,
-        ("Pending", _) => Worth::Unready,
-        (_, None) => Worth::Missing,
-        (_, Some((_, window))) if resource == CPU && is_unready(pod, window, rules) => Worth::Unready,
-        (_, Some((used, _))) => Worth::Counted(used),
+        ("Failed", _) => MeasurementStatus::Ignored,
+        _ if pod.metadata.deletion_timestamp.is_some() => MeasurementStatus::Ignored,
+        ("Pending", _) => MeasurementStatus::Unready,
+        (_, None) => MeasurementStatus::Missing,
+        (_, Some((_, window))) if resource == CPU_RESOURCE && is_unready(pod, window, rules) => {
+            MeasurementStatus::Unready
+        }
+        (_, Some((used, _))) => MeasurementStatus::Counted(used),
     }
 }
 
-/// Whether what the pod uses of the cpu now says nothing of what it will use.
-fn is_unready(pod: &Pod, window: Duration, rules: &Rules) -> bool {
+/// Whether the cpu usage of the pod is not representative yet.
+fn is_unready(pod: &Pod, window: Duration, rules: &CalculationRules) -> bool {
     let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
     let (Some(ready), Some(started)) = (pods::condition(pod, "Ready"), started) else { return true };
     let changed = ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0);
@@ -196,16 +204,17 @@ fn is_unready(pod: &Pod, window: Duration, rules: &Rules) -> bool {
     }
 }
 
-/// What the pod asks for, which only shares of it need.
-fn request(metric: &Metric<'_>, pod: &Pod) -> Result<i64, String> {
-    if !matches!(metric.goal, Goal::Utilization(_)) {
+/// The request of the pod; only utilization targets need it.
+fn requested_milli(metric: &ResourceMetric<'_>, pod: &Pod) -> Result<i64, String> {
+    if !matches!(metric.target, UsageTarget::Utilization(_)) {
         return Ok(0);
     }
-    let (resource, name) = (metric.resource, pod.name_any());
+    let resource = metric.resource;
+    let name = pod.name_any();
     let Some(spec) = &pod.spec else { return Ok(0) };
     let whole = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
     if let (Some(requests), None) = (whole.filter(|requests| !requests.is_empty()), metric.container) {
-        let request = requests.get(resource).map(|amount| milli(&amount.0));
+        let request = requests.get(resource).map(|amount| parse_milli(&amount.0));
         return request.ok_or_else(|| format!("missing pod-level request for {resource} in Pod {name}"));
     }
     let sidecars = spec.init_containers.iter().flatten().filter(|container| is_sidecar(container));
@@ -216,15 +225,15 @@ fn request(metric: &Metric<'_>, pod: &Pod) -> Result<i64, String> {
     }
     let requests = containers.map(|container| {
         let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        let request = requests.and_then(|requests| requests.get(resource)).map(|amount| milli(&amount.0));
+        let request = requests.and_then(|requests| requests.get(resource)).map(|amount| parse_milli(&amount.0));
         let container = &container.name;
         request.ok_or_else(|| format!("missing request for {resource} in container {container} of Pod {name}"))
     });
     requests.sum()
 }
 
-/// In thousandths. The API server lets no unreadable amount in.
-pub fn milli(written: &str) -> i64 {
+/// The amount in thousandths. The API server admits only valid quantities.
+pub fn parse_milli(written: &str) -> i64 {
     Quantity::parse(written).map_or(0, |quantity| quantity.units(-3))
 }
 

@@ -1,4 +1,4 @@
-//! How autoscalers work, and how long they wait.
+//! The settings of autoscalers.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, HorizontalPodAutoscalerSpec};
 use kubewake_apiserver::schema::quantity::Quantity;
 
-use super::replicas::Rules;
+use super::replicas::CalculationRules;
 
-/// How autoscalers work, with kube-controller-manager's defaults.
+/// The settings of autoscalers, with kube-controller-manager's defaults.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// How often each is looked at.
+pub struct AutoscalerSettings {
+    /// The interval between syncs of each autoscaler.
     pub period: Duration,
-    /// How far use may be from its goal, as a share of it, before anything changes.
+    /// The relative deviation of the usage from its target that changes nothing.
     pub tolerance: f64,
-    /// How long fewer replicas must have been enough before there are fewer.
+    /// The time for which fewer replicas must have been enough before the number is reduced.
     pub downscale_stabilization: Duration,
-    /// How long after its start a pod's use of cpu counts only if it is ready.
+    /// The time after the start of a pod in which its cpu usage counts only if the pod is ready.
     pub cpu_initialization: Duration,
-    /// How long after its start a pod that becomes unready is taken to never have been ready.
+    /// The time after the start of a pod within which a pod that becomes unready counts as never ready.
     pub initial_readiness_delay: Duration,
 }
 
-impl Default for Settings {
+impl Default for AutoscalerSettings {
     fn default() -> Self {
         Self {
             period: Duration::from_secs(15),
@@ -35,9 +35,9 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// As they hold for an autoscaler that may have its own tolerance.
-    pub(super) fn rules(&self, spec: &HorizontalPodAutoscalerSpec, now: Timestamp) -> Rules {
+impl AutoscalerSettings {
+    /// The rules for an autoscaler, which may have a tolerance of its own.
+    pub(super) fn calculation_rules(&self, spec: &HorizontalPodAutoscalerSpec, now: Timestamp) -> CalculationRules {
         let behavior = spec.behavior.as_ref();
         let of = |rules: Option<&HPAScalingRules>| {
             let tolerance = rules.and_then(|rules| rules.tolerance.as_ref());
@@ -46,8 +46,8 @@ impl Settings {
         };
         let down = of(behavior.and_then(|behavior| behavior.scale_down.as_ref()));
         let up = of(behavior.and_then(|behavior| behavior.scale_up.as_ref()));
-        Rules {
-            tolerated: (1.0 - down, 1.0 + up),
+        CalculationRules {
+            tolerated_ratios: (1.0 - down, 1.0 + up),
             cpu_initialization: self.cpu_initialization,
             readiness_delay: self.initial_readiness_delay,
             now,

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    testing::World,
+    testing::TestCluster,
     usage::{ContainerUsage, PodUsage},
 };
 
-/// What every pod uses of the cpu, in thousandths of a core.
+/// The cpu usage of every pod, in thousandths of a core.
 #[derive(Default)]
 struct Load(Mutex<Option<u64>>);
 
@@ -20,8 +20,8 @@ impl Load {
     }
 }
 
-impl Usage for Load {
-    fn of(&self, _pod: &Key) -> Option<PodUsage> {
+impl UsageProvider for Load {
+    fn pod_usage(&self, _pod: &NamespacedKey) -> Option<PodUsage> {
         let milli = (*self.0.lock().unwrap())?;
         let usage =
             ContainerUsage { cpu_nanocores: milli * 1_000_000, memory_bytes: 3 << 20, window: Duration::from_secs(1) };
@@ -29,9 +29,9 @@ impl Usage for Load {
     }
 }
 
-/// A cluster with autoscalers in a hurry, and nobody who makes pods.
+/// A cluster with short autoscaler periods, in which no controller creates pods.
 struct Scene {
-    world: World,
+    world: TestCluster,
     load: Arc<Load>,
 }
 
@@ -41,10 +41,14 @@ impl Scene {
     }
 
     async fn with(period: Duration) -> Self {
-        let mut world = World::new().await;
+        let mut world = TestCluster::new().await;
         let load = Arc::new(Load::default());
-        let settings = Settings { period, downscale_stabilization: Duration::from_millis(50), ..Settings::default() };
-        start(&world.client, &world.views, Arc::clone(&load) as Arc<dyn Usage>, settings, &mut world.tasks);
+        let settings = AutoscalerSettings {
+            period,
+            downscale_stabilization: Duration::from_millis(50),
+            ..AutoscalerSettings::default()
+        };
+        start(&world.client, &world.informers, Arc::clone(&load) as Arc<dyn UsageProvider>, settings, &mut world.tasks);
         Self { world, load }
     }
 
@@ -125,7 +129,7 @@ async fn what_is_not_measured_yet_is_no_reason_to_warn() {
     scene.autoscaler("web", json!({ "maxReplicas": 3 })).await;
     scene.says("web", "AbleToScale", "True", "SucceededGetScale").await;
     scene.load.set(100);
-    // Long before the next look is due.
+    // Long before the next sync is due.
     scene.says("web", "ScalingActive", "True", "ValidMetricFound").await;
     let events = scene.world.api::<k8s_openapi::api::core::v1::Event>().list(&ListParams::default()).await.unwrap();
     let warnings = events.items.iter().filter(|event| event.type_.as_deref() == Some("Warning"));

@@ -3,7 +3,7 @@ use kube::Api;
 use serde_json::json;
 
 use super::*;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
 fn phase(claim: &PersistentVolumeClaim) -> Option<&str> {
     claim.status.as_ref()?.phase.as_deref()
@@ -11,8 +11,8 @@ fn phase(claim: &PersistentVolumeClaim) -> Option<&str> {
 
 #[tokio::test]
 async fn a_claim_is_bound_and_stays_while_a_pod_uses_it() {
-    let mut world = World::new().await;
-    world.start::<Claims>();
+    let mut world = TestCluster::new().await;
+    world.start::<PersistentVolumeController>();
     let spec = json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}});
     world.make::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": spec})).await;
     let claim: PersistentVolumeClaim = world.until("data", |claim| phase(claim) == Some("Bound")).await;
@@ -40,8 +40,8 @@ async fn a_claim_is_bound_and_stays_while_a_pod_uses_it() {
 
 #[tokio::test]
 async fn a_claim_that_grows_gets_more() {
-    let mut world = World::new().await;
-    world.start::<Claims>();
+    let mut world = TestCluster::new().await;
+    world.start::<PersistentVolumeController>();
     let spec = |size: &str| json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}});
     world.make::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": spec("1Gi")})).await;
     world.until::<PersistentVolumeClaim>("data", |claim| phase(claim) == Some("Bound")).await;

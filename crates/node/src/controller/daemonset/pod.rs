@@ -1,4 +1,4 @@
-//! The pod of a DaemonSet on a node: the template, tied to the node by affinity and tolerant of what befalls nodes.
+//! The pod of a DaemonSet for a node: the template with an affinity to the node and the tolerations of daemons.
 
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
@@ -10,14 +10,14 @@ use kube::{Resource, ResourceExt};
 
 use crate::{
     controller::{pods, revision},
-    scheduler::eligible,
+    scheduler::node_eligibility,
 };
 
 const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 const GENERATION_LABEL: &str = "pod-template-generation";
 
-/// Taints that a daemon lives with: most say that the node is in trouble, when daemons are needed most.
-const TOLERATED: [(&str, &str); 6] = [
+/// Taints that daemons tolerate: most of them mean trouble of the node, when daemons are needed most.
+const DAEMON_TOLERATIONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
@@ -25,41 +25,41 @@ const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
-/// Only who uses the node's own network can do without another.
-const NO_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
+/// Only tolerated by pods in the host network, which need no other.
+const NETWORK_UNAVAILABLE_TOLERATION: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
 /// The pod for a node, of the revision with this hash. The scheduler binds it.
-pub fn pod(set: &DaemonSet, hash: &str, node: &str) -> Option<Pod> {
+pub fn new_pod(set: &DaemonSet, hash: &str, node: &str) -> Option<Pod> {
     let template = &set.spec.as_ref()?.template;
     let mut pod = pods::from_template(template, set);
     pod.meta_mut().generate_name = Some(format!("{}-", set.name_any()));
-    pod.labels_mut().insert(revision::POD_LABEL.to_owned(), hash.to_owned());
+    pod.labels_mut().insert(revision::POD_REVISION_HASH_LABEL.to_owned(), hash.to_owned());
     if let Some(generation) = set.annotations().get(GENERATION_ANNOTATION) {
         pod.labels_mut().insert(GENERATION_LABEL.to_owned(), generation.clone());
     }
     let spec = pod.spec.get_or_insert_default();
     tolerate(spec);
-    tie(spec, node);
+    require_node(spec, node);
     Some(pod)
 }
 
-/// The spec of the set's pods before it is tied to a node.
-pub fn untied(set: &DaemonSet) -> Option<PodSpec> {
+/// The pod template of the set with the tolerations of daemons, before it is tied to a node.
+pub fn template_spec(set: &DaemonSet) -> Option<PodSpec> {
     let mut spec = set.spec.as_ref()?.template.spec.clone()?;
     tolerate(&mut spec);
     Some(spec)
 }
 
-/// The node that a pod of a DaemonSet is on, or was made for.
-pub fn node_of(pod: &Pod) -> Option<&str> {
+/// The node to which a pod of a DaemonSet is bound, or for which it was created.
+pub fn target_node(pod: &Pod) -> Option<&str> {
     let spec = pod.spec.as_ref()?;
     let bound = spec.node_name.as_deref().filter(|node| !node.is_empty());
-    bound.or_else(|| eligible::named(spec)?.into_iter().next())
+    bound.or_else(|| node_eligibility::named_nodes(spec)?.into_iter().next())
 }
 
 fn tolerate(spec: &mut PodSpec) {
     let own_network = spec.host_network == Some(true);
-    let all = TOLERATED.into_iter().chain(own_network.then_some(NO_NETWORK));
+    let all = DAEMON_TOLERATIONS.into_iter().chain(own_network.then_some(NETWORK_UNAVAILABLE_TOLERATION));
     let tolerations = spec.tolerations.get_or_insert_default();
     for (key, effect) in all {
         let toleration = Toleration {
@@ -74,8 +74,8 @@ fn tolerate(spec: &mut PodSpec) {
     }
 }
 
-/// What the template requires of a node was asked before: only the name is left.
-fn tie(spec: &mut PodSpec, node: &str) {
+/// Replaces the required node affinity of the template, which was evaluated before, by the name of the node.
+fn require_node(spec: &mut PodSpec, node: &str) {
     let name = NodeSelectorRequirement {
         key: "metadata.name".to_owned(),
         operator: "In".to_owned(),

@@ -5,14 +5,14 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{controller::pods, testing::World};
+use crate::{controller::pods, testing::TestCluster};
 
-async fn world(nodes: &[&str]) -> World {
-    let mut world = World::new().await.with_scheduler();
+async fn world(nodes: &[&str]) -> TestCluster {
+    let mut world = TestCluster::new().await.with_scheduler();
     for node in nodes {
         world.add_node(node, json!({"kubernetes.io/hostname": node})).await;
     }
-    world.start::<DaemonSets>();
+    world.start::<DaemonSetController>();
     world
 }
 
@@ -41,7 +41,7 @@ fn status(set: &DaemonSet) -> DaemonSetStatus {
     set.status.clone().unwrap_or_default()
 }
 
-/// Whether so many nodes have all that the set asks for.
+/// Whether this number of nodes has updated and available pods.
 fn runs_on(nodes: i32) -> impl Fn(&DaemonSet) -> bool {
     move |set| {
         let status = status(set);
@@ -52,16 +52,17 @@ fn runs_on(nodes: i32) -> impl Fn(&DaemonSet) -> bool {
     }
 }
 
-async fn by_node(world: &World) -> BTreeMap<String, Pod> {
+async fn by_node(world: &TestCluster) -> BTreeMap<String, Pod> {
     let pods = world.api::<Pod>().list(&Default::default()).await.unwrap();
     pods.items.into_iter().map(|pod| (node_name(&pod).to_owned(), pod)).collect()
 }
 
 /// The smallest number of nodes with a ready pod of the set, from now on.
-fn least_ready(world: &World) -> Arc<Mutex<usize>> {
-    let (least, views) = (Arc::new(Mutex::new(usize::MAX)), world.views.clone());
+fn least_ready(world: &TestCluster) -> Arc<Mutex<usize>> {
+    let least = Arc::new(Mutex::new(usize::MAX));
+    let views = world.informers.clone();
     let to = Arc::clone(&least);
-    world.views.pods.on_change(move |_| {
+    world.informers.pods.on_change(move |_| {
         let pods = views.pods.all();
         let ready = pods.iter().filter(|pod| pods::is_ready(pod) && pod.metadata.deletion_timestamp.is_none());
         let nodes: std::collections::BTreeSet<_> = ready.map(|pod| node_name(pod).to_owned()).collect();
@@ -106,7 +107,7 @@ async fn a_selector_follows_the_labels_of_nodes() {
     world.until::<DaemonSet>("agent", runs_on(1)).await;
     assert_eq!(by_node(&world).await.keys().collect::<Vec<_>>(), ["b"]);
     world.patch_node("b", json!({"metadata": {"labels": {"disk": null}}})).await;
-    world.until_all(&world.views.pods, |pods| pods.is_empty().then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| pods.is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -135,7 +136,7 @@ async fn a_surge_keeps_all_available() {
     world.patch::<DaemonSet>("agent", image("two")).await;
     world.until::<DaemonSet>("agent", runs_on(3)).await;
     assert_eq!(*least.lock().unwrap(), 3);
-    world.until_all(&world.views.pods, |pods| (pods.len() == 3).then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| (pods.len() == 3).then_some(())).await;
 }
 
 #[tokio::test]
@@ -177,5 +178,5 @@ async fn orphans_are_adopted() {
     world.until::<DaemonSet>("agent", runs_on(2)).await;
     let new = by_node(&world).await;
     assert_eq!(old["a"].uid(), new["a"].uid());
-    assert!(new.values().all(|pod| owner::is_controlled_by(pod, &again)));
+    assert!(new.values().all(|pod| owner_reference::is_controlled_by(pod, &again)));
 }

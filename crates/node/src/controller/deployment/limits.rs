@@ -1,47 +1,50 @@
-//! How many pods there should be, and by how much a rollout may be off.
+//! The limits of a rollout: the desired number of pods, and the allowed deviation.
 
 use k8s_openapi::api::apps::v1::Deployment;
 
-use crate::controller::amount::{self, Rounding};
+use crate::controller::int_or_percent::{self, Rounding};
 
-/// Of one Deployment. Wide numbers: a surge of all of two thousand million is not an overflow.
+/// The limits of one Deployment. 64 bits, so that a surge of 100 % of two thousand million pods does not
+/// overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
-    /// As many as are asked for.
+pub(super) struct RolloutLimits {
     pub replicas: i64,
-    /// So many more may there be.
-    pub surge: i64,
-    /// So many fewer may be available.
-    pub unavailable: i64,
-    /// Whether old and new pods may be there together.
+    /// The allowed number of additional pods.
+    pub max_surge: i64,
+    /// The allowed number of unavailable pods.
+    pub max_unavailable: i64,
+    /// Whether old and new pods may exist together.
     pub is_rolling: bool,
 }
 
-impl Limits {
-    pub fn of(deployment: &Deployment) -> Self {
+impl RolloutLimits {
+    pub fn for_deployment(deployment: &Deployment) -> Self {
         let spec = deployment.spec.clone().unwrap_or_default();
         let asked = spec.replicas.unwrap_or(1).max(0);
         let replicas = i64::from(asked);
         let strategy = spec.strategy.unwrap_or_default();
         if strategy.type_.as_deref() == Some("Recreate") {
-            return Self { replicas, surge: 0, unavailable: 0, is_rolling: false };
+            return Self { replicas, max_surge: 0, max_unavailable: 0, is_rolling: false };
         }
         let rolling = strategy.rolling_update.unwrap_or_default();
-        let surge = rolling.max_surge.map_or(0, |given| amount::of(&given, asked, Rounding::Up).into());
-        let unavailable = rolling.max_unavailable.map_or(0, |given| amount::of(&given, asked, Rounding::Down).into());
-        // Rounding may have left no way to go on.
+        let surge =
+            rolling.max_surge.map_or(0, |given| int_or_percent::scaled_value(&given, asked, Rounding::Up).into());
+        let unavailable = rolling
+            .max_unavailable
+            .map_or(0, |given| int_or_percent::scaled_value(&given, asked, Rounding::Down).into());
+        // Rounding may have reduced both to zero, and then no rollout could proceed.
         let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
-        Self { replicas, surge, unavailable: unavailable.min(replicas), is_rolling: true }
+        Self { replicas, max_surge: surge, max_unavailable: unavailable.min(replicas), is_rolling: true }
     }
 
-    /// So many there may be.
-    pub fn most(&self) -> i64 {
-        self.replicas.saturating_add(self.surge)
+    /// The most pods that may exist.
+    pub fn max_total(&self) -> i64 {
+        self.replicas.saturating_add(self.max_surge)
     }
 
-    /// So many must stay available.
-    pub fn fewest(&self) -> i64 {
-        self.replicas - self.unavailable
+    /// The least pods that must be available.
+    pub fn min_available(&self) -> i64 {
+        self.replicas - self.max_unavailable
     }
 }
 
@@ -55,8 +58,9 @@ mod tests {
         let strategy =
             json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
         let spec = json!({"replicas": replicas, "strategy": strategy, "selector": {}, "template": {}});
-        let limits = Limits::of(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap());
-        (limits.surge, limits.unavailable)
+        let limits =
+            RolloutLimits::for_deployment(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap());
+        (limits.max_surge, limits.max_unavailable)
     }
 
     #[test]
@@ -81,14 +85,16 @@ mod tests {
     #[test]
     fn numbers_at_the_edge_do_not_overflow() {
         let spec = json!({"replicas": i32::MAX, "selector": {}, "template": {}, "strategy": {"rollingUpdate": {"maxSurge": "100%"}}});
-        let limits = Limits::of(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap());
-        assert_eq!(limits.most(), 2 * i64::from(i32::MAX));
+        let limits =
+            RolloutLimits::for_deployment(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap());
+        assert_eq!(limits.max_total(), 2 * i64::from(i32::MAX));
     }
 
     #[test]
     fn recreating_leaves_no_play() {
         let spec = json!({"replicas": 3, "selector": {}, "template": {}, "strategy": {"type": "Recreate"}});
-        let limits = Limits::of(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap());
-        assert_eq!(limits, Limits { replicas: 3, surge: 0, unavailable: 0, is_rolling: false });
+        let limits =
+            RolloutLimits::for_deployment(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap());
+        assert_eq!(limits, RolloutLimits { replicas: 3, max_surge: 0, max_unavailable: 0, is_rolling: false });
     }
 }

@@ -1,42 +1,44 @@
-//! A Deployment that was resized, or is paused: no rollout goes on, only sizes change.
+//! A Deployment that was resized or is paused: the rollout does not proceed, only sizes change.
 
 use std::{cmp::Reverse, sync::Arc};
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 
 use super::{
-    age,
-    proportion::{self, Part},
+    creation_order,
+    proportional_scaling::{self, ReplicaSetShare},
     revision,
-    rollout::Rollout,
-    status::available,
+    status::available_replicas,
+    sync::DeploymentSync,
 };
-use crate::{controller::replicaset::wanted, error::Result};
+use crate::{controller::replicaset::desired_replicas, error::Result};
 
-impl Rollout<'_> {
-    /// Whether the Deployment has another size than when its ReplicaSets were last scaled. Several that may not be there together
-    /// are not scaled: all but one go.
+impl DeploymentSync<'_> {
+    /// Whether the size of the Deployment differs from that of the last scaling. Several active ReplicaSets
+    /// that may not coexist are not scaled, since all but one are removed.
     pub fn is_resized(&self) -> bool {
-        let active: Vec<_> = self.old.iter().chain(&self.new).filter(|set| wanted(set) > 0).collect();
-        let is_other = |set: &ReplicaSet| revision::desired(set).is_some_and(|size| size != self.limits.replicas);
+        let active: Vec<_> = self.old.iter().chain(&self.new).filter(|set| desired_replicas(set) > 0).collect();
+        let is_other =
+            |set: &ReplicaSet| revision::desired_replicas(set).is_some_and(|size| size != self.limits.replicas);
         (self.limits.is_rolling || active.len() <= 1) && active.into_iter().any(|set| is_other(set))
     }
 
-    /// Gives the ReplicaSets the sizes that the Deployment's size asks for.
+    /// Scales the ReplicaSets to the Deployment's size.
     pub async fn scale(&mut self) -> Result<()> {
-        let (mut old, mut new) = (std::mem::take(&mut self.old), self.new.take());
-        let outcome = self.scale_these(&mut old, &mut new).await;
+        let mut old = std::mem::take(&mut self.old);
+        let mut new = self.new.take();
+        let outcome = self.scale_replica_sets(&mut old, &mut new).await;
         (self.old, self.new) = (old, new);
         outcome
     }
 
-    async fn scale_these(&self, old: &mut [Arc<ReplicaSet>], new: &mut Option<Arc<ReplicaSet>>) -> Result<()> {
+    async fn scale_replica_sets(&self, old: &mut [Arc<ReplicaSet>], new: &mut Option<Arc<ReplicaSet>>) -> Result<()> {
         let is_saturated = new.as_ref().is_some_and(|new| self.is_saturated(new));
         let mut all: Vec<&mut Arc<ReplicaSet>> = new.iter_mut().chain(old.iter_mut().rev()).collect();
-        let active = all.iter().filter(|set| wanted(set) > 0).count();
+        let active = all.iter().filter(|set| desired_replicas(set) > 0).count();
         if active <= 1 {
-            // The one that has pods, or the newest.
-            all.sort_by_key(|set| wanted(set) == 0);
+            // The set with pods, or the newest.
+            all.sort_by_key(|set| desired_replicas(set) == 0);
             if let Some(set) = all.into_iter().next() {
                 self.resize(set, self.limits.replicas, true).await?;
             }
@@ -45,33 +47,40 @@ impl Rollout<'_> {
                 self.resize(set, 0, false).await?;
             }
         } else if self.limits.is_rolling {
-            all.retain(|set| wanted(set) > 0);
+            all.retain(|set| desired_replicas(set) > 0);
             self.scale_in_proportion(all).await?;
         }
         Ok(())
     }
 
     async fn scale_in_proportion(&self, mut sets: Vec<&mut Arc<ReplicaSet>>) -> Result<()> {
-        let total: i64 = sets.iter().map(|set| i64::from(wanted(set))).sum();
-        // Of two of the same size the newer one is first to grow, the older one to shrink.
-        sets.sort_by_cached_key(|set| age(set));
-        if total < self.limits.most() && self.limits.replicas > 0 {
+        let total: i64 = sets.iter().map(|set| i64::from(desired_replicas(set))).sum();
+        // Of two sets of the same size the newer one grows first, and the older one shrinks first.
+        sets.sort_by_cached_key(|set| creation_order(set));
+        if total < self.limits.max_total() && self.limits.replicas > 0 {
             sets.reverse();
         }
-        sets.sort_by_key(|set| Reverse(wanted(set)));
-        let parts: Vec<_> =
-            sets.iter().map(|set| Part { size: wanted(set).into(), most: revision::most(set) }).collect();
+        sets.sort_by_key(|set| Reverse(desired_replicas(set)));
+        let parts: Vec<_> = sets
+            .iter()
+            .map(|set| ReplicaSetShare {
+                size: desired_replicas(set).into(),
+                max_replicas: revision::max_replicas(set),
+            })
+            .collect();
         let actual = self.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
-        for (set, size) in sets.into_iter().zip(proportion::sizes(&self.limits, &parts, actual.into())) {
+        for (set, size) in
+            sets.into_iter().zip(proportional_scaling::proportional_sizes(&self.limits, &parts, actual.into()))
+        {
             self.resize(set, size, true).await?;
         }
         Ok(())
     }
 
-    /// Whether the new ReplicaSet has all the pods that the Deployment asks for.
+    /// Whether the new ReplicaSet has all pods of the Deployment.
     fn is_saturated(&self, new: &ReplicaSet) -> bool {
-        i64::from(wanted(new)) == self.limits.replicas
-            && revision::desired(new) == Some(self.limits.replicas)
-            && i64::from(available(new)) == self.limits.replicas
+        i64::from(desired_replicas(new)) == self.limits.replicas
+            && revision::desired_replicas(new) == Some(self.limits.replicas)
+            && i64::from(available_replicas(new)) == self.limits.replicas
     }
 }

@@ -1,4 +1,4 @@
-//! What a Deployment says of its pods and of its rollout.
+//! The status of a Deployment: counts, availability, progress.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,22 +7,24 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStat
 use kube::ResourceExt;
 
 use super::{
-    conditions::{self, AVAILABLE, DONE, FAILURE, PROGRESSING, TIMED_OUT, UPDATED},
-    limits::Limits,
+    conditions::{
+        self, AVAILABLE, NEW_REPLICA_SET_AVAILABLE, PROGRESS_DEADLINE_EXCEEDED, PROGRESSING, REPLICA_FAILURE,
+        REPLICA_SET_UPDATED,
+    },
+    limits::RolloutLimits,
 };
-use crate::controller::replicaset::wanted;
+use crate::controller::replicaset::desired_replicas;
 
-/// After a deadline, so that clocks of different grain agree that it has passed.
-const GRAIN: Duration = Duration::from_millis(10);
+/// Added to a deadline, so that clocks of different resolution agree that it has passed.
+const DEADLINE_MARGIN: Duration = Duration::from_millis(10);
 
-/// The ReplicaSets of a Deployment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sets<'a> {
+pub(super) struct OwnedReplicaSets<'a> {
     pub new: Option<&'a Arc<ReplicaSet>>,
     pub old: &'a [Arc<ReplicaSet>],
 }
 
-impl<'a> Sets<'a> {
+impl<'a> OwnedReplicaSets<'a> {
     fn all(self) -> impl Iterator<Item = &'a Arc<ReplicaSet>> {
         self.old.iter().chain(self.new)
     }
@@ -32,54 +34,59 @@ impl<'a> Sets<'a> {
     }
 }
 
-/// The counts, and whether enough is available. Other conditions are those of `draft`.
-pub(super) fn count(
+/// Updates the counts and the condition `Available`. Other conditions are those of `draft`.
+pub(super) fn count_replicas(
     deployment: &Deployment,
     draft: &DeploymentStatus,
-    sets: Sets<'_>,
+    sets: OwnedReplicaSets<'_>,
     now: Timestamp,
 ) -> DeploymentStatus {
-    let limits = Limits::of(deployment);
-    let available = sets.sum(available);
-    let missing = (sets.sum(wanted) - available).max(0);
+    let limits = RolloutLimits::for_deployment(deployment);
+    let available = sets.sum(available_replicas);
+    let missing = (sets.sum(desired_replicas) - available).max(0);
     let mut status = DeploymentStatus {
         observed_generation: deployment.metadata.generation,
-        replicas: some(sets.sum(actual)),
-        updated_replicas: some(sets.new.map_or(0, |set| i64::from(actual(set)))),
-        ready_replicas: some(sets.sum(|set| set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0))),
-        available_replicas: some(available),
-        unavailable_replicas: some(missing),
-        terminating_replicas: terminating(sets),
+        replicas: non_zero(sets.sum(actual_replicas)),
+        updated_replicas: non_zero(sets.new.map_or(0, |set| i64::from(actual_replicas(set)))),
+        ready_replicas: non_zero(
+            sets.sum(|set| set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0)),
+        ),
+        available_replicas: non_zero(available),
+        unavailable_replicas: non_zero(missing),
+        terminating_replicas: terminating_replicas(sets),
         collision_count: draft.collision_count,
         conditions: draft.conditions.clone(),
     };
-    let condition = if available >= limits.fewest() {
+    let condition = if available >= limits.min_available() {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
         ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     };
     let (state, reason, message) = condition;
-    conditions::set(&mut status, conditions::new(AVAILABLE, state, reason, message.to_owned(), now));
+    conditions::set_condition(
+        &mut status,
+        conditions::new_condition(AVAILABLE, state, reason, message.to_owned(), now),
+    );
     status
 }
 
-/// Zero is written by leaving the field out.
-fn some(number: i64) -> Option<i32> {
+/// Zero is omitted.
+fn non_zero(number: i64) -> Option<i32> {
     Some(i32::try_from(number).unwrap_or(i32::MAX)).filter(|number| *number != 0)
 }
 
-/// As many pods as there are.
-pub(super) fn actual(set: &ReplicaSet) -> i32 {
+/// The existing pods.
+pub(super) fn actual_replicas(set: &ReplicaSet) -> i32 {
     set.status.as_ref().map_or(0, |status| status.replicas)
 }
 
-/// As many pods as are ready for long enough.
-pub(super) fn available(set: &ReplicaSet) -> i32 {
+/// The pods that have been ready for long enough.
+pub(super) fn available_replicas(set: &ReplicaSet) -> i32 {
     set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
 }
 
-/// Not known if a set that was looked at does not say.
-fn terminating(sets: Sets<'_>) -> Option<i32> {
+/// None if one of the sets does not report it.
+fn terminating_replicas(sets: OwnedReplicaSets<'_>) -> Option<i32> {
     sets.all().try_fold(0_i32, |sum, set| {
         let status = set.status.clone().unwrap_or_default();
         match status.terminating_replicas {
@@ -90,49 +97,64 @@ fn terminating(sets: Sets<'_>) -> Option<i32> {
     })
 }
 
-/// What becomes of the rollout: `status` has the counts of now, the Deployment's own those of before.
-pub(super) fn progress(deployment: &Deployment, status: &mut DeploymentStatus, sets: Sets<'_>, now: Timestamp) {
-    let Some(deadline) = deadline(deployment) else {
-        conditions::remove(status, PROGRESSING);
-        return failures(status, sets);
+/// Updates the condition `Progressing`: `status` has the current counts, the Deployment the previous ones.
+pub(super) fn update_progress(
+    deployment: &Deployment,
+    status: &mut DeploymentStatus,
+    sets: OwnedReplicaSets<'_>,
+    now: Timestamp,
+) {
+    let Some(deadline) = progress_deadline(deployment) else {
+        conditions::remove_condition(status, PROGRESSING);
+        return update_failure_condition(status, sets);
     };
-    let held = conditions::get(status, PROGRESSING).cloned();
-    let was_done = status.replicas == status.updated_replicas && conditions::is(held.as_ref(), DONE);
+    let held = conditions::get_condition(status, PROGRESSING).cloned();
+    let was_done =
+        status.replicas == status.updated_replicas && conditions::has_reason(held.as_ref(), NEW_REPLICA_SET_AVAILABLE);
     let who = sets.new.map_or_else(
         || format!("Deployment {:?}", deployment.name_any()),
         |set| format!("ReplicaSet {:?}", set.name_any()),
     );
     if was_done {
-        // Pods come and go since, but there is no rollout.
+        // The counts may change later, but that is no rollout.
     } else if is_complete(deployment, status) {
         let message = format!("{who} has successfully progressed.");
-        conditions::set(status, conditions::new(PROGRESSING, "True", DONE, message, now));
+        conditions::set_condition(
+            status,
+            conditions::new_condition(PROGRESSING, "True", NEW_REPLICA_SET_AVAILABLE, message, now),
+        );
     } else if has_progressed(deployment.status.as_ref(), status) {
         let message = format!("{who} is progressing.");
-        conditions::renew(status, conditions::new(PROGRESSING, "True", UPDATED, message, now));
+        conditions::replace_condition(
+            status,
+            conditions::new_condition(PROGRESSING, "True", REPLICA_SET_UPDATED, message, now),
+        );
     } else if has_timed_out(held.as_ref(), deadline, now) {
         let message = format!("{who} has timed out progressing.");
-        conditions::set(status, conditions::new(PROGRESSING, "False", TIMED_OUT, message, now));
+        conditions::set_condition(
+            status,
+            conditions::new_condition(PROGRESSING, "False", PROGRESS_DEADLINE_EXCEEDED, message, now),
+        );
     }
-    failures(status, sets);
+    update_failure_condition(status, sets);
 }
 
-/// The deadline, unless it is so far away that it is none.
-pub(super) fn deadline(deployment: &Deployment) -> Option<SignedDuration> {
+/// The progress deadline, unless it is so far away that it means none.
+pub(super) fn progress_deadline(deployment: &Deployment) -> Option<SignedDuration> {
     let seconds = deployment.spec.as_ref()?.progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
     Some(SignedDuration::from_secs(seconds.into()))
 }
 
-/// All pods are new, available, and as many as are asked for.
+/// Whether all pods are new, available, and as many as desired.
 pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
-    let replicas = some(Limits::of(deployment).replicas);
+    let replicas = non_zero(RolloutLimits::for_deployment(deployment).replicas);
     status.updated_replicas == replicas
         && status.replicas == replicas
         && status.available_replicas == replicas
         && status.observed_generation >= deployment.metadata.generation
 }
 
-/// More new pods, fewer old ones, more that are ready or available.
+/// Whether there are more new, fewer old, more ready or more available pods.
 fn has_progressed(old: Option<&DeploymentStatus>, new: &DeploymentStatus) -> bool {
     let old = old.cloned().unwrap_or_default();
     let outdated = |status: &DeploymentStatus| status.replicas.unwrap_or(0) - status.updated_replicas.unwrap_or(0);
@@ -144,33 +166,41 @@ fn has_progressed(old: Option<&DeploymentStatus>, new: &DeploymentStatus) -> boo
 
 fn has_timed_out(held: Option<&DeploymentCondition>, deadline: SignedDuration, now: Timestamp) -> bool {
     match held {
-        _ if conditions::is(held, DONE) => false,
-        _ if conditions::is(held, TIMED_OUT) => true,
+        _ if conditions::has_reason(held, NEW_REPLICA_SET_AVAILABLE) => false,
+        _ if conditions::has_reason(held, PROGRESS_DEADLINE_EXCEEDED) => true,
         Some(held) => held.last_update_time.as_ref().is_some_and(|since| now.duration_since(since.0) > deadline),
         None => false,
     }
 }
 
-/// When to look whether a rollout that does not move has timed out.
-pub(super) fn next_check(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) -> Option<Duration> {
-    let deadline = deadline(deployment)?;
-    let held = conditions::get(status, PROGRESSING)?;
-    if is_complete(deployment, status) || [DONE, TIMED_OUT].iter().any(|reason| conditions::is(Some(held), reason)) {
+/// The time until a stalled rollout may have exceeded its deadline.
+pub(super) fn next_deadline_check(
+    deployment: &Deployment,
+    status: &DeploymentStatus,
+    now: Timestamp,
+) -> Option<Duration> {
+    let deadline = progress_deadline(deployment)?;
+    let held = conditions::get_condition(status, PROGRESSING)?;
+    if is_complete(deployment, status)
+        || [NEW_REPLICA_SET_AVAILABLE, PROGRESS_DEADLINE_EXCEEDED]
+            .iter()
+            .any(|reason| conditions::has_reason(Some(held), reason))
+    {
         return None;
     }
     let passed = now.duration_since(held.last_update_time.as_ref()?.0);
-    Some(Duration::try_from(deadline.saturating_sub(passed)).unwrap_or_default() + GRAIN)
+    Some(Duration::try_from(deadline.saturating_sub(passed)).unwrap_or_default() + DEADLINE_MARGIN)
 }
 
-/// What keeps a ReplicaSet from making pods, the new one's troubles first.
-fn failures(status: &mut DeploymentStatus, sets: Sets<'_>) {
+/// Sets the condition `ReplicaFailure` from the ReplicaSets, the new one first.
+fn update_failure_condition(status: &mut DeploymentStatus, sets: OwnedReplicaSets<'_>) {
     let sets = sets.new.into_iter().chain(sets.old);
     let mut found = sets.filter_map(|set| {
         let conditions = set.status.as_ref()?.conditions.as_ref()?;
-        conditions.iter().find(|condition| condition.type_ == FAILURE)
+        conditions.iter().find(|condition| condition.type_ == REPLICA_FAILURE)
     });
     match found.next() {
-        Some(failure) => conditions::set(
+        Some(failure) => conditions::set_condition(
             status,
             DeploymentCondition {
                 type_: failure.type_.clone(),
@@ -181,7 +211,7 @@ fn failures(status: &mut DeploymentStatus, sets: Sets<'_>) {
                 last_transition_time: failure.last_transition_time.clone(),
             },
         ),
-        None => conditions::remove(status, FAILURE),
+        None => conditions::remove_condition(status, REPLICA_FAILURE),
     }
 }
 

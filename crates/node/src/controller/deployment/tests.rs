@@ -12,22 +12,22 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{revision::REVISION, *};
+use super::{revision::REVISION_ANNOTATION, *};
 use crate::{
     controller::{
-        replicaset::{ReplicaSets, wanted},
+        replicaset::{ReplicaSetController, desired_replicas},
         start,
     },
-    testing::{NAMESPACE, SICK, World},
+    testing::{NAMESPACE, NEVER_READY_IMAGE, TestCluster},
 };
 
 const NAME: &str = "web";
 
-async fn world() -> World {
-    let mut world = World::new().await.with_scheduler();
+async fn world() -> TestCluster {
+    let mut world = TestCluster::new().await.with_scheduler();
     world.add_node("n1", json!({})).await;
-    world.start::<Deployments>();
-    world.start::<ReplicaSets>();
+    world.start::<DeploymentController>();
+    world.start::<ReplicaSetController>();
     world
 }
 
@@ -50,15 +50,16 @@ fn image(image: &str) -> Value {
     json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
 }
 
-impl World {
+impl TestCluster {
     async fn deploy(&self, spec: Value) {
         self.make::<Deployment>(deployment(spec)).await;
     }
 
-    /// As `kubectl rollout status` sees it.
+    /// Waits until `kubectl rollout status` would report success.
     async fn rolled_out(&self) -> Deployment {
         self.until(NAME, |deployment: &Deployment| {
-            let (status, replicas) = (status(deployment), deployment.spec.as_ref().unwrap().replicas.unwrap());
+            let status = status(deployment);
+            let replicas = deployment.spec.as_ref().unwrap().replicas.unwrap();
             let count = |number: Option<i32>| number.unwrap_or(0);
             status.observed_generation == deployment.metadata.generation
                 && count(status.updated_replicas) == replicas
@@ -77,26 +78,27 @@ impl World {
 
     async fn sets(&self) -> Vec<ReplicaSet> {
         let mut sets = self.api::<ReplicaSet>().list(&ListParams::default()).await.unwrap().items;
-        sets.sort_by_key(revision::of);
+        sets.sort_by_key(revision::revision_number);
         sets
     }
 
     /// Revision and size of each ReplicaSet.
     async fn sizes(&self) -> Vec<(i64, i32)> {
-        self.sets().await.iter().map(|set| (revision::of(set), wanted(set))).collect()
+        self.sets().await.iter().map(|set| (revision::revision_number(set), desired_replicas(set))).collect()
     }
 
-    /// Once there are ReplicaSets of these revisions and sizes.
+    /// Waits for ReplicaSets of these revisions and sizes.
     async fn until_sizes(&self, sizes: &[(i64, i32)]) {
-        self.until_all(&self.views.replica_sets, |sets| {
-            let held: BTreeSet<_> = sets.iter().map(|set| (revision::of(set), wanted(set))).collect();
+        self.until_all(&self.informers.replica_sets, |sets| {
+            let held: BTreeSet<_> =
+                sets.iter().map(|set| (revision::revision_number(set), desired_replicas(set))).collect();
             (held == sizes.iter().copied().collect()).then_some(())
         })
         .await;
     }
 
     fn pods_of(&self) -> Vec<Arc<Pod>> {
-        self.views.pods.within(NAMESPACE)
+        self.informers.pods.in_namespace(NAMESPACE)
     }
 }
 
@@ -105,7 +107,7 @@ fn status(deployment: &Deployment) -> DeploymentStatus {
 }
 
 fn reason(deployment: &Deployment, kind: &str) -> Option<String> {
-    conditions::get(deployment.status.as_ref()?, kind)?.reason.clone()
+    conditions::get_condition(deployment.status.as_ref()?, kind)?.reason.clone()
 }
 
 fn annotation(object: &impl ResourceExt, name: &str) -> Option<String> {
@@ -120,18 +122,21 @@ async fn a_deployment_gets_its_pods_and_says_so() {
     let held = status(&deployment);
     assert_eq!((held.ready_replicas, held.unavailable_replicas, held.terminating_replicas), (Some(3), None, Some(0)));
     assert_eq!(reason(&deployment, "Available").as_deref(), Some("MinimumReplicasAvailable"));
-    assert_eq!(annotation(&deployment, REVISION).as_deref(), Some("1"));
+    assert_eq!(annotation(&deployment, REVISION_ANNOTATION).as_deref(), Some("1"));
     assert_eq!(deployment.metadata.generation, Some(1), "its own annotation does not count");
 
     let set = world.sets().await.remove(0);
-    let hash = set.labels().get(template::HASH).unwrap();
+    let hash = set.labels().get(template::POD_TEMPLATE_HASH_LABEL).unwrap();
     assert_eq!(set.name_any(), format!("{NAME}-{hash}"));
     let selector = set.spec.as_ref().unwrap().selector.match_labels.clone().unwrap();
-    assert_eq!(selector, BTreeMap::from([("app".into(), NAME.into()), (template::HASH.into(), hash.clone())]));
+    assert_eq!(
+        selector,
+        BTreeMap::from([("app".into(), NAME.into()), (template::POD_TEMPLATE_HASH_LABEL.into(), hash.clone())])
+    );
     assert_eq!(annotation(&set, "deployment.kubernetes.io/desired-replicas").as_deref(), Some("3"));
     assert_eq!(annotation(&set, "deployment.kubernetes.io/max-replicas").as_deref(), Some("4"));
     assert_eq!(annotation(&set, "kubernetes.io/change-cause").as_deref(), Some("first"));
-    assert!(world.pods_of().iter().all(|pod| pod.labels().get(template::HASH) == Some(hash)));
+    assert!(world.pods_of().iter().all(|pod| pod.labels().get(template::POD_TEMPLATE_HASH_LABEL) == Some(hash)));
     world.event("ScalingReplicaSet", &format!("Scaled up replica set {} from 0 to 3", set.name_any())).await;
     for pod in world.pods_of() {
         world.event("SuccessfulCreate", &format!("Created pod: {}", pod.name_any())).await;
@@ -147,10 +152,11 @@ async fn an_update_rolls_within_its_limits() {
     world.rolled_out().await;
 
     let worst = Arc::new(std::sync::Mutex::new((4, 0)));
-    let (noted, view) = (Arc::clone(&worst), Arc::downgrade(&world.views.pods));
-    world.views.pods.on_change(move |_| {
+    let noted = Arc::clone(&worst);
+    let view = Arc::downgrade(&world.informers.pods);
+    world.informers.pods.on_change(move |_| {
         let Some(view) = view.upgrade() else { return };
-        let pods = view.within(NAMESPACE);
+        let pods = view.in_namespace(NAMESPACE);
         let active: Vec<_> = pods.iter().filter(|pod| pods::is_active(pod)).collect();
         let ready = active.iter().filter(|pod| pods::is_ready(pod)).count();
         let mut worst = noted.lock().unwrap();
@@ -158,7 +164,7 @@ async fn an_update_rolls_within_its_limits() {
     });
     world.set_image("two").await;
     let deployment = world.rolled_out().await;
-    assert_eq!(annotation(&deployment, REVISION).as_deref(), Some("2"));
+    assert_eq!(annotation(&deployment, REVISION_ANNOTATION).as_deref(), Some("2"));
     assert_eq!(world.sizes().await, [(1, 0), (2, 4)]);
     let (fewest_ready, most) = *worst.lock().unwrap();
     assert!(fewest_ready >= 3, "only {fewest_ready} were ready");
@@ -173,8 +179,8 @@ async fn a_bad_update_keeps_the_old_pods_and_can_be_undone() {
     world.deploy(spec).await;
     world.rolled_out().await;
 
-    world.set_image(SICK).await;
-    // A quarter may be missing.
+    world.set_image(NEVER_READY_IMAGE).await;
+    // A quarter may be unavailable.
     world.until_sizes(&[(1, 3), (2, 2)]).await;
     let stuck = |deployment: &Deployment| {
         reason(deployment, "Progressing").as_deref() == Some("ProgressDeadlineExceeded")
@@ -184,10 +190,10 @@ async fn a_bad_update_keeps_the_old_pods_and_can_be_undone() {
     assert_eq!(reason(&deployment, "Available").as_deref(), Some("MinimumReplicasAvailable"));
     assert_eq!(world.sizes().await, [(1, 3), (2, 2)]);
 
-    // As `kubectl rollout undo` does: the template of the old ReplicaSet without its hash.
+    // Like `kubectl rollout undo`: the template of the old ReplicaSet without its hash.
     world.set_image("one").await;
     let deployment = world.rolled_out().await;
-    assert_eq!(annotation(&deployment, REVISION).as_deref(), Some("3"));
+    assert_eq!(annotation(&deployment, REVISION_ANNOTATION).as_deref(), Some("3"));
     assert_eq!(world.sizes().await, [(2, 0), (3, 4)]);
     let set = world.sets().await.pop().unwrap();
     assert_eq!(annotation(&set, "deployment.kubernetes.io/revision-history").as_deref(), Some("1"));
@@ -201,13 +207,13 @@ async fn recreate_waits_until_every_old_pod_is_gone() {
     world.deploy(spec).await;
     world.rolled_out().await;
     let old: Vec<String> = world.pods_of().iter().map(|pod| pod.name_any()).collect();
-    world.hold(&old[0]);
+    world.keep_terminating(&old[0]);
 
     world.set_image("two").await;
     world.until_gone::<Pod>(&old[1]).await;
     world.until(NAME, |deployment: &Deployment| status(deployment).replicas.is_none()).await;
     assert_eq!(world.sizes().await, [(1, 0)], "no new ReplicaSet yet");
-    world.let_go(&old[0]);
+    world.finish_termination(&old[0]);
     world.rolled_out().await;
     assert_eq!(world.sizes().await, [(1, 0), (2, 2)]);
 }
@@ -221,11 +227,11 @@ async fn a_deployment_is_scaled_and_its_rollout_stays_done() {
     let set = world.sets().await.remove(0).name_any();
     world.event("ScalingReplicaSet", &format!("Scaled up replica set {set} from 1 to 5")).await;
     let deployment = world.rolled_out().await;
-    assert_eq!(annotation(&deployment, REVISION).as_deref(), Some("1"));
+    assert_eq!(annotation(&deployment, REVISION_ANNOTATION).as_deref(), Some("1"));
     world.patch::<Deployment>(NAME, json!({"spec": {"replicas": 0}})).await;
     world.rolled_out().await;
     assert_eq!(world.sizes().await, [(1, 0)]);
-    world.until_all(&world.views.pods, |pods| pods.is_empty().then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| pods.is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -235,7 +241,7 @@ async fn a_rollout_in_the_middle_is_scaled_in_proportion() {
     spec["strategy"] = json!({"rollingUpdate": {"maxSurge": 4, "maxUnavailable": 0}});
     world.deploy(spec).await;
     world.rolled_out().await;
-    world.set_image(SICK).await;
+    world.set_image(NEVER_READY_IMAGE).await;
     world.until_sizes(&[(1, 8), (2, 4)]).await;
     world.patch::<Deployment>(NAME, json!({"spec": {"replicas": 20}})).await;
     world.until_sizes(&[(1, 16), (2, 8)]).await;
@@ -253,7 +259,7 @@ async fn somebody_elses_sizes_are_put_right() {
     let name = world.sets().await.remove(0).name_any();
     world.patch::<ReplicaSet>(&name, json!({"spec": {"replicas": 4}})).await;
     world.until_sizes(&[(1, 2)]).await;
-    // One that says that the Deployment was larger must not keep the next rollout waiting.
+    // An annotation with a larger size must not block the next rollout.
     let wrong = json!({"metadata": {"annotations": {"deployment.kubernetes.io/desired-replicas": "9"}}});
     world.patch::<ReplicaSet>(&name, wrong).await;
     world.set_image("two").await;
@@ -311,7 +317,7 @@ async fn a_changed_annotation_or_readiness_is_no_rollout() {
         .await;
     assert_eq!(set.spec.unwrap().min_ready_seconds, Some(1));
     let deployment = world.rolled_out().await;
-    assert_eq!(annotation(&deployment, REVISION).as_deref(), Some("1"));
+    assert_eq!(annotation(&deployment, REVISION_ANNOTATION).as_deref(), Some("1"));
     assert_eq!(world.sizes().await, [(1, 1)]);
 }
 
@@ -332,7 +338,7 @@ async fn an_orphaned_set_is_taken_back() {
     let after = world.sets().await;
     assert_eq!(after.len(), 1);
     assert_eq!(after[0].uid(), before[0].uid());
-    assert!(owner::is_controlled_by(&after[0], &second));
+    assert!(owner_reference::is_controlled_by(&after[0], &second));
 }
 
 #[tokio::test]
@@ -340,11 +346,11 @@ async fn a_name_that_is_taken_is_a_collision() {
     let world = world().await;
     let made: Deployment = serde_json::from_value(deployment(spec(1, "one"))).unwrap();
     let api = world.api::<Deployment>();
-    // As the API server completes it.
+    // With the defaults of the API server.
     let completed = api.create(&PostParams { dry_run: true, ..Default::default() }, &made).await.unwrap();
-    let hash = template::hash(&template::current(&completed), None);
+    let hash = template::template_hash(&template::current_template(&completed), None);
     let taken = json!({
-        "metadata": {"name": template::name(NAME, &hash)},
+        "metadata": {"name": template::replica_set_name(NAME, &hash)},
         "spec": {
             "replicas": 0, "selector": {"matchLabels": {"app": "other"}},
             "template": {"metadata": {"labels": {"app": "other"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
@@ -366,36 +372,36 @@ async fn what_a_set_cannot_make_is_said_of_the_deployment() {
     let refused = world.api::<Deployment>().create(&Default::default(), &serde_json::from_value(made).unwrap()).await;
     assert!(refused.is_err(), "the API server lets no such template in");
 
-    // A finalizer that is none is only refused in a pod.
+    // An invalid finalizer is only rejected in a pod.
     let mut spec = self::spec(1, "one");
     spec["template"]["metadata"]["finalizers"] = json!(["not-qualified"]);
     world.deploy(spec).await;
     let deployment = world.until(NAME, |deployment: &Deployment| reason(deployment, "ReplicaFailure").is_some()).await;
     assert_eq!(reason(&deployment, "ReplicaFailure").as_deref(), Some("FailedCreate"));
-    let message = conditions::get(&status(&deployment), "ReplicaFailure").unwrap().message.clone().unwrap();
+    let message = conditions::get_condition(&status(&deployment), "ReplicaFailure").unwrap().message.clone().unwrap();
     world.event("FailedCreate", &format!("Error creating: {message}")).await;
 }
 
 #[tokio::test]
 async fn controllers_that_are_started_anew_go_on() {
-    let mut world = World::new().await.with_scheduler();
+    let mut world = TestCluster::new().await.with_scheduler();
     world.add_node("n1", json!({})).await;
     let mut first = JoinSet::new();
-    start::<Deployments>(&world.client, &world.views, &mut first);
-    start::<ReplicaSets>(&world.client, &world.views, &mut first);
+    start::<DeploymentController>(&world.client, &world.informers, &mut first);
+    start::<ReplicaSetController>(&world.client, &world.informers, &mut first);
     world.deploy(spec(3, "one")).await;
     world.rolled_out().await;
-    world.set_image(SICK).await;
+    world.set_image(NEVER_READY_IMAGE).await;
     world.until_sizes(&[(1, 3), (2, 1)]).await;
     first.shutdown().await;
 
     world.set_image("two").await;
     world.patch::<Deployment>(NAME, json!({"spec": {"replicas": 2}})).await;
     world.delete::<Pod>(&world.pods_of()[0].name_any()).await;
-    world.start::<Deployments>();
-    world.start::<ReplicaSets>();
+    world.start::<DeploymentController>();
+    world.start::<ReplicaSetController>();
     world.rolled_out().await;
-    world.until_all(&world.views.pods, |pods| (pods.len() == 2).then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| (pods.len() == 2).then_some(())).await;
 }
 
 #[tokio::test]
@@ -406,8 +412,8 @@ async fn a_deployment_goes_with_all_it_made() {
     world.set_image("two").await;
     world.rolled_out().await;
     world.delete::<Deployment>(NAME).await;
-    world.until_all(&world.views.replica_sets, |sets| sets.is_empty().then_some(())).await;
-    world.until_all(&world.views.pods, |pods| pods.is_empty().then_some(())).await;
+    world.until_all(&world.informers.replica_sets, |sets| sets.is_empty().then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| pods.is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -419,13 +425,13 @@ async fn a_namespace_that_goes_takes_everything_along() {
     let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), "going");
     let made = serde_json::from_value(deployment(spec(3, "one"))).unwrap();
     deployments.create(&PostParams::default(), &made).await.unwrap();
-    world.until_all(&world.views.pods, |pods| (pods.len() == 3).then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| (pods.len() == 3).then_some(())).await;
     namespaces.delete("going", &DeleteParams::default()).await.unwrap();
     await_condition(namespaces, "going", |namespace: Option<&Namespace>| namespace.is_none()).await.unwrap();
-    world.until_all(&world.views.pods, |pods| pods.is_empty().then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| pods.is_empty().then_some(())).await;
 }
 
-/// Whatever people and nodes do, in the end there is what was asked for last, and nothing else.
+/// Whatever users and nodes do, the result is the last desired state, and nothing else.
 #[tokio::test]
 async fn whatever_happens_it_ends_well() {
     let world = world().await;
@@ -439,9 +445,9 @@ async fn whatever_happens_it_ends_well() {
             (0, _) => {
                 drop(world.patch::<Deployment>(NAME, json!({"spec": {"replicas": random.i32(0..8)}})).await);
             }
-            (1, _) => world.set_image(["one", "two", SICK][random.usize(..3)]).await,
+            (1, _) => world.set_image(["one", "two", NEVER_READY_IMAGE][random.usize(..3)]).await,
             (2, _) => drop(world.patch::<Deployment>(NAME, json!({"spec": {"paused": random.bool()}})).await),
-            // It may be gone since.
+            // The pod may be gone by now.
             (3, Some(pod)) => drop(world.api::<Pod>().delete(&pod, &DeleteParams::default()).await),
             (4, Some(pod)) => {
                 let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
@@ -458,7 +464,7 @@ async fn whatever_happens_it_ends_well() {
         let active: Vec<_> = pods.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
         (active.len() == 3).then_some(active)
     };
-    let pods = world.until_all(&world.views.pods, active).await;
+    let pods = world.until_all(&world.informers.pods, active).await;
     let images: BTreeSet<_> = pods.iter().map(|pod| pod.spec.as_ref().unwrap().containers[0].image.clone()).collect();
     assert_eq!(images, BTreeSet::from([Some("last".to_owned())]), "the seed is {seed}");
     let sizes = world.sizes().await;

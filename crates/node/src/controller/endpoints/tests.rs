@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::*;
-use crate::{controller, views::Views};
+use crate::{controller, informers::InformerSet};
 
 fn service(spec: Value) -> Service {
     let metadata = json!({ "name": "web", "namespace": "default", "uid": "s", "labels": { "team": "blue" } });
@@ -19,7 +19,7 @@ fn web(ports: Value) -> Service {
     service(json!({ "selector": { "app": "web" }, "clusterIP": "127.16.240.2", "ports": ports }))
 }
 
-/// A pod that is ready, at an address that ends in its number.
+/// A ready pod, at an address that ends in its number.
 fn pod(number: u32) -> Pod {
     let metadata = json!({
         "name": format!("web-{number:04}"), "namespace": "default", "uid": format!("u{number}"),
@@ -29,7 +29,7 @@ fn pod(number: u32) -> Pod {
         json!([{ "name": "http", "containerPort": 8080 }, { "name": "dns", "containerPort": 53, "protocol": "UDP" }]);
     let spec = json!({ "nodeName": "node-0", "containers": [{ "name": "c", "ports": ports }] });
     let status = json!({
-        "phase": "Running", "podIP": format!("127.16.{}.{}", number / 200, 2 + number % 200),
+        "phase": "Running", "podIP": format!("10.16.{}.{}", number / 200, 2 + number % 200),
         "conditions": [{ "type": "Ready", "status": "True" }],
     });
     serde_json::from_value(json!({ "metadata": metadata, "spec": spec, "status": status })).unwrap()
@@ -40,8 +40,8 @@ fn changed(mut pod: Pod, change: impl FnOnce(&mut Pod)) -> Pod {
     pod
 }
 
-fn groups(service: &Service, pods: impl IntoIterator<Item = Pod>) -> Vec<wanted::Group> {
-    wanted::groups(service, &pods.into_iter().map(Arc::new).collect::<Vec<_>>())
+fn groups(service: &Service, pods: impl IntoIterator<Item = Pod>) -> Vec<desired_endpoints::EndpointGroup> {
+    desired_endpoints::endpoint_groups(service, &pods.into_iter().map(Arc::new).collect::<Vec<_>>())
 }
 
 fn only(service: &Service, pod: Pod) -> (Vec<EndpointPort>, Endpoint) {
@@ -51,7 +51,6 @@ fn only(service: &Service, pod: Pod) -> (Vec<EndpointPort>, Endpoint) {
     (group.ports, group.endpoints.remove(0))
 }
 
-/// ready, serving, terminating
 fn conditions(service: &Service, pod: Pod) -> [Option<bool>; 3] {
     let conditions = only(service, pod).1.conditions.unwrap();
     [conditions.ready, conditions.serving, conditions.terminating]
@@ -72,7 +71,7 @@ fn a_pod_is_an_endpoint() {
     let (ports, endpoint) = only(&web(json!([{ "port": 80, "targetPort": 8080 }])), pod(0));
     assert_eq!(serde_json::to_value(ports).unwrap(), json!([{ "name": "", "port": 8080, "protocol": "TCP" }]));
     let expected = json!({
-        "addresses": ["127.16.0.2"],
+        "addresses": ["10.16.0.2"],
         "conditions": { "ready": true, "serving": true, "terminating": false },
         "nodeName": "node-0",
         "targetRef": { "kind": "Pod", "namespace": "default", "name": "web-0000", "uid": "u0" },
@@ -123,7 +122,7 @@ fn ports_are_found_by_name_and_protocol_in_each_pod() {
         spec.containers[0].ports = None;
     });
     let groups = groups(&web(ports), [pod(0), other, pod(2)]);
-    let numbers = |group: &wanted::Group| -> Vec<(String, i32)> {
+    let numbers = |group: &desired_endpoints::EndpointGroup| -> Vec<(String, i32)> {
         group.ports.iter().map(|port| (port.name.clone().unwrap(), port.port.unwrap())).collect()
     };
     let named =
@@ -148,15 +147,15 @@ fn a_pod_with_a_name_in_the_services_domain_keeps_it() {
     assert_eq!(named("other"), None);
 }
 
-/// Slices as a server would keep them.
+/// Slices as a server would store them.
 #[derive(Default)]
 struct Held(Vec<EndpointSlice>, usize);
 
 impl Held {
-    /// Brings the slices up to date; how many were created, updated and deleted.
+    /// Updates the slices; returns how many were created, updated and deleted.
     fn follow(&mut self, service: &Service, pods: impl IntoIterator<Item = Pod>) -> [usize; 3] {
         let held = self.0.iter().cloned().map(Arc::new).collect();
-        let plan = plan::plan(service, groups(service, pods), held);
+        let plan = plan::plan_slices(service, groups(service, pods), held);
         let counts = [plan.create.len(), plan.update.len(), plan.delete.len()];
         for mut slice in plan.create {
             self.1 += 1;
@@ -178,25 +177,27 @@ impl Held {
 
 #[test]
 fn a_slice_has_at_most_a_hundred_endpoints_and_keeps_them() {
-    let (web, mut held) = (web(json!([{ "port": 80 }])), Held::default());
+    let web = web(json!([{ "port": 80 }]));
+    let mut held = Held::default();
     assert_eq!(held.follow(&web, (0..250).map(pod)), [3, 0, 0]);
     assert_eq!(held.sizes(), [100, 100, 50]);
     assert_eq!(held.follow(&web, (0..250).map(pod)), [0, 0, 0]);
-    // One goes, one comes: the new one takes the place of the old one, since it is in the fullest slice that has room.
+    // The new endpoint takes the place of the deleted one, in the fullest slice with room.
     assert_eq!(held.follow(&web, (1..251).map(pod)), [0, 1, 0]);
     assert_eq!(held.sizes(), [100, 100, 50]);
-    // Nothing is moved only to have fewer slices; one that is empty goes.
+    // Endpoints are not moved to reduce the number of slices; an empty slice is deleted.
     assert_eq!(held.follow(&web, (101..251).map(pod)), [0, 2, 0]);
     assert_eq!(held.sizes(), [1, 99, 50]);
     assert_eq!(held.follow(&web, (200..251).map(pod)), [0, 0, 1]);
     assert_eq!(held.sizes(), [1, 50]);
-    // A pod that changes is changed where it is.
+    // A changed pod is updated in its slice.
     assert_eq!(held.follow(&web, (200..250).map(pod).chain([not_ready(pod(250))])), [0, 1, 0]);
 }
 
 #[test]
 fn a_service_without_pods_has_an_empty_slice() {
-    let (web, mut held) = (web(json!([{ "port": 80 }])), Held::default());
+    let web = web(json!([{ "port": 80 }]));
+    let mut held = Held::default();
     assert_eq!(held.follow(&web, []), [1, 0, 0]);
     assert_eq!((held.sizes(), held.0[0].ports.as_ref()), (vec![0], None));
     assert_eq!(held.follow(&web, []), [0, 0, 0]);
@@ -237,7 +238,7 @@ fn a_slice_says_whose_it_is() {
     assert!(!held.0[0].labels().contains_key("team"));
 }
 
-/// A cluster with this controller and nothing else.
+/// A cluster with only this controller.
 struct World {
     _server: ApiServer,
     client: Client,
@@ -248,9 +249,11 @@ struct World {
 impl World {
     async fn new() -> Self {
         let server = ApiServer::start(Options::default()).await.unwrap();
-        let (client, views, mut tasks) = (server.client().unwrap(), Views::default(), JoinSet::new());
-        views.follow(&client, &mut tasks).await;
-        controller::start::<Endpoints>(&client, &views, &mut tasks);
+        let client = server.client().unwrap();
+        let views = InformerSet::default();
+        let mut tasks = JoinSet::new();
+        views.start_all(&client, &mut tasks).await;
+        controller::start::<EndpointSliceController>(&client, &views, &mut tasks);
         let (told, changes) = mpsc::unbounded_channel();
         views.endpoint_slices.on_change(move |_| told.send(()).unwrap_or_default());
         Self { _server: server, client, _tasks: tasks, changes }
@@ -298,19 +301,19 @@ async fn slices_follow_pods_and_services() {
         "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80, "targetPort": "http" }] },
     });
     services.create(&PostParams::default(), &serde_json::from_value(made).unwrap()).await.unwrap();
-    world.until(|slices| addresses(slices) == ["127.16.0.3"]).await;
+    world.until(|slices| addresses(slices) == ["10.16.0.3"]).await;
     world.run(2).await;
-    world.until(|slices| addresses(slices) == ["127.16.0.3", "127.16.0.4"]).await;
+    world.until(|slices| addresses(slices) == ["10.16.0.3", "10.16.0.4"]).await;
 
     let relabel = Patch::Merge(json!({ "metadata": { "labels": { "app": "other" } } }));
     let pods: Api<Pod> = Api::namespaced(world.client.clone(), "default");
     pods.patch("web-0001", &PatchParams::default(), &relabel).await.unwrap();
-    let slices = world.until(|slices| addresses(slices) == ["127.16.0.4"]).await;
+    let slices = world.until(|slices| addresses(slices) == ["10.16.0.4"]).await;
 
-    // What somebody else deletes or changes is put right.
+    // Deletions and changes by others are repaired.
     let api: Api<EndpointSlice> = Api::namespaced(world.client.clone(), "default");
     api.delete(&slices[0].name_any(), &DeleteParams::default()).await.unwrap();
-    let slices = world.until(|slices| addresses(slices) == ["127.16.0.4"]).await;
+    let slices = world.until(|slices| addresses(slices) == ["10.16.0.4"]).await;
     let wrong = Patch::Merge(json!({ "ports": [{ "port": 9 }] }));
     api.patch(&slices[0].name_any(), &PatchParams::default(), &wrong).await.unwrap();
     world.until(|slices| slices.iter().all(|slice| slice.ports.as_ref().unwrap()[0].port == Some(8080))).await;

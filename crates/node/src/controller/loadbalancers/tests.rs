@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::World;
+use crate::testing::TestCluster;
 
 fn addresses(service: &Service) -> Vec<String> {
     let ingress = service.status.iter().filter_map(|status| status.load_balancer.as_ref()?.ingress.as_ref()).flatten();
@@ -10,14 +10,14 @@ fn addresses(service: &Service) -> Vec<String> {
 
 #[tokio::test]
 async fn a_load_balancer_is_the_address_of_its_service() {
-    let mut world = World::new().await;
-    world.start::<LoadBalancers>();
+    let mut world = TestCluster::new().await;
+    world.start::<LoadBalancerController>();
     let spec = json!({ "type": "LoadBalancer", "ports": [{ "port": 8080 }] });
     let made: Service = world.make(json!({ "metadata": { "name": "web" }, "spec": spec })).await;
     let own = made.spec.unwrap().cluster_ip.unwrap();
     world.until("web", |service: &Service| addresses(service) == [own.as_str()]).await;
     world.event("EnsuredLoadBalancer", "Ensured load balancer").await;
-    // Who wants none any more has none.
+    // A Service of another type loses its load balancer.
     world.patch::<Service>("web", json!({ "spec": { "type": "ClusterIP" } })).await;
     world.until("web", |service: &Service| addresses(service).is_empty()).await;
 }

@@ -1,4 +1,4 @@
-//! What a ReplicaSet says of its pods.
+//! The status of a ReplicaSet.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,23 +12,28 @@ use k8s_openapi::{
 };
 use kube::ResourceExt;
 
-use super::replicas::Failure;
-use crate::controller::{pods, status::count};
+use super::replicas::ReplicaFailure;
+use crate::controller::{pods, status::non_zero};
 
-const FAILURE: &str = "ReplicaFailure";
+const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// Of these pods, none of which has ended.
-pub(super) fn of(set: &ReplicaSet, pods: &[Arc<Pod>], failure: Option<&Failure>, now: Timestamp) -> ReplicaSetStatus {
+/// The status with these pods, none of which has ended.
+pub(super) fn calculate_status(
+    set: &ReplicaSet,
+    pods: &[Arc<Pod>],
+    failure: Option<&ReplicaFailure>,
+    now: Timestamp,
+) -> ReplicaSetStatus {
     let spec = set.spec.clone().unwrap_or_default();
     let labels = spec.template.and_then(|template| template.metadata?.labels).unwrap_or_default();
     let (active, terminating): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| pods::is_active(pod));
     let number = |counts: &dyn Fn(&Pod) -> bool| active.iter().filter(|pod| counts(pod)).count();
     let min_ready = spec.min_ready_seconds.unwrap_or(0);
     ReplicaSetStatus {
-        replicas: count(active.len()).unwrap_or(0),
-        fully_labeled_replicas: count(number(&|pod| has_all(pod.labels(), &labels))),
-        ready_replicas: count(number(&pods::is_ready)),
-        available_replicas: count(number(&|pod| pods::is_available(pod, min_ready, now).is_ok())),
+        replicas: non_zero(active.len()).unwrap_or(0),
+        fully_labeled_replicas: non_zero(number(&|pod| has_all(pod.labels(), &labels))),
+        ready_replicas: non_zero(number(&pods::is_ready)),
+        available_replicas: non_zero(number(&|pod| pods::is_available(pod, min_ready, now).is_ok())),
         terminating_replicas: i32::try_from(terminating.len()).ok(),
         observed_generation: set.metadata.generation,
         conditions: conditions(set, failure, now),
@@ -39,13 +44,13 @@ fn has_all(labels: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>)
     wanted.iter().all(|(name, value)| labels.get(name) == Some(value))
 }
 
-/// The first failure stays until there is none.
-fn conditions(set: &ReplicaSet, failure: Option<&Failure>, now: Timestamp) -> Option<Vec<ReplicaSetCondition>> {
+/// The first failure is kept until there is none.
+fn conditions(set: &ReplicaSet, failure: Option<&ReplicaFailure>, now: Timestamp) -> Option<Vec<ReplicaSetCondition>> {
     let held = set.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
-    let (failed, mut conditions): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.type_ == FAILURE);
+    let (failed, mut conditions): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.type_ == REPLICA_FAILURE);
     if let Some(failure) = failure {
         conditions.push(failed.into_iter().next().unwrap_or_else(|| ReplicaSetCondition {
-            type_: FAILURE.to_owned(),
+            type_: REPLICA_FAILURE.to_owned(),
             status: "True".to_owned(),
             reason: Some(failure.reason.to_owned()),
             message: Some(failure.error.message()),

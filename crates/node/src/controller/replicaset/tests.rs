@@ -2,14 +2,14 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{NAMESPACE, World};
+use crate::testing::{NAMESPACE, TestCluster};
 
 const NAME: &str = "set";
 
-async fn world() -> World {
-    let mut world = World::new().await.with_scheduler();
+async fn world() -> TestCluster {
+    let mut world = TestCluster::new().await.with_scheduler();
     world.add_node("n1", json!({})).await;
-    world.start::<ReplicaSets>();
+    world.start::<ReplicaSetController>();
     world
 }
 
@@ -27,7 +27,7 @@ fn pod(name: &str, labels: Value) -> Value {
     json!({"metadata": {"name": name, "labels": labels}, "spec": spec})
 }
 
-impl World {
+impl TestCluster {
     async fn until_available(&self, count: i32) -> ReplicaSet {
         self.until(NAME, |set: &ReplicaSet| {
             let status = set.status.clone().unwrap_or_default();
@@ -43,7 +43,7 @@ impl World {
     }
 
     fn names(&self) -> Vec<String> {
-        self.views.pods.within(NAMESPACE).iter().map(|pod| pod.name_any()).collect()
+        self.informers.pods.in_namespace(NAMESPACE).iter().map(|pod| pod.name_any()).collect()
     }
 }
 
@@ -59,7 +59,7 @@ async fn there_are_as_many_pods_as_are_asked_for() {
     );
     for pod in world.api::<Pod>().list(&ListParams::default()).await.unwrap() {
         assert!(pod.name_any().starts_with("set-"));
-        assert!(owner::is_controlled_by(&pod, &set));
+        assert!(owner_reference::is_controlled_by(&pod, &set));
         assert_eq!(pod.annotations().get("note").map(String::as_str), Some("kept"));
     }
     let gone = world.names().remove(0);
@@ -82,7 +82,7 @@ async fn the_pods_that_are_missed_least_go_first() {
             .any(|pod| pod.annotations().contains_key("controller.kubernetes.io/pod-deletion-cost"))
             .then_some(())
     };
-    world.until_all(&world.views.pods, seen).await;
+    world.until_all(&world.informers.pods, seen).await;
     world.patch::<ReplicaSet>(NAME, json!({"spec": {"replicas": 2}})).await;
     world.event("SuccessfulDelete", &format!("Deleted pod: {cheap}")).await;
     world.until_available(2).await;
@@ -98,7 +98,7 @@ async fn orphans_are_taken_and_strangers_let_go() {
     let set = world.until_available(2).await;
     assert_eq!(set.status.as_ref().unwrap().fully_labeled_replicas, Some(1), "the orphan lacks a label");
     let orphan = world.api::<Pod>().get("orphan").await.unwrap();
-    assert!(owner::is_controlled_by(&orphan, &set));
+    assert!(owner_reference::is_controlled_by(&orphan, &set));
     assert!(world.api::<Pod>().get("other").await.unwrap().owner_references().is_empty());
 
     world.relabel("orphan", json!({"app": "free"})).await;
@@ -107,9 +107,9 @@ async fn orphans_are_taken_and_strangers_let_go() {
     world.until_available(2).await;
     assert_eq!(world.names().len(), 4);
 
-    // Back again it is one too many.
+    // With its label restored, it is a surplus pod.
     world.relabel("orphan", json!({"app": NAME})).await;
-    world.until_all(&world.views.pods, |pods| (pods.len() == 3).then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| (pods.len() == 3).then_some(())).await;
     world.until_available(2).await;
 }
 
@@ -137,18 +137,18 @@ async fn a_pod_that_failed_is_replaced_and_one_on_its_way_out_is_counted() {
     let failed = world.names().remove(0);
     world.fail(&failed).await;
     let status = |set: &ReplicaSet| set.status.clone().unwrap_or_default();
-    world.until_all(&world.views.pods, |pods| pods.iter().any(|pod| pods::is_ready(pod)).then_some(())).await;
+    world.until_all(&world.informers.pods, |pods| pods.iter().any(|pod| pods::is_ready(pod)).then_some(())).await;
     world.until_available(1).await;
 
     let slow = world.names().into_iter().find(|name| *name != failed).unwrap();
-    world.hold(&slow);
+    world.keep_terminating(&slow);
     world.delete::<Pod>(&slow).await;
     world
         .until(NAME, |set: &ReplicaSet| {
             status(set).terminating_replicas == Some(1) && status(set).available_replicas == Some(1)
         })
         .await;
-    world.let_go(&slow);
+    world.finish_termination(&slow);
     world.until(NAME, |set: &ReplicaSet| status(set).terminating_replicas == Some(0)).await;
 }
 

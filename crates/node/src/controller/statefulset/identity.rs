@@ -1,4 +1,4 @@
-//! What makes a pod the pod of its ordinal: its name, its labels, its host name and its claims.
+//! The identity of a pod for its ordinal: its name, labels, host name and claims.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,26 @@ use kube::{ResourceExt, api::ObjectMeta};
 
 use crate::controller::{pods, revision};
 
-const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
-const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
+const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 
-/// The ordinal of a pod of this name, if it is one that the set could have made.
+/// The ordinal of a pod with this name, if it can be one of the set.
 pub fn ordinal_of(set: &StatefulSet, pod: &str) -> Option<i32> {
     let ordinal = pod.strip_prefix(set.metadata.name.as_deref()?)?.strip_prefix('-')?;
     let number: i32 = ordinal.parse().ok()?;
     (number.to_string() == ordinal && number >= 0).then_some(number)
 }
 
-/// The name of the pod of an ordinal.
 pub fn pod_name(set: &StatefulSet, ordinal: i32) -> String {
     format!("{}-{ordinal}", set.name_any())
 }
 
-/// The pod of an ordinal, by a template that is that of a revision of this name.
-pub fn pod(set: &StatefulSet, template: &PodTemplateSpec, revision: &str, ordinal: i32) -> Pod {
+/// The pod of an ordinal, from the template of the revision with this name.
+pub fn new_pod(set: &StatefulSet, template: &PodTemplateSpec, revision: &str, ordinal: i32) -> Pod {
     let name = pod_name(set, ordinal);
     let mut pod = pods::from_template(template, set);
     pod.labels_mut().extend(labels(&name, ordinal));
-    pod.labels_mut().insert(revision::POD_LABEL.to_owned(), revision.to_owned());
+    pod.labels_mut().insert(revision::POD_REVISION_HASH_LABEL.to_owned(), revision.to_owned());
     let spec = pod.spec.get_or_insert_default();
     spec.hostname = Some(name.clone());
     spec.subdomain = set.spec.as_ref().and_then(|set| set.service_name.clone()).filter(|service| !service.is_empty());
@@ -39,7 +38,7 @@ pub fn pod(set: &StatefulSet, template: &PodTemplateSpec, revision: &str, ordina
     pod
 }
 
-/// Labels that a pod of the set has lost, or that somebody else wrote.
+/// Identity labels that are missing or wrong on the pod.
 pub fn lost_labels(set: &StatefulSet, pod: &Pod) -> BTreeMap<String, String> {
     let name = pod.name_any();
     let Some(ordinal) = ordinal_of(set, &name) else { return BTreeMap::new() };
@@ -47,16 +46,15 @@ pub fn lost_labels(set: &StatefulSet, pod: &Pod) -> BTreeMap<String, String> {
 }
 
 fn labels(name: &str, ordinal: i32) -> impl Iterator<Item = (String, String)> {
-    [(POD_NAME.to_owned(), name.to_owned()), (POD_INDEX.to_owned(), ordinal.to_string())].into_iter()
+    [(POD_NAME_LABEL.to_owned(), name.to_owned()), (POD_INDEX_LABEL.to_owned(), ordinal.to_string())].into_iter()
 }
 
-/// The claims of a pod of this name.
 pub fn claims(set: &StatefulSet, pod: &str) -> Vec<PersistentVolumeClaim> {
     let Some(spec) = &set.spec else { return Vec::new() };
     templates(spec).iter().map(|template| claim(set, spec, template, pod)).collect()
 }
 
-/// The names of the claims of a pod of this name.
+/// The names of the claims of a pod with this name.
 pub fn claim_names(set: &StatefulSet, pod: &str) -> impl Iterator<Item = String> {
     let templates = set.spec.as_ref().map(templates).unwrap_or_default();
     templates.iter().map(move |template| claim_name(template, pod))
@@ -70,7 +68,7 @@ fn claim_name(template: &PersistentVolumeClaim, pod: &str) -> String {
     format!("{}-{pod}", template.name_any())
 }
 
-/// It carries the labels of the set's pods too, by which people find it.
+/// The claim also has the labels of the set's pods, so that people can select it.
 fn claim(
     set: &StatefulSet,
     spec: &StatefulSetSpec,
@@ -89,7 +87,7 @@ fn claim(
     PersistentVolumeClaim { metadata, spec: template.spec.clone(), status: None }
 }
 
-/// The claims come first, and stand in for volumes of the same names.
+/// The volumes of the claims come first, and replace volumes of the same names.
 fn volumes(set: &StatefulSet, pod: &str, given: Option<Vec<Volume>>) -> Vec<Volume> {
     let templates = set.spec.as_ref().map(templates).unwrap_or_default();
     let of_claim = |template: &PersistentVolumeClaim| Volume {

@@ -1,7 +1,8 @@
-//! What is to be done for a StatefulSet now, and in which order. No I/O.
+//! The next changes of a StatefulSet's pods, in order. No I/O.
 //!
-//! With `OrderedReady` pods are made in the order of their ordinals, each when all before it are available, and go in the
-//! opposite order; at most one is made or goes at a time. With `Parallel` nobody waits for anybody. Scaling comes before updates.
+//! With `OrderedReady` pods are created in the order of their ordinals, each when all before it are available,
+//! and deleted in the opposite order; at most one is created or deleted at a time. With `Parallel` no pod waits
+//! for another. Scaling comes before updates.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,74 +20,69 @@ use kube::ResourceExt;
 
 use super::identity::ordinal_of;
 use crate::controller::{
-    amount::{self, Rounding},
+    int_or_percent::{self, Rounding},
     pods, revision,
 };
 
-/// More are made when these are seen: `replicas` may be any number.
-const MOST_AT_ONCE: usize = 500;
+/// The most pods per sync, since `replicas` may be any number; more follow in the next sync.
+const MAX_PODS_PER_SYNC: usize = 500;
 
-/// One thing to do.
 #[derive(Clone, Debug)]
-pub enum Step {
-    /// Make the pod of an ordinal.
-    Make(i32),
-    /// See that the labels and claims of a pod are right. The pod may be one too many.
-    Tend(Arc<Pod>, bool),
-    /// Delete a pod.
+pub enum PodAction {
+    Create(i32),
+    /// Repair the labels and claims of a pod. The flag says whether the pod is surplus.
+    Repair(Arc<Pod>, bool),
     Delete(Arc<Pod>),
 }
 
-/// Steps in stages: a stage is begun when the one before has succeeded, and what is in one can be done at once.
+/// Actions in stages: a stage begins after the previous one has succeeded; the actions of a stage are
+/// independent.
 #[derive(Debug, Default)]
-pub struct Plan {
-    /// The stages.
-    pub stages: Vec<Vec<Step>>,
-    /// When a pod becomes available by the passing of time.
-    pub again: Option<Duration>,
+pub struct StatefulSetPlan {
+    pub stages: Vec<Vec<PodAction>>,
+    /// The time until the next pod becomes available.
+    pub requeue_after: Option<Duration>,
 }
 
-/// The plan for these pods, which are all of the set's. `newest` is the name of the revision that they should have.
-pub fn plan(set: &StatefulSet, pods: &[Arc<Pod>], newest: &str, now: Timestamp) -> Plan {
-    let Some(spec) = set.spec.as_ref() else { return Plan::default() };
-    let members = Members::new(set, spec, pods, now);
-    let mut plan = Plan { stages: Vec::new(), again: members.soonest() };
-    let go_on = members.keep_up(&mut plan) && members.scale_down(&mut plan);
+/// The plan for these pods, which are all pods of the set. `newest` is the name of their desired revision.
+pub fn plan(set: &StatefulSet, pods: &[Arc<Pod>], newest: &str, now: Timestamp) -> StatefulSetPlan {
+    let Some(spec) = set.spec.as_ref() else { return StatefulSetPlan::default() };
+    let members = OrdinalPods::new(set, spec, pods, now);
+    let mut plan = StatefulSetPlan { stages: Vec::new(), requeue_after: members.next_availability() };
+    let go_on = members.create_missing(&mut plan) && members.scale_down(&mut plan);
     if go_on {
-        plan.stages.push(members.update(newest));
+        plan.stages.push(members.delete_outdated(newest));
     }
     plan.stages.retain(|stage| !stage.is_empty());
     plan
 }
 
-/// The ordinals that the set should have.
+/// The desired ordinals.
 pub fn ordinals(spec: &StatefulSetSpec) -> Range<i32> {
     let start = spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0);
     start..start.saturating_add(spec.replicas.unwrap_or(1))
 }
 
-/// How many of the lowest ordinals keep their revision in a rolling update.
+/// The number of the lowest ordinals that keep their revision in a rolling update.
 pub fn partition(spec: &StatefulSetSpec) -> Option<i32> {
     spec.update_strategy.as_ref()?.rolling_update.as_ref()?.partition
 }
 
-/// Whether pods are replaced only when somebody deletes them.
+/// Whether outdated pods are replaced only after somebody deletes them.
 pub fn is_on_delete(spec: &StatefulSetSpec) -> bool {
     spec.update_strategy.as_ref().and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete")
 }
 
-/// Whether a pod is on its way out.
 pub fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// Whether all that ran in it has ended. A set wants pods that run for ever, however they ended.
+/// Whether the pod has ended. A set replaces pods whether they failed or succeeded.
 fn has_ended(pod: &Pod) -> bool {
     matches!(pods::phase(pod), "Failed" | "Succeeded")
 }
 
-/// The pods of a set by ordinal.
-struct Members<'a> {
+struct OrdinalPods<'a> {
     spec: &'a StatefulSetSpec,
     ordered: bool,
     now: Timestamp,
@@ -94,7 +90,7 @@ struct Members<'a> {
     condemned: BTreeMap<i32, &'a Arc<Pod>>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> OrdinalPods<'a> {
     fn new(set: &StatefulSet, spec: &'a StatefulSetSpec, pods: &'a [Arc<Pod>], now: Timestamp) -> Self {
         let range = ordinals(spec);
         let by_ordinal = pods.iter().filter_map(|pod| Some((ordinal_of(set, &pod.name_any())?, pod)));
@@ -111,24 +107,26 @@ impl<'a> Members<'a> {
         self.availability(pod).is_ok()
     }
 
-    fn soonest(&self) -> Option<Duration> {
+    fn next_availability(&self) -> Option<Duration> {
         let pods = self.wanted.values().chain(self.condemned.values());
         pods.filter_map(|pod| self.availability(pod).err().flatten()).min()
     }
 
-    /// Makes what is missing. Answers whether more can be done now.
-    fn keep_up(&self, plan: &mut Plan) -> bool {
-        let (mut stage, mut made, mut go_on) = (Vec::new(), 0, true);
+    /// Creates missing pods. Returns whether the plan may continue.
+    fn create_missing(&self, plan: &mut StatefulSetPlan) -> bool {
+        let mut stage = Vec::new();
+        let mut made = 0;
+        let mut go_on = true;
         for ordinal in ordinals(self.spec) {
             let step = match self.wanted.get(&ordinal) {
-                None => Step::Make(ordinal),
-                Some(pod) if has_ended(pod) && !is_terminating(pod) => Step::Delete(Arc::clone(pod)),
-                Some(pod) => Step::Tend(Arc::clone(pod), false),
+                None => PodAction::Create(ordinal),
+                Some(pod) if has_ended(pod) && !is_terminating(pod) => PodAction::Delete(Arc::clone(pod)),
+                Some(pod) => PodAction::Repair(Arc::clone(pod), false),
             };
-            made += usize::from(matches!(step, Step::Make(_)));
+            made += usize::from(matches!(step, PodAction::Create(_)));
             let holds_up = self.wanted.get(&ordinal).is_none_or(|pod| !self.is_available(pod));
             stage.push(step);
-            go_on = !(self.ordered && holds_up) && made < MOST_AT_ONCE;
+            go_on = !(self.ordered && holds_up) && made < MAX_PODS_PER_SYNC;
             if !go_on {
                 break;
             }
@@ -137,16 +135,17 @@ impl<'a> Members<'a> {
         go_on
     }
 
-    /// Deletes what is too much. Answers whether more can be done now.
-    fn scale_down(&self, plan: &mut Plan) -> bool {
-        plan.stages.push(self.condemned.values().map(|pod| Step::Tend(Arc::clone(pod), true)).collect());
+    /// Deletes surplus pods. Returns whether the plan may continue.
+    fn scale_down(&self, plan: &mut StatefulSetPlan) -> bool {
+        plan.stages.push(self.condemned.values().map(|pod| PodAction::Repair(Arc::clone(pod), true)).collect());
         let first_unhealthy =
             self.condemned.iter().find(|(_, pod)| !self.is_available(pod)).map(|(ordinal, _)| *ordinal);
-        let (mut stage, mut go_on) = (Vec::new(), true);
+        let mut stage = Vec::new();
+        let mut go_on = true;
         for (ordinal, pod) in self.condemned.iter().rev() {
             let waits = self.ordered && !self.is_available(pod) && first_unhealthy != Some(*ordinal);
             if !is_terminating(pod) && !waits {
-                stage.push(Step::Delete(Arc::clone(pod)));
+                stage.push(PodAction::Delete(Arc::clone(pod)));
             }
             go_on = !self.ordered;
             if !go_on {
@@ -157,9 +156,9 @@ impl<'a> Members<'a> {
         go_on
     }
 
-    /// Deletes pods of old revisions, from the last ordinal down, as many as may be unavailable. What is unavailable
-    /// anyway costs nothing.
-    fn update(&self, newest: &str) -> Vec<Step> {
+    /// Deletes pods of old revisions, from the last ordinal down, as many as may be unavailable. Unavailable
+    /// ones are free.
+    fn delete_outdated(&self, newest: &str) -> Vec<PodAction> {
         if is_on_delete(self.spec) {
             return Vec::new();
         }
@@ -172,7 +171,7 @@ impl<'a> Members<'a> {
         let old = self.wanted.range(updated_from..).rev().filter(|(_, pod)| {
             !is_terminating(pod)
                 && !has_ended(pod)
-                && pod.labels().get(revision::POD_LABEL).is_none_or(|of| of != newest)
+                && pod.labels().get(revision::POD_REVISION_HASH_LABEL).is_none_or(|of| of != newest)
         });
         let mut stage = Vec::new();
         for (ordinal, pod) in old {
@@ -180,7 +179,7 @@ impl<'a> Members<'a> {
                 let Some(left) = budget.checked_sub(1) else { continue };
                 budget = left;
             }
-            stage.push(Step::Delete(Arc::clone(pod)));
+            stage.push(PodAction::Delete(Arc::clone(pod)));
         }
         stage
     }
@@ -189,7 +188,8 @@ impl<'a> Members<'a> {
     fn max_unavailable(&self) -> usize {
         let rolling = self.spec.update_strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
         let given = rolling.and_then(|rolling| rolling.max_unavailable.as_ref());
-        let number = given.map_or(1, |given| amount::of(given, self.spec.replicas.unwrap_or(1), Rounding::Down));
+        let number = given
+            .map_or(1, |given| int_or_percent::scaled_value(given, self.spec.replicas.unwrap_or(1), Rounding::Down));
         usize::try_from(number.max(1)).unwrap_or(1)
     }
 }

@@ -1,7 +1,7 @@
-//! `persistentVolumeClaimRetentionPolicy`: who takes a claim along when it goes.
+//! `persistentVolumeClaimRetentionPolicy`: the owners of a claim.
 //!
-//! A claim that is to go with its set belongs to the set; one that is to go because its pod is one too many belongs to
-//! that pod. The garbage collector does the rest. By default a claim belongs to nobody, and stays.
+//! A claim that is to be deleted with its set is owned by the set; one that is to be deleted after scaling down
+//! is owned by its surplus pod. The garbage collector does the rest. By default a claim has no owner and stays.
 
 use k8s_openapi::{
     api::{
@@ -12,53 +12,54 @@ use k8s_openapi::{
 };
 use kube::ResourceExt;
 
-use crate::controller::owner;
+use crate::controller::owner_reference;
 
-/// Whose a claim shall be.
+/// The desired owners of a claim.
 #[derive(Debug, PartialEq)]
-pub enum Owners {
-    /// It is as it shall be.
-    Right,
-    /// These, instead of those that it has.
+pub enum ClaimOwners {
+    /// The owners are right.
+    Unchanged,
+    /// The owner references to write.
     Change(Vec<OwnerReference>),
-    /// Somebody else looks after it: the policy says nothing.
-    Taken,
+    /// The claim has another controller, so the policy does not apply.
+    Foreign,
 }
 
-/// Whose the claim of a pod shall be. `condemned` if the pod is one too many.
-pub fn owners(set: &StatefulSet, pod: &Pod, condemned: bool, claim: &PersistentVolumeClaim) -> Owners {
-    let (by_set, by_pod) = (owner::reference(set), owner::reference(pod));
+/// The desired owners of a pod's claim. `condemned` means that the pod is surplus.
+pub fn desired_owners(set: &StatefulSet, pod: &Pod, condemned: bool, claim: &PersistentVolumeClaim) -> ClaimOwners {
+    let by_set = owner_reference::controller_reference(set);
+    let by_pod = owner_reference::controller_reference(pod);
     let is_ours = |held: &OwnerReference| held.uid == by_set.uid || held.uid == by_pod.uid;
-    if owner::controller_of(claim).is_some_and(|held| !is_ours(held)) {
-        return Owners::Taken;
+    if owner_reference::controller_of(claim).is_some_and(|held| !is_ours(held)) {
+        return ClaimOwners::Foreign;
     }
     let mut owners: Vec<_> = claim.owner_references().iter().filter(|held| !is_ours(held)).cloned().collect();
-    let when_scaled = condemned && deletes(set, Occasion::Scaled);
+    let when_scaled = condemned && is_delete_policy(set, RetentionTrigger::Scaled);
     if when_scaled {
         owners.push(by_pod);
-    } else if deletes(set, Occasion::Deleted) {
+    } else if is_delete_policy(set, RetentionTrigger::Deleted) {
         owners.push(by_set);
     }
-    if owners == claim.owner_references() { Owners::Right } else { Owners::Change(owners) }
+    if owners == claim.owner_references() { ClaimOwners::Unchanged } else { ClaimOwners::Change(owners) }
 }
 
-/// Whether the claim belongs to an earlier pod of the same name, and so is about to go.
+/// Whether the claim belongs to an earlier pod of the same name, and so is about to be deleted.
 pub fn is_stale(claim: &PersistentVolumeClaim, pod: &str) -> bool {
     claim.metadata.deletion_timestamp.is_some()
         || claim.owner_references().iter().any(|owner| owner.kind == "Pod" && owner.name == pod)
 }
 
 #[derive(Clone, Copy)]
-enum Occasion {
+enum RetentionTrigger {
     Deleted,
     Scaled,
 }
 
-fn deletes(set: &StatefulSet, occasion: Occasion) -> bool {
+fn is_delete_policy(set: &StatefulSet, occasion: RetentionTrigger) -> bool {
     let policy = set.spec.as_ref().and_then(|spec| spec.persistent_volume_claim_retention_policy.as_ref());
     let word = policy.and_then(|policy| match occasion {
-        Occasion::Deleted => policy.when_deleted.as_deref(),
-        Occasion::Scaled => policy.when_scaled.as_deref(),
+        RetentionTrigger::Deleted => policy.when_deleted.as_deref(),
+        RetentionTrigger::Scaled => policy.when_scaled.as_deref(),
     });
     word == Some("Delete")
 }

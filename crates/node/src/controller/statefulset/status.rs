@@ -1,4 +1,4 @@
-//! What a StatefulSet says of itself.
+//! The status of a StatefulSet.
 
 use std::sync::Arc;
 
@@ -12,19 +12,24 @@ use kube::ResourceExt;
 use super::plan::{is_on_delete, is_terminating};
 use crate::controller::{pods, revision};
 
-/// Names of the revisions that pods have and shall have, and how often a name was taken.
+/// The current and the newest revision, and the number of name collisions.
 #[derive(Clone, Debug)]
-pub struct Revisions<'a> {
-    /// Of pods that are not updated yet.
+pub struct RevisionNames<'a> {
+    /// The revision of pods that are not updated yet.
     pub current: &'a str,
-    /// What the set asks for.
+    /// The revision of the current template.
     pub newest: &'a str,
-    /// In making names of revisions.
+    /// Name collisions of revisions.
     pub collisions: i32,
 }
 
 /// The status of a set with these pods.
-pub fn status(set: &StatefulSet, pods: &[Arc<Pod>], revisions: &Revisions<'_>, now: Timestamp) -> StatefulSetStatus {
+pub fn calculate_status(
+    set: &StatefulSet,
+    pods: &[Arc<Pod>],
+    revisions: &RevisionNames<'_>,
+    now: Timestamp,
+) -> StatefulSetStatus {
     let spec = set.spec.clone().unwrap_or_default();
     let count = |counts: &dyn Fn(&Pod) -> bool| -> i32 {
         i32::try_from(pods.iter().filter(|pod| counts(pod)).count()).unwrap_or(i32::MAX)
@@ -33,10 +38,12 @@ pub fn status(set: &StatefulSet, pods: &[Arc<Pod>], revisions: &Revisions<'_>, n
     let min_ready = spec.min_ready_seconds.unwrap_or(0);
     let is_available = |pod: &Pod| is_ready(pod) && pods::is_available(pod, min_ready, now).is_ok();
     let has = |pod: &Pod, name: &str| {
-        !is_terminating(pod) && pod.labels().get(revision::POD_LABEL).is_some_and(|of| of == name)
+        !is_terminating(pod) && pod.labels().get(revision::POD_REVISION_HASH_LABEL).is_some_and(|of| of == name)
     };
-    let (replicas, ready) = (count(&|_| true), count(&is_ready));
-    let (mut current, updated) = (count(&|pod| has(pod, revisions.current)), count(&|pod| has(pod, revisions.newest)));
+    let replicas = count(&|_| true);
+    let ready = count(&is_ready);
+    let mut current = count(&|pod| has(pod, revisions.current));
+    let updated = count(&|pod| has(pod, revisions.newest));
     let wanted = spec.replicas.unwrap_or(1);
     let complete = !is_on_delete(&spec) && [replicas, ready, updated] == [wanted; 3];
     if complete {

@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    controller::{claims::Claims, revision},
-    testing::{NAMESPACE, World},
+    controller::{claims::PersistentVolumeController, revision},
+    testing::{NAMESPACE, TestCluster},
 };
 
-async fn world() -> World {
-    let mut world = World::new().await;
-    world.start::<StatefulSets>();
-    world.start::<Claims>();
+async fn world() -> TestCluster {
+    let mut world = TestCluster::new().await;
+    world.start::<StatefulSetController>();
+    world.start::<PersistentVolumeController>();
     world
 }
 
-/// A set whose pods are on a node from the start.
+/// A set whose pods are bound to a node from the start.
 fn set(replicas: i32, more: Value) -> Value {
     let mut spec = json!({
         "replicas": replicas,
@@ -48,9 +48,10 @@ fn status(set: &StatefulSet) -> StatefulSetStatus {
     set.status.clone().unwrap_or_default()
 }
 
-/// Whether everything is as the set asks.
+/// Whether the status matches the spec.
 fn is_complete(set: &StatefulSet) -> bool {
-    let (status, wanted) = (status(set), set.spec.as_ref().unwrap().replicas.unwrap());
+    let status = status(set);
+    let wanted = set.spec.as_ref().unwrap().replicas.unwrap();
     status.observed_generation == set.metadata.generation
         && status.replicas == wanted
         && status.ready_replicas.unwrap_or(0) == wanted
@@ -63,7 +64,7 @@ fn image_of(pod: &Pod) -> String {
     pod.spec.as_ref().unwrap().containers[0].image.clone().unwrap()
 }
 
-async fn images(world: &World) -> Vec<(String, String)> {
+async fn images(world: &TestCluster) -> Vec<(String, String)> {
     let pods = world.api::<Pod>().list(&Default::default()).await.unwrap();
     pods.items.iter().map(|pod| (pod.name_any(), image_of(pod))).collect()
 }
@@ -75,11 +76,11 @@ fn expected(images: &[(&str, &str)]) -> Vec<(String, String)> {
 #[tokio::test]
 async fn pods_come_in_order_and_keep_their_names_and_claims() {
     let world = world().await;
-    world.sicken("web-1");
+    world.keep_unready("web-1");
     world.make::<StatefulSet>(set(3, with_claims("Retain"))).await;
     world.until::<StatefulSet>("web", |set| status(set).ready_replicas == Some(1) && status(set).replicas == 2).await;
     assert!(world.api::<Pod>().get_opt("web-2").await.unwrap().is_none(), "it waits for web-1");
-    world.heal("web-1");
+    world.make_ready("web-1");
     let set = world.until::<StatefulSet>("web", is_complete).await;
     assert_eq!(status(&set).current_replicas, Some(3));
 
@@ -87,7 +88,7 @@ async fn pods_come_in_order_and_keep_their_names_and_claims() {
     let labels = pod.labels();
     assert_eq!(labels.get("statefulset.kubernetes.io/pod-name").unwrap(), "web-1");
     assert_eq!(labels.get("apps.kubernetes.io/pod-index").unwrap(), "1");
-    assert_eq!(labels.get(revision::POD_LABEL), status(&set).current_revision.as_ref());
+    assert_eq!(labels.get(revision::POD_REVISION_HASH_LABEL), status(&set).current_revision.as_ref());
     let spec = pod.spec.unwrap();
     assert_eq!((spec.hostname.as_deref(), spec.subdomain.as_deref()), (Some("web-1"), Some("web")));
     let volume = spec.volumes.unwrap().into_iter().find(|volume| volume.name == "data").unwrap();
@@ -111,13 +112,13 @@ async fn scaling_down_takes_the_last_first_and_one_at_a_time() {
     let world = world().await;
     world.make::<StatefulSet>(set(3, json!({}))).await;
     world.until::<StatefulSet>("web", is_complete).await;
-    world.hold("web-2");
+    world.keep_terminating("web-2");
     world.patch::<StatefulSet>("web", json!({"spec": {"replicas": 0}})).await;
     world.until::<Pod>("web-2", plan::is_terminating).await;
     world.until::<StatefulSet>("web", |set| status(set).observed_generation == set.metadata.generation).await;
     let pods = world.api::<Pod>().list(&Default::default()).await.unwrap();
     assert_eq!(pods.items.iter().filter(|pod| plan::is_terminating(pod)).count(), 1);
-    world.let_go("web-2");
+    world.finish_termination("web-2");
     world.until::<StatefulSet>("web", |set| status(set).replicas == 0).await;
 }
 
@@ -147,7 +148,7 @@ async fn a_partition_holds_back_an_update_and_a_revision_comes_back() {
     let second = world.until::<StatefulSet>("web", is_complete).await;
     assert_eq!(images(&world).await, expected(&[("web-0", "two"), ("web-1", "two"), ("web-2", "two")]));
 
-    // As `kubectl rollout undo` does it.
+    // Like `kubectl rollout undo`.
     let old = status(&first).current_revision.unwrap();
     let data = world.api::<ControllerRevision>().get(&old).await.unwrap().data.unwrap().0;
     let api = world.api::<StatefulSet>();
@@ -173,7 +174,7 @@ async fn history_is_limited() {
         world.until::<StatefulSet>("web", is_complete).await;
     }
     world
-        .until_all(&world.views.revisions, |revisions| {
+        .until_all(&world.informers.revisions, |revisions| {
             let mut numbers: Vec<i64> = revisions.iter().map(|revision| revision.revision).collect();
             numbers.sort_unstable();
             (numbers == [3, 4]).then_some(())
@@ -198,7 +199,7 @@ async fn on_delete_waits_for_somebody_to_delete() {
 #[tokio::test]
 async fn parallel_pods_wait_for_nobody() {
     let world = world().await;
-    world.sicken("web-0");
+    world.keep_unready("web-0");
     world.make::<StatefulSet>(set(4, json!({"podManagementPolicy": "Parallel"}))).await;
     world.until::<StatefulSet>("web", |set| status(set).ready_replicas == Some(3) && status(set).replicas == 4).await;
     world.patch::<StatefulSet>("web", json!({"spec": {"replicas": 0}})).await;
@@ -212,7 +213,7 @@ async fn a_failed_pod_is_made_again() {
     world.until::<StatefulSet>("web", is_complete).await;
     let old = world.api::<Pod>().get("web-0").await.unwrap();
     world.fail("web-0").await;
-    world.heal("web-0");
+    world.make_ready("web-0");
     world.until::<Pod>("web-0", |pod| pod.uid() != old.uid()).await;
     world.until::<StatefulSet>("web", is_complete).await;
 }
@@ -242,10 +243,10 @@ async fn orphans_are_adopted_with_their_history() {
     world.until::<StatefulSet>("web", is_complete).await;
     let adopted = world.api::<Pod>().get("web-0").await.unwrap();
     assert_eq!(adopted.uid(), old.uid());
-    assert!(owner::is_controlled_by(&adopted, &again));
+    assert!(owner_reference::is_controlled_by(&adopted, &again));
     let revisions = world.api::<ControllerRevision>().list(&Default::default()).await.unwrap();
     assert_eq!(revisions.items.len(), 1);
-    assert!(owner::is_controlled_by(&revisions.items[0], &again));
+    assert!(owner_reference::is_controlled_by(&revisions.items[0], &again));
 }
 
 #[tokio::test]
@@ -253,11 +254,11 @@ async fn a_set_can_go_after_its_pods() {
     let world = world().await;
     world.make::<StatefulSet>(set(2, json!({}))).await;
     world.until::<StatefulSet>("web", is_complete).await;
-    world.hold("web-1");
+    world.keep_terminating("web-1");
     world.api::<StatefulSet>().delete("web", &DeleteParams::foreground()).await.unwrap();
     let set = world.until::<StatefulSet>("web", |set| status(set).replicas == 1).await;
     assert!(set.metadata.deletion_timestamp.is_some());
-    world.let_go("web-1");
+    world.finish_termination("web-1");
     world.until_gone::<StatefulSet>("web").await;
     assert!(world.api::<ControllerRevision>().list(&Default::default()).await.unwrap().items.is_empty());
 }
@@ -279,13 +280,13 @@ async fn claims_go_with_their_pods_and_their_set_if_asked_to() {
     let world = world().await;
     world.make::<StatefulSet>(set(2, with_claims("Delete"))).await;
     world.until::<StatefulSet>("web", is_complete).await;
-    world.until::<PersistentVolumeClaim>("data-web-1", |claim| owner::controller_of(claim).is_some()).await;
+    world.until::<PersistentVolumeClaim>("data-web-1", |claim| owner_reference::controller_of(claim).is_some()).await;
     world.patch::<StatefulSet>("web", json!({"spec": {"replicas": 1}})).await;
     world.until_gone::<PersistentVolumeClaim>("data-web-1").await;
     world.patch::<StatefulSet>("web", json!({"spec": {"replicas": 2}})).await;
     world.until::<StatefulSet>("web", is_complete).await;
-    world.until::<PersistentVolumeClaim>("data-web-1", |claim| owner::controller_of(claim).is_some()).await;
-    world.until::<PersistentVolumeClaim>("data-web-0", |claim| owner::controller_of(claim).is_some()).await;
+    world.until::<PersistentVolumeClaim>("data-web-1", |claim| owner_reference::controller_of(claim).is_some()).await;
+    world.until::<PersistentVolumeClaim>("data-web-0", |claim| owner_reference::controller_of(claim).is_some()).await;
     world.delete::<StatefulSet>("web").await;
     world.until_gone::<PersistentVolumeClaim>("data-web-0").await;
     world.until_gone::<PersistentVolumeClaim>("data-web-1").await;
@@ -305,16 +306,16 @@ async fn nothing_is_written_when_nothing_changes() {
     let world = world().await;
     world.make::<StatefulSet>(set(2, with_claims("Delete"))).await;
     let set = world.until::<StatefulSet>("web", is_complete).await;
-    let context = Context {
+    let context = ControllerContext {
         client: world.client.clone(),
-        views: world.views.clone(),
-        events: crate::events::Events::new(world.client.clone(), "test", None),
+        informers: world.informers.clone(),
+        events: crate::events::EventRecorder::new(world.client.clone(), "test", None),
     };
-    let key = Key::new(NAMESPACE, "web");
-    let owned = |claim: &PersistentVolumeClaim| owner::controller_of(claim).is_some();
+    let key = NamespacedKey::new(NAMESPACE, "web");
+    let owned = |claim: &PersistentVolumeClaim| owner_reference::controller_of(claim).is_some();
     world.until("data-web-0", owned).await;
     world.until("data-web-1", owned).await;
-    StatefulSets::new(context).reconcile(key).await.unwrap();
+    StatefulSetController::new(context).reconcile(key).await.unwrap();
     let now = world.api::<StatefulSet>().get("web").await.unwrap();
     assert_eq!(now.resource_version(), set.resource_version());
 }

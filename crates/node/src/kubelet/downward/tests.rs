@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::kubelet::testing::facts;
+use crate::kubelet::testing::node_facts;
 
 fn pod() -> Pod {
     serde_json::from_value(json!({
@@ -21,7 +21,7 @@ fn pod() -> Pod {
 }
 
 fn read(path: &str) -> Result<String, String> {
-    field(&pod(), &facts(), Some([127, 20, 0, 7].into()), path)
+    resolve_field_ref(&pod(), &node_facts(), Some([127, 20, 0, 7].into()), path)
 }
 
 #[test]
@@ -49,7 +49,8 @@ fn a_pod_is_told_its_fields() {
 
 #[test]
 fn resources_are_counted_in_the_divisor_and_rounded_up() {
-    let (pod, node) = (pod(), facts());
+    let pod = pod();
+    let node = node_facts();
     let own = pod.spec.as_ref().and_then(|spec| spec.containers.first());
     let read = |name: Option<&str>, what: &str, divisor: &str| {
         let wanted = ResourceFieldSelector {
@@ -57,7 +58,7 @@ fn resources_are_counted_in_the_divisor_and_rounded_up() {
             divisor: Some(Text(divisor.to_owned())),
             resource: what.to_owned(),
         };
-        resource(&pod, &node, own, &wanted)
+        resolve_resource_field_ref(&pod, &node, own, &wanted)
     };
     for (container, what, divisor, value) in [
         (None, "limits.cpu", "0", "2"),
@@ -67,7 +68,7 @@ fn resources_are_counted_in_the_divisor_and_rounded_up() {
         (None, "limits.memory", "0", "67108864"),
         (None, "limits.memory", "1Mi", "64"),
         (None, "requests.memory", "1k", "1001"),
-        // What sets no limit may have all that the node has.
+        // A container without a limit gets the node's allocatable.
         (Some("plain"), "limits.cpu", "0", "4"),
         (Some("plain"), "limits.memory", "1Gi", "8"),
         (Some("plain"), "requests.memory", "0", "0"),

@@ -1,25 +1,27 @@
-//! Which program, with which arguments, and where.
+//! Program, arguments and working directory.
 
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Container;
 
-use super::{TooLong, Variables};
-use crate::{images::Program, kubelet::volumes::within};
+use super::{EnvVariables, TooLong};
+use crate::{images::ImageEntrypoint, kubelet::volumes::relative_to_root};
 
-/// The working directory: under the root if there is one, else the node's; one that is nowhere is made under the root.
-pub(super) fn directory(container: &Container, root: &Path) -> PathBuf {
+/// The working directory: under the root if it exists there, else on the node; otherwise it is created under
+/// the root.
+pub(super) fn working_directory(container: &Container, root: &Path) -> PathBuf {
     match container.working_dir.as_deref() {
         None | Some("") => root.to_owned(),
-        Some(dir) => overlaid(root, Path::new(dir)),
+        Some(dir) => overlay_path(root, Path::new(dir)),
     }
 }
 
-/// Program and arguments. As with an image, `command` stands for the program with its arguments, and `args` for what follows.
-pub(super) fn line(
+/// Program and arguments. As with a container image, `command` replaces the program with its arguments, and
+/// `args` replaces the arguments that follow.
+pub(super) fn command_line(
     container: &Container,
-    image: &Program,
-    variables: &mut Variables,
+    image: &ImageEntrypoint,
+    variables: &mut EnvVariables,
     root: &Path,
     dir: &Path,
 ) -> Result<(PathBuf, Vec<String>), TooLong> {
@@ -30,25 +32,26 @@ pub(super) fn line(
     let mut command = expanded(&container.command)?.into_iter();
     Ok(match command.next() {
         None => (image.path.clone(), image.args.iter().cloned().chain(args).collect()),
-        Some(program) => (find(Path::new(&program), &image.path, root, dir), command.chain(args).collect()),
+        Some(program) => (resolve_program(Path::new(&program), &image.path, root, dir), command.chain(args).collect()),
     })
 }
 
-/// The program that a command names. One that is nowhere on this node is the image's own, if it has the same name: `/usr/local/bin/app`
-/// is where an image has it, and not where it was built.
-fn find(program: &Path, image: &Path, root: &Path, dir: &Path) -> PathBuf {
+/// The program of a command. A path that does not exist on this node stands for the image's program if both
+/// have the same name: an image has `/usr/local/bin/app` at that path, and the local build elsewhere.
+fn resolve_program(program: &Path, image: &Path, root: &Path, dir: &Path) -> PathBuf {
     let same_name = program.file_name().is_some() && program.file_name() == image.file_name();
     if program.components().count() == 1 && !program.is_absolute() {
-        // A name: whoever starts it looks it up.
+        // A bare name is looked up in `PATH` at the start.
         return if same_name { image.to_owned() } else { program.to_owned() };
     }
-    let found = if program.is_absolute() { overlaid(root, program) } else { dir.join(program) };
+    let found = if program.is_absolute() { overlay_path(root, program) } else { dir.join(program) };
     if same_name && !found.exists() { image.to_owned() } else { found }
 }
 
-/// A path of the container as one of the node: what the root has, else what the node has, else where the root would have it.
-fn overlaid(root: &Path, path: &Path) -> PathBuf {
-    let inside = root.join(within(path));
+/// Maps a path of the container to the node: under the root if it exists there, else on the node, else under
+/// the root.
+fn overlay_path(root: &Path, path: &Path) -> PathBuf {
+    let inside = root.join(relative_to_root(path));
     let is_inside = !path.starts_with(root) && (inside.exists() || !path.exists());
     if is_inside { inside } else { path.to_owned() }
 }

@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kubelet::testing::Desk;
+use crate::kubelet::testing::KubeletFixture;
 
 /// The program of the test image, with an argument of its own.
-fn program() -> Program {
-    Program::new("/opt/app/server").arg("serve")
+fn program() -> ImageEntrypoint {
+    ImageEntrypoint::new("/opt/app/server").arg("serve")
 }
 
 fn services() -> Vec<Arc<Service>> {
@@ -23,7 +23,7 @@ fn services() -> Vec<Arc<Service>> {
 }
 
 struct Started {
-    launch: Launch,
+    launch: ProcessSpec,
     root: PathBuf,
 }
 
@@ -33,11 +33,12 @@ impl Started {
     }
 }
 
-async fn start(world: &Desk, name: &str, container: Value, spec: Value) -> Result<Started, ConfigError> {
+async fn start(world: &KubeletFixture, name: &str, container: Value, spec: Value) -> Result<Started, ConfigError> {
     let pod = world.pod(name, container, spec).await;
     let volumes = world.prepare(&pod).await.unwrap();
-    let (program, services) = (program(), services());
-    let inputs = Inputs {
+    let program = program();
+    let services = services();
+    let inputs = ContainerInputs {
         pod: &pod,
         container: &pod.spec.as_ref().unwrap().containers[0],
         program: &program,
@@ -47,12 +48,12 @@ async fn start(world: &Desk, name: &str, container: Value, spec: Value) -> Resul
         services: &services,
         sources: &world.sources,
     };
-    Ok(Started { launch: resolve(&inputs).await?, root: volumes.root("main") })
+    Ok(Started { launch: resolve_process_spec(&inputs).await?, root: volumes.root("main") })
 }
 
 #[tokio::test]
 async fn variables_come_from_everywhere_in_kubernetes_order() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"A": "map", "B": "map"}})).await;
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"B": "secret"}})).await;
     let container = json!({
@@ -99,7 +100,7 @@ async fn variables_come_from_everywhere_in_kubernetes_order() {
 
 #[tokio::test]
 async fn services_are_told_and_the_api_server_where_it_really_is() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let port = world.server.address().port().to_string();
     let started = start(&world, "web", json!({}), json!({})).await.unwrap();
     for (name, value) in [
@@ -129,7 +130,7 @@ async fn services_are_told_and_the_api_server_where_it_really_is() {
 
 #[tokio::test]
 async fn what_is_missing_is_said_in_the_kubelets_words() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "data": {"binary": "/w=="}})).await;
     let from = |from: Value| json!({"env": [{"name": "A", "valueFrom": from}]});
     for (name, container, message) in [
@@ -145,13 +146,13 @@ async fn what_is_missing_is_said_in_the_kubelets_words() {
     ] {
         let error = start(&world, name, container, json!({})).await.err().unwrap();
         assert_eq!(error.to_string(), message);
-        assert!(error.needs().is_some());
+        assert!(error.missing_source().is_some());
     }
 }
 
 #[tokio::test]
 async fn a_command_is_found_in_the_root_then_on_the_node_then_in_the_image() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let script = json!({"metadata": {"name": "tools"}, "data": {"run.sh": "#!/bin/sh\n"}});
     world.make::<ConfigMap>(script).await;
     let spec = json!({"volumes": [{"name": "tools", "configMap": {"name": "tools", "defaultMode": 0o755}}]});
@@ -194,7 +195,7 @@ async fn a_command_is_found_in_the_root_then_on_the_node_then_in_the_image() {
 
 #[tokio::test]
 async fn a_working_directory_is_looked_for_and_made() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     for (name, dir, inside) in [("a", "/usr", false), ("b", "/srv/of/nobody", true), ("c", "/../..", true)] {
         let started = start(&world, name, json!({"workingDir": dir}), json!({})).await.unwrap();
         assert_eq!(started.launch.dir.starts_with(&started.root), inside, "{dir}");
@@ -204,7 +205,7 @@ async fn a_working_directory_is_looked_for_and_made() {
 
 #[tokio::test]
 async fn what_no_process_can_be_given_is_refused() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"A": "a\u{0}b"}})).await;
     let error = start(&world, "a", json!({"envFrom": [{"configMapRef": {"name": "app"}}]}), json!({})).await;
     assert_eq!(error.err().unwrap().to_string(), "variable \"A\": the value holds a zero byte; mount it as a file");

@@ -1,26 +1,24 @@
-//! Lines of a log file, as container runtimes write them: `2026-01-02T03:04:05.000000006Z stdout F what was said`.
+//! Log entries in the format of container runtimes: `2026-01-02T03:04:05.000000006Z stdout F text`.
 //!
-//! The time has always nine digits after the point, so that times compare as their bytes do. `P` instead of `F` says that the line goes on
-//! in the next entry of the stream.
+//! The time always has nine digits after the point, so that times compare like their bytes. `P` instead of `F`
+//! means that the line continues in the next entry of the stream.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-/// As long as one entry gets: longer lines are cut, as containerd does it.
-const LONGEST: usize = 16 << 10;
+/// The longest entry: longer lines are split, as in containerd.
+const MAX_ENTRY_BYTES: usize = 16 << 10;
 
-/// Where a line came from.
+/// The stream of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// Standard output.
+pub(crate) enum OutputStream {
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
-impl Stream {
-    /// As log files and Kubernetes' API call it.
+impl OutputStream {
+    /// The name in log files and in the Kubernetes API.
     fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -29,23 +27,23 @@ impl Stream {
     }
 }
 
-/// Makes entries of what a stream brings. What has no end yet waits.
+/// Converts the output of a stream to entries. Incomplete lines are buffered.
 #[derive(Debug)]
-pub(crate) struct Splitter {
-    stream: Stream,
+pub(crate) struct LineSplitter {
+    stream: OutputStream,
     rest: Vec<u8>,
 }
 
-impl Splitter {
-    pub(crate) fn new(stream: Stream) -> Self {
+impl LineSplitter {
+    pub(crate) fn new(stream: OutputStream) -> Self {
         Self { stream, rest: Vec::new() }
     }
 
-    /// Appends entries of what has come to `out`.
+    /// Appends the entries of new output to `out`.
     pub(crate) fn push(&mut self, mut bytes: &[u8], now: Timestamp, out: &mut Vec<u8>) {
         let now = format_time(now);
         while !bytes.is_empty() {
-            let room = LONGEST - self.rest.len();
+            let room = MAX_ENTRY_BYTES - self.rest.len();
             let (within, beyond) = bytes.split_at(room.min(bytes.len()));
             match within.iter().position(|byte| *byte == b'\n') {
                 Some(end) => {
@@ -65,7 +63,7 @@ impl Splitter {
         }
     }
 
-    /// The stream has ended: what waits is the last line.
+    /// Handles the end of the stream: the buffered rest is the last line.
     pub(crate) fn finish(&mut self, now: Timestamp, out: &mut Vec<u8>) {
         if !self.rest.is_empty() {
             self.entry(&[], b'F', &format_time(now), out);
@@ -80,32 +78,35 @@ impl Splitter {
         out.append(&mut self.rest);
         out.extend_from_slice(more);
         out.push(b'\n');
-        // What waited may have been long; the next line may not be.
+        // The buffer may have grown for a long line; release it.
         self.rest.shrink_to(0);
     }
 }
 
-/// With nine digits after the point, always.
+/// Always nine digits after the point.
 pub(crate) fn format_time(time: Timestamp) -> String {
     let mut text = String::with_capacity(30);
-    // Writing to a string does not fail.
+    // Writing to a String cannot fail.
     let _ = write!(text, "{time:.9}");
     text
 }
 
-/// One entry, without the end of its line.
+/// An entry without its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct LogEntry<'a> {
     pub(crate) time: &'a [u8],
-    /// Whether the line ends here.
+    /// Whether the line ends with this entry.
     pub(crate) full: bool,
     pub(crate) text: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
+impl<'a> LogEntry<'a> {
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut parts = line.splitn(4, |byte| *byte == b' ');
-        let (time, _stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let time = parts.next()?;
+        let _stream = parts.next()?;
+        let tag = parts.next()?;
+        let text = parts.next()?;
         Some(Self { time, full: tag == b"F", text })
     }
 }

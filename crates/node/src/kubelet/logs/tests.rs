@@ -1,5 +1,5 @@
 use futures_util::StreamExt;
-use kubewake_apiserver::nodes::{LogOptions, Since};
+use kubewake_apiserver::kubelet_client::{LogOptions, LogSince};
 use tokio::io::AsyncWriteExt;
 
 use super::*;
@@ -11,7 +11,8 @@ fn now() -> Timestamp {
 }
 
 fn entries(pushes: &[&str]) -> Vec<String> {
-    let (mut splitter, mut out) = (Splitter::new(Stream::Stdout), Vec::new());
+    let mut splitter = LineSplitter::new(OutputStream::Stdout);
+    let mut out = Vec::new();
     pushes.iter().for_each(|push| splitter.push(push.as_bytes(), now(), &mut out));
     splitter.finish(now(), &mut out);
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
@@ -35,7 +36,7 @@ fn long_lines_are_cut_and_can_be_put_together_again() {
     {
         let pushes: Vec<&str> = pushes.iter().map(String::as_str).collect();
         let entries = entries(&pushes);
-        let parsed: Vec<Entry<'_>> = entries.iter().map(|line| Entry::parse(line.as_bytes()).unwrap()).collect();
+        let parsed: Vec<LogEntry<'_>> = entries.iter().map(|line| LogEntry::parse(line.as_bytes()).unwrap()).collect();
         assert_eq!(parsed.iter().map(|entry| entry.full).collect::<Vec<_>>(), [false, false, true, true]);
         assert_eq!(parsed.iter().map(|entry| entry.text.len()).collect::<Vec<_>>(), [16384, 16384, 7232, 5]);
     }
@@ -47,20 +48,20 @@ fn chunk(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A container that says what it is told to.
+/// A container with controlled output.
 struct Fixture {
     dir: tempfile::TempDir,
-    logs: Logs,
+    logs: ContainerLogStore,
 }
 
 impl Fixture {
     fn new(limit: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self { logs: Logs::new(dir.path().to_owned(), limit), dir }
+        Self { logs: ContainerLogStore::new(dir.path().to_owned(), limit), dir }
     }
 
     fn begin(&self, number: i32) -> RunOutput {
-        self.logs.begin(&Run { uid: "1", container: "main", number }).unwrap()
+        self.logs.begin(&ContainerLogKey { uid: "1", container: "main", number }).unwrap()
     }
 
     fn request(options: &LogOptions) -> LogRequest {
@@ -81,7 +82,8 @@ impl Fixture {
 }
 
 fn say(output: &RunOutput, at: &str, lines: &[&str]) {
-    let (mut splitter, mut out) = (Splitter::new(Stream::Stderr), Vec::new());
+    let mut splitter = LineSplitter::new(OutputStream::Stderr);
+    let mut out = Vec::new();
     for line in lines {
         splitter.push(format!("{line}\n").as_bytes(), at.parse().unwrap(), &mut out);
         output.append(&mut out);
@@ -100,24 +102,25 @@ async fn what_is_asked_for_is_read() {
     assert_eq!(fixture.read(&LogOptions { tail_lines: Some(0), ..all.clone() }).await, "");
     assert_eq!(fixture.read(&LogOptions { tail_lines: Some(99), ..all.clone() }).await, "one\ntwo\nthree\nfour\n");
     assert_eq!(fixture.read(&LogOptions { limit_bytes: Some(6), ..all.clone() }).await, "one\ntw");
-    let since = Some(Since::Time("2026-01-02T00:00:00Z".parse().unwrap()));
+    let since = Some(LogSince::Time("2026-01-02T00:00:00Z".parse().unwrap()));
     assert_eq!(fixture.read(&LogOptions { since, ..all.clone() }).await, "three\nfour\n");
-    assert_eq!(fixture.read(&LogOptions { since: Some(Since::Seconds(1)), ..all.clone() }).await, "");
+    assert_eq!(fixture.read(&LogOptions { since: Some(LogSince::Seconds(1)), ..all.clone() }).await, "");
     assert_eq!(
-        fixture.read(&LogOptions { since: Some(Since::Seconds(u64::MAX)), ..all.clone() }).await.lines().count(),
+        fixture.read(&LogOptions { since: Some(LogSince::Seconds(u64::MAX)), ..all.clone() }).await.lines().count(),
         4
     );
     let timed = LogOptions { timestamps: true, tail_lines: Some(1), ..all };
     assert_eq!(fixture.read(&timed).await, format!("{AT} four\n"));
 }
 
-/// Large enough for what these tests say.
+/// Large enough for the output of these tests.
 const LIMIT: u64 = 1 << 20;
 
 #[tokio::test]
 async fn the_run_before_can_be_read_and_those_before_it_are_gone() {
     let fixture = Fixture::new(LIMIT);
-    let (last, previous) = (LogOptions::default(), LogOptions { previous: true, ..LogOptions::default() });
+    let last = LogOptions::default();
+    let previous = LogOptions { previous: true, ..LogOptions::default() };
     let missing = |options: &LogOptions| fixture.logs.open(&Fixture::request(options)).err().unwrap().to_string();
     assert_eq!(missing(&last), "container \"main\" in pod \"web\" is waiting to start: ContainerCreating");
     say(&fixture.begin(0), AT, &["first"]);
@@ -148,8 +151,8 @@ async fn two_files_hold_the_end_of_what_was_said() {
     // Across both files.
     let tail = fixture.read(&LogOptions { tail_lines: Some(kept as u64 - 1), ..LogOptions::default() }).await;
     assert_eq!(tail.lines().next(), Some(lines[1000 - kept + 1].as_str()));
-    assert_eq!(run.last_words(3, 2048), "line 997\nline 998\nline 999\n");
-    assert_eq!(run.last_words(80, 9), "line 999\n");
+    assert_eq!(run.tail(3, 2048), "line 997\nline 998\nline 999\n");
+    assert_eq!(run.tail(80, 9), "line 999\n");
 }
 
 #[tokio::test]
@@ -160,12 +163,12 @@ async fn who_follows_hears_everything_to_the_end() {
     say(&run, AT, &["before", "now"]);
     let mut heard = std::pin::pin!(fixture.logs.open(&Fixture::request(&follow)).unwrap());
     let mut text = Vec::new();
-    // The file is changed many times under the reader.
+    // The file is rotated many times under the reader.
     for number in 0..2000 {
         say(&run, AT, &[&format!("line {number}")]);
         text.extend_from_slice(&heard.next().await.unwrap());
     }
-    run.end();
+    run.finish();
     assert!(heard.next().await.is_none());
     let wanted: String = (0..2000).map(|number| format!("line {number}\n")).collect();
     assert_eq!(String::from_utf8(text).unwrap(), format!("now\n{wanted}"));
@@ -178,7 +181,7 @@ async fn both_streams_of_a_process_are_kept_until_they_end() {
     let run = fixture.begin(0);
     let (mut out, stdout) = pipe::pipe().unwrap();
     let (mut err, stderr) = pipe::pipe().unwrap();
-    let keeping = tokio::spawn(run.clone().keep(Output { stdout, stderr }));
+    let keeping = tokio::spawn(run.clone().store_output(ProcessOutput { stdout, stderr }));
     out.write_all(b"hello\nwor").await.unwrap();
     err.write_all(b"\xff oh\n").await.unwrap();
     out.write_all(b"ld").await.unwrap();
@@ -193,7 +196,7 @@ async fn both_streams_of_a_process_are_kept_until_they_end() {
     let all = pieces.concat();
     let mut lines: Vec<&[u8]> = all.split(|byte| *byte == b'\n').collect();
     lines.sort_unstable();
-    // What is no text is kept as it is.
+    // Invalid UTF-8 is kept unchanged.
     assert_eq!(lines, [b"".as_slice(), b"hello", b"world", b"\xff oh"]);
 }
 
@@ -203,15 +206,15 @@ async fn a_node_that_starts_again_finds_what_was_said() {
     for (number, words) in [(0, "first"), (1, "second"), (2, "third")] {
         let run = fixture.begin(number);
         say(&run, AT, &[words]);
-        run.end();
+        run.finish();
     }
     let previous = LogOptions { previous: true, ..LogOptions::default() };
-    fixture.logs = Logs::new(fixture.dir.path().to_owned(), LIMIT);
+    fixture.logs = ContainerLogStore::new(fixture.dir.path().to_owned(), LIMIT);
     assert_eq!(fixture.read(&LogOptions::default()).await, "third\n");
     assert_eq!(fixture.read(&previous).await, "second\n");
-    // One that is followed ends.
+    // A following reader ends.
     assert_eq!(fixture.read(&LogOptions { follow: true, ..LogOptions::default() }).await, "third\n");
-    // Also if nobody could write down that it ran so often.
+    // Also if the restart count could not be recorded.
     let run = fixture.begin(1);
     say(&run, AT, &["fourth"]);
     assert_eq!(fixture.read(&LogOptions::default()).await, "fourth\n");
@@ -223,9 +226,9 @@ async fn a_long_log_is_found_again_whole() {
     let mut fixture = Fixture::new(4096);
     let run = fixture.begin(0);
     (0..100).for_each(|number| say(&run, AT, &[&format!("line {number}")]));
-    run.end();
+    run.finish();
     let before = fixture.read(&LogOptions::default()).await;
-    fixture.logs = Logs::new(fixture.dir.path().to_owned(), 4096);
+    fixture.logs = ContainerLogStore::new(fixture.dir.path().to_owned(), 4096);
     assert_eq!(fixture.read(&LogOptions::default()).await, before);
     let tail = LogOptions { tail_lines: Some(90), ..LogOptions::default() };
     assert_eq!(fixture.read(&tail).await.lines().count(), 90);

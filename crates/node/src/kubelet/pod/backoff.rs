@@ -1,49 +1,44 @@
-//! How long a container that ended waits before it runs again.
+//! The restart backoff of containers.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The rules of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffRules {
-    /// The first wait; each further one is twice as long.
+    /// The first delay; it doubles each time.
     pub first: Duration,
-    /// The longest wait.
     pub longest: Duration,
-    /// A container that ran for longer than this has made up for what it did before.
+    /// The backoff starts anew after a container has run for longer than this.
     pub reset: Duration,
 }
 
 impl Default for BackoffRules {
-    /// The kubelet's.
     fn default() -> Self {
         let longest = Duration::from_secs(300);
         Self { first: Duration::from_secs(10), longest, reset: longest * 2 }
     }
 }
 
-/// Of one container.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(super) struct ContainerBackoff {
     rules: BackoffRules,
-    /// The wait that the next end costs; nothing for the first.
+    /// The delay after the next exit; none after the first.
     next: Option<Duration>,
     begun: Instant,
 }
 
-impl Backoff {
+impl ContainerBackoff {
     pub(super) fn new(rules: BackoffRules) -> Self {
         Self { rules, next: None, begun: Instant::now() }
     }
 
-    /// It begins to run.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn record_start(&mut self) {
         self.begun = Instant::now();
     }
 
-    /// It has ended, or failed to start: how long it waits.
-    pub(super) fn end(&mut self) -> Option<Duration> {
+    /// The delay after an exit or a failed start.
+    pub(super) fn next_wait(&mut self) -> Option<Duration> {
         if self.begun.elapsed() > self.rules.reset {
             self.next = None;
         }
@@ -54,8 +49,8 @@ impl Backoff {
     }
 }
 
-/// As Go writes it, and so Kubernetes: `10s`, `1m20s`, `5m0s`.
-pub(super) fn words(wait: Duration) -> String {
+/// Formats a duration as Go does: `10s`, `1m20s`, `5m0s`.
+pub(super) fn format_duration(wait: Duration) -> String {
     let seconds = wait.as_secs();
     match (wait.subsec_millis(), seconds / 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
@@ -70,17 +65,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_is_free_and_each_further_one_takes_twice_as_long() {
-        let mut backoff = Backoff::new(BackoffRules::default());
+        let mut backoff = ContainerBackoff::new(BackoffRules::default());
         let mut waits = Vec::new();
         for _ in 0..8 {
-            backoff.begin();
-            waits.push(backoff.end().map(words).unwrap_or_default());
+            backoff.record_start();
+            waits.push(backoff.next_wait().map(format_duration).unwrap_or_default());
         }
         assert_eq!(waits, ["", "10s", "20s", "40s", "1m20s", "2m40s", "5m0s", "5m0s"]);
-        backoff.begin();
+        backoff.record_start();
         tokio::time::advance(Duration::from_secs(601)).await;
-        assert_eq!(backoff.end(), None);
-        backoff.begin();
-        assert_eq!(backoff.end(), Some(Duration::from_secs(10)));
+        assert_eq!(backoff.next_wait(), None);
+        backoff.record_start();
+        assert_eq!(backoff.next_wait(), Some(Duration::from_secs(10)));
     }
 }

@@ -1,4 +1,4 @@
-//! What stands before a run: the program of the image, and the configuration of the container.
+//! The preparation of a run: the image of the container, and its configuration.
 
 use std::time::Duration;
 
@@ -6,26 +6,31 @@ use k8s_openapi::api::core::v1::Container;
 use rustix::process::{getegid, geteuid};
 
 use super::{
-    Worker,
-    backoff::Backoff,
-    ground::{Ground, changed},
-    orders::Orders,
+    PodWorker,
+    backoff::ContainerBackoff,
+    sandbox::{PodSandbox, wait_for_change},
     security,
+    stop_signal::StopSignal,
 };
 use crate::{
-    images::Program,
-    kubelet::env::{self, ConfigError, Inputs, Launch},
+    images::ImageEntrypoint,
+    kubelet::env::{self, ConfigError, ContainerInputs, ProcessSpec},
 };
 
-/// A configuration is looked at again after this time, whatever happened: the kubelet's period.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// The interval at which a configuration is checked again: the kubelet's period.
+const CONFIG_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-impl Worker {
-    /// All that the next run needs, as soon as it can be had. None if the pod stops first.
-    pub(super) async fn launch(&self, name: &str, ground: &Ground, orders: &mut Orders) -> Option<(Container, Launch)> {
-        let mut pulls = Backoff::new(self.node.options.backoff);
+impl PodWorker {
+    /// Waits until everything for the next run is available. None if the pod stops first.
+    pub(super) async fn prepare_container(
+        &self,
+        name: &str,
+        ground: &PodSandbox,
+        orders: &mut StopSignal,
+    ) -> Option<(Container, ProcessSpec)> {
+        let mut pulls = ContainerBackoff::new(self.node.options.backoff);
         loop {
-            let container = self.spec_of(name)?;
+            let container = self.container_spec(name)?;
             let image = match self.find_image(&container) {
                 Ok(image) => image,
                 Err(problem) => {
@@ -33,52 +38,52 @@ impl Worker {
                     continue;
                 }
             };
-            let changes = self.node.sources.changes();
+            let changes = self.node.sources.subscribe();
             if let Err(why) = self.verify_user(&container) {
-                self.refuse_config(name, &why);
-                changed(changes, None, LOOK_AGAIN, orders).await?;
+                self.report_config_error(name, &why);
+                wait_for_change(changes, None, CONFIG_RETRY_INTERVAL, orders).await?;
                 continue;
             }
-            let error = match self.configure(&container, &image.program, ground).await {
+            let error = match self.resolve_process(&container, &image.entrypoint, ground).await {
                 Ok(launch) => return Some((container, launch)),
                 Err(error) => error,
             };
-            self.refuse_config(name, &error.to_string());
-            changed(changes, error.needs().cloned(), LOOK_AGAIN, orders).await?;
+            self.report_config_error(name, &error.to_string());
+            wait_for_change(changes, error.missing_source().cloned(), CONFIG_RETRY_INTERVAL, orders).await?;
         }
     }
 
-    fn refuse_config(&self, name: &str, why: &str) {
-        self.warning(name, "Failed", format!("Error: {why}"));
-        self.board.wait(name, "CreateContainerConfigError", Some(why.to_owned()));
+    fn report_config_error(&self, name: &str, why: &str) {
+        self.record_warning(name, "Failed", format!("Error: {why}"));
+        self.status.set_waiting(name, "CreateContainerConfigError", Some(why.to_owned()));
     }
 
-    /// Whether the container may run as the user whom its process would have.
+    /// Whether the container may run as the user of its process.
     fn verify_user(&self, container: &Container) -> Result<(), String> {
-        let pod = self.pod();
+        let pod = self.current_pod();
         security::verify_non_root(&pod, container, geteuid().as_raw())?;
-        if let Some(note) = security::not_enforced(&pod, container, (geteuid().as_raw(), getegid().as_raw())) {
-            self.warning(&container.name, "SecurityContextNotEnforced", note);
+        if let Some(note) = security::unenforced_identity(&pod, container, (geteuid().as_raw(), getegid().as_raw())) {
+            self.record_warning(&container.name, "SecurityContextNotEnforced", note);
         }
         Ok(())
     }
 
-    async fn configure(
+    async fn resolve_process(
         &self,
         container: &Container,
-        program: &Program,
-        ground: &Ground,
-    ) -> Result<Launch, ConfigError> {
-        let inputs = Inputs {
-            pod: &self.pod(),
+        program: &ImageEntrypoint,
+        ground: &PodSandbox,
+    ) -> Result<ProcessSpec, ConfigError> {
+        let inputs = ContainerInputs {
+            pod: &self.current_pod(),
             container,
             program,
             node: &self.node.facts,
             pod_ip: self.ip().into(),
             volumes: &ground.volumes,
-            services: &self.node.views.services.within(&self.key.namespace),
+            services: &self.node.informers.services.in_namespace(&self.key.namespace),
             sources: &self.node.sources,
         };
-        env::resolve(&inputs).await
+        env::resolve_process_spec(&inputs).await
     }
 }

@@ -1,23 +1,24 @@
-//! What a container's security context asks for, beside what its process gets: the user who started the cluster. Pure.
+//! Security contexts: all processes run as the user who started the cluster. Pure.
 //!
-//! *Guaranteed*: a container that must not run as root does not start where its effective user is root, in the kubelet's words.
-//! *Not done*: another user or group is not switched to, as neither the programs nor the files of this machine belong to it; the pod
-//! is told so by an event. Capabilities, `readOnlyRootFilesystem` and seccomp profiles are not enforced either.
+//! *Guaranteed*: a container that must not run as root does not start if its effective user is root; the
+//! message is the kubelet's. *Not done*: other users and groups, as the programs and files of this machine do
+//! not belong to them; the pod gets an Event about it. Capabilities, `readOnlyRootFilesystem` and seccomp
+//! profiles are not enforced either.
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-const ROOT: i64 = 0;
+const ROOT_UID: i64 = 0;
 
-/// As whom a container asks to run: what it says itself counts, then what its pod says.
+/// The user and group of a container: its own settings override those of the pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct RequestedIdentity {
     user: Option<i64>,
     group: Option<i64>,
     non_root: bool,
 }
 
-impl Asked {
-    fn by(pod: &Pod, container: &Container) -> Self {
+impl RequestedIdentity {
+    fn from_security_contexts(pod: &Pod, container: &Container) -> Self {
         let of_pod = pod.spec.as_ref().and_then(|spec| spec.security_context.clone()).unwrap_or_default();
         let own = container.security_context.clone().unwrap_or_default();
         Self {
@@ -28,13 +29,13 @@ impl Asked {
     }
 }
 
-/// Refuses a container that must not run as root and would, where processes run as `our_user`.
+/// Rejects a container that must not run as root, where it would run as root; processes run as `our_user`.
 pub(super) fn verify_non_root(pod: &Pod, container: &Container, our_user: u32) -> Result<(), String> {
-    let asked = Asked::by(pod, container);
+    let asked = RequestedIdentity::from_security_contexts(pod, container);
     let why = match asked.user {
         _ if !asked.non_root => return Ok(()),
-        Some(ROOT) => "container's runAsUser breaks non-root policy",
-        None if i64::from(our_user) == ROOT => "container has runAsNonRoot and image will run as root",
+        Some(ROOT_UID) => "container's runAsUser breaks non-root policy",
+        None if i64::from(our_user) == ROOT_UID => "container has runAsNonRoot and image will run as root",
         _ => return Ok(()),
     };
     let metadata = &pod.metadata;
@@ -43,10 +44,11 @@ pub(super) fn verify_non_root(pod: &Pod, container: &Container, our_user: u32) -
     Err(format!("{why} (pod: {of:?}, container: {})", container.name))
 }
 
-/// What a container asks for and does not get, where processes run as this user and group.
-pub(super) fn not_enforced(pod: &Pod, container: &Container, our: (u32, u32)) -> Option<String> {
-    let asked = Asked::by(pod, container);
-    let (user, group) = (i64::from(our.0), i64::from(our.1));
+/// The requested user or group that is not applied; processes run as this user and group.
+pub(super) fn unenforced_identity(pod: &Pod, container: &Container, our: (u32, u32)) -> Option<String> {
+    let asked = RequestedIdentity::from_security_contexts(pod, container);
+    let user = i64::from(our.0);
+    let group = i64::from(our.1);
     let differs = |field: &str, asked: Option<i64>, ours: i64| {
         asked.filter(|asked| *asked != ours).map(|asked| format!("{field} {asked}"))
     };
@@ -89,7 +91,7 @@ mod tests {
         let user = "container's runAsUser breaks non-root policy (pod: \"web_shop(7)\", container: main)";
         assert_eq!(verified(non_root.clone(), json!({}), 0).unwrap_err(), image);
         assert_eq!(verified(json!({}), non_root.clone(), 0).unwrap_err(), image);
-        // Whoever runs the cluster, uid 0 was asked for.
+        // The request for uid 0 counts, whatever user runs the cluster.
         for ours in [0, 1000] {
             assert_eq!(verified(non_root.clone(), json!({"runAsUser": 0}), ours).unwrap_err(), user);
             assert_eq!(verified(json!({"runAsUser": 0}), non_root.clone(), ours).unwrap_err(), user);
@@ -110,7 +112,7 @@ mod tests {
     fn user_and_group_that_are_not_ours_are_said_to_be_not_enforced() {
         let said = |of_pod, own, our| {
             let (pod, container) = pod(of_pod, own);
-            not_enforced(&pod, &container, our)
+            unenforced_identity(&pod, &container, our)
         };
         let both = json!({"runAsUser": 65532, "runAsGroup": 65533});
         let note = said(both.clone(), json!({}), (0, 0)).unwrap();

@@ -1,4 +1,5 @@
-//! HTTP GET as the kubelet does it: a connection for each request, redirects on the same host, and any answer from 200 to 399 is well.
+//! HTTP GET by the kubelet's rules: one connection per request, redirects on the same host, and success for any
+//! status from 200 to 399.
 
 use std::time::Duration;
 
@@ -14,62 +15,70 @@ use tokio::{
     time::timeout,
 };
 
-use super::{ANSWER, Checker, Fault, Target, USER_AGENT, dial, host, tls::Unverified};
+use super::{
+    MAX_RESPONSE_BYTES, ProbeChecker, ProbeError, ProbeTarget, USER_AGENT, dial, host_or_pod_ip, tls::UnverifiedTls,
+};
 
-/// As often as Go's client.
-const REDIRECTS: usize = 10;
+/// The limit of Go's client.
+const MAX_REDIRECTS: usize = 10;
 
-/// The longest head of an answer.
-const HEAD: usize = 64 << 10;
+/// The limit for the head of a response.
+const MAX_RESPONSE_HEAD_BYTES: usize = 64 << 10;
 
-/// The request of a hook: how it is answered does not matter, only that it is.
-pub async fn get(checker: &Checker, action: &HTTPGetAction, target: &Target, limit: Duration) -> Result<(), Fault> {
-    request(action, target, &checker.tls, limit).await.map(drop)
+/// Sends the request of a hook. Any response counts as success.
+pub async fn send_hook_request(
+    checker: &ProbeChecker,
+    action: &HTTPGetAction,
+    target: &ProbeTarget,
+    limit: Duration,
+) -> Result<(), ProbeError> {
+    send_probe_request(action, target, &checker.tls, limit).await.map(drop)
 }
 
-/// Whether the answer is well.
-pub(super) async fn check(
+/// Whether the response is a success.
+pub(super) async fn check_http(
     action: &HTTPGetAction,
-    target: &Target,
-    tls: &Unverified,
+    target: &ProbeTarget,
+    tls: &UnverifiedTls,
     limit: Duration,
-) -> Result<(), Fault> {
-    match request(action, target, tls, limit).await? {
+) -> Result<(), ProbeError> {
+    match send_probe_request(action, target, tls, limit).await? {
         status if (200..400).contains(&status.as_u16()) => Ok(()),
         status => Err(format!("HTTP probe failed with statuscode: {}", status.as_u16()).into()),
     }
 }
 
-async fn request(
+async fn send_probe_request(
     action: &HTTPGetAction,
-    target: &Target,
-    tls: &Unverified,
+    target: &ProbeTarget,
+    tls: &UnverifiedTls,
     limit: Duration,
-) -> Result<StatusCode, Fault> {
-    let url = url(action, target)?;
-    let headers = headers(action).map_err(Fault::Errored)?;
-    let answer = timeout(limit, follow(url.clone(), headers, tls)).await;
+) -> Result<StatusCode, ProbeError> {
+    let url = probe_url(action, target)?;
+    let headers = probe_headers(action).map_err(ProbeError::Errored)?;
+    let answer = timeout(limit, follow_redirects(url.clone(), headers, tls)).await;
     let late = || format!("Get \"{url}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)");
     Ok(answer.unwrap_or_else(|_| Err(late()))?)
 }
 
-fn url(action: &HTTPGetAction, target: &Target) -> Result<Uri, Fault> {
+fn probe_url(action: &HTTPGetAction, target: &ProbeTarget) -> Result<Uri, ProbeError> {
     let scheme = action.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
-    let authority = dial::join(&host(action.host.as_deref(), target), target.port(&action.port)?);
+    let authority =
+        dial::join_host_port(&host_or_pod_ip(action.host.as_deref(), target), target.resolve_port(&action.port)?);
     let path = action.path.as_deref().unwrap_or_default();
     let slash = if path.starts_with('/') { "" } else { "/" };
     let url = format!("{scheme}://{authority}{slash}{path}");
-    url.parse().map_err(|error| Fault::Errored(format!("invalid URL {url:?}: {error}")))
+    url.parse().map_err(|error| ProbeError::Errored(format!("invalid URL {url:?}: {error}")))
 }
 
-type Headers = Vec<(HeaderName, HeaderValue)>;
+type HeaderList = Vec<(HeaderName, HeaderValue)>;
 
-/// The usual ones, unless the probe has its own or wants none by giving an empty one.
-fn headers(action: &HTTPGetAction) -> Result<Headers, String> {
-    let mut headers = Headers::new();
+/// The default headers, unless the probe overrides one or removes it with an empty value.
+fn probe_headers(action: &HTTPGetAction) -> Result<HeaderList, String> {
+    let mut headers = HeaderList::new();
     for given in action.http_headers.iter().flatten() {
         let name = given.name.parse().map_err(|_| format!("invalid header name {:?}", given.name))?;
-        // The value may be a secret.
+        // The error omits the value, which may be a secret.
         let value = given.value.parse().map_err(|_| format!("invalid value of header {:?}", given.name))?;
         headers.push((name, value));
     }
@@ -82,18 +91,20 @@ fn headers(action: &HTTPGetAction) -> Result<Headers, String> {
     Ok(headers)
 }
 
-/// The status at the end of all redirects that stay on the host. One that leads away is an answer like others.
-async fn follow(mut url: Uri, mut headers: Headers, tls: &Unverified) -> Result<StatusCode, String> {
+/// The final status after redirects on the same host. A redirect to another host is treated as a response.
+async fn follow_redirects(mut url: Uri, mut headers: HeaderList, tls: &UnverifiedTls) -> Result<StatusCode, String> {
     let host = url.host().map(str::to_owned);
-    for _ in 0..REDIRECTS {
-        let (status, location) = once(&url, &headers, tls).await.map_err(|error| format!("Get \"{url}\": {error}"))?;
+    for _ in 0..MAX_REDIRECTS {
+        let (status, location) =
+            send_once(&url, &headers, tls).await.map_err(|error| format!("Get \"{url}\": {error}"))?;
         if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
             return Ok(status);
         }
         let Some(location) = location else {
             return Err(format!("Get \"{url}\": {} response missing Location header", status.as_u16()));
         };
-        let next = join(&url, &location).ok_or_else(|| format!("failed to parse Location header {location:?}"))?;
+        let next =
+            resolve_location(&url, &location).ok_or_else(|| format!("failed to parse Location header {location:?}"))?;
         if next.host() != host.as_deref() {
             return Ok(status);
         }
@@ -102,11 +113,11 @@ async fn follow(mut url: Uri, mut headers: Headers, tls: &Unverified) -> Result<
         }
         url = next;
     }
-    Err(format!("Get \"{url}\": stopped after {REDIRECTS} redirects"))
+    Err(format!("Get \"{url}\": stopped after {MAX_REDIRECTS} redirects"))
 }
 
-/// Where a `Location` leads from a URL.
-fn join(from: &Uri, location: &str) -> Option<Uri> {
+/// Resolves a `Location` relative to a URL.
+fn resolve_location(from: &Uri, location: &str) -> Option<Uri> {
     let location = location.split('#').next().unwrap_or_default();
     let mut parts = from.clone().into_parts();
     if location.contains("://") {
@@ -125,11 +136,15 @@ fn join(from: &Uri, location: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// One request, read to its end or until it is long enough: the status and where it leads.
-async fn once(url: &Uri, headers: &Headers, tls: &Unverified) -> Result<(StatusCode, Option<String>), String> {
+/// Sends one request and reads the response, up to the limit. Returns the status and the redirect target.
+async fn send_once(
+    url: &Uri,
+    headers: &HeaderList,
+    tls: &UnverifiedTls,
+) -> Result<(StatusCode, Option<String>), String> {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let secure = url.scheme() == Some(&uri::Scheme::HTTPS);
-    let stream = dial::connect(host, url.port_u16().unwrap_or(if secure { 443 } else { 80 })).await?;
+    let stream = dial::connect_tcp(host, url.port_u16().unwrap_or(if secure { 443 } else { 80 })).await?;
     if secure {
         exchange(tls.connect(host, stream).await?, url, headers).await
     } else {
@@ -137,19 +152,19 @@ async fn once(url: &Uri, headers: &Headers, tls: &Unverified) -> Result<(StatusC
     }
 }
 
-async fn exchange<S>(stream: S, url: &Uri, headers: &Headers) -> Result<(StatusCode, Option<String>), String>
+async fn exchange<S>(stream: S, url: &Uri, headers: &HeaderList) -> Result<(StatusCode, Option<String>), String>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let handshake = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream));
+    let handshake = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD_BYTES).handshake(TokioIo::new(stream));
     let (mut sender, connection) = handshake.await.map_err(|error| error.to_string())?;
-    // Dropped with this request, and the connection with it.
+    // Aborted on drop, together with the connection.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
-    let request = build(url, headers).map_err(|error| error.to_string())?;
-    let response = sender.send_request(request).await.map_err(|error| words(&error))?;
+    let request = build_request(url, headers).map_err(|error| error.to_string())?;
+    let response = sender.send_request(request).await.map_err(|error| error_message(&error))?;
     let (head, body) = response.into_parts();
-    match Limited::new(body, ANSWER).collect().await {
+    match Limited::new(body, MAX_RESPONSE_BYTES).collect().await {
         Err(error) if !error.is::<LengthLimitError>() => return Err(error.to_string()),
         _ => {}
     }
@@ -157,25 +172,25 @@ where
     Ok((head.status, location.map(str::to_owned)))
 }
 
-/// The status of an answer that consists of these bytes, and where it leads.
+/// The status and the redirect target of a response with these bytes.
 #[cfg(feature = "fuzzing")]
 pub(crate) async fn read_answer(answer: &[u8]) -> Result<(StatusCode, Option<String>), String> {
     use tokio::io::AsyncWriteExt as _;
 
-    // Wide enough for the request, which nobody reads, and for the answer.
+    // Large enough for the request, which is not read, and for the response.
     let (stream, mut server) = tokio::io::duplex(1 << 20);
     server.write_all(answer).await.map_err(|error| error.to_string())?;
     server.shutdown().await.map_err(|error| error.to_string())?;
-    exchange(stream, &Uri::from_static("http://10.0.0.1:8080/health"), &Headers::new()).await
+    exchange(stream, &Uri::from_static("http://10.0.0.1:8080/health"), &HeaderList::new()).await
 }
 
-/// Where a `Location` leads from a URL.
+/// Resolves a `Location` relative to a URL.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn redirected(from: &Uri, location: &str) -> Option<Uri> {
-    join(from, location)
+pub(crate) fn resolve_redirect(from: &Uri, location: &str) -> Option<Uri> {
+    resolve_location(from, location)
 }
 
-fn build(url: &Uri, headers: &Headers) -> Result<Request<Empty<Bytes>>, http::Error> {
+fn build_request(url: &Uri, headers: &HeaderList) -> Result<Request<Empty<Bytes>>, http::Error> {
     let mut request = Request::get(url.path_and_query().map_or("/", |path| path.as_str()));
     for (name, value) in headers {
         request = request.header(name, value);
@@ -186,6 +201,6 @@ fn build(url: &Uri, headers: &Headers) -> Result<Request<Empty<Bytes>>, http::Er
     request.header(header::CONNECTION, "close").body(Empty::new())
 }
 
-fn words(error: &hyper::Error) -> String {
+fn error_message(error: &hyper::Error) -> String {
     if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() }
 }

@@ -1,14 +1,15 @@
-//! One probe of one run of a container, again and again.
+//! Repeats one probe for one run of a container.
 //!
-//! The checks that count are those that the kubelet makes: the first after `initialDelaySeconds`, then one each
-//! `periodSeconds`. The kubelet first hears of a container some time after it has started; here that is known at once, and the first
-//! check that counts comes [a little later](GRACE), so that a program that has just begun is not called unhealthy.
+//! The counted checks are the kubelet's: the first after `initialDelaySeconds`, then one every `periodSeconds`.
+//! A kubelet notices the start of a container with some delay; here it is known at once, and the first counted
+//! check comes after `DEFAULT_FIRST_CHECK_DELAY`, so that a program that has just started does not count as
+//! unhealthy.
 //!
-//! *Besides*, until a startup or readiness probe has succeeded for the first time, it is tried in between: at once, and then
-//! after a quarter of the time that has passed, so that a program that is ready is found so within a quarter of the time that it
-//! took. Such a check counts only if it succeeds: a program has as long to start as its probe says.
+//! *Early checks*: until a startup or readiness probe first succeeds, it is also tried in between: at once, and
+//! then each time after a quarter of the elapsed time. So a ready program is noticed within a quarter of its
+//! startup time. Such a check counts only if it succeeds: a program has as long to start as its probe allows.
 //!
-//! A check that could not be made is told of, and changes nothing.
+//! A check that was not possible is reported and changes nothing.
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -19,102 +20,104 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Checker, Fault, Target, seconds};
+use super::{ProbeChecker, ProbeError, ProbeTarget, seconds_or};
 
-/// The first check of a probe without a delay counts after this time. The kubelet looks for new containers each second, so that
-/// its first check comes half a second late on average.
-const GRACE: Duration = Duration::from_millis(500);
+/// The time of the first counted check of a probe without a delay. The kubelet looks for new containers every
+/// second, so that its first check comes half a second late on average.
+const DEFAULT_FIRST_CHECK_DELAY: Duration = Duration::from_millis(500);
 
-/// The shortest pause between checks.
-const SHORTEST: Duration = Duration::from_millis(10);
+/// The shortest interval between checks.
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a probe is for.
+/// The type of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Ends when it has succeeded, or failed so often that the container is to be restarted.
+pub enum ProbeKind {
+    /// Ends on success, or on the failure after which the container is restarted.
     Startup,
-    /// Goes on for as long as the container runs.
+    /// Continues for as long as the container runs.
     Readiness,
-    /// Ends when it has failed so often that the container is to be restarted.
+    /// Ends on the failure after which the container is restarted.
     Liveness,
 }
 
-/// As events begin: `Readiness probe failed: …`.
-impl fmt::Display for Kind {
+/// The start of event messages: `Readiness probe failed: …`.
+impl fmt::Display for ProbeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
 }
 
-/// What a probe has found, by its thresholds.
+/// The result of a probe by its thresholds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing yet. A container that must be ready is not; one that must be alive is.
+pub enum ProbeOutcome {
+    /// No result yet: not ready for a readiness probe, alive for a liveness probe.
     #[default]
     Unknown,
-    /// It succeeded, as often in a row as it must.
+    /// Successful, at least `successThreshold` times in a row.
     Success,
-    /// It failed, as often in a row as it may; why the last time.
+    /// Failed, `failureThreshold` times in a row; with the last error.
     Failure(String),
 }
 
-/// A probe that is run until this is dropped.
+/// A running probe; stopped on drop.
 #[derive(Debug)]
 pub struct Prober {
-    outcome: watch::Receiver<Outcome>,
+    outcome: watch::Receiver<ProbeOutcome>,
     _task: JoinSet<()>,
 }
 
 impl Prober {
-    /// Begins now, when the container has started. `unhealthy` hears of every check that counts and did not succeed, for an event.
+    /// Starts the probe when its container has started. `unhealthy` is called for every counted check that did
+    /// not succeed, to record an event.
     pub fn start(
-        kind: Kind,
+        kind: ProbeKind,
         probe: Probe,
-        target: Target,
-        checker: Checker,
-        unhealthy: impl Fn(&Fault) + Send + Sync + 'static,
+        target: ProbeTarget,
+        checker: ProbeChecker,
+        unhealthy: impl Fn(&ProbeError) + Send + Sync + 'static,
     ) -> Self {
-        let (told, outcome) = watch::channel(Outcome::Unknown);
+        let (told, outcome) = watch::channel(ProbeOutcome::Unknown);
         let mut task = JoinSet::new();
         task.spawn(async move {
-            run(kind, &probe, || checker.check(&probe, &target), &told, unhealthy).await;
-            // Whoever waits for a change waits for one that may never come, and is not told that nobody will speak.
+            run_probe(kind, &probe, || checker.check(&probe, &target), &told, unhealthy).await;
+            // Keep the sender alive: receivers wait for a change that may never come, and must not see a closed
+            // channel.
             told.closed().await;
         });
         Self { outcome, _task: task }
     }
 
-    /// What it has found, now and from now on.
-    pub fn outcome(&self) -> watch::Receiver<Outcome> {
+    /// A receiver of the current and later results.
+    pub fn outcome(&self) -> watch::Receiver<ProbeOutcome> {
         self.outcome.clone()
     }
 }
 
-/// Checks until there is nothing more to find out.
-async fn run<F: Future<Output = Result<(), Fault>>>(
-    kind: Kind,
+/// Checks until the result is final.
+async fn run_probe<F: Future<Output = Result<(), ProbeError>>>(
+    kind: ProbeKind,
     probe: &Probe,
     check: impl Fn() -> F,
-    told: &watch::Sender<Outcome>,
-    unhealthy: impl Fn(&Fault),
+    told: &watch::Sender<ProbeOutcome>,
+    unhealthy: impl Fn(&ProbeError),
 ) {
-    let mut rhythm = Rhythm::new(kind, probe, Instant::now());
-    let mut tally = Tally::new(probe);
+    let mut rhythm = ProbeSchedule::new(kind, probe, Instant::now());
+    let mut tally = ResultCounter::new(probe);
     loop {
-        sleep_until(rhythm.next()).await;
-        let counts = rhythm.counts();
+        sleep_until(rhythm.next_check()).await;
+        let counts = rhythm.next_counts();
         let result = check().await;
-        rhythm.checked(result.is_ok(), counts, Instant::now());
+        rhythm.record_check(result.is_ok(), counts, Instant::now());
         if !counts && result.is_err() {
             continue;
         }
         if let Err(fault) = &result {
             unhealthy(fault);
         }
-        let Some(outcome) = tally.count(result) else { continue };
+        let Some(outcome) = tally.record_result(result) else { continue };
         let ends = match outcome {
-            Outcome::Failure(_) => kind != Kind::Readiness,
-            _ => kind == Kind::Startup,
+            ProbeOutcome::Failure(_) => kind != ProbeKind::Readiness,
+            _ => kind == ProbeKind::Startup,
         };
         told.send_if_modified(|held| {
             let news = std::mem::discriminant(held) != std::mem::discriminant(&outcome);
@@ -127,77 +130,82 @@ async fn run<F: Future<Output = Result<(), Fault>>>(
     }
 }
 
-/// When the next check is.
-struct Rhythm {
-    /// The next check that counts.
-    regular: Instant,
+/// The times of the next checks.
+struct ProbeSchedule {
+    /// The next counted check.
+    next_counted: Instant,
     period: Duration,
-    /// The next one in between, until one has succeeded.
-    early: Option<Instant>,
-    /// When the first of all was.
+    /// The next early check, until the first success.
+    next_early: Option<Instant>,
+    /// The time of the first check.
     begun: Instant,
 }
 
-impl Rhythm {
-    fn new(kind: Kind, probe: &Probe, now: Instant) -> Self {
-        let delay = seconds(probe.initial_delay_seconds, 0);
+impl ProbeSchedule {
+    fn new(kind: ProbeKind, probe: &Probe, now: Instant) -> Self {
+        let delay = seconds_or(probe.initial_delay_seconds, 0);
         let begun = now + delay;
-        let period = seconds(probe.period_seconds, 10);
-        let regular = if delay.is_zero() { begun + GRACE } else { begun };
-        Self { regular, period, early: (kind != Kind::Liveness).then_some(begun), begun }
+        let period = seconds_or(probe.period_seconds, 10);
+        let next_counted = if delay.is_zero() { begun + DEFAULT_FIRST_CHECK_DELAY } else { begun };
+        Self { next_counted, period, next_early: (kind != ProbeKind::Liveness).then_some(begun), begun }
     }
 
-    fn next(&self) -> Instant {
-        self.early.map_or(self.regular, |early| early.min(self.regular))
+    fn next_check(&self) -> Instant {
+        self.next_early.map_or(self.next_counted, |early| early.min(self.next_counted))
     }
 
-    /// Whether the next one counts although it may fail.
-    fn counts(&self) -> bool {
-        self.next() == self.regular
+    /// Whether the next check counts even if it fails.
+    fn next_counts(&self) -> bool {
+        self.next_check() == self.next_counted
     }
 
-    fn checked(&mut self, succeeded: bool, counted: bool, now: Instant) {
-        let first_success = succeeded && self.early.take().is_some();
+    fn record_check(&mut self, succeeded: bool, counted: bool, now: Instant) {
+        let first_success = succeeded && self.next_early.take().is_some();
         if counted || first_success {
-            let from = if counted { self.regular } else { now };
-            self.regular = from + self.period;
-            // Checks that were missed, since one took longer than the period, are not made up for.
-            while self.regular <= now {
-                self.regular += self.period;
+            let from = if counted { self.next_counted } else { now };
+            self.next_counted = from + self.period;
+            // Checks missed by one that took longer than the period are skipped.
+            while self.next_counted <= now {
+                self.next_counted += self.period;
             }
         }
-        if self.early.is_some() {
-            let pause = (now.saturating_duration_since(self.begun) / 4).max(SHORTEST);
-            self.early = (pause < self.period).then_some(now + pause);
+        if self.next_early.is_some() {
+            let pause = (now.saturating_duration_since(self.begun) / 4).max(MIN_CHECK_INTERVAL);
+            self.next_early = (pause < self.period).then_some(now + pause);
         }
     }
 }
 
-/// Counts results in a row.
-struct Tally {
+/// Counts consecutive results.
+struct ResultCounter {
     last: Option<bool>,
-    run: i32,
+    consecutive: i32,
     successes: i32,
     failures: i32,
 }
 
-impl Tally {
+impl ResultCounter {
     fn new(probe: &Probe) -> Self {
         let successes = probe.success_threshold.unwrap_or(1);
-        Self { last: None, run: 0, successes, failures: probe.failure_threshold.filter(|it| *it > 0).unwrap_or(3) }
+        Self {
+            last: None,
+            consecutive: 0,
+            successes,
+            failures: probe.failure_threshold.filter(|it| *it > 0).unwrap_or(3),
+        }
     }
 
-    /// What is found, once there are enough results of one kind in a row.
-    fn count(&mut self, result: Result<(), Fault>) -> Option<Outcome> {
-        if matches!(result, Err(Fault::Errored(_))) {
+    /// The new outcome, once enough equal results follow each other.
+    fn record_result(&mut self, result: Result<(), ProbeError>) -> Option<ProbeOutcome> {
+        if matches!(result, Err(ProbeError::Errored(_))) {
             return None;
         }
         let succeeded = result.is_ok();
-        self.run = if self.last == Some(succeeded) { self.run.saturating_add(1) } else { 1 };
+        self.consecutive = if self.last == Some(succeeded) { self.consecutive.saturating_add(1) } else { 1 };
         self.last = Some(succeeded);
         match result {
-            Ok(()) => (self.run >= self.successes).then_some(Outcome::Success),
-            Err(fault) => (self.run >= self.failures).then(|| Outcome::Failure(fault.to_string())),
+            Ok(()) => (self.consecutive >= self.successes).then_some(ProbeOutcome::Success),
+            Err(fault) => (self.consecutive >= self.failures).then(|| ProbeOutcome::Failure(fault.to_string())),
         }
     }
 }

@@ -28,18 +28,18 @@ fn text(text: &str) -> Body {
     Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed()
 }
 
-fn target(port: u16) -> Target {
-    Target {
+fn target(port: u16) -> ProbeTarget {
+    ProbeTarget {
         ip: Ipv4Addr::LOCALHOST.into(),
         ports: vec![("web".to_owned(), port)],
         env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("GREETING".to_owned(), "hello".to_owned())],
         dir: "/".into(),
-        mark: crate::marks::ClusterMark::new().unwrap().container(),
+        tag: crate::process_tags::ClusterTag::new().unwrap().new_container_tag(),
     }
 }
 
 async fn check(probe: Probe, port: u16) -> Result<(), String> {
-    Checker::default().check(&probe, &target(port)).await.map_err(|fault| fault.to_string())
+    ProbeChecker::default().check(&probe, &target(port)).await.map_err(|fault| fault.to_string())
 }
 
 async fn listener() -> (TcpListener, u16) {
@@ -48,7 +48,7 @@ async fn listener() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// A port on which nobody listens; it stays ours, so that nobody will.
+/// A port without a listener; it stays bound, so that no other process listens there.
 async fn closed() -> (tokio::net::TcpSocket, u16) {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -56,7 +56,7 @@ async fn closed() -> (tokio::net::TcpSocket, u16) {
     (socket, port)
 }
 
-/// A web server; it answers `respond` to each request.
+/// A web server that responds with `respond` to each request.
 async fn web(respond: fn(&Request<Incoming>) -> Response<Body>) -> u16 {
     let (listener, port) = listener().await;
     tokio::spawn(async move {
@@ -176,7 +176,7 @@ async fn http_says_why_there_is_no_answer() {
     assert_eq!(check(late, port).await, Err(format!("Get \"http://127.0.0.1:{port}/x\": {words}")));
 
     let hang_up = tokio::spawn(async move {
-        // The first is the one that was given up.
+        // The first request is the abandoned one.
         for _ in 0..2 {
             let (mut stream, _) = silent.accept().await.unwrap();
             let _ = stream.read(&mut [0; 1024]).await;
@@ -224,7 +224,7 @@ async fn tcp_is_well_when_it_connects() {
     assert_eq!(check(tcp(IntOrString::Int(port.into())), 1).await, refused);
 }
 
-/// What a health service says of each service.
+/// The response of a health service for each service.
 fn health(service: &[u8]) -> Response<Body> {
     let answer = |message: &[u8], code: &'static str, words: &'static str| {
         let mut framed = vec![0, 0, 0, 0, u8::try_from(message.len()).unwrap()];
@@ -326,12 +326,12 @@ async fn exec_runs_in_the_environment_of_the_container() {
 #[tokio::test]
 async fn exec_keeps_the_beginning_of_the_output() {
     let failed = check(exec("head -c 1000000 /dev/zero | tr '\\0' x; exit 1", 30), 1).await;
-    assert_eq!(failed.unwrap_err().len(), ANSWER);
+    assert_eq!(failed.unwrap_err().len(), MAX_RESPONSE_BYTES);
 }
 
 #[tokio::test]
 async fn exec_does_not_wait_for_what_runs_in_the_background() {
-    // It ends when the pipe does, which is after the check.
+    // The process ends when the pipe is closed, which is after the check.
     let (reader, writer) = std::io::pipe().unwrap();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
     let script = format!("cat /proc/{}/fd/{fd} & exit 0", std::process::id());
@@ -341,7 +341,7 @@ async fn exec_does_not_wait_for_what_runs_in_the_background() {
 
 #[tokio::test]
 async fn exec_kills_all_processes_when_the_time_is_up() {
-    // The pipe ends when the last process that holds it is gone.
+    // The pipe is closed when the last process that holds it has ended.
     let (reader, writer) = std::io::pipe().unwrap();
     let mut reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).unwrap();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&writer);
@@ -358,9 +358,9 @@ async fn a_prober_tells_what_it_found_and_stops_when_it_is_dropped() {
     let (listener, port) = listener().await;
     let tcp = TCPSocketAction { host: None, port: IntOrString::Int(port.into()) };
     let probe = Probe { tcp_socket: Some(tcp), ..Probe::default() };
-    let prober = Prober::start(Kind::Readiness, probe, target(port), Checker::default(), |_| {});
+    let prober = Prober::start(ProbeKind::Readiness, probe, target(port), ProbeChecker::default(), |_| {});
     let mut outcome = prober.outcome();
-    outcome.wait_for(|outcome| *outcome == Outcome::Success).await.unwrap();
+    outcome.wait_for(|outcome| *outcome == ProbeOutcome::Success).await.unwrap();
     assert!(TcpStream::connect(listener.local_addr().unwrap()).await.is_ok());
     drop(prober);
     assert!(outcome.changed().await.is_err());

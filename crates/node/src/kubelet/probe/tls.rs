@@ -1,4 +1,4 @@
-//! TLS to a container: any certificate will do.
+//! TLS to a container without verification of its certificate.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,17 +11,17 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// Made when somebody needs it first: most clusters have no probe over TLS.
+/// Created on first use: most clusters have no probe over TLS.
 #[derive(Debug, Default)]
-pub(super) struct Unverified(OnceLock<Arc<ClientConfig>>);
+pub(super) struct UnverifiedTls(OnceLock<Arc<ClientConfig>>);
 
-impl Unverified {
-    /// Speaks TLS on a connection.
+impl UnverifiedTls {
+    /// Establishes TLS on a connection.
     pub(super) async fn connect(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
         let config = match self.0.get() {
             Some(config) => Arc::clone(config),
             None => Arc::clone(self.0.get_or_init({
-                let config = config().map_err(|error| error.to_string())?;
+                let config = client_config().map_err(|error| error.to_string())?;
                 || Arc::new(config)
             })),
         };
@@ -31,14 +31,14 @@ impl Unverified {
     }
 }
 
-fn config() -> Result<ClientConfig, Error> {
+fn client_config() -> Result<ClientConfig, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(AnyCertificate(Arc::clone(&provider)));
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// Takes every certificate, but still checks that the server holds its key.
+/// Accepts every certificate, but still verifies that the server has its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -3,58 +3,59 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 
-use super::{Facts, has_begun, is_sidecar, time, wildcard_message};
+use super::{PodRuntimeState, api_time, has_begun, is_sidecar, wildcard_message};
 
-/// Says that a program listens where it would get in the way of all others.
-pub const WILDCARD: &str = "WildcardBind";
+/// The condition for a program that listens on all addresses and so blocks its port for all pods.
+pub const WILDCARD_BIND_CONDITION: &str = "WildcardBind";
 
-/// What is said of a condition.
+/// The content of a condition.
 #[derive(Debug, Default)]
-struct Says {
+struct ConditionState {
     holds: bool,
     reason: Option<&'static str>,
     message: Option<String>,
 }
 
-impl Says {
-    fn yes() -> Self {
+impl ConditionState {
+    fn met() -> Self {
         Self { holds: true, ..Self::default() }
     }
 
-    fn no(reason: &'static str) -> Self {
+    fn unmet(reason: &'static str) -> Self {
         Self { reason: Some(reason), ..Self::default() }
     }
 
-    fn because(mut self, message: String) -> Self {
+    fn with_message(mut self, message: String) -> Self {
         self.message = Some(message);
         self
     }
 }
 
-/// Puts all of them into the status, for a pod that is in this phase or about to be.
-pub(super) fn set(status: &mut PodStatus, phase: &str, pod: &Pod, facts: &Facts, now: Timestamp) {
+/// Sets all conditions for a pod in this phase.
+pub(super) fn set_conditions(status: &mut PodStatus, phase: &str, pod: &Pod, facts: &PodRuntimeState, now: Timestamp) {
     let Some(spec) = pod.spec.as_ref() else { return };
-    let containers = containers_ready(spec, facts, phase);
-    let ready = ready(spec, status, facts, phase);
+    let containers = containers_ready_condition(spec, facts, phase);
+    let ready = ready_condition(spec, status, facts, phase);
     let ends = facts.finished || matches!(phase, "Succeeded" | "Failed");
-    let prepared = Says { holds: facts.prepared && !ends, ..Says::default() };
+    let prepared = ConditionState { holds: facts.prepared && !ends, ..ConditionState::default() };
     let has = |kind: &str| status.conditions.iter().flatten().any(|condition| condition.type_ == kind);
-    let (scheduled, warned) = (has("PodScheduled"), has(WILDCARD));
-    let mut put = |kind: &str, says: Says| put(status, pod.metadata.generation, kind, says, now);
+    let scheduled = has("PodScheduled");
+    let warned = has(WILDCARD_BIND_CONDITION);
+    let mut put = |kind: &str, says: ConditionState| set_condition(status, pod.metadata.generation, kind, says, now);
     put("PodReadyToStartContainers", prepared);
-    put("Initialized", initialized(spec, facts, phase));
+    put("Initialized", initialized_condition(spec, facts, phase));
     put("Ready", ready);
     put("ContainersReady", containers);
-    if !facts.wildcards.is_empty() || warned {
-        put(WILDCARD, wildcard(facts));
+    if !facts.wildcard_binds.is_empty() || warned {
+        put(WILDCARD_BIND_CONDITION, wildcard_bind_condition(facts));
     }
     if !scheduled {
-        // It came with the name of its node.
-        put("PodScheduled", Says::yes());
+        // The pod was bound before the node could see it.
+        put("PodScheduled", ConditionState::met());
     }
 }
 
-fn put(status: &mut PodStatus, generation: Option<i64>, kind: &str, says: Says, now: Timestamp) {
+fn set_condition(status: &mut PodStatus, generation: Option<i64>, kind: &str, says: ConditionState, now: Timestamp) {
     let conditions = status.conditions.get_or_insert_default();
     let value = if says.holds { "True" } else { "False" };
     let old = conditions.iter_mut().find(|condition| condition.type_ == kind);
@@ -65,7 +66,7 @@ fn put(status: &mut PodStatus, generation: Option<i64>, kind: &str, says: Says, 
         reason: says.reason.map(str::to_owned),
         message: says.message,
         last_probe_time: None,
-        last_transition_time: since.or_else(|| Some(time(now))),
+        last_transition_time: since.or_else(|| Some(api_time(now))),
         observed_generation: generation,
     };
     match old {
@@ -74,23 +75,25 @@ fn put(status: &mut PodStatus, generation: Option<i64>, kind: &str, says: Says, 
     }
 }
 
-fn wildcard(facts: &Facts) -> Says {
-    let told = facts.wildcards.iter().map(|(container, addresses)| wildcard_message(container, addresses));
+fn wildcard_bind_condition(facts: &PodRuntimeState) -> ConditionState {
+    let told = facts.wildcard_binds.iter().map(|(container, addresses)| wildcard_message(container, addresses));
     let told: Vec<String> = told.collect();
-    match told.is_empty() {
-        true => Says::default(),
-        false => Says { holds: true, reason: Some("ListensOnAllAddresses"), message: Some(told.join("; ")) },
+    if told.is_empty() {
+        ConditionState::default()
+    } else {
+        ConditionState { holds: true, reason: Some("ListensOnAllAddresses"), message: Some(told.join("; ")) }
     }
 }
 
-fn containers_ready(spec: &PodSpec, facts: &Facts, phase: &str) -> Says {
+fn containers_ready_condition(spec: &PodSpec, facts: &PodRuntimeState, phase: &str) -> ConditionState {
     match phase {
-        "Succeeded" => return Says::no("PodCompleted"),
-        "Failed" => return Says::no("PodFailed"),
+        "Succeeded" => return ConditionState::unmet("PodCompleted"),
+        "Failed" => return ConditionState::unmet("PodFailed"),
         _ => {}
     }
     let sidecars = spec.init_containers.iter().flatten().filter(|container| is_sidecar(container));
-    let (mut unknown, mut unready) = (Vec::new(), Vec::new());
+    let mut unknown = Vec::new();
+    let mut unready = Vec::new();
     for container in sidecars.chain(&spec.containers) {
         match facts.containers.get(&container.name) {
             None => unknown.push(container.name.as_str()),
@@ -98,23 +101,23 @@ fn containers_ready(spec: &PodSpec, facts: &Facts, phase: &str) -> Says {
             Some(_) => {}
         }
     }
-    match listed(&[("unknown", &unknown), ("unready", &unready)]) {
-        Some(message) => Says::no("ContainersNotReady").because(message),
-        None => Says::yes(),
+    match format_container_groups(&[("unknown", &unknown), ("unready", &unready)]) {
+        Some(message) => ConditionState::unmet("ContainersNotReady").with_message(message),
+        None => ConditionState::met(),
     }
 }
 
-/// `containers with unready status: [a b]`
-fn listed(groups: &[(&str, &[&str])]) -> Option<String> {
+/// Formats `containers with unready status: [a b]`.
+fn format_container_groups(groups: &[(&str, &[&str])]) -> Option<String> {
     let some = groups.iter().filter(|(_, names)| !names.is_empty());
     let told: Vec<String> =
         some.map(|(what, names)| format!("containers with {what} status: [{}]", names.join(" "))).collect();
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-/// Ready are all containers and all gates.
-fn ready(spec: &PodSpec, status: &PodStatus, facts: &Facts, phase: &str) -> Says {
-    let containers = containers_ready(spec, facts, phase);
+/// A pod is ready when all containers and all readiness gates are.
+fn ready_condition(spec: &PodSpec, status: &PodStatus, facts: &PodRuntimeState, phase: &str) -> ConditionState {
+    let containers = containers_ready_condition(spec, facts, phase);
     if !containers.holds {
         return containers;
     }
@@ -133,20 +136,22 @@ fn ready(spec: &PodSpec, status: &PodStatus, facts: &Facts, phase: &str) -> Says
             }
         })
         .collect();
-    match closed.is_empty() {
-        true => Says::yes(),
-        false => Says::no("ReadinessGatesNotReady").because(closed.join(", ")),
+    if closed.is_empty() {
+        ConditionState::met()
+    } else {
+        ConditionState::unmet("ReadinessGatesNotReady").with_message(closed.join(", "))
     }
 }
 
-fn initialized(spec: &PodSpec, facts: &Facts, phase: &str) -> Says {
+fn initialized_condition(spec: &PodSpec, facts: &PodRuntimeState, phase: &str) -> ConditionState {
     if phase == "Succeeded" {
-        return Says { holds: true, reason: Some("PodCompleted"), message: None };
+        return ConditionState { holds: true, reason: Some("PodCompleted"), message: None };
     }
     if has_begun(spec, facts) {
-        return Says::yes();
+        return ConditionState::met();
     }
-    let (mut unknown, mut incomplete) = (Vec::new(), Vec::new());
+    let mut unknown = Vec::new();
+    let mut incomplete = Vec::new();
     for container in spec.init_containers.iter().flatten() {
         match facts.containers.get(&container.name) {
             None => unknown.push(container.name.as_str()),
@@ -154,9 +159,9 @@ fn initialized(spec: &PodSpec, facts: &Facts, phase: &str) -> Says {
             Some(_) => incomplete.push(container.name.as_str()),
         }
     }
-    match listed(&[("unknown", &unknown), ("incomplete", &incomplete)]) {
-        Some(message) => Says::no("ContainersNotInitialized").because(message),
-        None => Says::yes(),
+    match format_container_groups(&[("unknown", &unknown), ("incomplete", &incomplete)]) {
+        Some(message) => ConditionState::unmet("ContainersNotInitialized").with_message(message),
+        None => ConditionState::met(),
     }
 }
 

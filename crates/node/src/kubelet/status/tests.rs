@@ -35,15 +35,15 @@ fn container(name: &str, state: Value) -> ContainerStatus {
     serde_json::from_value(status).unwrap()
 }
 
-fn facts(containers: &[(&str, Value)]) -> Facts {
+fn facts(containers: &[(&str, Value)]) -> PodRuntimeState {
     let containers =
         containers.iter().map(|(name, state)| ((*name).to_owned(), container(name, state.clone()))).collect();
-    Facts {
+    PodRuntimeState {
         containers,
         host_ip: "127.20.0.1".into(),
         ip: Some("127.20.0.2".into()),
         prepared: true,
-        ..Facts::default()
+        ..PodRuntimeState::default()
     }
 }
 
@@ -86,8 +86,8 @@ fn the_phase_follows_from_the_containers() {
         ("Never", ended(0), false, "Succeeded"),
         ("Never", ended(1), false, "Failed"),
     ] {
-        let facts = Facts { finished, ..facts(&[("main", state.clone())]) };
-        let status = generate(&one(policy), &facts, now());
+        let facts = PodRuntimeState { finished, ..facts(&[("main", state.clone())]) };
+        let status = generate_status(&one(policy), &facts, now());
         assert_eq!(status.phase.as_deref(), Some(phase), "{policy} {state} {finished}");
     }
 }
@@ -102,11 +102,11 @@ fn initialization_comes_first() {
         ("Always", ended(0), pending.clone(), pending.clone(), "Pending", ("False", "ContainersNotInitialized")),
         ("Always", ended(0), running(), pending, "Pending", ("True", "")),
         ("Always", ended(0), running(), running(), "Running", ("True", "")),
-        // A sidecar that fails later takes nothing back.
+        // A later failure of a sidecar does not reset initialization.
         ("Always", ended(0), waiting_for("CrashLoopBackOff"), running(), "Running", ("True", "")),
     ] {
         let facts = facts(&[("init", init.clone()), ("side", side.clone()), ("main", main)]);
-        let status = generate(&with_init(policy), &facts, now());
+        let status = generate_status(&with_init(policy), &facts, now());
         assert_eq!(status.phase.as_deref(), Some(phase), "{policy} {init} {side}");
         let (holds, reason) = condition(&status, "Initialized");
         assert_eq!((holds.as_str(), reason.as_str()), initialized, "{policy} {init} {side}");
@@ -119,18 +119,18 @@ fn ready_are_all_containers_and_gates() {
     gated.spec.as_mut().unwrap().readiness_gates =
         serde_json::from_value(json!([{ "conditionType": "example.com/ready" }])).unwrap();
     let up = facts(&[("main", running())]);
-    let status = generate(&gated, &up, now());
+    let status = generate_status(&gated, &up, now());
     assert_eq!(condition(&status, "ContainersReady").0, "True");
     assert_eq!(condition(&status, "Ready"), ("False".into(), "ReadinessGatesNotReady".into()));
     gated.status = serde_json::from_value(json!({
         "conditions": [{ "type": "example.com/ready", "status": "True" }],
     }))
     .unwrap();
-    let status = generate(&gated, &up, now());
+    let status = generate_status(&gated, &up, now());
     assert_eq!(condition(&status, "Ready").0, "True");
     assert_eq!(condition(&status, "example.com/ready").0, "True");
     let down = facts(&[("main", waiting_for("ContainerCreating"))]);
-    let status = generate(&one("Always"), &down, now());
+    let status = generate_status(&one("Always"), &down, now());
     let ready = status.conditions.as_ref().unwrap().iter().find(|condition| condition.type_ == "Ready").unwrap();
     assert_eq!(ready.reason.as_deref(), Some("ContainersNotReady"));
     assert_eq!(ready.message.as_deref(), Some("containers with unready status: [main]"));
@@ -140,10 +140,10 @@ fn ready_are_all_containers_and_gates() {
 fn a_condition_keeps_the_time_at_which_it_last_became_another() {
     let mut pod = one("Always");
     let up = facts(&[("main", running())]);
-    pod.status = Some(generate(&pod, &up, now()));
+    pod.status = Some(generate_status(&pod, &up, now()));
     let later = "2026-01-02T04:00:00Z".parse().unwrap();
-    assert_eq!(generate(&pod, &up, later), pod.status.clone().unwrap());
-    let down = generate(&pod, &facts(&[("main", ended(1))]), later);
+    assert_eq!(generate_status(&pod, &up, later), pod.status.clone().unwrap());
+    let down = generate_status(&pod, &facts(&[("main", ended(1))]), later);
     let since = |status: &PodStatus, kind: &str| {
         let found = status.conditions.as_ref().unwrap().iter().find(|condition| condition.type_ == kind).unwrap();
         found.last_transition_time.clone().unwrap().0.to_string()
@@ -154,15 +154,15 @@ fn a_condition_keeps_the_time_at_which_it_last_became_another() {
 
 #[test]
 fn who_is_ended_by_the_node_has_failed_and_says_why() {
-    let verdict = Verdict { reason: "DeadlineExceeded".into(), message: "too long".into(), grace: None };
-    let ending = Facts { verdict: Some(verdict), ..facts(&[("main", running())]) };
+    let verdict = PodFailure { reason: "DeadlineExceeded".into(), message: "too long".into(), grace: None };
+    let ending = PodRuntimeState { failure: Some(verdict), ..facts(&[("main", running())]) };
     let mut pod = one("Always");
     pod.status = Some(PodStatus { phase: Some("Running".into()), ..PodStatus::default() });
-    let status = generate(&pod, &ending, now());
+    let status = generate_status(&pod, &ending, now());
     assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Running"), None));
     assert_eq!(condition(&status, "Ready"), ("False".into(), "PodFailed".into()));
-    let ended = Facts { containers: facts(&[("main", ended(143))]).containers, finished: true, ..ending };
-    let status = generate(&pod, &ended, now());
+    let ended = PodRuntimeState { containers: facts(&[("main", ended(143))]).containers, finished: true, ..ending };
+    let status = generate_status(&pod, &ended, now());
     assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
     assert_eq!(condition(&status, "Ready"), ("False".into(), "PodFailed".into()));
 }

@@ -1,8 +1,8 @@
-//! Which images a node has, and what it says of those that it has not: the words of a kubelet 1.35 with containerd.
+//! Present and missing images: the messages of a kubelet 1.35 with containerd.
 
 use super::*;
 
-/// A node that has `imported:1` of an archive, which no registry has.
+/// A node with the image `imported:1` from an archive, which cannot be pulled.
 async fn node_with_archive() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let archive = crate::images::testing::archive(&folder, "docker.io/library/imported:1");
@@ -13,7 +13,7 @@ async fn node_with_archive() -> Fixture {
     fixture
 }
 
-/// Runs an image by a policy, which is the API server's default where none is given.
+/// Runs an image with a pull policy; without one, with the API server's default.
 async fn run(fixture: &Fixture, image: &str, policy: Option<&str>) {
     let mut asked = pod("web", SERVE);
     asked["spec"]["containers"][0]["image"] = image.into();
@@ -38,7 +38,7 @@ async fn imported_image_runs_by_its_tag_and_status_has_its_complete_name() {
     fixture.delete("web").await;
 }
 
-/// The API server's default is fixed when a pod is created: it stays when another image is named.
+/// The default policy is fixed when a pod is created: it stays when the image is changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn default_policy_of_an_untagged_image_sticks_and_keeps_an_imported_image_from_running() {
     let fixture = node_with_archive().await;
@@ -54,6 +54,12 @@ async fn default_policy_of_an_untagged_image_sticks_and_keeps_an_imported_image_
                  unpack image \"docker.io/library/imported:1\": failed to resolve reference \
                  \"docker.io/library/imported:1\": docker.io/library/imported:1: not found";
     assert!(message.starts_with(words), "{message}");
+    assert!(
+        message.ends_with(
+            "(this cluster pulls nothing, and has this image from an archive: set imagePullPolicy: IfNotPresent)"
+        ),
+        "{message}"
+    );
     fixture.delete("web").await;
 }
 

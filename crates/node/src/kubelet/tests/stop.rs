@@ -1,4 +1,4 @@
-//! How pods end.
+//! The termination of pods.
 
 use super::*;
 
@@ -87,7 +87,7 @@ async fn a_pod_whose_time_is_over_has_failed() {
     fixture.create(limited).await;
     let pod = fixture.until("limited", |pod| phase(pod) == "Failed").await;
     assert_eq!(pod.status.as_ref().unwrap().reason.as_deref(), Some("DeadlineExceeded"));
-    // It may have had no time to start.
+    // The process may not have started.
     assert!(main_status(&pod).state.unwrap().running.is_none());
 }
 
@@ -133,10 +133,10 @@ async fn a_node_that_starts_again_runs_its_pods_again() {
     fixture.restart().await;
     let pod = fixture.until("web", |pod| is_ready(pod) && main_status(pod).restart_count == 1).await;
     assert_ne!(main_status(&pod).container_id, main_status(&before).container_id);
-    // It trapped the signal, and ended well.
+    // It trapped the signal and exited with 0.
     let last = main_status(&pod).last_state.unwrap().terminated.unwrap();
     assert_eq!((last.exit_code, last.reason.as_deref()), (0, Some("Completed")));
-    // What was over stays so, and what was said can be read.
+    // Finished containers stay finished, and their logs are readable.
     assert_eq!(main_status(&fixture.pods.get("job").await.unwrap()).restart_count, 0);
     assert_eq!(fixture.log("job", &LogOptions::default()).await, "done\n");
     let previous = LogOptions { previous: true, ..LogOptions::default() };
@@ -175,14 +175,14 @@ async fn a_pod_that_was_bound_to_a_full_node_has_failed() {
     fixture.until("first", is_ready).await;
     fixture.create(asks("second", "600m")).await;
     let failed = |pod: Option<&Pod>| pod.is_some_and(|pod| phase(pod) == "Failed");
-    let waited = tokio::time::timeout(PATIENCE, await_condition(fixture.pods.clone(), "second", failed));
+    let waited = tokio::time::timeout(WAIT_TIMEOUT, await_condition(fixture.pods.clone(), "second", failed));
     let status = waited.await.unwrap().unwrap().unwrap().status.unwrap();
     assert_eq!(status.reason.as_deref(), Some("OutOfcpu"));
     assert_eq!(status.container_statuses, None);
     let wanted = "Pod was rejected: Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000";
     assert_eq!(status.message.as_deref(), Some(wanted));
     fixture.events("second", |events| events.iter().any(|(reason, _)| reason == "OutOfcpu")).await;
-    // Who has gone needs nothing any more.
+    // A deleted pod releases its resources.
     fixture.delete("first").await;
     fixture.create(asks("third", "2")).await;
     fixture.until("third", is_ready).await;
@@ -199,7 +199,7 @@ async fn a_node_that_stops_gives_a_pod_no_more_than_its_own_grace_period() {
     stubborn["spec"]["terminationGracePeriodSeconds"] = 1.into();
     fixture.create(stubborn).await;
     fixture.until_said("stubborn", "up").await;
-    tokio::time::timeout(PATIENCE, fixture.kubelet.stop(Duration::from_secs(3600))).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, fixture.kubelet.stop(Duration::from_secs(3600))).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -209,5 +209,5 @@ async fn a_node_that_stops_gives_a_pod_no_more_than_its_limit() {
     stubborn["spec"]["terminationGracePeriodSeconds"] = i64::MAX.into();
     fixture.create(stubborn).await;
     fixture.until_said("stubborn", "up").await;
-    tokio::time::timeout(PATIENCE, fixture.kubelet.stop(Duration::from_secs(1))).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, fixture.kubelet.stop(Duration::from_secs(1))).await.unwrap();
 }

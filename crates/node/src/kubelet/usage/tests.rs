@@ -5,22 +5,22 @@ use super::*;
 #[test]
 fn a_line_of_the_system_is_read_whatever_the_name() {
     let line = "42 (a (odd) 1 name) S 7 40 7 0 -1 4194304 1 2 3 4 100 50 30 20 20 0 1 0 12345 1000000 3 184467 1 1";
-    let process = Process::parse(line).unwrap();
+    let process = ProcessStat::parse(line).unwrap();
     assert_eq!((process.parent, process.group), (7, 40));
     assert_eq!(process.cpu, Duration::from_millis(200 * 1000 / clock_ticks_per_second()));
     assert_eq!(process.memory_bytes, 3 * page_size() as u64);
-    assert_eq!(Process::parse("42 (cut) S 7"), None);
+    assert_eq!(ProcessStat::parse("42 (cut) S 7"), None);
 }
 
-fn process(parent: i32, group: i32, millis: u64) -> Process {
-    Process { parent, group, cpu: Duration::from_millis(millis), memory_bytes: 1000 }
+fn process(parent: i32, group: i32, millis: u64) -> ProcessStat {
+    ProcessStat { parent, group, cpu: Duration::from_millis(millis), memory_bytes: 1000 }
 }
 
 #[test]
 fn descendants_count_and_others_do_not() {
-    let meter = Meter::new(Duration::from_secs(10));
-    let pod = Key::new("default", "web");
-    let _counting = meter.count(&pod, "main", 10);
+    let meter = UsageMeter::new(Duration::from_secs(10));
+    let pod = NamespacedKey::new("default", "web");
+    let _counting = meter.register(&pod, "main", 10);
     let world = [
         (1, process(0, 1, 99_000)),
         (10, process(1, 10, 100)),
@@ -29,7 +29,7 @@ fn descendants_count_and_others_do_not() {
         (12, process(11, 12, 400)),
         (13, process(1, 13, 99_000)),
     ];
-    let mut state = meter.state();
+    let mut state = meter.lock_state();
     state.measure(&world.into());
     let counted = &state.runs[&10];
     assert_eq!(counted.cpu[0].1, Duration::from_millis(700));
@@ -39,13 +39,13 @@ fn descendants_count_and_others_do_not() {
 #[test]
 fn a_busy_process_is_seen_to_be_busy() {
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).process_group(0).spawn().unwrap();
-    let meter = Meter::new(Duration::from_secs(10));
-    let pod = Key::new("default", "busy");
-    let counting = meter.count(&pod, "main", i32::try_from(busy.id()).unwrap());
+    let meter = UsageMeter::new(Duration::from_secs(10));
+    let pod = NamespacedKey::new("default", "busy");
+    let counting = meter.register(&pod, "main", i32::try_from(busy.id()).unwrap());
     let end = Instant::now() + Duration::from_secs(60);
     let used = loop {
         assert!(Instant::now() < end, "it never is");
-        let main = meter.of(&pod).and_then(|usage| usage.containers.first().cloned());
+        let main = meter.pod_usage(&pod).and_then(|usage| usage.containers.first().cloned());
         if let Some((name, used)) = main
             && used.cpu_nanocores > 0
         {
@@ -56,7 +56,7 @@ fn a_busy_process_is_seen_to_be_busy() {
     };
     assert!(used.memory_bytes > 0 && !used.window.is_zero());
     drop(counting);
-    assert_eq!(meter.of(&pod), None);
+    assert_eq!(meter.pod_usage(&pod), None);
     busy.kill().unwrap();
     busy.wait().unwrap();
 }

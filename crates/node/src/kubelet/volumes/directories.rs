@@ -1,4 +1,4 @@
-//! Volumes that are directories: of the pod, and of the host.
+//! Volumes that are directories of the pod or of the host.
 
 use std::{
     fs::{self, DirBuilder, FileType, OpenOptions, Permissions},
@@ -9,32 +9,33 @@ use std::{
 
 use kubewake_apiserver::schema::quantity::Quantity;
 
-use super::Cause;
+use super::VolumeErrorCause;
 
-/// Blocks are counted in these, whatever the file system has.
-const BLOCK: u64 = 512;
+/// The unit of `st_blocks`, whatever the file system.
+const STAT_BLOCK_BYTES: u64 = 512;
 
-/// Makes a directory that is empty if it was not there.
-pub(super) fn make(dir: &Path) -> Result<(), Cause> {
-    fs::create_dir_all(dir).map_err(|source| Cause::io("make the directory", dir, source))
+/// Creates a directory if it does not exist.
+pub(super) fn make_dir(dir: &Path) -> Result<(), VolumeErrorCause> {
+    fs::create_dir_all(dir).map_err(|source| VolumeErrorCause::io("make the directory", dir, source))
 }
 
-/// Makes a directory, with those above it, that other users of this machine cannot look into.
-pub(super) fn make_closed(dir: &Path) -> Result<(), Cause> {
+/// Creates a directory and its parents, not accessible by other users of this machine.
+pub(super) fn make_dir_unreadable_by_others(dir: &Path) -> Result<(), VolumeErrorCause> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|source| Cause::io("make the directory", dir, source))
+    made.map_err(|source| VolumeErrorCause::io("make the directory", dir, source))
 }
 
-/// Makes a directory that is nobody else's business, as there will be Secrets in it. Says where it is without links on the way: then
-/// one can tell what is in it.
-pub(super) fn private(dir: &Path) -> Result<PathBuf, Cause> {
-    make(dir)?;
-    fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(|source| Cause::io("close off", dir, source))?;
-    dir.canonicalize().map_err(|source| Cause::io("find", dir, source))
+/// Creates a directory that only the owner can access, as it may hold Secrets. Returns its canonical path, so
+/// that paths below it can be compared.
+pub(super) fn make_private_dir(dir: &Path) -> Result<PathBuf, VolumeErrorCause> {
+    make_dir(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(0o700))
+        .map_err(|source| VolumeErrorCause::io("close off", dir, source))?;
+    dir.canonicalize().map_err(|source| VolumeErrorCause::io("find", dir, source))
 }
 
-/// A path of the host, if it is what it is said to be.
-pub(super) fn host(path: &Path, kind: &str) -> Result<PathBuf, Cause> {
+/// Checks that a host path has the declared type.
+pub(super) fn check_host_path(path: &Path, kind: &str) -> Result<PathBuf, VolumeErrorCause> {
     let made = match kind {
         "DirectoryOrCreate" => DirBuilder::new().recursive(true).mode(0o755).create(path),
         "FileOrCreate" if !path.exists() => {
@@ -42,7 +43,7 @@ pub(super) fn host(path: &Path, kind: &str) -> Result<PathBuf, Cause> {
         }
         _ => Ok(()),
     };
-    made.map_err(|source| Cause::io("make", path, source))?;
+    made.map_err(|source| VolumeErrorCause::io("make", path, source))?;
     let is_it: fn(&FileType) -> bool = match kind {
         "" => return Ok(path.to_owned()),
         "DirectoryOrCreate" | "Directory" => FileType::is_dir,
@@ -50,7 +51,7 @@ pub(super) fn host(path: &Path, kind: &str) -> Result<PathBuf, Cause> {
         "Socket" => FileType::is_socket,
         "CharDevice" => FileType::is_char_device,
         "BlockDevice" => FileType::is_block_device,
-        other => return Err(Cause::Refused(format!("{other} is an invalid volume type"))),
+        other => return Err(VolumeErrorCause::Refused(format!("{other} is an invalid volume type"))),
     };
     let found = fs::metadata(path).map(|found| found.file_type());
     if found.is_ok_and(|found| is_it(&found)) {
@@ -63,44 +64,44 @@ pub(super) fn host(path: &Path, kind: &str) -> Result<PathBuf, Cause> {
         "CharDevice" => "character device",
         _ => "block device",
     };
-    Err(Cause::Refused(format!("hostPath type check failed: {} is not a {what}", path.display())))
+    Err(VolumeErrorCause::Refused(format!("hostPath type check failed: {} is not a {what}", path.display())))
 }
 
-/// The most that an emptyDir may hold.
+/// The size limit of an emptyDir.
 #[derive(Clone, Debug)]
-pub(super) struct Limit {
+pub(super) struct SizeLimit {
     volume: String,
     dir: PathBuf,
     written: String,
     bytes: u64,
 }
 
-impl Limit {
-    /// None if the limit is none: zero is no limit.
+impl SizeLimit {
+    /// None without a limit; zero means no limit.
     pub(super) fn new(volume: &str, dir: &Path, size: &str) -> Option<Self> {
         let bytes = u64::try_from(Quantity::parse(size).ok()?.units(0)).ok()?;
         let limit = Self { volume: volume.to_owned(), dir: dir.to_owned(), written: size.to_owned(), bytes };
         Some(limit).filter(|_| bytes > 0)
     }
 
-    /// The kubelet's words for it, if there is more than there may be.
-    pub(super) fn exceeded(&self) -> Option<String> {
+    /// The kubelet's message if the limit is exceeded.
+    pub(super) fn exceeded_message(&self) -> Option<String> {
         let mut left = self.bytes;
-        let over = count(&self.dir, &mut left).is_err();
+        let over = subtract_usage(&self.dir, &mut left).is_err();
         over.then(|| format!("Usage of EmptyDir volume {:?} exceeds the limit {:?}. ", self.volume, self.written))
     }
 }
 
-struct Over;
+struct LimitExceeded;
 
-/// Takes what a directory holds from what is left. Files may come and go meanwhile.
-fn count(dir: &Path, left: &mut u64) -> Result<(), Over> {
+/// Subtracts the usage of a directory from the remaining bytes. Files may come and go meanwhile.
+fn subtract_usage(dir: &Path, left: &mut u64) -> Result<(), LimitExceeded> {
     let entries = fs::read_dir(dir).into_iter().flatten().filter_map(io::Result::ok);
     for entry in entries {
         let Ok(found) = entry.metadata() else { continue };
-        *left = left.checked_sub(found.blocks().saturating_mul(BLOCK)).ok_or(Over)?;
+        *left = left.checked_sub(found.blocks().saturating_mul(STAT_BLOCK_BYTES)).ok_or(LimitExceeded)?;
         if found.is_dir() {
-            count(&entry.path(), left)?;
+            subtract_usage(&entry.path(), left)?;
         }
     }
     Ok(())

@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    kubelet::{sources::Kind, testing::Desk},
+    kubelet::{sources::SourceKind, testing::KubeletFixture},
     testing::{NAMESPACE, until},
 };
 
 mod access;
 
-/// The root of the pod's container, mounted.
-async fn mounted(volumes: &Volumes, pod: &Pod) -> PathBuf {
+/// Mounts the root of the pod's container and returns it.
+async fn mounted(volumes: &PodVolumes, pod: &Pod) -> PathBuf {
     let container = pod.spec.as_ref().and_then(|spec| spec.containers.first()).unwrap();
-    let mut variables = Variables::default();
+    let mut variables = EnvVariables::default();
     variables.set("POD_NAME", pod.name_any()).unwrap();
-    volumes.mount(container, &mut variables).await.unwrap();
+    volumes.mount_root(container, &mut variables).await.unwrap();
     volumes.root("main")
 }
 
@@ -26,7 +26,7 @@ fn text(path: impl AsRef<Path>) -> String {
 }
 
 /// A pod with this one volume at `/volume`.
-async fn pod(world: &Desk, name: &str, mut volume: Value) -> Pod {
+async fn pod(world: &KubeletFixture, name: &str, mut volume: Value) -> Pod {
     volume["name"] = "v".into();
     let mounts = json!({"volumeMounts": [{"name": "v", "mountPath": "/volume"}]});
     world.pod(name, mounts, json!({"volumes": [volume]})).await
@@ -34,7 +34,7 @@ async fn pod(world: &Desk, name: &str, mut volume: Value) -> Pod {
 
 #[tokio::test]
 async fn a_config_map_changes_under_a_running_pod() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1", "b": "1"}})).await;
     let pod = pod(&world, "web", json!({"configMap": {"name": "app"}})).await;
     let volumes = world.prepare(&pod).await.unwrap();
@@ -52,29 +52,29 @@ async fn a_config_map_changes_under_a_running_pod() {
 
 #[tokio::test]
 async fn what_is_missing_is_said_and_may_come_later() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let pod =
         pod(&world, "web", json!({"secret": {"secretName": "key", "items": [{"key": "tls.key", "path": "k"}]}})).await;
-    let mut changes = world.sources.changes();
+    let mut changes = world.sources.subscribe();
     let error = world.prepare(&pod).await.unwrap_err();
     assert_eq!(error.to_string(), "MountVolume.SetUp failed for volume \"v\" : secret \"key\" not found");
     assert!(error.is_missing());
-    let needed = BTreeSet::from([error.needs().unwrap().clone()]);
+    let needed = BTreeSet::from([error.missing_source().unwrap().clone()]);
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"other": "x"}})).await;
-    changes.any_of(&needed).await;
+    changes.wait_for_any(&needed).await;
     let error = world.prepare(&pod).await.unwrap_err();
-    assert_eq!(error.needs(), Some(&Ref::new(Kind::Secret, NAMESPACE, "key")));
+    assert_eq!(error.missing_source(), Some(&SourceRef::new(SourceKind::Secret, NAMESPACE, "key")));
     assert!(error.to_string().ends_with("references non-existent secret key: tls.key"), "{error}");
     assert!(!error.is_missing(), "a key that is taken away is worth a warning");
     world.patch::<Secret>("key", json!({"stringData": {"tls.key": "secret"}})).await;
-    changes.any_of(&needed).await;
+    changes.wait_for_any(&needed).await;
     let volumes = world.prepare(&pod).await.unwrap();
     assert_eq!(text(mounted(&volumes, &pod).await.join("volume/k")), "secret");
 }
 
 #[tokio::test]
 async fn a_projected_volume_joins_its_sources() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1", "b": "2"}})).await;
     world.make::<Secret>(json!({"metadata": {"name": "key"}, "stringData": {"password": "x"}})).await;
     let items = json!([
@@ -105,7 +105,7 @@ async fn a_projected_volume_joins_its_sources() {
 
 #[tokio::test]
 async fn an_optional_source_may_come_and_go() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let pod = pod(&world, "web", json!({"configMap": {"name": "app", "optional": true}})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     let file = mounted(&volumes, &pod).await.join("volume/a");
@@ -118,7 +118,7 @@ async fn an_optional_source_may_come_and_go() {
 
 #[tokio::test]
 async fn volumes_that_are_directories_outlive_containers() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let host = tempfile::tempdir().unwrap();
     fs::write(host.path().join("file"), "host").unwrap();
     let mounts = json!({"volumeMounts": [
@@ -139,9 +139,9 @@ async fn volumes_that_are_directories_outlive_containers() {
     assert_eq!((text(root.join("host/file")), text(root.join("host/nested/of/web/file"))), ("host".into(), "1".into()));
     let root = mounted(&volumes, &pod).await;
     assert_eq!(text(root.join("cache/of/web/file")), "1");
-    assert_eq!(volumes.exceeded(), None);
+    assert_eq!(volumes.exceeded_size_limit(), None);
     fs::write(root.join("cache/large"), vec![1; 100_000]).unwrap();
-    assert!(volumes.exceeded().unwrap().contains("exceeds the limit"));
+    assert!(volumes.exceeded_size_limit().unwrap().contains("exceeds the limit"));
     drop(volumes);
     assert!(!host.path().join("nested").is_symlink(), "nothing of ours stays with the host");
     assert!(host.path().join("file").exists());
@@ -149,8 +149,8 @@ async fn volumes_that_are_directories_outlive_containers() {
 
 #[tokio::test]
 async fn a_claim_keeps_its_directory_until_it_is_deleted() {
-    let world = Desk::new().await;
-    claims::remove_with_claims(&world.node.claims, &world.views);
+    let world = KubeletFixture::new().await;
+    claims::remove_dirs_of_deleted_claims(&world.node.claims, &world.informers);
     let claim = || async {
         let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
         world.make::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": spec})).await
@@ -179,15 +179,15 @@ async fn a_claim_keeps_its_directory_until_it_is_deleted() {
 
 #[tokio::test]
 async fn a_volume_that_the_node_does_not_have_is_refused_with_those_that_it_has() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let pod = pod(&world, "web", json!({"nfs": {"server": "example", "path": "/"}})).await;
     let error = world.prepare(&pod).await.unwrap_err();
-    assert!(error.to_string().contains("emptyDir") && error.needs().is_none(), "{error}");
+    assert!(error.to_string().contains("emptyDir") && error.missing_source().is_none(), "{error}");
 }
 
 #[tokio::test]
 async fn volumes_are_prepared_again_over_what_a_node_left() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"a": "1"}})).await;
     let pod = pod(&world, "web", json!({"configMap": {"name": "app"}})).await;
     let volumes = world.prepare(&pod).await.unwrap();

@@ -19,12 +19,12 @@ async fn pair() -> (TcpStream, TcpStream) {
 async fn world() -> (TcpStream, TcpStream, JoinHandle<()>) {
     let (client, one) = pair().await;
     let (server, other) = pair().await;
-    let pipes = Arc::new(Pipes::default());
+    let pipes = Arc::new(PipePool::default());
     let task = tokio::spawn(async move { relay(one, other, &pipes).await });
     (client, server, task)
 }
 
-/// Bytes that are not the same anywhere soon.
+/// Bytes without repetitions.
 fn noise(count: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
     std::iter::repeat_with(|| random.u8(..)).take(count).collect()
@@ -32,16 +32,18 @@ fn noise(count: usize) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_goes_in_comes_out_in_both_directions() {
-    for size in [1, 100, LITTLE - 1, LITTLE, LITTLE + 1, 100_000, 10_000_000] {
+    for size in [1, 100, COPY_BUFFER_BYTES - 1, COPY_BUFFER_BYTES, COPY_BUFFER_BYTES + 1, 100_000, 10_000_000] {
         let (client, server, task) = world().await;
-        let (there, back) = (noise(size), noise(size / 2 + 1));
+        let there = noise(size);
+        let back = noise(size / 2 + 1);
         let (mut from_client, mut to_server) = client.into_split();
         let (mut from_server, mut to_client) = server.into_split();
         let sends = async {
             tokio::join!(to_server.write_all(&there), to_client.write_all(&back)).0.unwrap();
             tokio::join!(to_server.shutdown(), to_client.shutdown()).0.unwrap();
         };
-        let (mut at_server, mut at_client) = (Vec::new(), Vec::new());
+        let mut at_server = Vec::new();
+        let mut at_client = Vec::new();
         let takes = async {
             tokio::join!(from_server.read_to_end(&mut at_server), from_client.read_to_end(&mut at_client)).0.unwrap();
         };
@@ -91,7 +93,7 @@ async fn when_one_breaks_off_so_does_the_other() {
 async fn an_answer_that_comes_before_all_of_the_question_is_heard() {
     let (mut client, mut server, task) = world().await;
     let send = tokio::spawn(async move {
-        // Nobody takes all of it.
+        // The other side does not read all of it.
         let _ = client.write_all(&noise(20_000_000)).await;
         client
     });
@@ -110,7 +112,7 @@ async fn an_answer_that_comes_before_all_of_the_question_is_heard() {
 async fn nothing_is_read_that_the_other_side_does_not_take() {
     let (client, server, _task) = world().await;
     let mut sent = 0;
-    // The kernel's buffers on the way are at most some megabytes; the sender gets no further than that.
+    // The kernel's buffers hold at most some megabytes; the sender is blocked after that.
     let chunk = vec![0; 64 << 10];
     while timeout(Duration::from_millis(300), client.writable()).await.is_ok() {
         if let Ok(count) = client.try_write(&chunk) {
@@ -125,10 +127,11 @@ async fn nothing_is_read_that_the_other_side_does_not_take() {
 async fn pipes_are_given_back() {
     let (client, one) = pair().await;
     let (server, other) = pair().await;
-    let pipes = Arc::new(Pipes::default());
+    let pipes = Arc::new(PipePool::default());
     let held = Arc::clone(&pipes);
     let task = tokio::spawn(async move { relay(one, other, &held).await });
-    let (mut client, mut server) = (client, server);
+    let mut client = client;
+    let mut server = server;
     let send = tokio::spawn(async move {
         client.write_all(&noise(5_000_000)).await.unwrap();
         client

@@ -16,7 +16,7 @@ fn texts(addresses: &[SocketAddr]) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
-fn only(mut routes: Vec<Route>) -> Route {
+fn only(mut routes: Vec<ServiceRoute>) -> ServiceRoute {
     assert_eq!(routes.len(), 1, "{routes:?}");
     routes.remove(0)
 }
@@ -35,7 +35,7 @@ fn a_port_leads_from_the_address_of_the_service_to_its_endpoints() {
             json!([{ "addresses": ["127.16.0.4"] }]),
         ),
     ];
-    let routes = routes(&service, &slices, &[]);
+    let routes = service_routes(&service, &slices, &[]);
     assert_eq!(texts(&routes[0].addresses), ["127.16.240.2:80"]);
     assert_eq!(texts(&routes[0].backends), ["127.16.0.2:8080", "127.16.0.3:8080", "127.16.0.4:8081"]);
     assert_eq!(texts(&routes[1].addresses), ["127.16.240.2:81"]);
@@ -48,7 +48,7 @@ fn ports_of_nodes_are_on_every_node_and_on_localhost() {
         json!({ "type": "NodePort", "clusterIP": "127.16.240.2", "ports": [{ "port": 80, "nodePort": 30000 }] }),
     );
     let nodes: [IpAddr; 2] = ["127.16.0.1", "127.16.16.1"].map(|ip| ip.parse().unwrap());
-    let addresses = only(routes(&service, &[], &nodes)).addresses;
+    let addresses = only(service_routes(&service, &[], &nodes)).addresses;
     assert_eq!(texts(&addresses), ["127.16.240.2:80", "127.0.0.1:30000", "127.16.0.1:30000", "127.16.16.1:30000"]);
 }
 
@@ -56,7 +56,7 @@ fn ports_of_nodes_are_on_every_node_and_on_localhost() {
 fn who_is_not_ready_gets_nothing_unless_it_is_the_last_that_serves() {
     let service = service(json!({ "clusterIP": "127.16.240.2", "ports": [{ "port": 80 }] }));
     let backends = |endpoints: Value| {
-        let route = only(routes(&service, &[slice(json!([{ "name": "", "port": 80 }]), endpoints)], &[]));
+        let route = only(service_routes(&service, &[slice(json!([{ "name": "", "port": 80 }]), endpoints)], &[]));
         texts(&route.backends)
     };
     let ready = json!({ "addresses": ["127.16.0.2"], "conditions": { "ready": true, "serving": true } });
@@ -77,7 +77,7 @@ fn services_without_an_address_are_not_served() {
         json!({ "type": "ExternalName", "externalName": "example.org", "ports": [{ "port": 80 }] }),
         json!({ "ports": [{ "port": 80 }] }),
     ] {
-        assert_eq!(routes(&service(spec), &[], &[]), []);
+        assert_eq!(service_routes(&service(spec), &[], &[]), []);
     }
 }
 
@@ -85,7 +85,7 @@ fn services_without_an_address_are_not_served() {
 fn what_is_not_tcp_is_complained_about() {
     let service =
         service(json!({ "clusterIP": "127.16.240.2", "ports": [{ "name": "dns", "port": 53, "protocol": "UDP" }] }));
-    let route = only(routes(&service, &[], &[]));
+    let route = only(service_routes(&service, &[], &[]));
     assert_eq!(route.complaint.unwrap(), "Port dns is not served: this cluster forwards TCP, and not UDP");
     assert!(route.addresses.is_empty());
 }
@@ -99,13 +99,13 @@ fn only_internal_addresses_of_nodes_count() {
     ]);
     let node = json!({ "metadata": { "name": "n" }, "status": { "addresses": addresses_given } });
     let node: Node = serde_json::from_value(node).unwrap();
-    assert_eq!(addresses(&node), ["127.16.0.1".parse::<IpAddr>().unwrap()]);
+    assert_eq!(node_addresses(&node), ["127.16.0.1".parse::<IpAddr>().unwrap()]);
 }
 
 #[test]
 fn service_of_another_proxy_has_no_routes() {
     let mut service = service(json!({ "clusterIP": "127.16.240.2", "ports": [{ "port": 80 }] }));
-    assert_eq!(routes(&service, &[], &[]).len(), 1);
-    service.labels_mut().insert(PROXY_NAME.to_owned(), "late".to_owned());
-    assert_eq!(routes(&service, &[], &[]), []);
+    assert_eq!(service_routes(&service, &[], &[]).len(), 1);
+    service.labels_mut().insert(PROXY_NAME_LABEL.to_owned(), "late".to_owned());
+    assert_eq!(service_routes(&service, &[], &[]), []);
 }

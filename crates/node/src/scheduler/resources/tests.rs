@@ -4,7 +4,7 @@ use super::*;
 
 fn asked(spec: Value) -> Vec<(String, i64)> {
     let pod: Pod = serde_json::from_value(json!({ "spec": spec })).unwrap();
-    Resources::of_pod(&pod).iter().map(|(name, amount)| (name.to_owned(), amount)).collect()
+    ResourceAmounts::requested_by_pod(&pod).iter().map(|(name, amount)| (name.to_owned(), amount)).collect()
 }
 
 fn container(cpu: &str, memory: &str) -> Value {
@@ -12,7 +12,7 @@ fn container(cpu: &str, memory: &str) -> Value {
 }
 
 fn amounts(cpu: i64, memory: i64) -> Vec<(String, i64)> {
-    vec![(CPU.to_owned(), cpu), (MEMORY.to_owned(), memory), (PODS.to_owned(), 1)]
+    vec![(CPU_RESOURCE.to_owned(), cpu), (MEMORY_RESOURCE.to_owned(), memory), (PODS_RESOURCE.to_owned(), 1)]
 }
 
 #[test]
@@ -42,5 +42,5 @@ fn what_is_asked_for_the_pod_wins_and_overhead_comes_on_top() {
 
 #[test]
 fn a_pod_that_asks_for_nothing_is_still_one_pod() {
-    assert_eq!(asked(json!({ "containers": [{ "name": "c" }] })), [(PODS.to_owned(), 1)]);
+    assert_eq!(asked(json!({ "containers": [{ "name": "c" }] })), [(PODS_RESOURCE.to_owned(), 1)]);
 }

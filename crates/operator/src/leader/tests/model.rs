@@ -1,4 +1,4 @@
-//! An API server as far as a Lease is concerned, and ways to it on which things go wrong.
+//! A model of an API server for one Lease, with connections that delay or refuse requests.
 
 use std::{
     convert::Infallible,
@@ -16,7 +16,7 @@ use kube::{
 use serde::Serialize;
 use tokio::time::sleep;
 
-/// What there is. A clone is the same one.
+/// The stored objects. A clone shares them.
 #[derive(Clone, Default)]
 pub(super) struct Model(Arc<Mutex<Stored>>);
 
@@ -25,24 +25,22 @@ struct Stored {
     lease: Option<Lease>,
     revision: u64,
     lacks_namespace: bool,
-    /// What was done to the Lease, and how it ended.
+    /// The requests about the Lease, and their status codes.
     log: Vec<(Method, u16)>,
 }
 
-/// What happens to requests on their way.
+/// How a connection treats requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Way {
-    /// How long they travel. Who does not wait for the answer does not keep them from arriving.
+    /// The delay of requests. A request arrives even if its sender no longer waits for the response.
     pub(super) there: Duration,
-    /// How long answers travel.
     pub(super) back: Duration,
-    /// No answer ever arrives.
     pub(super) is_cut: bool,
-    /// What the API server answers to everything.
+    /// The code with which every request is refused.
     pub(super) refuses: Option<u16>,
 }
 
-/// The way that somebody takes. A clone is the same one.
+/// A connection whose behavior can change. A clone is the same connection.
 #[derive(Clone, Default)]
 pub(super) struct Line(Arc<Mutex<Way>>);
 
@@ -57,18 +55,19 @@ impl Line {
 }
 
 impl Model {
-    /// A cluster without the namespace.
     pub(super) fn without_namespace() -> Self {
         let model = Self::default();
         model.0.lock().unwrap().lacks_namespace = true;
         model
     }
 
-    /// Somebody who gets there on this way.
+    /// A client that uses this connection.
     pub(super) fn client(&self, line: &Line) -> Client {
-        let (model, line) = (self.clone(), line.clone());
+        let model = self.clone();
+        let line = line.clone();
         let send = move |request: Request<Body>| {
-            let (model, way) = (model.clone(), line.way());
+            let model = model.clone();
+            let way = line.way();
             async move {
                 let arrives = tokio::spawn(async move {
                     sleep(way.there).await;
@@ -88,7 +87,6 @@ impl Model {
         Client::new(tower::service_fn(send), "default")
     }
 
-    /// The Lease as it is.
     pub(super) fn lease(&self) -> Option<Lease> {
         self.0.lock().unwrap().lease.clone()
     }
@@ -97,14 +95,14 @@ impl Model {
         self.lease()?.spec?.holder_identity
     }
 
-    /// Somebody else writes or deletes it.
+    /// Changes or deletes the Lease as another process would.
     pub(super) fn write(&self, change: impl FnOnce(&mut Option<Lease>)) {
         let mut stored = self.0.lock().unwrap();
         change(&mut stored.lease);
         stored.seal();
     }
 
-    /// What was done so far to the Lease.
+    /// The requests about the Lease so far.
     pub(super) fn log(&self) -> Vec<(Method, u16)> {
         self.0.lock().unwrap().log.clone()
     }

@@ -1,12 +1,13 @@
-//! Variables that are set and have no effect. OpenTelemetry asks to go on without them; here it is said. Values of headers are secrets and never shown.
+//! Warnings about variables that are set without effect. OpenTelemetry asks implementations to continue without
+//! them. Header values are secrets and never shown.
 
 use http::HeaderName;
 
-use super::Protocol;
-use crate::operand::env::usual_protocol;
+use super::ExportProtocol;
+use crate::operand::env::default_protocol;
 
-/// Numbers that the exporter and the queue before it read by themselves, and what they count.
-const NUMBERS: [(&str, &str); 6] = [
+/// Numeric variables that the exporter and its queue read themselves, with the unit of each.
+const NUMERIC_VARIABLES: [(&str, &str); 6] = [
     ("OTEL_EXPORTER_OTLP_TIMEOUT", "milliseconds"),
     ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "milliseconds"),
     ("OTEL_BSP_SCHEDULE_DELAY", "milliseconds"),
@@ -15,10 +16,14 @@ const NUMBERS: [(&str, &str); 6] = [
     ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "spans"),
 ];
 
-/// A sentence for each.
-pub(super) fn of(endpoint: &str, protocol: Protocol, set: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+/// One sentence for each variable without effect.
+pub(super) fn ineffective_variables(
+    endpoint: &str,
+    protocol: ExportProtocol,
+    set: &dyn Fn(&str) -> Option<String>,
+) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (name, unit) in NUMBERS {
+    for (name, unit) in NUMERIC_VARIABLES {
         if let Some(value) = set(name).filter(|value| value.parse::<u64>().is_err()) {
             warnings.push(format!("{name} is {value:?}, which is no number of {unit}, and is ignored"));
         }
@@ -36,14 +41,14 @@ pub(super) fn of(endpoint: &str, protocol: Protocol, set: &dyn Fn(&str) -> Optio
         }
     }
     for name in ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"] {
-        warnings.extend(headers(name, &set(name).unwrap_or_default()));
+        warnings.extend(header_warnings(name, &set(name).unwrap_or_default()));
     }
-    warnings.extend(port(endpoint, protocol));
+    warnings.extend(port_warning(endpoint, protocol));
     warnings
 }
 
-/// Headers that are none.
-fn headers(name: &str, text: &str) -> Vec<String> {
+/// Warnings about malformed headers.
+fn header_warnings(name: &str, text: &str) -> Vec<String> {
     let items = text.split_terminator(',').map(str::trim).enumerate();
     let is_bad = |item: &str| match item.split_once('=') {
         Some((key, value)) => key.trim().parse::<HeaderName>().is_err() || value.trim().is_empty(),
@@ -53,13 +58,13 @@ fn headers(name: &str, text: &str) -> Vec<String> {
     bad.map(|at| format!("{name}: item {at} is not KEY=VALUE with the name of a header, and is ignored")).collect()
 }
 
-/// A port that usually speaks the other protocol.
-fn port(endpoint: &str, protocol: Protocol) -> Option<String> {
+/// A warning about a port that usually belongs to the other protocol.
+fn port_warning(endpoint: &str, protocol: ExportProtocol) -> Option<String> {
     let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     let (said, other) = match protocol {
-        Protocol::Grpc if usual_protocol(endpoint) != "grpc" => ("grpc", ("4318", "http/protobuf")),
-        Protocol::Http if authority.ends_with(":4317") => ("http/protobuf", ("4317", "grpc")),
+        ExportProtocol::Grpc if default_protocol(endpoint) != "grpc" => ("grpc", ("4318", "http/protobuf")),
+        ExportProtocol::Http if authority.ends_with(":4317") => ("http/protobuf", ("4317", "grpc")),
         _ => return None,
     };
     let (port, usual) = other;
@@ -72,12 +77,12 @@ fn port(endpoint: &str, protocol: Protocol) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn warned(endpoint: &str, protocol: Protocol, name: &str, value: &str) -> Vec<String> {
-        of(endpoint, protocol, &|asked| (asked == name).then(|| value.to_owned()))
+    fn warned(endpoint: &str, protocol: ExportProtocol, name: &str, value: &str) -> Vec<String> {
+        ineffective_variables(endpoint, protocol, &|asked| (asked == name).then(|| value.to_owned()))
     }
 
     fn grpc(name: &str, value: &str) -> Vec<String> {
-        warned("http://a:4317", Protocol::Grpc, name, value)
+        warned("http://a:4317", ExportProtocol::Grpc, name, value)
     }
 
     #[test]
@@ -110,9 +115,9 @@ mod tests {
     #[test]
     fn a_port_of_the_other_protocol_is_told() {
         let warned = |endpoint, protocol| warned(endpoint, protocol, "", "").len();
-        assert_eq!(warned("http://a:4318", Protocol::Grpc), 1);
-        assert_eq!(warned("http://a:4317/v1/traces", Protocol::Http), 1);
-        assert_eq!(warned("http://a:4318", Protocol::Http) + warned("http://a:4317", Protocol::Grpc), 0);
-        assert_eq!(warned("https://a", Protocol::Http) + warned("https://a", Protocol::Grpc), 0);
+        assert_eq!(warned("http://a:4318", ExportProtocol::Grpc), 1);
+        assert_eq!(warned("http://a:4317/v1/traces", ExportProtocol::Http), 1);
+        assert_eq!(warned("http://a:4318", ExportProtocol::Http) + warned("http://a:4317", ExportProtocol::Grpc), 0);
+        assert_eq!(warned("https://a", ExportProtocol::Http) + warned("https://a", ExportProtocol::Grpc), 0);
     }
 }

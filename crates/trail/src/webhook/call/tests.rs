@@ -1,4 +1,4 @@
-//! Calls, their answers and their spans.
+//! Calls, their responses and their spans.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData
 use serde_json::json;
 
 use super::*;
-use crate::{Options, Trust};
+use crate::{NamespaceTrust, Options};
 
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const WRITER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -17,7 +17,7 @@ const SAME_TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-b7ad6b7169203331-0
 const PARENT: &str = "tracing.k8s.io/traceparent";
 
 struct Stage {
-    webhook: Webhook,
+    webhook: StampWebhook,
     exporter: InMemorySpanExporter,
     _provider: SdkTracerProvider,
 }
@@ -30,7 +30,7 @@ fn stage_with(options: Options) -> Stage {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
     let tracer = BoxedTracer::new(Box::new(provider.tracer("test")));
-    Stage { webhook: Webhook::new(tracer, options), exporter, _provider: provider }
+    Stage { webhook: StampWebhook::new(tracer, options), exporter, _provider: provider }
 }
 
 fn object(data: &str, annotations: Value) -> Value {
@@ -52,7 +52,7 @@ impl Stage {
     fn call(&self, review: &Value, caller: Option<&str>) -> (Value, SpanData) {
         let mut headers = HeaderMap::new();
         caller.map(|caller| headers.insert("traceparent", HeaderValue::from_str(caller).unwrap()));
-        let answer = self.webhook.answer(&headers, review.to_string().as_bytes(), SystemTime::now());
+        let answer = self.webhook.handle_call(&headers, review.to_string().as_bytes(), SystemTime::now());
         assert_eq!(answer.status, StatusCode::OK);
         let answer: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!((&answer["response"]["uid"], &answer["response"]["allowed"]), (&json!("call"), &json!(true)));
@@ -71,7 +71,7 @@ impl Stage {
     }
 }
 
-/// As much of JSON patch as is needed here.
+/// The subset of JSON Patch that the tests need.
 fn apply(object: &mut Value, operation: &Value) {
     let path = operation["path"].as_str().unwrap().strip_prefix("/metadata/annotations").unwrap();
     let annotations = &mut object["metadata"]["annotations"];
@@ -108,7 +108,7 @@ fn a_new_object_continues_the_trace_of_the_api_server() {
     assert_eq!((&annotations[PARENT], &annotations["other"]), (&json!(own(&span)), &json!("x")));
     assert_eq!(attribute(&span, "trail.outcome"), "stamped");
     assert_eq!(attribute(&span, "k8s.namespace.name"), "shop");
-    assert_eq!(stage.webhook.counters().calls(Outcome::Stamped), 1);
+    assert_eq!(stage.webhook.counters().calls(CallOutcome::Stamped), 1);
 }
 
 #[test]
@@ -121,7 +121,8 @@ fn without_a_caller_a_trace_begins() {
 #[test]
 fn what_is_replaced_is_linked() {
     let stage = stage();
-    let (before, after) = (object("1", json!({ PARENT: WRITER })), object("2", json!({ PARENT: WRITER })));
+    let before = object("1", json!({ PARENT: WRITER }));
+    let after = object("2", json!({ PARENT: WRITER }));
     let (annotations, span) = stage.call(&review(before, after), Some(CALLER));
     assert_eq!(links(&span), [WRITER]);
     assert_eq!(
@@ -137,7 +138,7 @@ fn a_writers_own_context_is_continued_and_the_api_server_is_linked() {
     assert_eq!(annotations[PARENT], WRITER);
     assert_eq!((span.parent_span_id.to_string(), links(&span)), (WRITER[36..52].to_owned(), vec![CALLER.to_owned()]));
     assert_eq!(attribute(&span, "trail.outcome"), "kept");
-    // In one trace there is nothing to link.
+    // Both contexts are in one trace, so there is no link.
     let (annotations, span) =
         stage.call(&review(json!(null), object("1", json!({ PARENT: SAME_TRACE }))), Some(CALLER));
     assert_eq!(annotations[PARENT], SAME_TRACE);
@@ -159,7 +160,9 @@ fn a_dropped_context_comes_back_and_labels_make_no_stamp() {
 
 #[test]
 fn who_is_not_believed_is_stamped_over() {
-    for (trust, linked) in [(Trust::except(["shop"]), vec![]), (Trust::only(["other"]).link_others(), vec![WRITER])] {
+    for (trust, linked) in
+        [(NamespaceTrust::except(["shop"]), vec![]), (NamespaceTrust::only(["other"]).link_others(), vec![WRITER])]
+    {
         let stage = stage_with(Options { trust, ..Options::default() });
         let (annotations, span) =
             stage.call(&review(json!(null), object("1", json!({ PARENT: WRITER }))), Some(CALLER));
@@ -173,7 +176,10 @@ fn who_is_not_believed_is_stamped_over() {
 fn parts_of_objects_deletions_and_reviews_are_let_alone() {
     let stage = stage();
     let plain = || review(json!(null), object("1", json!({})));
-    let (mut status, mut deleted, mut lease, mut access) = (plain(), plain(), plain(), plain());
+    let mut status = plain();
+    let mut deleted = plain();
+    let mut lease = plain();
+    let mut access = plain();
     status["request"]["subResource"] = json!("status");
     deleted["request"]["operation"] = json!("DELETE");
     lease["request"]["resource"] = json!({ "group": "coordination.k8s.io", "version": "v1", "resource": "leases" });
@@ -183,7 +189,7 @@ fn parts_of_objects_deletions_and_reviews_are_let_alone() {
         let (annotations, span) = stage.call(&review, Some(CALLER));
         assert_eq!((annotations, &*attribute(&span, "trail.outcome")), (json!({}), "skipped"));
     }
-    assert_eq!(stage.webhook.counters().calls(Outcome::Skipped), 4);
+    assert_eq!(stage.webhook.counters().calls(CallOutcome::Skipped), 4);
 }
 
 #[test]
@@ -191,7 +197,7 @@ fn garbage_is_ignored_and_counted() {
     let stage = stage();
     let (annotations, span) = stage.call(&review(json!(null), object("1", json!({ PARENT: "??" }))), Some(CALLER));
     assert_eq!(annotations[PARENT], own(&span));
-    assert_eq!(stage.webhook.counters().garbage(), 1);
+    assert_eq!(stage.webhook.counters().unreadable_annotations(), 1);
 }
 
 #[test]
@@ -199,7 +205,7 @@ fn names_that_are_too_long_are_cut() {
     let mut review = review(json!(null), object("1", json!({})));
     review["request"]["kind"]["kind"] = json!("é".repeat(1 << 20));
     let (_, span) = stage().call(&review, None);
-    assert!(span.name.len() <= 6 + LONGEST_NAME && attribute(&span, "k8s.object.kind").len() <= LONGEST_NAME);
+    assert!(span.name.len() <= 6 + MAX_NAME_BYTES && attribute(&span, "k8s.object.kind").len() <= MAX_NAME_BYTES);
 }
 
 #[test]
@@ -214,9 +220,10 @@ fn a_dry_run_is_answered_alike_and_says_so() {
 fn bad_objects_pass_unchanged_and_are_counted() {
     let stage = stage();
     let full = json!({ "a": "x".repeat(256 << 10) });
-    for (new, trouble) in
-        [(json!({ "metadata": { "annotations": [] } }), Trouble::BadObject), (object("1", full), Trouble::NoRoom)]
-    {
+    for (new, trouble) in [
+        (json!({ "metadata": { "annotations": [] } }), CallTrouble::BadObject),
+        (object("1", full), CallTrouble::NoRoom),
+    ] {
         let (annotations, span) = stage.call(&review(json!(null), new.clone()), Some(CALLER));
         assert_eq!(annotations, new["metadata"]["annotations"]);
         assert!(matches!(span.status, Status::Error { .. }));
@@ -228,9 +235,9 @@ fn bad_objects_pass_unchanged_and_are_counted() {
 #[test]
 fn what_is_no_review_is_told_so() {
     let stage = stage();
-    let answer = stage.webhook.answer(&HeaderMap::new(), b"{", SystemTime::now());
+    let answer = stage.webhook.handle_call(&HeaderMap::new(), b"{", SystemTime::now());
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    assert_eq!(stage.webhook.counters().troubles(Trouble::NoReview), 1);
+    assert_eq!(stage.webhook.counters().troubles(CallTrouble::NoReview), 1);
     let mut odd = review(json!(null), json!({}));
     odd["request"]["operation"] = json!("FLY");
     let (_, span) = stage.call_after_reset(&odd);
@@ -247,13 +254,13 @@ impl Stage {
 #[test]
 fn where_nothing_is_recorded_the_api_servers_context_is_passed_on() {
     let tracer = BoxedTracer::new(Box::new(opentelemetry::trace::noop::NoopTracer::new()));
-    let webhook = Arc::new(Webhook::new(tracer, Options::default()));
+    let webhook = Arc::new(StampWebhook::new(tracer, Options::default()));
     let mut headers = HeaderMap::new();
     let body = review(json!(null), object("1", json!({}))).to_string();
-    let unchanged = webhook.answer(&headers, body.as_bytes(), SystemTime::now());
+    let unchanged = webhook.handle_call(&headers, body.as_bytes(), SystemTime::now());
     assert!(!String::from_utf8(unchanged.body).unwrap().contains("patch"));
     headers.insert("traceparent", HeaderValue::from_static(CALLER));
-    let answer = webhook.answer(&headers, body.as_bytes(), SystemTime::now());
+    let answer = webhook.handle_call(&headers, body.as_bytes(), SystemTime::now());
     let answer: Value = serde_json::from_slice(&answer.body).unwrap();
     let patch: k8s_openapi::ByteString = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
     assert!(String::from_utf8(patch.0).unwrap().contains(CALLER));

@@ -1,18 +1,19 @@
-//! Where an object does not say what another one does.
+//! Compares a live object with its desired state.
 
 use serde_json::Value;
 
-/// Where `live` does not have what is `wanted`, as paths; nowhere, if it has everything. What the API server fills in beside it does not matter.
+/// The paths at which `live` lacks what is `wanted`; empty if it has everything. Additions by the API server do
+/// not count.
 ///
-/// Lists are equal element by element, but those whose elements have names: there, names are found wherever they are, as server-side apply does. Selectors are
-/// equal as a whole, since one requirement more changes what they mean.
+/// Lists are compared element by element. Lists whose elements have names are matched by name, as server-side
+/// apply does. Selectors are compared as a whole, since one more requirement changes their meaning.
 pub(super) fn differences(wanted: &Value, live: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    compare(wanted, Some(live), "", &mut found);
+    collect_differences(wanted, Some(live), "", &mut found);
     found
 }
 
-fn compare(wanted: &Value, live: Option<&Value>, path: &str, found: &mut Vec<String>) {
+fn collect_differences(wanted: &Value, live: Option<&Value>, path: &str, found: &mut Vec<String>) {
     match (wanted, live) {
         (Value::Object(wanted), Some(Value::Object(live))) => {
             for (key, value) in wanted {
@@ -20,19 +21,26 @@ fn compare(wanted: &Value, live: Option<&Value>, path: &str, found: &mut Vec<Str
                 match live.get(key) {
                     Some(there) if key.ends_with("Selector") && there != value => found.push(path),
                     Some(_) if key.ends_with("Selector") => {}
-                    there => compare(value, there, &path, found),
+                    there => collect_differences(value, there, &path, found),
                 }
             }
         }
-        (Value::Array(wanted), Some(Value::Array(live))) if wanted.iter().all(|element| name(element).is_some()) => {
+        (Value::Array(wanted), Some(Value::Array(live)))
+            if wanted.iter().all(|element| element_name(element).is_some()) =>
+        {
             for element in wanted {
-                let named = live.iter().find(|there| name(there) == name(element));
-                compare(element, named, &format!("{path}[{}]", name(element).unwrap_or_default()), found);
+                let named = live.iter().find(|there| element_name(there) == element_name(element));
+                collect_differences(
+                    element,
+                    named,
+                    &format!("{path}[{}]", element_name(element).unwrap_or_default()),
+                    found,
+                );
             }
         }
         (Value::Array(wanted), Some(Value::Array(live))) if wanted.len() == live.len() => {
             for (at, (wanted, live)) in wanted.iter().zip(live).enumerate() {
-                compare(wanted, Some(live), &format!("{path}[{at}]"), found);
+                collect_differences(wanted, Some(live), &format!("{path}[{at}]"), found);
             }
         }
         (wanted, live) if Some(wanted) != live => found.push(path.to_owned()),
@@ -40,6 +48,6 @@ fn compare(wanted: &Value, live: Option<&Value>, path: &str, found: &mut Vec<Str
     }
 }
 
-fn name(element: &Value) -> Option<&str> {
+fn element_name(element: &Value) -> Option<&str> {
     element.get("name")?.as_str()
 }

@@ -1,4 +1,4 @@
-//! Registrations on an API server.
+//! Registrations on a real API server.
 
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use kube::api::PostParams;
@@ -12,20 +12,25 @@ fn config() -> WebhookClientConfig {
     WebhookClientConfig { url: Some("https://127.0.0.1:1/stamp".into()), ..WebhookClientConfig::default() }
 }
 
-fn mutating(client: Client) -> Registration {
+fn mutating(client: Client) -> WebhookRegistration {
     let select = Select::new(vec!["v1/configmaps".parse().unwrap()]);
-    Registration::new(client, "one", "tester", Hooks::Mutating(vec![select.webhook("one.example.com", config())]))
+    WebhookRegistration::new(
+        client,
+        "one",
+        "tester",
+        WebhookSet::Mutating(vec![select.webhook("one.example.com", config())]),
+    )
 }
 
-/// A bundle that an API server takes for one.
+/// A bundle that an API server accepts.
 fn bundle(seconds: i64) -> String {
-    use crate::webhook::certificates::{Ring, Terms};
+    use crate::webhook::certificates::{CertificateRing, CertificateTerms};
     let now = jiff::Timestamp::from_second(1_800_000_000 + seconds).unwrap();
     let names = ["localhost".to_owned()].into();
-    Ring::default().renewed(&names, now, Terms::default()).unwrap().unwrap().bundle()
+    CertificateRing::default().renew_if_due(&names, now, CertificateTerms::default()).unwrap().unwrap().bundle()
 }
 
-async fn change(registration: &Registration, patch: Value) {
+async fn change(registration: &WebhookRegistration, patch: Value) {
     let params = PatchParams::default();
     registration.api().patch("one", &params, &Patch::Merge(&patch)).await.unwrap();
 }
@@ -34,10 +39,11 @@ async fn change(registration: &Registration, patch: Value) {
 async fn it_is_written_once_and_again_only_when_somebody_changed_it() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let registration = mutating(server.client().unwrap());
-    let (mut live, bundle) = (None, bundle(0));
-    assert!(registration.renew(&mut live, &bundle).await.unwrap());
+    let mut live = None;
+    let bundle = bundle(0);
+    assert!(registration.ensure(&mut live, &bundle).await.unwrap());
     let written = live.clone();
-    assert!(!registration.renew(&mut live, &bundle).await.unwrap(), "it is as it should be");
+    assert!(!registration.ensure(&mut live, &bundle).await.unwrap(), "it is as it should be");
     assert_eq!(live, written);
 
     let hook = live.as_ref().unwrap().data["webhooks"][0].clone();
@@ -58,12 +64,12 @@ async fn it_is_written_once_and_again_only_when_somebody_changed_it() {
         json!({ "metadata": { "labels": null } }),
     ] {
         change(&registration, spoilt.clone()).await;
-        assert!(registration.renew(&mut live, &bundle).await.unwrap(), "{spoilt}");
-        assert!(!registration.renew(&mut live, &bundle).await.unwrap(), "{spoilt}");
+        assert!(registration.ensure(&mut live, &bundle).await.unwrap(), "{spoilt}");
+        assert!(!registration.ensure(&mut live, &bundle).await.unwrap(), "{spoilt}");
         assert_eq!(live.as_ref().unwrap().data["webhooks"], json!([hook]), "{spoilt}");
     }
     let other = self::bundle(1);
-    assert!(registration.renew(&mut live, &other).await.unwrap(), "with another authority");
+    assert!(registration.ensure(&mut live, &other).await.unwrap(), "with another authority");
     server.stop().await;
 }
 
@@ -71,13 +77,14 @@ async fn it_is_written_once_and_again_only_when_somebody_changed_it() {
 async fn what_others_add_stays_and_is_no_reason_to_write() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let registration = mutating(server.client().unwrap());
-    let (mut live, bundle) = (None, bundle(0));
-    registration.renew(&mut live, &bundle).await.unwrap();
+    let mut live = None;
+    let bundle = bundle(0);
+    registration.ensure(&mut live, &bundle).await.unwrap();
     let mut second = live.as_ref().unwrap().data["webhooks"][0].clone();
     second["name"] = json!("two.example.com");
     let hooks = json!([live.as_ref().unwrap().data["webhooks"][0], second]);
     change(&registration, json!({ "webhooks": hooks, "metadata": { "annotations": { "a": "b" } } })).await;
-    assert!(!registration.renew(&mut live, &bundle).await.unwrap());
+    assert!(!registration.ensure(&mut live, &bundle).await.unwrap());
     assert_eq!(live.unwrap().data["webhooks"].as_array().unwrap().len(), 2);
     server.stop().await;
 }
@@ -92,16 +99,18 @@ async fn a_validating_webhook_is_registered_alike_and_removed() {
         admission_review_versions: vec!["v1".into()],
         ..ValidatingWebhook::default()
     };
-    let registration = Registration::new(server.client().unwrap(), "one", "tester", Hooks::Validating(vec![hook]));
-    let (mut live, bundle) = (None, bundle(0));
-    assert!(registration.renew(&mut live, &bundle).await.unwrap());
-    assert!(!registration.renew(&mut live, &bundle).await.unwrap());
+    let registration =
+        WebhookRegistration::new(server.client().unwrap(), "one", "tester", WebhookSet::Validating(vec![hook]));
+    let mut live = None;
+    let bundle = bundle(0);
+    assert!(registration.ensure(&mut live, &bundle).await.unwrap());
+    assert!(!registration.ensure(&mut live, &bundle).await.unwrap());
     let seen = live.clone().unwrap();
     registration.remove(&seen).await.unwrap();
     assert!(registration.api().get_opt("one").await.unwrap().is_none());
     registration.remove(&seen).await.unwrap();
 
-    // Another object of this name is not ours to remove.
+    // An object that was created anew under this name must not be removed.
     let mut other = seen.clone();
     other.metadata = ObjectMeta { name: Some("one".into()), ..ObjectMeta::default() };
     registration.api().create(&PostParams::default(), &other).await.unwrap();
@@ -114,7 +123,7 @@ async fn a_validating_webhook_is_registered_alike_and_removed() {
 async fn who_may_not_register_is_told() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let registration = mutating(server.client_as("stranger", &[]).unwrap());
-    let error = registration.renew(&mut None, &bundle(0)).await.unwrap_err();
+    let error = registration.ensure(&mut None, &bundle(0)).await.unwrap_err();
     assert!(error.to_string().contains("stranger"), "{error}");
     server.stop().await;
 }

@@ -17,8 +17,8 @@ fn request() -> Value {
 
 #[test]
 fn a_review_is_read() {
-    let review = Review::read(&body(request())).unwrap();
-    assert_eq!((&*review.uid, &*review.kind.kind, review.shown_name()), ("u", "ConfigMap", "a-"));
+    let review = ReviewRequest::parse(&body(request())).unwrap();
+    assert_eq!((&*review.uid, &*review.kind.kind, review.display_name()), ("u", "ConfigMap", "a-"));
     assert_eq!((review.user_info.username.as_deref(), review.user_info.groups), (Some("ann"), Some(vec!["g".into()])));
     assert_eq!((&*review.namespace, &*review.sub_resource, review.old_object), ("", "", Value::Null));
 }
@@ -27,7 +27,7 @@ fn a_review_is_read() {
 fn what_cannot_be_read_but_has_an_id_can_be_answered() {
     let mut bad = request();
     bad["operation"] = json!("FLY");
-    assert!(matches!(Review::read(&body(bad)), Err(NoReview::Answerable { uid, .. }) if uid == "u"));
+    assert!(matches!(ReviewRequest::parse(&body(bad)), Err(ReviewParseError::Answerable { uid, .. }) if uid == "u"));
 }
 
 #[test]
@@ -35,24 +35,24 @@ fn anything_else_is_no_review() {
     let mut other = serde_json::from_slice::<Value>(&body(request())).unwrap();
     other["apiVersion"] = json!("admission.k8s.io/v1beta1");
     let mut long = request();
-    long["uid"] = json!("u".repeat(LONGEST_UID + 1));
+    long["uid"] = json!("u".repeat(MAX_UID_LENGTH + 1));
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     for bad in
         [other.to_string().into(), body(long), deep.into_bytes(), b"".to_vec(), b"{}".to_vec(), body(json!(null))]
     {
-        assert!(matches!(Review::read(&bad), Err(NoReview::Other(_))));
+        assert!(matches!(ReviewRequest::parse(&bad), Err(ReviewParseError::NotAReview(_))));
     }
 }
 
-fn response(verdict: &Verdict, warnings: &[String]) -> Value {
-    serde_json::from_slice::<Value>(&verdict.answer("u", warnings)).unwrap()["response"].take()
+fn response(verdict: &ReviewDecision, warnings: &[String]) -> Value {
+    serde_json::from_slice::<Value>(&verdict.to_response_body("u", warnings)).unwrap()["response"].take()
 }
 
 #[test]
 fn an_answer_has_a_patch_only_if_there_is_one() {
-    assert_eq!(response(&Verdict::pass(), &[]), json!({ "uid": "u", "allowed": true }));
+    assert_eq!(response(&ReviewDecision::pass(), &[]), json!({ "uid": "u", "allowed": true }));
     assert_eq!(
-        response(&Verdict::Pass { operations: vec![json!({})] }, &[]),
+        response(&ReviewDecision::Pass { operations: vec![json!({})] }, &[]),
         json!({ "uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": "W3t9XQ==" })
     );
 }
@@ -61,11 +61,11 @@ fn an_answer_has_a_patch_only_if_there_is_one() {
 fn a_refusal_says_why_and_a_warning_is_passed_on() {
     let warnings = ["look out".to_owned()];
     assert_eq!(
-        response(&Verdict::invalid("no output"), &warnings),
+        response(&ReviewDecision::invalid("no output"), &warnings),
         json!({
             "uid": "u", "allowed": false, "warnings": warnings,
             "status": { "message": "no output", "reason": "Invalid", "code": 422 },
         })
     );
-    assert_eq!(response(&Verdict::forbidden("not yours"), &[])["status"]["code"], 403);
+    assert_eq!(response(&ReviewDecision::forbidden("not yours"), &[])["status"]["code"], 403);
 }

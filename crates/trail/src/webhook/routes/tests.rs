@@ -1,4 +1,4 @@
-//! Limits on what is read.
+//! Limits of the bodies that are read.
 
 use std::{
     convert::Infallible,
@@ -14,10 +14,10 @@ use tower::Service as _;
 use super::*;
 use crate::{
     Options,
-    webhook::intake::{BUDGET, MOST_BYTES},
+    webhook::body_reader::{BODY_BUDGET_KIB, MAX_BODY_BYTES},
 };
 
-/// A body that never comes, of which so much is announced.
+/// A body that never arrives, with this announced length.
 struct Never(Option<u64>);
 
 impl http_body::Body for Never {
@@ -33,8 +33,8 @@ impl http_body::Body for Never {
     }
 }
 
-fn webhook() -> Arc<Webhook> {
-    Arc::new(Webhook::new(BoxedTracer::new(Box::new(NoopTracer::new())), Options::default()))
+fn webhook() -> Arc<StampWebhook> {
+    Arc::new(StampWebhook::new(BoxedTracer::new(Box::new(NoopTracer::new())), Options::default()))
 }
 
 async fn send(router: &Router, body: Body) -> StatusCode {
@@ -49,40 +49,41 @@ async fn who_is_slow_is_not_waited_for() {
     for length in [None, Some(10)] {
         assert_eq!(send(&router, Body::new(Never(length))).await, StatusCode::REQUEST_TIMEOUT);
     }
-    assert_eq!(webhook.counters().troubles(Trouble::TooSlow), 2);
+    assert_eq!(webhook.counters().troubles(CallTrouble::TooSlow), 2);
 }
 
 #[tokio::test]
 async fn what_is_too_long_is_not_read() {
     let webhook = webhook();
     let router = webhook.router(Arc::default());
-    assert_eq!(send(&router, Body::new(Never(Some(MOST_BYTES as u64 + 1)))).await, StatusCode::PAYLOAD_TOO_LARGE);
-    // Nor by who does not say how long it is.
+    assert_eq!(send(&router, Body::new(Never(Some(MAX_BODY_BYTES as u64 + 1)))).await, StatusCode::PAYLOAD_TOO_LARGE);
+    // Nor a body of unknown length.
     let long = http_body_util::StreamBody::new(futures_util::stream::repeat_with(|| {
         Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b' '; 1 << 16])))
     }));
     assert_eq!(send(&router, Body::new(long)).await, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(webhook.counters().troubles(Trouble::TooLarge), 2);
+    assert_eq!(webhook.counters().troubles(CallTrouble::TooLarge), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_calls_together_hold_a_bounded_number_of_bytes() {
     let webhook = webhook();
-    let intake = Intake::new(READ);
+    let intake = BodyReader::new(READ_TIMEOUT);
     let budget = Arc::clone(intake.budget());
-    let router = routes(Arc::new(Shared { webhook: Arc::clone(&webhook), intake, ready: Arc::default() }));
-    let others = budget.acquire_many(u32::try_from(BUDGET).unwrap()).await.unwrap();
+    let router = build_router(Arc::new(RouterState { webhook: Arc::clone(&webhook), intake, ready: Arc::default() }));
+    let others = budget.acquire_many(u32::try_from(BODY_BUDGET_KIB).unwrap()).await.unwrap();
     let small = || Body::from("{}");
     assert_eq!(send(&router, small()).await, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(webhook.counters().troubles(Trouble::Busy), 1);
+    assert_eq!(webhook.counters().troubles(CallTrouble::Busy), 1);
     drop(others);
     assert_eq!(send(&router, small()).await, StatusCode::BAD_REQUEST);
-    assert_eq!(budget.available_permits(), BUDGET, "what is answered holds nothing");
+    assert_eq!(budget.available_permits(), BODY_BUDGET_KIB, "what is answered holds nothing");
 }
 
 #[tokio::test]
 async fn it_is_ready_once_it_says_so() {
-    let (webhook, ready) = (webhook(), Arc::new(AtomicBool::new(false)));
+    let webhook = webhook();
+    let ready = Arc::new(AtomicBool::new(false));
     let router = webhook.router(Arc::clone(&ready));
     let ask = async |path: &str| {
         let request = Request::get(path).body(Body::empty()).unwrap();
@@ -108,5 +109,5 @@ async fn who_looks_is_told_what_is_selected_in_vain() {
     assert_eq!(answer.status(), StatusCode::OK);
     let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
     assert_eq!(body, "ok\nwarning: there is no v1/config");
-    assert!(webhook.counters().page().contains("kubewake_webhook_unserved_selections 1\n"));
+    assert!(webhook.counters().render_metrics().contains("kubewake_webhook_unserved_selections 1\n"));
 }

@@ -5,7 +5,7 @@ fn resources_are_read_and_written_alike() {
     for text in
         ["apps/v1/deployments", "v1/pods", "*/configmaps", "example.com/*/*", "*/*/*", "kubewake.io/v1alpha1/heads"]
     {
-        assert_eq!(text.parse::<Resources>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<ResourcePattern>().unwrap().to_string(), text);
     }
 }
 
@@ -21,14 +21,14 @@ fn what_names_no_resources_is_told_how_to() {
         "Apps/v1/x",
         "v1/",
     ] {
-        assert_eq!(bad.parse::<Resources>(), Err(BadResources::Form(bad.to_owned())), "{bad}");
+        assert_eq!(bad.parse::<ResourcePattern>(), Err(InvalidResourcePattern::Malformed(bad.to_owned())), "{bad}");
     }
 }
 
 #[test]
 fn heartbeats_and_reviews_cannot_be_selected() {
     for bad in ["v1/events", "coordination.k8s.io/v1/leases", "authorization.k8s.io/v1/*", "events.k8s.io/v1/events"] {
-        assert_eq!(bad.parse::<Resources>(), Err(BadResources::Never(bad.to_owned())), "{bad}");
+        assert_eq!(bad.parse::<ResourcePattern>(), Err(InvalidResourcePattern::NeverStamped(bad.to_owned())), "{bad}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The table of decisions.
+//! The decision table.
 
 use proptest::strategy::Strategy as _;
 use serde_json::json;
@@ -14,7 +14,7 @@ fn parsed(text: &str) -> SpanContext {
     context::parse(text, None).unwrap()
 }
 
-/// An object that asks for so many replicas.
+/// An object with this number of replicas.
 fn object(replicas: u32, annotations: &[(&str, &str)]) -> Value {
     let annotations: BTreeMap<_, _> = annotations.iter().copied().collect();
     json!({
@@ -29,26 +29,26 @@ const PARENT: &str = "tracing.k8s.io/traceparent";
 const SPEC: &str = "trail.kubewake.io/spec";
 const PREVIOUS: &str = "trail.kubewake.io/previous";
 
-fn ask(old: Option<&Value>, new: &Value) -> Decision {
-    decide(Question { old, new, believed: true }, &Keys::default()).unwrap()
+fn ask(old: Option<&Value>, new: &Value) -> StampDecision {
+    decide(StampInput { old, new, is_trusted: true }, &AnnotationKeys::default()).unwrap()
 }
 
-fn unbelieved(old: Option<&Value>, new: &Value) -> Decision {
-    decide(Question { old, new, believed: false }, &Keys::default()).unwrap()
+fn unbelieved(old: Option<&Value>, new: &Value) -> StampDecision {
+    decide(StampInput { old, new, is_trusted: false }, &AnnotationKeys::default()).unwrap()
 }
 
-fn stamped(new: &Value, generation: Option<i64>, previous: Option<&str>) -> Decision {
-    Decision::Stamp { spec: hash::of_value(new), generation, previous: previous.map(parsed) }
+fn stamped(new: &Value, generation: Option<i64>, previous: Option<&str>) -> StampDecision {
+    StampDecision::Stamp { spec: hash::hash_value(new), generation, previous: previous.map(parsed) }
 }
 
-fn kept(new: &Value, own: &str, generation: Option<i64>, previous: Option<&str>) -> Decision {
-    let beside = Beside { foreign: false, spec: hash::of_value(new), generation };
-    Decision::Keep { context: parsed(own), previous: previous.map(parsed), beside: Some(beside) }
+fn kept(new: &Value, own: &str, generation: Option<i64>, previous: Option<&str>) -> StampDecision {
+    let beside = StampDetails { is_foreign: false, spec: hash::hash_value(new), generation };
+    StampDecision::Keep { context: parsed(own), previous: previous.map(parsed), details: Some(beside) }
 }
 
-fn restored(entries: &[(&str, &str)]) -> Decision {
+fn restored(entries: &[(&str, &str)]) -> StampDecision {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    Decision::Restore { entries: entries.iter().map(owned).collect() }
+    StampDecision::Restore { entries: entries.iter().map(owned).collect() }
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn a_new_object_with_a_context_of_its_writers_keeps_it() {
 #[test]
 fn what_a_writer_put_beside_its_context_stays() {
     let new = object(1, &[(PARENT, A), (SPEC, "its own")]);
-    let keep = Decision::Keep { context: parsed(A), previous: None, beside: None };
+    let keep = StampDecision::Keep { context: parsed(A), previous: None, details: None };
     assert_eq!(ask(None, &new), keep);
     let old = object(2, &[(PARENT, B), (SPEC, "another")]);
-    let keep = Decision::Keep { context: parsed(A), previous: Some(parsed(B)), beside: None };
+    let keep = StampDecision::Keep { context: parsed(A), previous: Some(parsed(B)), details: None };
     assert_eq!(ask(Some(&old), &new), keep);
-    // A hash that was only carried along is not the writer's.
+    // The hash is only carried along from the old object, so it is not the writer's.
     let old = object(2, &[(PARENT, B), (SPEC, "its own")]);
     assert_eq!(ask(Some(&old), &new), kept(&new, A, Some(4), Some(B)));
 }
@@ -85,7 +85,8 @@ fn another_spec_is_stamped_and_remembers_what_was_replaced() {
     for new in [object(2, &[(PARENT, A)]), object(2, &[]), object(2, &[(PARENT, "garbage")])] {
         assert_eq!(ask(Some(&old), &new), stamped(&new, Some(4), Some(A)));
     }
-    let (old, new) = (object(1, &[]), object(2, &[]));
+    let old = object(1, &[]);
+    let new = object(2, &[]);
     assert_eq!(ask(Some(&old), &new), stamped(&new, Some(4), None));
 }
 
@@ -101,7 +102,7 @@ fn a_writers_own_context_wins_with_and_without_another_spec() {
     let new = object(2, &[(PARENT, C)]);
     assert_eq!(ask(Some(&old), &new), kept(&new, C, Some(4), Some(A)));
     let new = object(1, &[(PARENT, C)]);
-    // Whether that makes a new generation depends on the kind.
+    // Whether this makes a new generation depends on the kind.
     assert_eq!(ask(Some(&old), &new), kept(&new, C, None, Some(A)));
     let old = object(1, &[]);
     assert_eq!(ask(Some(&old), &new), kept(&new, C, None, None));
@@ -174,25 +175,31 @@ fn contexts_under_the_keys_of_others_are_written_under_ours() {
     let tekton = [("tekton.dev/pipelinerunSpanContext", json.as_str())];
     let new = object(1, &tekton);
     let decision = ask(None, &new);
-    assert!(matches!(&decision, Decision::Keep { beside: Some(Beside { foreign: true, .. }), .. }), "{decision:?}");
-    let entries = decision.entries(&Keys::default(), Some(&parsed(A)), Timestamp::UNIX_EPOCH, &Annotations::new());
+    assert!(
+        matches!(&decision, StampDecision::Keep { details: Some(StampDetails { is_foreign: true, .. }), .. }),
+        "{decision:?}"
+    );
+    let entries =
+        decision.entries(&AnnotationKeys::default(), Some(&parsed(A)), Timestamp::UNIX_EPOCH, &Annotations::new());
     assert!(entries.contains(&(PARENT.to_owned(), C.to_owned())), "{entries:?}");
-    // It is there still when the spec changes, but it is not new any more.
-    let (old, new) = (object(1, &[tekton[0], (PARENT, A)]), object(2, &[tekton[0], (PARENT, A)]));
+    // The foreign context is still there when the spec changes, but it is no longer new.
+    let old = object(1, &[tekton[0], (PARENT, A)]);
+    let new = object(2, &[tekton[0], (PARENT, A)]);
     assert_eq!(ask(Some(&old), &new), stamped(&new, Some(4), Some(A)));
 }
 
 #[test]
 fn asked_again_after_another_webhook_it_leaves_its_stamp() {
-    let keys = Keys::default();
-    let (old, asked) = (object(1, &[(PARENT, A)]), object(2, &[(PARENT, A)]));
+    let keys = AnnotationKeys::default();
+    let old = object(1, &[(PARENT, A)]);
+    let asked = object(2, &[(PARENT, A)]);
     let first = ask(Some(&old), &asked);
     let mut mutated = object(3, &[]);
     let entries: BTreeMap<_, _> =
         first.entries(&keys, Some(&parsed(B)), Timestamp::UNIX_EPOCH, &Annotations::new()).into_iter().collect();
     mutated["metadata"]["annotations"] = json!(entries);
     let again = ask(Some(&old), &mutated);
-    assert_eq!(again, Decision::Keep { context: parsed(B), previous: Some(parsed(A)), beside: None });
+    assert_eq!(again, StampDecision::Keep { context: parsed(B), previous: Some(parsed(A)), details: None });
     let after: BTreeMap<_, _> =
         again.entries(&keys, Some(&parsed(C)), Timestamp::UNIX_EPOCH, &entries).into_iter().collect();
     assert_eq!(after, entries);
@@ -201,16 +208,17 @@ fn asked_again_after_another_webhook_it_leaves_its_stamp() {
 #[test]
 fn without_a_context_of_its_own_nothing_is_stamped() {
     let new = object(1, &[]);
-    let entries = ask(None, &new).entries(&Keys::default(), None, Timestamp::UNIX_EPOCH, &Annotations::new());
+    let entries = ask(None, &new).entries(&AnnotationKeys::default(), None, Timestamp::UNIX_EPOCH, &Annotations::new());
     assert!(entries.is_empty(), "{entries:?}");
 }
 
 #[test]
 fn a_writers_words_stay_and_get_what_is_missing() {
-    let keys = Keys::default();
+    let keys = AnnotationKeys::default();
     let said = [(PARENT, C), ("tracing.k8s.io/tracestate", "a=b")];
-    let (old, new) = (object(1, &[(PARENT, A), (SPEC, "x")]), object(2, &said));
-    let annotations = annotations(&new).unwrap().unwrap();
+    let old = object(1, &[(PARENT, A), (SPEC, "x")]);
+    let new = object(2, &said);
+    let annotations = object_annotations(&new).unwrap().unwrap();
     let entries: BTreeMap<_, _> = ask(Some(&old), &new)
         .entries(&keys, Some(&parsed(B)), Timestamp::UNIX_EPOCH, &annotations)
         .into_iter()
@@ -218,7 +226,7 @@ fn a_writers_words_stay_and_get_what_is_missing() {
     let expected = [
         (PARENT, C),
         ("tracing.k8s.io/tracestate", "a=b"),
-        (SPEC, &hash::of_value(&new)),
+        (SPEC, &hash::hash_value(&new)),
         ("trail.kubewake.io/generation", "4"),
         ("trail.kubewake.io/changed", "1970-01-01T00:00:00.000000Z"),
         (PREVIOUS, A),
@@ -236,14 +244,14 @@ fn what_is_no_object_is_told() {
         json!({ "metadata": { "annotations": [] } }),
         json!({ "metadata": { "annotations": { "a": 1 } } }),
     ] {
-        let question = Question { old: None, new: &bad, believed: true };
-        assert_eq!(decide(question, &Keys::default()), Err(BadObject), "{bad}");
-        let question = Question { old: Some(&bad), new: &good, believed: true };
-        assert_eq!(decide(question, &Keys::default()), Err(BadObject), "{bad}");
+        let question = StampInput { old: None, new: &bad, is_trusted: true };
+        assert_eq!(decide(question, &AnnotationKeys::default()), Err(InvalidAnnotations), "{bad}");
+        let question = StampInput { old: Some(&bad), new: &good, is_trusted: true };
+        assert_eq!(decide(question, &AnnotationKeys::default()), Err(InvalidAnnotations), "{bad}");
     }
 }
 
-/// Some annotations, ours and others', with contexts and garbage in them.
+/// Annotations with valid contexts and garbage, under our keys and others'.
 fn any_annotations() -> impl proptest::strategy::Strategy<Value = BTreeMap<String, String>> {
     let keys =
         [PARENT, SPEC, PREVIOUS, "tracing.k8s.io/tracestate", "traceparent", "trail.kubewake.io/changed", "mine"];
@@ -258,16 +266,17 @@ proptest::proptest! {
         (old, new) in (proptest::option::of((any_annotations(), 0..2_u32)), (any_annotations(), 0..2_u32)),
         believed: bool,
     ) {
-        let keys = Keys::default();
+        let keys = AnnotationKeys::default();
         let object = |(annotations, replicas): &(BTreeMap<String, String>, u32)| {
             json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } })
         };
-        let (old, mut asked) = (old.as_ref().map(object), object(&new));
+        let old = old.as_ref().map(object);
+        let mut asked = object(&new);
         let mut annotations = new.0.clone();
         let mut contexts = Vec::new();
-        // Nobody else has these.
+        // No generated input contains these.
         for own in [A, B].map(|context| context.replace("00-0af7", "00-1234")) {
-            let question = Question { old: old.as_ref(), new: &asked, believed };
+            let question = StampInput { old: old.as_ref(), new: &asked, is_trusted: believed };
             let decision = decide(question, &keys).unwrap();
             let wanted = decision.entries(&keys, Some(&parsed(&own)), Timestamp::UNIX_EPOCH, &annotations);
             keys.all().iter().for_each(|key| drop(annotations.remove(*key)));
@@ -278,7 +287,7 @@ proptest::proptest! {
         for key in ["mine", "traceparent"] {
             proptest::prop_assert_eq!(annotations.get(key), new.0.get(key));
         }
-        // Who is not believed is stamped over each time, the webhook's own first stamp included.
+        // An untrusted writer's stamp is replaced each time, including the webhook's own first stamp.
         if believed {
             proptest::prop_assert_eq!(&contexts[0], &contexts[1]);
         }

@@ -14,14 +14,18 @@ fn meta(annotations: Value) -> ObjectMeta {
 #[test]
 fn a_pod_took_from_its_making_until_it_was_ready() {
     let ready = |status| json!({"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": "2026-11-16T12:00:03Z"}]});
-    let pod = meta(json!({ TRACEPARENT: CONTEXT }));
-    let found = stamp("Pod", &pod, Some(&ready("True"))).unwrap();
-    assert_eq!((found.duration, found.state, found.generation), (Some(3_000_000_000), State::Converged, 2));
+    let pod = meta(json!({ TRACEPARENT_ANNOTATION: CONTEXT }));
+    let found = read_stamp("Pod", &pod, Some(&ready("True"))).unwrap();
+    assert_eq!((found.duration, found.state, found.generation), (Some(3_000_000_000), ConvergencePhase::Converged, 2));
     assert_eq!(found.trace.unwrap().to_string(), "0af7651916cd43dd8448eb211c80319c");
     assert_eq!(found.span, Some(0xb7ad_6b71_6920_3331));
-    let waiting = stamp("Pod", &pod, Some(&ready("False"))).unwrap();
-    assert_eq!((waiting.duration, waiting.state), (None, State::Converging));
-    assert_eq!(stamp("Pod", &pod, None).unwrap().state, State::Unknown, "nothing is known of how it fares");
+    let waiting = read_stamp("Pod", &pod, Some(&ready("False"))).unwrap();
+    assert_eq!((waiting.duration, waiting.state), (None, ConvergencePhase::Converging));
+    assert_eq!(
+        read_stamp("Pod", &pod, None).unwrap().state,
+        ConvergencePhase::Unknown,
+        "nothing is known of how it fares"
+    );
 }
 
 #[test]
@@ -31,10 +35,10 @@ fn a_pod_that_has_ended_is_not_on_its_way() {
         json!({"phase": phase, "containerStatuses": [container("2026-11-16T12:00:07Z"), container("2026-11-16T12:00:05Z")],
             "conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted", "lastTransitionTime": "2026-11-16T12:00:08Z"}]})
     };
-    let pod = meta(json!({ TRACEPARENT: CONTEXT }));
-    let told = |phase| stamp("Pod", &pod, Some(&ended(phase))).map(|it| (it.state, it.duration)).unwrap();
-    assert_eq!(told("Succeeded"), (State::Converged, Some(7_000_000_000)));
-    assert_eq!(told("Failed"), (State::Failed, None));
+    let pod = meta(json!({ TRACEPARENT_ANNOTATION: CONTEXT }));
+    let told = |phase| read_stamp("Pod", &pod, Some(&ended(phase))).map(|it| (it.state, it.duration)).unwrap();
+    assert_eq!(told("Succeeded"), (ConvergencePhase::Converged, Some(7_000_000_000)));
+    assert_eq!(told("Failed"), (ConvergencePhase::Failed, None));
 }
 
 #[test]
@@ -44,12 +48,20 @@ fn when_a_pod_became_ready_again_is_not_how_long_it_took() {
         let condition = json!({"type": "Ready", "status": "True", "lastTransitionTime": at});
         json!({"phase": "Running", "containerStatuses": [container], "conditions": [condition]})
     };
-    let pod = meta(json!({ TRACEPARENT: CONTEXT }));
-    let told = |status: Value| stamp("Pod", &pod, Some(&status)).map(|it| (it.state, it.duration)).unwrap();
+    let pod = meta(json!({ TRACEPARENT_ANNOTATION: CONTEXT }));
+    let told = |status: Value| read_stamp("Pod", &pod, Some(&status)).map(|it| (it.state, it.duration)).unwrap();
     let soon = "2026-11-16T12:30:05Z";
-    assert_eq!(told(ready(soon, "2026-11-16T12:30:00Z", 0)), (State::Converged, Some(1_805_000_000_000)), "it waited");
-    assert_eq!(told(ready(soon, "2026-11-16T12:30:00Z", 1)), (State::Converged, None), "it was restarted");
-    assert_eq!(told(ready("2026-11-19T12:00:00Z", "2026-11-16T12:00:01Z", 0)), (State::Converged, None), "days after");
+    assert_eq!(
+        told(ready(soon, "2026-11-16T12:30:00Z", 0)),
+        (ConvergencePhase::Converged, Some(1_805_000_000_000)),
+        "it waited"
+    );
+    assert_eq!(told(ready(soon, "2026-11-16T12:30:00Z", 1)), (ConvergencePhase::Converged, None), "it was restarted");
+    assert_eq!(
+        told(ready("2026-11-19T12:00:00Z", "2026-11-16T12:00:01Z", 0)),
+        (ConvergencePhase::Converged, None),
+        "days after"
+    );
 }
 
 #[test]
@@ -60,13 +72,15 @@ fn a_deployment_took_from_its_change_until_it_was_rolled_out() {
             {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "lastUpdateTime": "2026-11-16T13:00:05Z"}]})
     };
     let changed = |generation: &str| {
-        meta(json!({ TRACEPARENT: CONTEXT, CHANGED: "2026-11-16T13:00:00.5Z", GENERATION: generation }))
+        meta(
+            json!({ TRACEPARENT_ANNOTATION: CONTEXT, CHANGED_ANNOTATION: "2026-11-16T13:00:00.5Z", GENERATION_ANNOTATION: generation }),
+        )
     };
-    assert_eq!(stamp("Deployment", &changed("2"), Some(&status(2))).unwrap().duration, Some(4_500_000_000));
-    let unseen = stamp("Deployment", &changed("2"), Some(&status(1))).unwrap();
-    assert_eq!((unseen.duration, unseen.state), (None, State::Converging));
-    let earlier = stamp("Deployment", &changed("1"), Some(&status(2))).unwrap();
-    assert_eq!((earlier.generation, earlier.duration, earlier.state), (1, None, State::Unknown));
+    assert_eq!(read_stamp("Deployment", &changed("2"), Some(&status(2))).unwrap().duration, Some(4_500_000_000));
+    let unseen = read_stamp("Deployment", &changed("2"), Some(&status(1))).unwrap();
+    assert_eq!((unseen.duration, unseen.state), (None, ConvergencePhase::Converging));
+    let earlier = read_stamp("Deployment", &changed("1"), Some(&status(2))).unwrap();
+    assert_eq!((earlier.generation, earlier.duration, earlier.state), (1, None, ConvergencePhase::Unknown));
 }
 
 #[test]
@@ -75,10 +89,17 @@ fn a_deployment_that_was_only_scaled_has_converged_when_its_pods_are_there() {
         json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": available, "unavailableReplicas": missing,
             "conditions": [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "lastUpdateTime": "2026-11-16T12:00:05Z"}]})
     };
-    let scaled = meta(json!({ TRACEPARENT: CONTEXT, CHANGED: "2026-11-16T13:00:00Z", GENERATION: "2" }));
-    let state = |status: Value| stamp("Deployment", &scaled, Some(&status)).map(|it| (it.duration, it.state)).unwrap();
-    assert_eq!(state(status(1, Some(2))), (None, State::Converging));
-    assert_eq!(state(status(3, None)), (None, State::Converged), "the time of the last rollout is not its own");
+    let scaled = meta(
+        json!({ TRACEPARENT_ANNOTATION: CONTEXT, CHANGED_ANNOTATION: "2026-11-16T13:00:00Z", GENERATION_ANNOTATION: "2" }),
+    );
+    let state =
+        |status: Value| read_stamp("Deployment", &scaled, Some(&status)).map(|it| (it.duration, it.state)).unwrap();
+    assert_eq!(state(status(1, Some(2))), (None, ConvergencePhase::Converging));
+    assert_eq!(
+        state(status(3, None)),
+        (None, ConvergencePhase::Converged),
+        "the time of the last rollout is not its own"
+    );
 }
 
 #[test]
@@ -87,14 +108,18 @@ fn what_is_no_context_names_no_trace() {
     for bad in
         ["", "00", "00-0af7-b7ad6b7169203331-01", zero, "00-0af7651916cd43dd8448eb211c80319c-+7ad6b7169203331-01"]
     {
-        assert_eq!(stamp("Pod", &meta(json!({ TRACEPARENT: bad })), None), None, "{bad}");
+        assert_eq!(read_stamp("Pod", &meta(json!({ TRACEPARENT_ANNOTATION: bad })), None), None, "{bad}");
     }
-    assert_eq!(stamp("Pod", &meta(json!({})), None), None);
+    assert_eq!(read_stamp("Pod", &meta(json!({})), None), None);
 }
 
 #[test]
 fn a_time_that_no_clock_shows_is_none() {
     for changed in ["2600-01-01T00:00:00Z", "9999-12-30T00:00:00Z", "1969-12-31T00:00:00Z"] {
-        assert_eq!(stamp("Head", &meta(json!({ TRACEPARENT: CONTEXT, CHANGED: changed })), None), None, "{changed}");
+        assert_eq!(
+            read_stamp("Head", &meta(json!({ TRACEPARENT_ANNOTATION: CONTEXT, CHANGED_ANNOTATION: changed })), None),
+            None,
+            "{changed}"
+        );
     }
 }

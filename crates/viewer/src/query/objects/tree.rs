@@ -1,45 +1,42 @@
-//! An object with all that belongs to it.
+//! An object with its dependents as a tree.
 
-use super::{Key, Known, Objects};
+use super::{ObjectHistory, ObjectId, ObjectIndex};
 
-/// How deep a tree is shown, and how many objects of it.
-const DEPTH: usize = 16;
-const NODES: usize = 2000;
+/// The largest depth of a tree, as for the forest of all objects.
+const MAX_DEPTH: usize = 16;
+const MAX_NODES: usize = 2000;
 
-/// An object with what belongs to it.
+/// An object with its dependents.
 #[derive(Clone, Debug)]
-pub struct Node<'a> {
-    /// The object.
-    pub key: &'a Key,
-    /// What is known of it.
-    pub known: &'a Known,
-    /// What belongs to it.
-    pub children: Vec<Node<'a>>,
+pub struct ObjectNode<'a> {
+    pub key: &'a ObjectId,
+    pub known: &'a ObjectHistory,
+    pub children: Vec<ObjectNode<'a>>,
 }
 
-/// An object with what belongs to it. One that belongs to itself by some way is shown once on that way.
-pub fn tree<'a>(objects: &'a Objects, key: &'a Key, known: &'a Known) -> Node<'a> {
-    let mut left = NODES;
+/// The tree of an object. In a cycle of owners, each object occurs once on a path.
+pub fn build_tree<'a>(objects: &'a ObjectIndex, key: &'a ObjectId, known: &'a ObjectHistory) -> ObjectNode<'a> {
+    let mut left = MAX_NODES;
     let mut way = Vec::new();
-    node(objects, key, known, &mut way, &mut left)
+    build_node(objects, key, known, &mut way, &mut left)
 }
 
-fn node<'a>(
-    objects: &'a Objects,
-    key: &'a Key,
-    known: &'a Known,
-    way: &mut Vec<&'a Key>,
+fn build_node<'a>(
+    objects: &'a ObjectIndex,
+    key: &'a ObjectId,
+    known: &'a ObjectHistory,
+    way: &mut Vec<&'a ObjectId>,
     left: &mut usize,
-) -> Node<'a> {
+) -> ObjectNode<'a> {
     way.push(key);
     let mut children = Vec::new();
-    if way.len() < DEPTH {
+    if way.len() < MAX_DEPTH {
         for child in &known.children {
             let Some(known) = objects.get(child).filter(|_| *left > 0 && !way.contains(&child)) else { continue };
             *left -= 1;
-            children.push(node(objects, child, known, way, left));
+            children.push(build_node(objects, child, known, way, left));
         }
     }
     way.pop();
-    Node { key, known, children }
+    ObjectNode { key, known, children }
 }

@@ -1,9 +1,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::Refused;
+use crate::api::RefusedConfiguration;
 
-fn scheduler(running: Option<Running>) -> Scheduler {
+fn scheduler(running: Option<RunningScheduler>) -> Scheduler {
     let mut scheduler = Scheduler::new("demo", serde_json::from_value(json!({})).unwrap());
     scheduler.metadata.generation = Some(2);
     scheduler.status =
@@ -11,26 +11,26 @@ fn scheduler(running: Option<Running>) -> Scheduler {
     scheduler
 }
 
-fn running(revision: &str, refused: Option<&str>) -> Option<Running> {
-    let refused =
-        refused.map(|revision| Refused { revision: revision.to_owned(), reason: "unknown plugin".to_owned() });
+fn running(revision: &str, refused: Option<&str>) -> Option<RunningScheduler> {
+    let refused = refused
+        .map(|revision| RefusedConfiguration { revision: revision.to_owned(), reason: "unknown plugin".to_owned() });
     let since = Time(Timestamp::UNIX_EPOCH);
-    Some(Running { revision: Some(revision.to_owned()), pod: "p".to_owned(), since, refused })
+    Some(RunningScheduler { revision: Some(revision.to_owned()), pod: "p".to_owned(), since, refused })
 }
 
-/// Accepted and Ready: status, reason.
-fn told(running: Option<Running>, findings: &Findings) -> Vec<(String, String)> {
-    let status = of(&scheduler(running), findings, Timestamp::now());
+/// Status and reason of `Accepted` and `Ready`.
+fn told(running: Option<RunningScheduler>, findings: &ReconcileFindings) -> Vec<(String, String)> {
+    let status = scheduler_status(&scheduler(running), findings, Timestamp::now());
     assert_eq!(status.observed_generation, Some(2));
     status.conditions.into_iter().map(|it| (it.status, it.reason)).collect()
 }
 
-fn given(available: bool) -> Findings {
-    Findings::Given { revision: "new".to_owned(), available, probe: Probe::NotAsked }
+fn given(available: bool) -> ReconcileFindings {
+    ReconcileFindings::Configured { revision: "new".to_owned(), available, probe: ProbeResult::NotRequested }
 }
 
-fn probed(probe: Probe) -> Findings {
-    Findings::Given { revision: "new".to_owned(), available: true, probe }
+fn probed(probe: ProbeResult) -> ReconcileFindings {
+    ReconcileFindings::Configured { revision: "new".to_owned(), available: true, probe }
 }
 
 fn pairs(expected: [(&str, &str); 2]) -> Vec<(String, String)> {
@@ -48,8 +48,8 @@ fn it_is_ready_when_the_scheduler_says_so_and_is_there() {
 
 #[test]
 fn a_refusal_says_what_is_wrong_and_keeps_the_old() {
-    let findings = Findings::refused(&[Problem::new("spec.filters[0]", "no")]);
-    let status = of(&scheduler(running("old", None)), &findings, Timestamp::now());
+    let findings = ReconcileFindings::refused(&[ConfigurationProblem::new("spec.filters[0]", "no")]);
+    let status = scheduler_status(&scheduler(running("old", None)), &findings, Timestamp::now());
     let messages: Vec<&str> = status.conditions.iter().map(|it| it.message.as_str()).collect();
     assert_eq!(messages, ["spec.filters[0]: no", "the scheduler goes on with revision old"]);
     assert_eq!(status.revision.as_deref(), Some("old"));
@@ -64,24 +64,29 @@ fn what_the_scheduler_refuses_is_told() {
 
 #[test]
 fn the_time_of_a_condition_is_that_of_its_last_change() {
-    let (first, second) = (Timestamp::UNIX_EPOCH, Timestamp::now());
+    let first = Timestamp::UNIX_EPOCH;
+    let second = Timestamp::now();
     let mut scheduler = scheduler(None);
-    scheduler.status = Some(of(&scheduler, &given(false), first));
-    let again = of(&scheduler, &given(false), second);
+    scheduler.status = Some(scheduler_status(&scheduler, &given(false), first));
+    let again = scheduler_status(&scheduler, &given(false), second);
     assert_eq!(scheduler.status.as_ref(), Some(&again), "nothing is written when nothing changed");
     scheduler.status = Some(SchedulerStatus { running: running("new", None), ..again });
-    let ready = of(&scheduler, &given(true), second);
+    let ready = scheduler_status(&scheduler, &given(true), second);
     let times: Vec<Timestamp> = ready.conditions.iter().map(|it| it.last_transition_time.0).collect();
     assert_eq!(times, [first, second]);
 }
 
 #[test]
 fn a_probe_must_get_a_node() {
-    let told = |probe: Probe| told(running("new", None), &probed(probe)).remove(1);
+    let told = |probe: ProbeResult| told(running("new", None), &probed(probe)).remove(1);
     let pair = |status: &str, reason: &str| (status.to_owned(), reason.to_owned());
-    assert_eq!(told(Probe::Waiting), pair("False", "Progressing"));
-    assert_eq!(told(Probe::Nowhere("full".to_owned())), pair("False", "ProbeUnschedulable"));
-    assert_eq!(told(Probe::Bound("one".to_owned())), pair("True", "Running"));
-    let status = of(&scheduler(running("new", None)), &probed(Probe::Bound("one".to_owned())), Timestamp::now());
-    assert_eq!(status.probed, Some(Probed { revision: "new".to_owned(), node: "one".to_owned() }));
+    assert_eq!(told(ProbeResult::Waiting), pair("False", "Progressing"));
+    assert_eq!(told(ProbeResult::Unschedulable("full".to_owned())), pair("False", "ProbeUnschedulable"));
+    assert_eq!(told(ProbeResult::Bound("one".to_owned())), pair("True", "Running"));
+    let status = scheduler_status(
+        &scheduler(running("new", None)),
+        &probed(ProbeResult::Bound("one".to_owned())),
+        Timestamp::now(),
+    );
+    assert_eq!(status.probed, Some(ProbedConfiguration { revision: "new".to_owned(), node: "one".to_owned() }));
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn options(query: &str) -> Result<LogOptions, Status> {
-    LogOptions::from_query(&Query::parse(query), "pod")
+fn options(query: &str) -> Result<LogOptions, StatusError> {
+    LogOptions::from_query(&QueryParameters::parse(query), "pod")
 }
 
 #[test]
@@ -13,9 +13,9 @@ fn nothing_said_is_everything_there_is() {
 fn everything_can_be_said() {
     let all = options("follow=true&previous=1&timestamps&sinceSeconds=5&tailLines=0&limitBytes=7").unwrap();
     assert!(all.follow && all.previous && all.timestamps);
-    assert_eq!((all.since, all.tail_lines, all.limit_bytes), (Some(Since::Seconds(5)), Some(0), Some(7)));
+    assert_eq!((all.since, all.tail_lines, all.limit_bytes), (Some(LogSince::Seconds(5)), Some(0), Some(7)));
     let time = options("sinceTime=2026-01-02T03:04:05Z").unwrap().since;
-    assert_eq!(time, Some(Since::Time("2026-01-02T03:04:05Z".parse().unwrap())));
+    assert_eq!(time, Some(LogSince::Time("2026-01-02T03:04:05Z".parse().unwrap())));
 }
 
 #[test]

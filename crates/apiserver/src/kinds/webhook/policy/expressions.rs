@@ -1,22 +1,21 @@
-//! The expressions of a policy: they are compiled when it is written.
+//! Validates the expressions of a policy by compiling them.
 
 use std::sync::Arc;
 
 use super::compiles;
 use crate::{
-    api::field::{Error, Errors},
-    cel::check::{self, Declarations, Environment, Type},
-    kinds::{at::At, names},
+    api::field::{FieldError, FieldErrors},
+    cel::check::{self, CelType, TypeEnvironment, VariableDeclarations},
+    kinds::{field_value::FieldValue, names},
 };
 
-/// The type of `variables`.
-const VARIABLES: &str = "kubernetes.variables";
+const VARIABLES_TYPE: &str = "kubernetes.variables";
 /// The longest expression of an audit annotation.
-const ANNOTATION_MAX: usize = 5 * 1024;
-/// How many audit annotations a policy may have.
-const ANNOTATIONS_MAX: usize = 20;
-/// Names that are words of the language.
-const RESERVED: [&str; 21] = [
+const MAX_ANNOTATION_EXPRESSION_BYTES: usize = 5 * 1024;
+/// The limit of audit annotations of a policy.
+const MAX_AUDIT_ANNOTATIONS: usize = 20;
+/// Reserved words of CEL.
+const RESERVED_WORDS: [&str; 21] = [
     "true",
     "false",
     "null",
@@ -40,63 +39,67 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// All that is wrong with a policy's variables, validations and audit annotations.
-pub(super) fn check(spec: &At<'_>, policy: &str, errors: &mut Errors) {
+/// Validates a policy's variables, validations and audit annotations.
+pub(super) fn check(spec: &FieldValue<'_>, policy: &str, errors: &mut FieldErrors) {
     let has_params = spec.get("paramKind").is_set();
-    let mut with_authorizer = check::admission(Declarations { params: has_params, authorizer: true });
-    let mut without = check::admission(Declarations { params: has_params, authorizer: false });
+    let mut with_authorizer =
+        check::admission_environment(VariableDeclarations { params: has_params, authorizer: true });
+    let mut without = check::admission_environment(VariableDeclarations { params: has_params, authorizer: false });
     variables(&spec.get("variables"), [&mut with_authorizer, &mut without], errors);
-    let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
+    let validations = spec.get("validations");
+    let annotations = spec.get("auditAnnotations");
     if validations.is_empty() && annotations.is_empty() {
         for list in [&validations, &annotations] {
-            list.required(errors, "validations or auditAnnotations must contain at least one item");
+            list.report_required(errors, "validations or auditAnnotations must contain at least one item");
         }
     }
     for validation in validations.items() {
         self::validation(&validation, &with_authorizer, &without, errors);
     }
-    if annotations.len() > ANNOTATIONS_MAX {
-        annotations.invalid(errors, &format!("must not have more than {ANNOTATIONS_MAX} auditAnnotations"));
+    if annotations.len() > MAX_AUDIT_ANNOTATIONS {
+        annotations
+            .report_invalid(errors, &format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations"));
     }
     let mut seen: Vec<String> = Vec::new();
     for annotation in annotations.items() {
         self::annotation(&annotation, policy, &with_authorizer, errors);
         let key = annotation.get("key");
         if seen.iter().any(|known| known == key.str()) {
-            key.duplicate(errors);
+            key.report_duplicate(errors);
         }
         seen.push(key.str().to_owned());
     }
 }
 
-/// Each variable can name those before it.
-fn variables(list: &At<'_>, mut environments: [&mut Environment; 2], errors: &mut Errors) {
+/// Each variable can refer to those before it.
+fn variables(list: &FieldValue<'_>, mut environments: [&mut TypeEnvironment; 2], errors: &mut FieldErrors) {
     if list.is_empty() {
         return;
     }
     for environment in &mut environments {
-        environment.variables.push(("variables".to_owned(), Type::object(VARIABLES)));
-        environment.structs.insert(Arc::from(VARIABLES), Vec::new());
+        environment.variables.push(("variables".to_owned(), CelType::object(VARIABLES_TYPE)));
+        environment.structs.insert(Arc::from(VARIABLES_TYPE), Vec::new());
     }
     for variable in list.items() {
-        let (name, expression) = (variable.get("name"), variable.get("expression"));
+        let name = variable.get("name");
+        let expression = variable.get("expression");
         if name.str().trim().is_empty() {
-            name.required(errors, "name is not specified");
+            name.report_required(errors, "name is not specified");
         } else if !is_identifier(name.str()) {
-            name.invalid(errors, "must be a valid CEL identifier");
+            name.report_invalid(errors, "must be a valid CEL identifier");
         }
         if expression.str().trim().is_empty() {
-            expression.required(errors, "expression is not specified");
+            expression.report_required(errors, "expression is not specified");
             continue;
         }
         let [first, ..] = &environments;
         let found = check::check(expression.str(), first);
         if let Err(wrong) = &found {
-            expression.invalid(errors, &format!("compilation failed: {wrong}"));
+            expression.report_invalid(errors, &format!("compilation failed: {wrong}"));
         }
-        let found = found.map_or(Type::Dyn, stored);
+        let found = found.map_or(CelType::Dyn, stored);
         for environment in &mut environments {
-            if let Some(fields) = environment.structs.get_mut(VARIABLES) {
+            if let Some(fields) = environment.structs.get_mut(VARIABLES_TYPE) {
                 fields.retain(|(known, _)| known != name.str());
                 fields.push((name.str().to_owned(), found.clone()));
             }
@@ -104,59 +107,70 @@ fn variables(list: &At<'_>, mut environments: [&mut Environment; 2], errors: &mu
     }
 }
 
-/// The type of a variable where it is named: what is no plain value is `dyn` there.
-fn stored(of: Type) -> Type {
+/// The type of a reference to a variable: `dyn` unless it is a plain value.
+fn stored(of: CelType) -> CelType {
     match of {
-        Type::List(of) => Type::list(stored((*of).clone())),
-        Type::Map(key, value) => Type::map(stored((*key).clone()), stored((*value).clone())),
-        Type::Struct(_) | Type::Optional(_) | Type::Opaque(_) | Type::Meta(_) | Type::Param(_) | Type::Error => {
-            Type::Dyn
-        }
+        CelType::List(of) => CelType::list(stored((*of).clone())),
+        CelType::Map(key, value) => CelType::map(stored((*key).clone()), stored((*value).clone())),
+        CelType::Struct(_)
+        | CelType::Optional(_)
+        | CelType::Opaque(_)
+        | CelType::Meta(_)
+        | CelType::Param(_)
+        | CelType::Error => CelType::Dyn,
         other => other,
     }
 }
 
-fn validation(of: &At<'_>, environment: &Environment, for_messages: &Environment, errors: &mut Errors) {
+fn validation(
+    of: &FieldValue<'_>,
+    environment: &TypeEnvironment,
+    for_messages: &TypeEnvironment,
+    errors: &mut FieldErrors,
+) {
     let expression = of.get("expression");
     if expression.str().trim().is_empty() {
-        expression.required(errors, "expression is not specified");
+        expression.report_required(errors, "expression is not specified");
     } else {
-        compiles(expression.path(), expression.str(), environment, &[Type::Bool], errors);
+        compiles(expression.path(), expression.str(), environment, &[CelType::Bool], errors);
     }
     let message = of.get("messageExpression");
     if !message.str().trim().is_empty() {
-        compiles(message.path(), message.str(), for_messages, &[Type::String], errors);
+        compiles(message.path(), message.str(), for_messages, &[CelType::String], errors);
     } else if !message.str().is_empty() {
-        message.invalid(errors, "must be non-empty if specified");
+        message.report_invalid(errors, "must be non-empty if specified");
     }
     let message = of.get("message");
     let trimmed = message.str().trim();
     if trimmed.is_empty() && !message.str().is_empty() {
-        message.invalid(errors, "must be non-empty if specified");
+        message.report_invalid(errors, "must be non-empty if specified");
     } else if trimmed.contains(['\n', '\r']) {
-        message.invalid(errors, "must not contain line breaks");
+        message.report_invalid(errors, "must not contain line breaks");
     }
     let reason = of.get("reason");
     if reason.is_set() {
-        reason.one_of(errors, &["Forbidden", "Invalid", "RequestEntityTooLarge"]);
+        reason.require_one_of(errors, &["Forbidden", "Invalid", "RequestEntityTooLarge"]);
     }
 }
 
-fn annotation(of: &At<'_>, policy: &str, environment: &Environment, errors: &mut Errors) {
+fn annotation(of: &FieldValue<'_>, policy: &str, environment: &TypeEnvironment, errors: &mut FieldErrors) {
     let key = of.get("key");
     if policy.is_empty() {
-        key.invalid(errors, "requires metadata.name be non-empty");
+        key.report_invalid(errors, "requires metadata.name be non-empty");
     } else {
         let name = format!("{policy}/{}", key.str());
-        errors.extend(names::qualified(&name).iter().map(|why| Error::invalid(key.path(), &name.as_str().into(), why)));
+        errors.extend(
+            names::qualified(&name).iter().map(|why| FieldError::invalid(key.path(), &name.as_str().into(), why)),
+        );
     }
     let expression = of.get("valueExpression");
     match expression.str().trim() {
-        "" => expression.required(errors, "valueExpression is not specified"),
-        long if long.len() > ANNOTATION_MAX => {
-            expression.required(errors, &format!("must not exceed {ANNOTATION_MAX} bytes in length"));
+        "" => expression.report_required(errors, "valueExpression is not specified"),
+        long if long.len() > MAX_ANNOTATION_EXPRESSION_BYTES => {
+            expression
+                .report_required(errors, &format!("must not exceed {MAX_ANNOTATION_EXPRESSION_BYTES} bytes in length"));
         }
-        source => compiles(expression.path(), source, environment, &[Type::String, Type::Null], errors),
+        source => compiles(expression.path(), source, environment, &[CelType::String, CelType::Null], errors),
     }
 }
 
@@ -164,5 +178,5 @@ fn is_identifier(name: &str) -> bool {
     let is_start = |char: char| char.is_ascii_alphabetic() || char == '_';
     name.starts_with(is_start)
         && name.chars().all(|char| is_start(char) || char.is_ascii_digit())
-        && !RESERVED.contains(&name)
+        && !RESERVED_WORDS.contains(&name)
 }

@@ -1,20 +1,20 @@
-//! Metrics and their points.
+//! The `detailed` format of metrics and their points.
 
 use kubewake_otlp::{
     view::{
-        Data, ExponentialHistogram, Histogram, KeyValue, Metric, MetricKind, Point, SummaryPoint, Temporality, View,
-        lossy,
+        AggregationTemporality, DataPoint, ExponentialHistogramPoint, HistogramPoint, KeyValue, MessageView, Metric,
+        MetricData, MetricKind, SummaryPoint, lossy,
     },
-    wire::{Field, Fields},
+    wire::{WireField, WireFields},
 };
 
 use super::{ARROW, INNER_ARROW, attributes, pairs};
 use crate::exporter::debug::{
-    lines::Lines,
+    text_output::TextLines,
     value::{fixed, id, time},
 };
 
-pub(super) fn metric(out: &mut Lines<'_>, i: usize, metric: Metric<'_>) {
+pub(super) fn metric(out: &mut TextLines<'_>, i: usize, metric: Metric<'_>) {
     out.add(format_args!("Metric #{i}"));
     out.add(format_args!("Descriptor:"));
     out.add(format_args!("{ARROW} Name: {}", lossy(metric.name())));
@@ -38,15 +38,15 @@ fn kind(kind: MetricKind) -> &'static str {
     }
 }
 
-fn points(out: &mut Lines<'_>, data: Data<'_>) {
+fn points(out: &mut TextLines<'_>, data: MetricData<'_>) {
     if data.kind() == MetricKind::Sum {
         out.add(format_args!("{ARROW} IsMonotonic: {}", data.is_monotonic()));
     }
     if !matches!(data.kind(), MetricKind::Gauge | MetricKind::Summary) {
         let temporality = match data.temporality() {
-            Temporality::Unspecified => "Unspecified",
-            Temporality::Delta => "Delta",
-            Temporality::Cumulative => "Cumulative",
+            AggregationTemporality::Unspecified => "Unspecified",
+            AggregationTemporality::Delta => "Delta",
+            AggregationTemporality::Cumulative => "Cumulative",
         };
         out.add(format_args!("{ARROW} AggregationTemporality: {temporality}"));
     }
@@ -55,27 +55,27 @@ fn points(out: &mut Lines<'_>, data: Data<'_>) {
     }
 }
 
-fn point(out: &mut Lines<'_>, i: usize, point: Point<'_>) {
+fn point(out: &mut TextLines<'_>, i: usize, point: DataPoint<'_>) {
     let name = match point {
-        Point::Number(_) => "NumberDataPoints",
-        Point::Histogram(_) => "HistogramDataPoints",
-        Point::ExponentialHistogram(_) => "ExponentialHistogramDataPoints",
-        Point::Summary(_) => "SummaryDataPoints",
+        DataPoint::Number(_) => "NumberDataPoints",
+        DataPoint::Histogram(_) => "HistogramDataPoints",
+        DataPoint::ExponentialHistogram(_) => "ExponentialHistogramDataPoints",
+        DataPoint::Summary(_) => "SummaryDataPoints",
     };
     out.add(format_args!("{name} #{i}"));
     attributes(out, "Data point attributes", point.attributes());
     out.add(format_args!("StartTimestamp: {}", time(point.start())));
     out.add(format_args!("Timestamp: {}", time(point.time())));
     match point {
-        Point::Number(number) => value(out, "", number.int_value(), number.value()),
-        Point::Histogram(point) => histogram(out, point),
-        Point::ExponentialHistogram(point) => exponential(out, point),
-        Point::Summary(point) => summary(out, point),
+        DataPoint::Number(number) => value(out, "", number.int_value(), number.value()),
+        DataPoint::Histogram(point) => histogram(out, point),
+        DataPoint::ExponentialHistogram(point) => exponential(out, point),
+        DataPoint::Summary(point) => summary(out, point),
     }
     exemplars(out, &point);
 }
 
-fn value(out: &mut Lines<'_>, before: &str, integer: Option<i64>, double: Option<f64>) {
+fn value(out: &mut TextLines<'_>, before: &str, integer: Option<i64>, double: Option<f64>) {
     match (integer, double) {
         (Some(value), _) => out.add(format_args!("{before}Value: {value}")),
         (None, Some(value)) => out.add(format_args!("{before}Value: {}", fixed(value))),
@@ -83,7 +83,7 @@ fn value(out: &mut Lines<'_>, before: &str, integer: Option<i64>, double: Option
     }
 }
 
-fn totals(out: &mut Lines<'_>, count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) {
+fn totals(out: &mut TextLines<'_>, count: u64, sum: Option<f64>, min: Option<f64>, max: Option<f64>) {
     out.add(format_args!("Count: {count}"));
     for (name, value) in [("Sum", sum), ("Min", min), ("Max", max)] {
         if let Some(value) = value {
@@ -92,7 +92,7 @@ fn totals(out: &mut Lines<'_>, count: u64, sum: Option<f64>, min: Option<f64>, m
     }
 }
 
-fn histogram(out: &mut Lines<'_>, point: Histogram<'_>) {
+fn histogram(out: &mut TextLines<'_>, point: HistogramPoint<'_>) {
     totals(out, point.count(), point.sum(), point.min(), point.max());
     for (i, bound) in point.bounds().enumerate() {
         out.add(format_args!("ExplicitBounds #{i}: {}", fixed(bound)));
@@ -102,11 +102,12 @@ fn histogram(out: &mut Lines<'_>, point: Histogram<'_>) {
     }
 }
 
-fn exponential(out: &mut Lines<'_>, point: ExponentialHistogram<'_>) {
+fn exponential(out: &mut TextLines<'_>, point: ExponentialHistogramPoint<'_>) {
     totals(out, point.count(), point.sum(), point.min(), point.max());
     let bound = bounds(&point);
     if let Some(negative) = point.negative() {
-        // Backwards. A count takes eight bytes here and one in the message, for which twelve times its length were asked for.
+        // In reverse order. A count takes eight bytes here and one in the message, for which twelve times its
+        // length were reserved.
         let mut counts = Vec::with_capacity(negative.counts().count());
         counts.extend(negative.counts());
         for (at, count) in counts.iter().enumerate().rev() {
@@ -124,29 +125,30 @@ fn exponential(out: &mut Lines<'_>, point: ExponentialHistogram<'_>) {
     }
 }
 
-/// The lower bound of the bucket with an index, which is the upper one of the bucket before it.
-fn bounds(point: &ExponentialHistogram<'_>) -> impl Fn(i64) -> f64 {
+/// The lower bound of the bucket with an index, which is the upper bound of the bucket before it.
+fn bounds(point: &ExponentialHistogramPoint<'_>) -> impl Fn(i64) -> f64 {
     let factor = std::f64::consts::LN_2 * (-f64::from(point.scale())).exp2();
     move |index| (index as f64 * factor).exp()
 }
 
-fn summary(out: &mut Lines<'_>, point: SummaryPoint<'_>) {
+fn summary(out: &mut TextLines<'_>, point: SummaryPoint<'_>) {
     totals(out, point.count(), Some(point.sum()), None, None);
     for (i, quantile) in point.quantiles().enumerate() {
-        let (at, value) = (fixed(quantile.quantile()), fixed(quantile.value()));
+        let at = fixed(quantile.quantile());
+        let value = fixed(quantile.value());
         out.add(format_args!("QuantileValue #{i}: Quantile {at}, Value {value}"));
     }
 }
 
 /// `Exemplar` messages, which have no view of their own.
-fn exemplars(out: &mut Lines<'_>, point: &Point<'_>) {
+fn exemplars(out: &mut TextLines<'_>, point: &DataPoint<'_>) {
     let number = match point {
-        Point::Number(_) => 5,
-        Point::Histogram(_) => 8,
-        Point::ExponentialHistogram(_) => 11,
-        Point::Summary(_) => return,
+        DataPoint::Number(_) => 5,
+        DataPoint::Histogram(_) => 8,
+        DataPoint::ExponentialHistogram(_) => 11,
+        DataPoint::Summary(_) => return,
     };
-    for (i, exemplar) in Fields::new(point.as_bytes()).filter(|field| field.is_len(number)).enumerate() {
+    for (i, exemplar) in WireFields::new(point.as_bytes()).filter(|field| field.is_len(number)).enumerate() {
         if i == 0 {
             out.add(format_args!("Exemplars:"));
         }
@@ -154,10 +156,15 @@ fn exemplars(out: &mut Lines<'_>, point: &Point<'_>) {
     }
 }
 
-fn one_exemplar(out: &mut Lines<'_>, i: usize, exemplar: &[u8]) {
-    let (at, as_double, span_id, trace_id, as_int, filtered) = (2, 3, 4, 5, 6, 7);
-    let last = |number| Fields::new(exemplar).filter(move |field| field.number == number).last();
-    let bytes = |number| last(number).and_then(|field: Field<'_>| field.as_len()).unwrap_or_default();
+fn one_exemplar(out: &mut TextLines<'_>, i: usize, exemplar: &[u8]) {
+    let at = 2;
+    let as_double = 3;
+    let span_id = 4;
+    let trace_id = 5;
+    let as_int = 6;
+    let filtered = 7;
+    let last = |number| WireFields::new(exemplar).filter(move |field| field.number == number).last();
+    let bytes = |number| last(number).and_then(|field: WireField<'_>| field.as_len()).unwrap_or_default();
     out.add(format_args!("Exemplar #{i}"));
     out.add(format_args!("{ARROW} Trace ID: {}", id(bytes(trace_id))));
     out.add(format_args!("{ARROW} Span ID: {}", id(bytes(span_id))));
@@ -165,6 +172,6 @@ fn one_exemplar(out: &mut Lines<'_>, i: usize, exemplar: &[u8]) {
     out.add(format_args!("{ARROW} Timestamp: {}", time(nanoseconds)));
     let integer = last(as_int).and_then(|field| field.as_fixed64()).map(|bits| bits as i64);
     value(out, "     -> ", integer, last(as_double).and_then(|field| field.as_double()));
-    let filtered = Fields::new(exemplar).filter(|field| field.is_len(filtered)).map(|f| KeyValue::new(f.value));
+    let filtered = WireFields::new(exemplar).filter(|field| field.is_len(filtered)).map(|f| KeyValue::new(f.value));
     pairs(out, "     -> FilteredAttributes", INNER_ARROW, filtered);
 }

@@ -1,19 +1,19 @@
-//! What is lost is counted with its reason, and said.
+//! Lost data is counted with its reason, and logged.
 
 use super::*;
 
-fn may_wait(prepared: &mut Prepared) {
+fn may_wait(prepared: &mut PreparedBalancer) {
     prepared.queue = Some(queue(3));
     prepared.timeout = Some(10 * SECOND);
 }
 
 impl Fixture {
     fn send_failed(&self) -> u64 {
-        self.balancer.rest.send_failed.load(Ordering::Relaxed)
+        self.balancer.unassigned_stats.send_failed.load(Ordering::Relaxed)
     }
 }
 
-/// The lines that tell of a loss, which all have to name the exporter and the pipeline.
+/// The log lines about losses, which all have to name the exporter and the pipeline.
 fn losses(log: &Log) -> Vec<String> {
     let lines = log.lines().into_iter().filter(|line| line.contains("dropped data"));
     let lines: Vec<String> = lines.map(|line| line.replace('"', "")).collect();
@@ -71,7 +71,7 @@ async fn what_waits_for_a_peer_at_the_end_is_counted_and_said_before_it_is_over(
     assert!(said.len() == 3 && said.iter().all(|line| line.contains("reason=shutdown")), "{said:?}");
 }
 
-/// On several threads, as those who look for another place must not be faster than those who stop the peers.
+/// On several threads, as a search for another peer must not be faster than the shutdown of the queues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn all_that_dead_peers_hold_at_the_end_is_lost_for_the_same_reason() {
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! What is said while no peer is known, in `/status` and by the health check.
+//! Reports while no peer is known, in `/status` and by the health check.
 
 use http::StatusCode;
 use kubewake_config::model::PipelineCheck;
@@ -8,23 +8,32 @@ use crate::{
     core::ResolverFault,
     extension::health::health,
     telemetry::{
-        Process,
-        status::{Clock, Diagnosis, Phase, RunningInfo, RunningPipeline, State, Status, build},
+        ProcessIdentity,
+        status::{
+            CollectorPhase, CollectorStatus, PipelineDiagnosis, PipelineInfo, RunningInfo, SendState, StatusClock,
+            build_status,
+        },
     },
 };
 
 impl Fixture {
-    fn status(&self) -> Status {
-        let (id, pipeline) = (self.balancer.id.clone(), self.balancer.pipeline.clone());
-        let exporters = vec![(id, Destination::default())];
-        let pipeline =
-            RunningPipeline { id: pipeline, uid: None, carries: Vec::new(), exporters, processors: Vec::new() };
-        let running = RunningInfo { phase: Phase::Ready, pipelines: vec![pipeline], ..RunningInfo::default() };
-        build(&self.registry, &Process::start("1", &BTreeMap::new()), &running, &PipelineCheck::default(), Clock::now())
+    fn status(&self) -> CollectorStatus {
+        let id = self.balancer.id.clone();
+        let pipeline = self.balancer.pipeline.clone();
+        let exporters = vec![(id, DestinationLabels::default())];
+        let pipeline = PipelineInfo { id: pipeline, uid: None, carries: Vec::new(), exporters, processors: Vec::new() };
+        let running = RunningInfo { phase: CollectorPhase::Ready, pipelines: vec![pipeline], ..RunningInfo::default() };
+        build_status(
+            &self.registry,
+            &ProcessIdentity::start("1", &BTreeMap::new()),
+            &running,
+            &PipelineCheck::default(),
+            StatusClock::now(),
+        )
     }
 
-    /// The diagnosis, how the exporter is, and what was said last.
-    fn says(&self) -> (Diagnosis, State, Option<String>) {
+    /// The diagnosis, the exporter's state, and the last error.
+    fn says(&self) -> (PipelineDiagnosis, SendState, Option<String>) {
         let pipeline = self.status().pipelines.remove("traces").unwrap();
         let code = pipeline.exporters["load_balancing"].last_error_code.clone();
         let failing = pipeline.failures > 0;
@@ -33,12 +42,12 @@ impl Fixture {
     }
 
     fn fails_to_resolve(&self, fault: ResolverFault) {
-        self.balancer.cannot_resolve(ResolverKind::Dns, fault, "no such name");
+        self.balancer.report_resolver_failure(ResolverKind::Dns, fault, "no such name");
     }
 
     fn refusal(&self) -> Refusal {
-        let Answer::Now(Err(no)) = self.offer(0..3) else { panic!("there is no peer") };
-        assert!(no.is_retryable() && no.is_want_of_room());
+        let ConsumeOutcome::Now(Err(no)) = self.offer(0..3) else { panic!("there is no peer") };
+        assert!(no.is_retryable() && no.is_lack_of_room());
         no
     }
 }
@@ -52,10 +61,14 @@ async fn a_balancer_that_refuses_everybody_for_want_of_a_peer_is_unreachable() {
     let fixture = nobody();
     fixture.fails_to_resolve(ResolverFault::Failed);
     let failed = Some("resolver:failed".to_owned());
-    assert_eq!(fixture.says(), (Diagnosis::NoData, State::Idle, failed.clone()), "nobody has sent anything");
+    assert_eq!(
+        fixture.says(),
+        (PipelineDiagnosis::NoData, SendState::Idle, failed.clone()),
+        "nobody has sent anything"
+    );
     assert_eq!(fixture.refusal().message, "no peer is known yet");
-    assert_eq!(fixture.says(), (Diagnosis::BackendUnreachable, State::Failing, failed));
-    assert_eq!(fixture.refusal().as_loss(), DropReason::RetriesExhausted, "no queue was full");
+    assert_eq!(fixture.says(), (PipelineDiagnosis::BackendUnreachable, SendState::Failing, failed));
+    assert_eq!(fixture.refusal().drop_reason(), DropReason::RetriesExhausted, "no queue was full");
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,14 +80,14 @@ async fn a_balancer_whose_peers_have_all_left_says_so() {
     let empty = Some("resolver:empty".to_owned());
     assert_eq!(
         fixture.says(),
-        (Diagnosis::BackendUnreachable, State::Failing, empty.clone()),
+        (PipelineDiagnosis::BackendUnreachable, SendState::Failing, empty.clone()),
         "also as long as they leave"
     );
     let_run().await;
-    assert_eq!(fixture.says(), (Diagnosis::BackendUnreachable, State::Failing, empty));
+    assert_eq!(fixture.says(), (PipelineDiagnosis::BackendUnreachable, SendState::Failing, empty));
     fixture.list(&["a"]);
     fixture.put(0..3).await;
-    assert_eq!(fixture.says().1, State::Ok);
+    assert_eq!(fixture.says().1, SendState::Ok);
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,30 +96,33 @@ async fn what_waits_for_a_peer_is_unhealthy_after_the_interval_and_the_threshold
     fixture.list(&[]);
     fixture.put(0..3).await;
     for _ in 0..30 {
-        assert_eq!(fixture.says().1, State::Retrying);
+        assert_eq!(fixture.says().1, SendState::Retrying);
         assert_eq!(health(&fixture.status()).status, StatusCode::OK);
         tokio::time::sleep(10 * SECOND).await;
         fixture.fails_to_resolve(ResolverFault::NoAnswer);
     }
-    assert_eq!(fixture.says(), (Diagnosis::BackendUnreachable, State::Stalled, Some("resolver:no_answer".into())));
+    assert_eq!(
+        fixture.says(),
+        (PipelineDiagnosis::BackendUnreachable, SendState::Stalled, Some("resolver:no_answer".into()))
+    );
     assert_eq!(health(&fixture.status()).status, StatusCode::SERVICE_UNAVAILABLE);
     fixture.list(&["a"]);
     let_run().await;
-    assert_eq!((fixture.says().1, fixture.all()), (State::Ok, numbers(0..3)));
-    // Failures that are over do not count against the next ones.
+    assert_eq!((fixture.says().1, fixture.all()), (SendState::Ok, numbers(0..3)));
+    // Failures that are over do not count towards the next ones.
     fixture.list(&[]);
     let_run().await;
     fixture.put(3..6).await;
-    assert_eq!(fixture.says().1, State::Retrying);
+    assert_eq!(fixture.says().1, SendState::Retrying);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_acknowledged_before_and_waits_for_a_peer_is_held() {
     let fixture = nobody();
-    let _waits = tokio::spawn(fixture.balancer.clone().consume(request(0..3), Pressure::Wait).wait());
+    let _waits = tokio::spawn(fixture.balancer.clone().consume(request(0..3), OverflowPolicy::Wait).wait());
     let_run().await;
     tokio::time::sleep(3600 * SECOND).await;
-    assert_eq!(fixture.says().1, State::Retrying, "however long ago it came");
+    assert_eq!(fixture.says().1, SendState::Retrying, "however long ago it came");
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,6 +132,6 @@ async fn a_balancer_with_nothing_to_do_alarms_nobody() {
         fixture.fails_to_resolve(ResolverFault::Failed);
         tokio::time::sleep(10 * SECOND).await;
     }
-    assert_eq!(fixture.says().1, State::Idle);
+    assert_eq!(fixture.says().1, SendState::Idle);
     assert_eq!(health(&fixture.status()).status, StatusCode::OK);
 }

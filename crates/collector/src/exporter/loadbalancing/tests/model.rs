@@ -1,4 +1,4 @@
-//! Whatever happens to peers, what was taken is delivered exactly once.
+//! Whatever happens to peers, accepted data is delivered exactly once.
 
 use proptest::prelude::*;
 
@@ -6,22 +6,19 @@ use super::*;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// What may happen.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A sender sends so many spans, each of a trace of its own.
+    /// A sender sends this many spans, each of a trace of its own.
     Send(u64),
-    /// A batch that was acknowledged already comes.
+    /// An acknowledged batch arrives.
     Deliver(u64),
-    /// A peer takes everything from now on, and somebody opens at its door.
+    /// A peer accepts everything from now on, connections included.
     Works(usize),
-    /// A peer is gone: nobody answers.
+    /// A peer is gone, and refuses connections.
     Dies(usize),
-    /// A peer says nothing.
     Hangs(usize),
-    /// The peers are these.
     List(Vec<bool>),
-    /// So many milliseconds pass.
+    /// This many milliseconds pass.
     Wait(u64),
 }
 
@@ -39,15 +36,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// Spans that were taken so far.
-struct World {
+/// Spans that were accepted so far.
+struct BalancerModel {
     fixture: Fixture,
     next: u64,
     taken: Vec<u64>,
     waiting: Vec<tokio::task::JoinHandle<Result<(), Refusal>>>,
 }
 
-impl World {
+impl BalancerModel {
     fn new() -> Self {
         let scripts = NAMES.map(|name| (name, Script::new([], Reply::Take)));
         let fixture = fixture(
@@ -55,7 +52,7 @@ impl World {
             |peers| {
                 peers.queue = Some(queue(4));
                 peers.timeout = Some(2 * SECOND);
-                peers.retry = Some(Retry { max_elapsed_time: None, ..retry() });
+                peers.retry = Some(RetryConfig { max_elapsed_time: None, ..retry() });
             },
             |_| {},
         );
@@ -73,14 +70,14 @@ impl World {
             Step::Send(count) => {
                 let some = self.some(*count);
                 match self.fixture.offer(some.clone()) {
-                    Answer::Now(Ok(())) => self.taken.extend(some),
-                    Answer::Now(Err(no)) => assert!(no.is_retryable(), "{no}"),
-                    Answer::Partly(_) | Answer::Later(_) => panic!("there are queues"),
+                    ConsumeOutcome::Now(Ok(())) => self.taken.extend(some),
+                    ConsumeOutcome::Now(Err(no)) => assert!(no.is_retryable(), "{no}"),
+                    ConsumeOutcome::Partial(_) | ConsumeOutcome::Later(_) => panic!("there are queues"),
                 }
             }
             Step::Deliver(count) => {
                 let some = self.some(*count);
-                let answer = self.fixture.balancer.clone().consume(request(some.clone()), Pressure::Wait);
+                let answer = self.fixture.balancer.clone().consume(request(some.clone()), OverflowPolicy::Wait);
                 self.taken.extend(some);
                 self.waiting.push(tokio::spawn(answer.wait()));
             }
@@ -99,7 +96,7 @@ impl World {
         let_run().await;
     }
 
-    /// All is well again, and everything comes to its end.
+    /// All peers work again, and everything is delivered.
     async fn end(mut self) {
         self.fixture.list(&NAMES);
         NAMES.iter().for_each(|name| self.fixture.comes_back(name));
@@ -123,7 +120,7 @@ proptest! {
     fn what_was_taken_is_delivered_once(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let mut world = World::new();
+            let mut world = BalancerModel::new();
             for step in &steps {
                 world.take(step).await;
             }

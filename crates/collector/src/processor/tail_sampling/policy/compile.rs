@@ -1,30 +1,30 @@
-//! From settings to policies.
+//! Compiles settings to policies.
 
 use std::sync::Arc;
 
 use kubewake_config::model::{SamplingPolicy, SamplingRule};
 
 use super::{
-    Compiled, Node, Part,
-    chance::Chance,
-    limit::Bucket,
-    observe::{Condition, Observer},
-    stamp::Stamps,
+    CompiledPolicy, CompositeSubPolicy, PolicyNode,
+    observe::{SpanCondition, SpanObserver},
+    probability::TraceProbability,
+    rate_limit::TokenBucket,
+    stamp::StampTable,
 };
-use crate::core::TailStats;
+use crate::core::TailSamplerStats;
 
-/// Makes trees of settings, and gives each condition its bit.
-pub(super) struct Compiler<'a> {
-    pub(super) observer: Observer,
-    pub(super) stamps: Stamps,
-    pub(super) old: &'a [Compiled],
+/// Builds policy trees from settings, and assigns each condition its bit.
+pub(super) struct PolicyCompiler<'a> {
+    pub(super) observer: SpanObserver,
+    pub(super) stamps: StampTable,
+    pub(super) old: &'a [CompiledPolicy],
 }
 
-impl Compiler<'_> {
-    pub(super) fn policy(&mut self, policy: &SamplingPolicy, stats: &TailStats) -> Compiled {
+impl PolicyCompiler<'_> {
+    pub(super) fn policy(&mut self, policy: &SamplingPolicy, stats: &TailSamplerStats) -> CompiledPolicy {
         let old = self.old.iter().find(|old| old.source == *policy).map(|old| &old.node);
-        let stamp = self.stamps.of(&policy.name, None);
-        Compiled {
+        let stamp = self.stamps.intern_policy(&policy.name, None);
+        CompiledPolicy {
             node: self.node(policy, old),
             source: policy.clone(),
             stamp,
@@ -33,43 +33,43 @@ impl Compiler<'_> {
         }
     }
 
-    fn node(&mut self, policy: &SamplingPolicy, old: Option<&Node>) -> Node {
-        if let Some((condition, invert)) = Condition::of(&policy.rule) {
-            return Node::Bit { bit: self.observer.bit(condition), invert };
+    fn node(&mut self, policy: &SamplingPolicy, old: Option<&PolicyNode>) -> PolicyNode {
+        if let Some((condition, invert)) = SpanCondition::from_rule(&policy.rule) {
+            return PolicyNode::Bit { bit: self.observer.bit_for(condition), invert };
         }
         match &policy.rule {
             SamplingRule::Probabilistic { salt, percentage } => {
-                let chance = Chance::new(salt, *percentage);
-                chance.weights().into_iter().for_each(|weight| self.stamps.know(weight));
-                Node::Chance(chance)
+                let chance = TraceProbability::new(salt, *percentage);
+                chance.weights().into_iter().for_each(|weight| self.stamps.intern_weight(weight));
+                PolicyNode::Chance(chance)
             }
-            SamplingRule::SpanCount { min, max } => Node::Spans { min: *min, max: *max },
-            SamplingRule::RateLimiting(allowed) => Node::Rate(match old {
-                Some(Node::Rate(bucket)) => bucket.clone(),
-                _ => Arc::new(Bucket::new(*allowed)),
+            SamplingRule::SpanCount { min, max } => PolicyNode::Spans { min: *min, max: *max },
+            SamplingRule::RateLimiting(allowed) => PolicyNode::Rate(match old {
+                Some(PolicyNode::Rate(bucket)) => bucket.clone(),
+                _ => Arc::new(TokenBucket::new(*allowed)),
             }),
-            SamplingRule::BytesLimiting(allowed) => Node::Bytes(match old {
-                Some(Node::Bytes(bucket)) => bucket.clone(),
-                _ => Arc::new(Bucket::new(*allowed)),
+            SamplingRule::BytesLimiting(allowed) => PolicyNode::Bytes(match old {
+                Some(PolicyNode::Bytes(bucket)) => bucket.clone(),
+                _ => Arc::new(TokenBucket::new(*allowed)),
             }),
-            SamplingRule::And(parts) => Node::And(self.nodes(parts, old)),
-            SamplingRule::Drop(parts) => Node::Drop(self.nodes(parts, old)),
+            SamplingRule::And(parts) => PolicyNode::And(self.nodes(parts, old)),
+            SamplingRule::Drop(parts) => PolicyNode::Drop(self.nodes(parts, old)),
             SamplingRule::Not(part) => {
-                let old = if let Some(Node::Not(old)) = old { Some(&**old) } else { None };
-                Node::Not(Box::new(self.node(part, old)))
+                let old = if let Some(PolicyNode::Not(old)) = old { Some(&**old) } else { None };
+                PolicyNode::Not(Box::new(self.node(part, old)))
             }
             SamplingRule::Composite { max_total, parts } => {
                 let part =
                     |(at, (part, share)): (usize, &(SamplingPolicy, i64))| self.part(policy, part, *share, old, at);
-                Node::Composite { max: *max_total, parts: parts.iter().enumerate().map(part).collect() }
+                PolicyNode::Composite { max: *max_total, parts: parts.iter().enumerate().map(part).collect() }
             }
-            _ => Node::Always,
+            _ => PolicyNode::Always,
         }
     }
 
-    fn nodes(&mut self, parts: &[SamplingPolicy], old: Option<&Node>) -> Vec<Node> {
+    fn nodes(&mut self, parts: &[SamplingPolicy], old: Option<&PolicyNode>) -> Vec<PolicyNode> {
         let old = match old {
-            Some(Node::And(old) | Node::Drop(old)) => old.as_slice(),
+            Some(PolicyNode::And(old) | PolicyNode::Drop(old)) => old.as_slice(),
             _ => &[],
         };
         parts.iter().enumerate().map(|(at, part)| self.node(part, old.get(at))).collect()
@@ -80,18 +80,18 @@ impl Compiler<'_> {
         whole: &SamplingPolicy,
         part: &SamplingPolicy,
         share: i64,
-        old: Option<&Node>,
+        old: Option<&PolicyNode>,
         at: usize,
-    ) -> Part {
+    ) -> CompositeSubPolicy {
         let old = match old {
-            Some(Node::Composite { parts, .. }) => parts.get(at),
+            Some(PolicyNode::Composite { parts, .. }) => parts.get(at),
             _ => None,
         };
-        Part {
+        CompositeSubPolicy {
             node: self.node(part, old.map(|old| &old.node)),
             share,
             used: old.map(|old| old.used.clone()).unwrap_or_default(),
-            stamp: self.stamps.of(&whole.name, Some(&part.name)),
+            stamp: self.stamps.intern_policy(&whole.name, Some(&part.name)),
         }
     }
 }
@@ -106,11 +106,11 @@ fn is_lasting(rule: &SamplingRule) -> bool {
         SamplingRule::Text { invert, .. }
         | SamplingRule::Numeric { invert, .. }
         | SamplingRule::Boolean { invert, .. } => !invert,
-        // A bit that was set stays set, even that of a duration which has grown beyond its upper bound.
+        // A bit stays set, even that of a duration which has grown beyond its upper bound.
         SamplingRule::Latency { .. } => true,
         SamplingRule::SpanCount { max, .. } => *max == 0,
         SamplingRule::And(parts) => parts.iter().all(|part| is_lasting(&part.rule)),
-        // A span that comes later may carry randomness that decides otherwise.
+        // A later span may carry randomness that decides otherwise.
         SamplingRule::Probabilistic { .. } => false,
         _ => false,
     }

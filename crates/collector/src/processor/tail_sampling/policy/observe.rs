@@ -1,21 +1,22 @@
-//! What is read from a span, once, when it arrives.
+//! Evaluates the conditions of policies on a span, once, when it arrives.
 //!
-//! Every condition of a policy on single spans or resources is a bit: it is set for a trace when any of its spans or resources meets
-//! it, and never unset. A decision then needs the bits and a few numbers, and no span.
+//! Each condition on single spans or resources has a bit: it is set for a trace when any of its spans or
+//! resources meets the condition, and never cleared. A decision then needs the bits and a few numbers, and no
+//! span.
 
 use kubewake_config::model::{SamplingRule, TextValues};
 use kubewake_otlp::{
     TraceState,
     probability::Randomness,
-    view::{AnyValue, KeyValue, View},
-    wire::Fields,
+    view::{AnyValue, KeyValue, MessageView},
+    wire::WireFields,
 };
 
 use super::{super::wire, trace_state};
 
 /// A condition on a single span or resource.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Condition {
+pub(super) enum SpanCondition {
     Status(Vec<i32>),
     Text {
         key: Vec<u8>,
@@ -35,16 +36,16 @@ pub(super) enum Condition {
         values: Vec<String>,
     },
     Sampled,
-    /// On the duration of all spans so far.
+    /// A condition on the duration of the trace so far.
     Latency {
         threshold: i64,
         upper: i64,
     },
 }
 
-impl Condition {
-    /// The condition of a rule, if it is on single spans, and whether it is inverted.
-    pub(super) fn of(rule: &SamplingRule) -> Option<(Self, bool)> {
+impl SpanCondition {
+    /// The condition of a rule, if it applies to single spans, and whether it is inverted.
+    pub(super) fn from_rule(rule: &SamplingRule) -> Option<(Self, bool)> {
         let key = |key: &String| key.clone().into_bytes();
         Some(match rule {
             SamplingRule::Status { codes } => (Self::Status(codes.clone()), false),
@@ -73,8 +74,8 @@ impl Condition {
         }
     }
 
-    /// Whether the value of its attribute meets it. A value of another type counts as the empty one of the right type, as in the
-    /// Collector.
+    /// Whether the value of the condition's attribute meets it. A value of another type counts as the empty
+    /// value of the right type, as in the Collector.
     fn meets(&self, value: AnyValue<'_>, on_resource: bool) -> bool {
         match self {
             Self::Text { values, .. } => {
@@ -98,38 +99,37 @@ fn matches_text(values: &TextValues, text: &[u8]) -> bool {
     }
 }
 
-/// What one span says.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in super::super) struct Seen {
+pub(in super::super) struct SpanFacts {
     pub(in super::super) id: u128,
     pub(in super::super) start: u64,
     pub(in super::super) end: u64,
-    /// `rv`, or that of the id if there is a `th`; `None` if the span says nothing of sampling.
+    /// `rv`, or the id's randomness if there is a `th`; `None` if the span has neither.
     pub(in super::super) randomness: Option<Randomness>,
     pub(in super::super) is_root: bool,
     pub(in super::super) is_error: bool,
 }
 
-/// The duration of a trace so far, and with it the bits of latencies.
+/// The duration of a trace so far, which determines the bits of latency conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Times {
+pub(in super::super) struct TraceDuration {
     start: u64,
     end: u64,
 }
 
 /// All conditions of a set of policies, each with its bit.
 #[derive(Debug, Default)]
-pub(in super::super) struct Observer {
-    conditions: Vec<Condition>,
-    /// The keys of attributes, with the conditions on them.
+pub(in super::super) struct SpanObserver {
+    conditions: Vec<SpanCondition>,
+    /// Attribute keys, with the conditions on each.
     keys: Vec<(Vec<u8>, Vec<usize>)>,
     latencies: Vec<usize>,
     others: Vec<usize>,
 }
 
-impl Observer {
-    /// The bit of a condition, which may have one already.
-    pub(super) fn bit(&mut self, condition: Condition) -> usize {
+impl SpanObserver {
+    /// The bit of a condition; equal conditions share one.
+    pub(super) fn bit_for(&mut self, condition: SpanCondition) -> usize {
         if let Some(known) = self.conditions.iter().position(|known| *known == condition) {
             return known;
         }
@@ -139,37 +139,37 @@ impl Observer {
                 Some((_, bits)) => bits.push(bit),
                 None => self.keys.push((key.to_vec(), vec![bit])),
             },
-            (Condition::Latency { .. }, _) => self.latencies.push(bit),
+            (SpanCondition::Latency { .. }, _) => self.latencies.push(bit),
             _ => self.others.push(bit),
         }
         self.conditions.push(condition);
         bit
     }
 
-    /// How many words the bits take.
-    pub(in super::super) fn words(&self) -> usize {
+    /// Number of words that the bits take.
+    pub(in super::super) fn word_count(&self) -> usize {
         self.conditions.len().div_ceil(64)
     }
 
-    /// Sets the bits that a resource meets. `fields` are those of its entry.
-    pub(in super::super) fn resource(&self, fields: &[u8], bits: &mut [u64]) {
+    /// Sets the bits of conditions that a resource meets. `fields` are those of its entry.
+    pub(in super::super) fn observe_resource(&self, fields: &[u8], bits: &mut [u64]) {
         if self.keys.is_empty() {
             return;
         }
-        let mut first = FirstOfKey::default();
-        for resource in Fields::new(fields).filter(|field| field.is_len(wire::RESOURCE)) {
-            for attribute in Fields::new(resource.value).filter(|field| field.is_len(wire::RESOURCE_ATTRIBUTE)) {
-                self.attribute(attribute.value, true, &mut first, bits);
+        let mut first = SeenKeys::default();
+        for resource in WireFields::new(fields).filter(|field| field.is_len(wire::RESOURCE)) {
+            for attribute in WireFields::new(resource.value).filter(|field| field.is_len(wire::RESOURCE_ATTRIBUTE)) {
+                self.observe_attribute(attribute.value, true, &mut first, bits);
             }
         }
     }
 
-    /// Reads a span, and sets the bits that it meets by itself.
-    pub(in super::super) fn span(&self, span: &[u8], bits: &mut [u64]) -> Seen {
-        let mut seen = Seen { is_root: true, ..Seen::default() };
+    /// Reads a span, and sets the bits of conditions that it meets by itself.
+    pub(in super::super) fn observe_span(&self, span: &[u8], bits: &mut [u64]) -> SpanFacts {
+        let mut seen = SpanFacts { is_root: true, ..SpanFacts::default() };
         let (mut status, mut state, mut flags): (&[u8], &[u8], u32) = (&[], &[], 0);
-        let mut first = FirstOfKey::default();
-        for field in Fields::new(span) {
+        let mut first = SeenKeys::default();
+        for field in WireFields::new(span) {
             match field.number {
                 wire::span::TRACE_ID => seen.id = field.value.try_into().map_or(0, u128::from_be_bytes),
                 wire::span::PARENT => seen.is_root = field.value.iter().all(|byte| *byte == 0),
@@ -179,7 +179,7 @@ impl Observer {
                 wire::span::TRACE_STATE => state = field.value,
                 wire::span::FLAGS => flags = field.as_fixed32().unwrap_or(0),
                 wire::span::ATTRIBUTE if !self.keys.is_empty() => {
-                    self.attribute(field.value, false, &mut first, bits);
+                    self.observe_attribute(field.value, false, &mut first, bits);
                 }
                 _ => {}
             }
@@ -189,17 +189,17 @@ impl Observer {
         seen.randomness = randomness(state, seen.id);
         for bit in &self.others {
             let meets = match self.conditions.get(*bit) {
-                Some(Condition::Status(codes)) => codes.contains(&code),
-                Some(Condition::Sampled) => flags & 1 == 1,
-                Some(Condition::TraceState { key, values }) => state_is(state, key, values),
+                Some(SpanCondition::Status(codes)) => codes.contains(&code),
+                Some(SpanCondition::Sampled) => flags & 1 == 1,
+                Some(SpanCondition::TraceState { key, values }) => trace_state_matches(state, key, values),
                 _ => false,
             };
-            set(bits, *bit, meets);
+            set_bit(bits, *bit, meets);
         }
         seen
     }
 
-    fn attribute(&self, content: &[u8], on_resource: bool, first: &mut FirstOfKey, bits: &mut [u64]) {
+    fn observe_attribute(&self, content: &[u8], on_resource: bool, first: &mut SeenKeys, bits: &mut [u64]) {
         let attribute = KeyValue::new(content);
         let key = attribute.key();
         let Some(place) = self.keys.iter().position(|(known, _)| known == key) else { return };
@@ -207,13 +207,13 @@ impl Observer {
         let value = attribute.value();
         for bit in of_key {
             let meets = self.conditions.get(*bit).is_some_and(|condition| condition.meets(value, on_resource));
-            set(bits, *bit, meets);
+            set_bit(bits, *bit, meets);
         }
     }
 
-    /// Adds a span to the duration of its trace, and sets the bits of the latencies that are met now.
-    pub(in super::super) fn duration(&self, times: &mut Times, seen: &Seen, bits: &mut [u64]) {
-        // Zero is "not known yet", as in the Collector, even where a span says zero.
+    /// Adds a span to the duration of its trace, and sets the bits of latency conditions that are met now.
+    pub(in super::super) fn extend_duration(&self, times: &mut TraceDuration, seen: &SpanFacts, bits: &mut [u64]) {
+        // Zero means "not known yet", as in the Collector, even where a span's time is zero.
         if times.start == 0 || seen.start < times.start {
             times.start = seen.start;
         }
@@ -222,23 +222,23 @@ impl Observer {
         }
         let milliseconds = times.end.cast_signed().saturating_sub(times.start.cast_signed()) / 1_000_000;
         for bit in &self.latencies {
-            if let Some(Condition::Latency { threshold, upper }) = self.conditions.get(*bit) {
+            if let Some(SpanCondition::Latency { threshold, upper }) = self.conditions.get(*bit) {
                 let meets = match *upper {
                     0 => milliseconds >= *threshold,
                     upper => *threshold < milliseconds && milliseconds <= upper,
                 };
-                set(bits, *bit, meets);
+                set_bit(bits, *bit, meets);
             }
         }
     }
 }
 
-/// Of several attributes with one key the first counts.
+/// Finds the first of several attributes with one key; only that one counts.
 #[derive(Default)]
-struct FirstOfKey(u128);
+struct SeenKeys(u128);
 
-impl FirstOfKey {
-    /// Nobody has so many keys that one beyond the bits matters.
+impl SeenKeys {
+    /// Keys beyond the bits count as first: no span has so many.
     fn is_first(&mut self, key: usize) -> bool {
         let bit = 1_u128.checked_shl(key as u32).unwrap_or(0);
         let first = self.0 & bit == 0;
@@ -248,18 +248,18 @@ impl FirstOfKey {
 }
 
 #[inline]
-fn set(bits: &mut [u64], bit: usize, meets: bool) {
+fn set_bit(bits: &mut [u64], bit: usize, meets: bool) {
     if let Some(word) = bits.get_mut(bit / 64) {
         *word |= u64::from(meets) << (bit % 64);
     }
 }
 
 fn status_code(status: &[u8]) -> i32 {
-    let code = Fields::new(status).last_of(wire::STATUS_CODE).and_then(|field| field.as_varint());
+    let code = WireFields::new(status).last_of(wire::STATUS_CODE).and_then(|field| field.as_varint());
     code.unwrap_or(0) as i32
 }
 
-/// What the trace state says of sampling.
+/// The randomness that a trace state carries.
 fn randomness(state: &[u8], id: u128) -> Option<Randomness> {
     if state.is_empty() {
         return None;
@@ -268,10 +268,10 @@ fn randomness(state: &[u8], id: u128) -> Option<Randomness> {
     state.randomness().or_else(|| state.threshold().map(|_| Randomness::from_bits(id as u64)))
 }
 
-/// A key and a value together have at most 256 bytes.
-fn state_is(state: &[u8], key: &[u8], values: &[String]) -> bool {
+/// Whether a member has one of the values. A key and a value together have at most 256 bytes.
+fn trace_state_matches(state: &[u8], key: &[u8], values: &[String]) -> bool {
     !state.is_empty()
-        && trace_state::value(state, key).is_some_and(|found| {
+        && trace_state::member_value(state, key).is_some_and(|found| {
             key.len() + found.len() < 256 && values.iter().any(|value| !value.is_empty() && value.as_bytes() == found)
         })
 }

@@ -1,16 +1,16 @@
 //! The `trace_state` policy: the value of one member.
 
-/// Members of a list.
 const MAX_MEMBERS: usize = 32;
-/// Of a key and of a value.
-const MAX_LENGTH: usize = 256;
+/// Limits of a key and of a value.
+const MAX_KEY_OR_VALUE_BYTES: usize = 256;
 
-/// The value of `key`, if the text as a whole is a trace state as OpenTelemetry's API for Go reads it and holds it.
-pub(super) fn value<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+/// The value of `key`, if the text as a whole is a trace state as OpenTelemetry's API for Go reads it and holds
+/// it.
+pub(super) fn member_value<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let mut keys: Vec<&[u8]> = Vec::new();
     let mut found = None;
     for member in text.split(|byte| *byte == b',').filter(|member| !member.is_empty()) {
-        let (name, value) = member_of(member)?;
+        let (name, value) = parse_member(member)?;
         if keys.contains(&name) || keys.len() == MAX_MEMBERS {
             return None;
         }
@@ -22,9 +22,10 @@ pub(super) fn value<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     found
 }
 
-fn member_of(member: &[u8]) -> Option<(&[u8], &[u8])> {
+fn parse_member(member: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = member.iter().position(|byte| *byte == b'=')?;
-    let (key, value) = (member.get(..at)?, member.get(at + 1..)?);
+    let key = member.get(..at)?;
+    let value = member.get(at + 1..)?;
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let key = key.get(key.iter().take_while(|byte| blank(byte)).count()..)?;
     let value = value.get(..value.len() - value.iter().rev().take_while(|byte| blank(byte)).count())?;
@@ -37,7 +38,7 @@ fn is_key(key: &[u8]) -> bool {
         part.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-' | b'*' | b'/'))
     };
     match key.iter().position(|byte| *byte == b'@').and_then(|at| Some((key.get(..at)?, key.get(at + 1..)?))) {
-        None => key.len() <= MAX_LENGTH && key.first().is_some_and(letter) && rest(key),
+        None => key.len() <= MAX_KEY_OR_VALUE_BYTES && key.first().is_some_and(letter) && rest(key),
         Some((tenant, system)) => {
             let begins = tenant.first().is_some_and(|byte| letter(byte) || byte.is_ascii_digit());
             begins
@@ -52,7 +53,7 @@ fn is_key(key: &[u8]) -> bool {
 
 fn is_value(value: &[u8]) -> bool {
     let allowed = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b',' | b'=');
-    (1..=MAX_LENGTH).contains(&value.len()) && value.iter().all(allowed)
+    (1..=MAX_KEY_OR_VALUE_BYTES).contains(&value.len()) && value.iter().all(allowed)
 }
 
 #[cfg(test)]
@@ -75,7 +76,7 @@ mod tests {
             ("b=2,1t@sys=x", Some("2")),
             ("b=2,1t=x", None),
         ] {
-            assert_eq!(value(text.as_bytes(), b"b"), found.map(str::as_bytes), "{text}");
+            assert_eq!(member_value(text.as_bytes(), b"b"), found.map(str::as_bytes), "{text}");
         }
     }
 }

@@ -1,85 +1,87 @@
-//! Decisions, and what follows from them for what is held.
+//! Decisions on traces, and their effect on held spans.
 
 use std::time::Duration;
 
-use super::{Moment, Phase, Rules, State, Times, Trace, TraceId, ticks};
+use super::{
+    SamplingMoment, TailSamplingRules, TraceDuration, TraceEntry, TraceId, TracePhase, TraceShardState, ticks,
+};
 use crate::{
     core::SamplingOutcome,
     processor::tail_sampling::{
-        output::Kept,
-        policy::{Facts, Policies, Verdict},
-        store::{Pages, Place},
+        output::KeepRecord,
+        policy::{PolicySet, SamplingDecision, TraceFacts},
+        span_store::{SegmentSnapshot, SpanPosition},
     },
 };
 
-/// So many traces are decided on while the shard is locked; one with many spans, which may have to be looked for, counts as several.
-const AT_ONCE: usize = 256;
-/// So many spans count as a trace.
-const SPANS_OF_ONE: usize = 256;
-/// So many spans are written out at once, and so many a trace may have to be let go of under the lock.
-const SPANS_AT_ONCE: usize = 4096;
+/// Number of traces that are decided while the shard is locked; one with many spans, which may have to be
+/// looked for, counts as several.
+const TRACES_PER_STEP: usize = 256;
+/// Number of spans that count as one trace.
+const SPANS_PER_TRACE_EQUIVALENT: usize = 256;
+/// Limit of the spans written at once, and of the spans of a trace that are released under the lock.
+const SPANS_PER_STEP: usize = 4096;
 
-/// A trace of more spans does not come back: so many are looked for while senders wait.
-pub(super) const MOST_SPANS: usize = 10_000;
+/// A larger trace is never revived: its spans are looked for while senders wait.
+pub(super) const MAX_REVIVABLE_SPANS: usize = 10_000;
 
-/// A trace whose spans are to be written, or only to be let go of.
+/// A trace whose spans are to be written, or only released.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Work {
-    pub(in super::super) tail: Place,
-    /// The first segment that it holds.
+pub(in super::super) struct TraceWork {
+    pub(in super::super) tail: SpanPosition,
+    /// The first segment that the trace holds.
     pub(in super::super) since: u32,
-    /// What its spans say; `None` if they are dropped.
-    pub(in super::super) kept: Option<Kept>,
+    /// The decision that kept the trace; `None` if its spans are dropped.
+    pub(in super::super) kept: Option<KeepRecord>,
     spans: u32,
 }
 
-/// What is to be done next.
-pub(in super::super) enum Step {
-    /// These spans are to be written, which takes no lock.
-    Write(Vec<Work>, Pages),
-    /// There is more to decide on.
-    Again,
-    /// Nothing until that tick.
-    Until(u64),
-    /// Nothing at all.
-    Nothing,
+/// The next step of the shard's task.
+pub(in super::super) enum ShardStep {
+    /// Write these spans, without the lock.
+    Write(Vec<TraceWork>, SegmentSnapshot),
+    /// There are more traces to decide.
+    Continue,
+    /// Nothing to do until that tick.
+    SleepUntil(u64),
+    Idle,
 }
 
-impl State {
-    /// Decides on some of the traces for which it is time, and says what to do next.
-    pub(in super::super) fn step(&mut self, rules: &Rules, moment: Moment) -> Step {
+impl TraceShardState {
+    /// Decides some of the traces that are due; returns the next step.
+    pub(in super::super) fn step(&mut self, rules: &TailSamplingRules, moment: SamplingMoment) -> ShardStep {
         self.writing = false;
         let until = if self.flushing { u64::MAX } else { moment.tick() };
-        let decided = self.decide_some(until, rules, moment);
+        let decided = self.decide_due(until, rules, moment);
         self.stop_lingering(until);
         if !self.work.is_empty() {
             return self.take_work();
         }
-        self.rest();
-        if decided >= AT_ONCE {
-            return Step::Again;
+        self.release_idle_memory();
+        if decided >= TRACES_PER_STEP {
+            return ShardStep::Continue;
         }
-        // Somebody must see when the overload is over, and when others need the memory of what lingers.
-        let looks = moment.overloaded || self.lingering.first().is_some();
+        // The task has to notice the end of the overload, and when lingering memory is needed elsewhere.
+        let looks = moment.overloaded || self.lingering.first_expiry().is_some();
         let look = if looks { moment.tick() + 10 } else { u64::MAX };
         self.asleep_until = self.next_tick().min(look);
         if self.asleep_until < u64::MAX {
-            return Step::Until(self.asleep_until);
+            return ShardStep::SleepUntil(self.asleep_until);
         }
         self.flushing = false;
-        self.attended = false;
-        Step::Nothing
+        self.has_task = false;
+        ShardStep::Idle
     }
 
-    /// When there will be something to do.
+    /// The next tick at which there is something to do.
     fn next_tick(&self) -> u64 {
         let first = |tick: Option<&u64>| tick.copied().unwrap_or(u64::MAX);
-        first(self.wheel.keys().next()).min(self.lingering.first().unwrap_or(u64::MAX))
+        first(self.wheel.keys().next()).min(self.lingering.first_expiry().unwrap_or(u64::MAX))
     }
 
-    fn decide_some(&mut self, until: u64, rules: &Rules, moment: Moment) -> usize {
+    fn decide_due(&mut self, until: u64, rules: &TailSamplingRules, moment: SamplingMoment) -> usize {
         let mut decided = 0;
-        while decided < AT_ONCE
+        while decided < TRACES_PER_STEP
             && let Some(mut slot) = self.wheel.first_entry()
             && *slot.key() <= until
         {
@@ -89,9 +91,9 @@ impl State {
                 slot.remove();
             }
             let Some(id) = next.filter(|id| self.is_due(*id, tick)) else { continue };
-            decided += 1 + self.table.get(&id).map_or(0, |trace| trace.spans as usize / SPANS_OF_ONE);
+            decided += 1 + self.table.get(&id).map_or(0, |trace| trace.spans as usize / SPANS_PER_TRACE_EQUIVALENT);
             if self.flushing && rules.settings.drop_pending_on_shutdown {
-                self.conclude(id, Verdict::NotSampled, rules, moment);
+                self.apply_decision(id, SamplingDecision::NotSampled, rules, moment);
             } else {
                 self.decide(id, rules, moment);
             }
@@ -99,45 +101,45 @@ impl State {
         decided
     }
 
-    /// When the first of what lingers ends.
+    /// The tick at which the first lingering trace expires.
     pub(in super::super) fn lingers_until(&self) -> Option<u64> {
-        self.lingering.first()
+        self.lingering.first_expiry()
     }
 
-    /// Lets go of what was to linger until that tick or a sooner one.
+    /// Releases traces that were to linger until that tick or an earlier one.
     pub(in super::super) fn stop_lingering(&mut self, until: u64) {
-        while let Some(segments) = self.lingering.end(until) {
+        while let Some(segments) = self.lingering.expire(until) {
             self.release(&segments);
         }
-        self.rest();
+        self.release_idle_memory();
     }
 
-    fn take_work(&mut self) -> Step {
+    fn take_work(&mut self) -> ShardStep {
         let mut work = Vec::new();
         let mut spans = 0;
-        while spans < SPANS_AT_ONCE
+        while spans < SPANS_PER_STEP
             && let Some(next) = self.work.pop_front()
         {
             spans += next.spans as usize;
             work.push(next);
         }
         let open = self.store.open_number();
-        let pages = self.store.pages(work.iter().any(|work| work.tail.segment == open));
+        let pages = self.store.snapshot(work.iter().any(|work| work.tail.segment == open));
         self.writing = true;
-        Step::Write(work, pages)
+        ShardStep::Write(work, pages)
     }
 
-    /// What was written is held no longer.
-    pub(in super::super) fn written(&mut self, segments: &[u32]) {
+    /// Releases the segments of written spans.
+    pub(in super::super) fn finish_write(&mut self, segments: &[u32]) {
         self.writing = false;
         self.release(segments);
-        self.rest();
+        self.release_idle_memory();
     }
 
-    /// Holds no memory when nothing waits.
-    fn rest(&mut self) {
+    /// Releases unused memory when no trace waits.
+    fn release_idle_memory(&mut self) {
         if self.waiting == 0 && self.work.is_empty() {
-            self.store.rest();
+            self.store.release_idle_memory();
         }
     }
 
@@ -145,87 +147,98 @@ impl State {
         segments.iter().for_each(|segment| self.store.release(*segment));
     }
 
-    /// Asks the policies about a trace that waits.
-    pub(super) fn decide(&mut self, id: TraceId, rules: &Rules, moment: Moment) {
+    /// Decides a waiting trace by the policies.
+    pub(super) fn decide(&mut self, id: TraceId, rules: &TailSamplingRules, moment: SamplingMoment) {
         let policies = &rules.policies;
         let Some(trace) = self.table.get_mut(&id) else { return };
-        let verdict = if policies.by_arrival() {
-            // Whoever is asked for each arrival by itself has been asked.
-            Verdict::NotSampled
-        } else if trace.generation == policies.generation && !policies.is_wide() {
+        let verdict = if policies.decides_by_arrival() {
+            // Policies that decide each arrival by itself have decided already.
+            SamplingDecision::NotSampled
+        } else if trace.generation == policies.generation && !policies.exceeds_bit_word() {
             policies.decide(&trace.facts(id, moment.now))
         } else {
-            let bits = trace.observe(&self.store, policies);
-            policies.decide(&Facts { bits: &bits, ..trace.facts(id, moment.now) })
+            let bits = trace.observe_again(&self.store, policies);
+            policies.decide(&TraceFacts { bits: &bits, ..trace.facts(id, moment.now) })
         };
-        self.conclude(id, verdict, rules, moment);
+        self.apply_decision(id, verdict, rules, moment);
     }
 
-    /// Puts a verdict into effect.
-    pub(super) fn conclude(&mut self, id: TraceId, verdict: Verdict, rules: &Rules, moment: Moment) {
+    /// Puts a decision into effect.
+    pub(super) fn apply_decision(
+        &mut self,
+        id: TraceId,
+        verdict: SamplingDecision,
+        rules: &TailSamplingRules,
+        moment: SamplingMoment,
+    ) {
         let Some(trace) = self.table.get_mut(&id) else { return };
-        self.stats.decide(verdict.outcome());
+        self.stats.count_decision(verdict.outcome());
         self.waiting = self.waiting.saturating_sub(1);
         trace.due = moment.tick();
         let late = rules.settings.late_error_wait;
         trace.phase = match verdict {
-            Verdict::Kept(stamp) => Phase::Kept(stamp),
-            Verdict::NotSampled if !late.is_zero() && !self.flushing && trace.may_come_back(0, rules, moment) => {
+            SamplingDecision::Kept(stamp) => TracePhase::Kept(stamp),
+            SamplingDecision::NotSampled
+                if !late.is_zero() && !self.flushing && trace.is_revivable(0, rules, moment) =>
+            {
                 let until = moment.tick() + ticks(late) + 1;
-                u32::try_from(until).map_or(Phase::Dropped, Phase::Lingers)
+                u32::try_from(until).map_or(TracePhase::Dropped, TracePhase::Lingering)
             }
-            Verdict::NotSampled | Verdict::Dropped => Phase::Dropped,
+            SamplingDecision::NotSampled | SamplingDecision::Dropped => TracePhase::Dropped,
         };
-        let (work, phase) = (trace.work(), trace.phase);
-        self.let_go(work, phase);
-        self.remember(id, phase, moment);
+        let work = trace.work();
+        let phase = trace.phase;
+        self.write_or_release(work, phase);
+        self.cache_decision(id, phase, moment);
     }
 
-    /// Kept spans are written, dropped ones let go of: now, later, or without the lock if there are many.
-    fn let_go(&mut self, work: Work, phase: Phase) {
-        if work.tail == Place::NONE {
+    /// Queues kept spans to be written, and releases dropped ones: now, later, or without the lock if there are
+    /// many.
+    fn write_or_release(&mut self, work: TraceWork, phase: TracePhase) {
+        if work.tail == SpanPosition::NONE {
             return;
         }
         let segments = match phase {
-            Phase::Kept(_) => None,
+            TracePhase::Kept(_) => None,
             _ if work.tail.segment == work.since => Some(vec![work.since]),
-            Phase::Lingers(_) => self.store.segments(work.tail, work.since, MOST_SPANS + 1),
-            _ => self.store.segments(work.tail, work.since, SPANS_AT_ONCE),
+            TracePhase::Lingering(_) => self.store.segments(work.tail, work.since, MAX_REVIVABLE_SPANS + 1),
+            _ => self.store.segments(work.tail, work.since, SPANS_PER_STEP),
         };
         match (segments, phase) {
             (None, _) => self.work.push_back(work),
-            (Some(segments), Phase::Lingers(until)) if self.lingering.lasts(until.into()) => {
+            (Some(segments), TracePhase::Lingering(until)) if self.lingering.is_held(until.into()) => {
                 self.lingering.hold(until.into(), segments);
             }
             (Some(segments), _) => self.release(&segments),
         }
     }
 
-    /// Where a cache is wanted for such decisions it knows them from now on; else the table does, until there is no room. So it does while a trace lingers:
-    /// what is in a cache is final.
-    fn remember(&mut self, id: TraceId, phase: Phase, moment: Moment) {
+    /// Moves a decision to the cache for such decisions, if there is one. Else the table remembers it until
+    /// there is no room. The table also keeps a lingering trace: a decision in a cache is final.
+    fn cache_decision(&mut self, id: TraceId, phase: TracePhase, moment: SamplingMoment) {
         match phase {
-            Phase::Kept(_) if self.kept.is_some() => self.forget(id, moment.tick()),
-            Phase::Dropped if self.dropped.is_some() => self.forget(id, moment.tick()),
+            TracePhase::Kept(_) if self.kept.is_some() => self.forget(id, moment.tick()),
+            TracePhase::Dropped if self.dropped.is_some() => self.forget(id, moment.tick()),
             _ => self.decided.push_back(id),
         }
     }
 
-    /// Whether a task must look at the shard that has not been told so: for what it holds, or to see when the overload is over.
-    pub(in super::super) fn wants_attention(&mut self, moment: Moment) -> bool {
-        let holds = !self.wheel.is_empty() || !self.work.is_empty() || self.lingering.first().is_some();
-        let wants = !self.attended && (holds || moment.overloaded);
-        self.attended |= wants;
+    /// Whether a task has to be started for the shard: for its traces, or to notice the end of the overload.
+    /// Counts the task as started.
+    pub(in super::super) fn claim_attention(&mut self, moment: SamplingMoment) -> bool {
+        let holds = !self.wheel.is_empty() || !self.work.is_empty() || self.lingering.first_expiry().is_some();
+        let wants = !self.has_task && (holds || moment.overloaded);
+        self.has_task |= wants;
         wants
     }
 
-    /// Whether there is something to do sooner than whoever looks after the shard knows.
-    pub(in super::super) fn has_news(&self) -> bool {
+    /// Whether there is something to do before the shard's task wakes up.
+    pub(in super::super) fn has_earlier_work(&self) -> bool {
         !self.work.is_empty() || self.next_tick() < self.asleep_until
     }
 }
 
-impl Verdict {
+impl SamplingDecision {
     pub(super) fn outcome(self) -> SamplingOutcome {
         match self {
             Self::Kept(_) => SamplingOutcome::Sampled,
@@ -235,18 +248,22 @@ impl Verdict {
     }
 }
 
-impl Trace {
-    /// How it was kept, if it was.
-    fn kept(&self) -> Option<Kept> {
-        if let Phase::Kept(stamp) = self.phase { Some(Kept { stamp, randomness: self.randomness }) } else { None }
+impl TraceEntry {
+    /// The decision that kept the trace, if it was kept.
+    fn keep_record(&self) -> Option<KeepRecord> {
+        if let TracePhase::Kept(stamp) = self.phase {
+            Some(KeepRecord { stamp, randomness: self.randomness })
+        } else {
+            None
+        }
     }
 
-    pub(super) fn work(&self) -> Work {
-        Work { tail: self.tail, since: self.since, kept: self.kept(), spans: self.spans }
+    pub(super) fn work(&self) -> TraceWork {
+        TraceWork { tail: self.tail, since: self.first_segment, kept: self.keep_record(), spans: self.spans }
     }
 
-    pub(super) fn facts(&self, id: TraceId, now: Duration) -> Facts<'_> {
-        Facts {
+    pub(super) fn facts(&self, id: TraceId, now: Duration) -> TraceFacts<'_> {
+        TraceFacts {
             id,
             bits: std::slice::from_ref(&self.bits),
             spans: self.spans.into(),
@@ -256,24 +273,24 @@ impl Trace {
         }
     }
 
-    /// Reads all its spans again, for policies that they were not read for when they came.
-    pub(super) fn observe(&mut self, store: &super::Store, policies: &Policies) -> Vec<u64> {
+    /// Reads all spans of the trace again, for policies that are newer than their arrival.
+    pub(super) fn observe_again(&mut self, store: &super::SpanStore, policies: &PolicySet) -> Vec<u64> {
         let mut places = Vec::with_capacity(self.spans as usize);
         let mut place = self.tail;
         while let Some(stored) = store.read(place) {
             places.push(place);
             place = stored.before;
         }
-        let mut bits = vec![0; policies.observer.words().max(1)];
-        self.times = Times::default();
+        let mut bits = vec![0; policies.observer.word_count().max(1)];
+        self.times = TraceDuration::default();
         let mut last: *const u8 = std::ptr::null();
         for stored in places.iter().rev().filter_map(|place| store.read(*place)) {
             if stored.resource.as_ptr() != last {
                 last = stored.resource.as_ptr();
-                policies.observer.resource(stored.resource, &mut bits);
+                policies.observer.observe_resource(stored.resource, &mut bits);
             }
-            let seen = policies.observer.span(stored.span, &mut bits);
-            policies.observer.duration(&mut self.times, &seen, &mut bits);
+            let seen = policies.observer.observe_span(stored.span, &mut bits);
+            policies.observer.extend_duration(&mut self.times, &seen, &mut bits);
             self.randomness = seen.randomness.or(self.randomness);
         }
         bits

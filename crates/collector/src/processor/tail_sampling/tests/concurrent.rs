@@ -1,4 +1,4 @@
-//! Many at once, on real threads and a real clock.
+//! Many concurrent senders, on real threads and a real clock.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -19,7 +19,7 @@ async fn senders_decisions_and_reloads_at_once_lose_and_double_nothing() {
             let setup = setup.clone();
             tokio::spawn(async move {
                 for request in 0..REQUESTS {
-                    // Traces that begin, go on in the next requests, and are shared with another sender.
+                    // Traces that begin, continue in the next requests, and are shared with another sender.
                     let trace = |offset: u128| 1 + (sender / 2) * 1000 + request + offset;
                     setup.send((0..20).map(|n| span(trace(n % 5))).collect()).await;
                     tokio::task::yield_now().await;

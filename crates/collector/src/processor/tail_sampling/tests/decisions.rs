@@ -1,4 +1,4 @@
-//! When traces are decided on, and what becomes of spans that come early and late.
+//! The time of decisions, and the fate of early and late spans.
 
 use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value};
 
@@ -24,14 +24,14 @@ async fn a_trace_is_decided_on_when_its_time_has_passed_and_as_a_whole() {
     assert!(setup.kept().is_empty(), "not before its time");
     setup.pass(300).await;
     assert_eq!(setup.kept(), kept([(1, 2)]));
-    assert_eq!(setup.stats.decided(SamplingOutcome::Sampled), 1);
-    assert_eq!(setup.stats.decided(SamplingOutcome::NotSampled), 1);
+    assert_eq!(setup.stats.decisions(SamplingOutcome::Sampled), 1);
+    assert_eq!(setup.stats.decisions(SamplingOutcome::NotSampled), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_leaves_together_can_be_taken_apart_by_who_sent_it() {
     let setup = Setup::new(&format!("num_shards: 1\ndecision_wait: 5s\n{ALL}"));
-    // The senders look alike, and have a trace in common.
+    // The senders have equal resources, and a trace in common.
     for trace in [1, 2, 3] {
         setup.send(vec![span(9), span(trace), span(trace)]).await;
     }
@@ -189,7 +189,7 @@ async fn a_probability_is_written_where_nothing_else_kept_the_trace() {
     let with = |state: &str, span: opentelemetry_proto::tonic::trace::v1::Span| {
         opentelemetry_proto::tonic::trace::v1::Span { trace_state: state.into(), ..span }
     };
-    // Randomness that half keeps, and a threshold that is higher than a half's.
+    // Randomness that a policy of 50 % keeps, and a threshold above that of 50 %.
     let rv = "ot=rv:f0000000000000";
     setup.send(vec![with(rv, span(1)), with("vendor=x", span(1))]).await;
     setup.send(vec![with("ot=rv:f0000000000000;th:c", span(2)), with(rv, error(3))]).await;
@@ -283,5 +283,5 @@ async fn each_arrival_is_decided_on_by_itself_where_that_is_wanted() {
     setup.send(vec![span(1)]).await;
     setup.pass(6000).await;
     assert_eq!(setup.kept(), kept([(1, 4)]));
-    assert_eq!(setup.stats.decided(SamplingOutcome::NotSampled), 2);
+    assert_eq!(setup.stats.decisions(SamplingOutcome::NotSampled), 2);
 }

@@ -1,10 +1,10 @@
-//! The examples that the Collector's contributions document, as they stand there, decide as it is written beside them.
+//! The documented examples of the Collector's contributions, verbatim, decide as documented.
 
 use opentelemetry_proto::tonic::{common::v1::any_value::Value, trace::v1::Span};
 
 use super::support::*;
 
-/// The settings of an example, in which a condition in OTTL keeps everything.
+/// The settings of an example; a condition in OTTL is replaced by one that keeps everything.
 fn example(text: &str) -> Setup {
     let settings: Vec<&str> = text.lines().skip_while(|line| line.trim() != "tail_sampling:").skip(1).collect();
     Setup::new(&settings.join("\n").replace("type: ottl_condition", "type: always_sample"))
@@ -46,7 +46,7 @@ async fn those_with_all_policies_run() {
         include_str!("../../../../../config/tests/tail_sampling/detailed.yaml"),
     ] {
         let setup = example(text);
-        // More than there may be at once, so that they are decided on one by one.
+        // More traces than the limit, so that they are decided one by one.
         for trace in 1..=300 {
             setup.send(vec![span(trace), error(trace)]).await;
         }

@@ -1,4 +1,4 @@
-//! Data that somebody made to do harm.
+//! Malicious data.
 
 use std::sync::{Arc, Mutex, atomic::Ordering};
 
@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 
 use super::support::*;
 use crate::core::{
-    Answer, Batch, Budget, Consumer, DropReason, Part, Pressure, Processor, SamplingOutcome,
+    Batch, Budget, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, Part, Processor, SamplingOutcome,
     testing::{self, numbers},
 };
 
@@ -25,7 +25,7 @@ async fn a_million_spans_in_one_trace_stay_within_the_memory_and_stop_nobody() {
     let setup = Setup::new(MIXED).charged_to(budget.join());
     let giant = request(vec![span(1); 10_000]);
     for _ in 0..100 {
-        // Refused when there is no room; never more than there is.
+        // Refused when there is no room; memory use never exceeds the limit.
         let _ = setup.try_send(&giant).await;
         assert!(budget.used() <= limit);
         setup.pass(100).await;
@@ -96,7 +96,8 @@ async fn a_large_resource_is_not_multiplied_by_the_traces_that_share_it() {
 #[tokio::test(start_paused = true)]
 async fn late_errors_of_a_trace_that_nobody_wants_are_held_only_as_long_as_it_could_come_back() {
     let slow = "decision_wait: 1s\nlate_error_wait: 60s\npolicies: [{name: slow, type: latency, latency: {threshold_ms: 1000}}]";
-    let (budget, large) = (Budget::new(4 << 20, 0), vec![error(1); 1000]);
+    let budget = Budget::new(4 << 20, 0);
+    let large = vec![error(1); 1000];
     let setup = Setup::new(slow).charged_to(budget.join());
     setup.send(vec![span(1)]).await;
     setup.pass(2000).await;
@@ -105,9 +106,9 @@ async fn late_errors_of_a_trace_that_nobody_wants_are_held_only_as_long_as_it_co
         let held = setup.stats.waiting_bytes.load(Ordering::Relaxed);
         assert!(held < 1 << 20, "an eighth of the memory and a request, not {held} bytes");
     }
-    let asked = setup.stats.policy("slow").of(SamplingOutcome::NotSampled).traces.load(Ordering::Relaxed);
+    let asked = setup.stats.policy("slow").counts(SamplingOutcome::NotSampled).traces.load(Ordering::Relaxed);
     assert!(asked <= 11, "the policies are not asked about more spans than can come back");
-    assert_eq!(setup.stats.decided(SamplingOutcome::NotSampled), 1);
+    assert_eq!(setup.stats.decisions(SamplingOutcome::NotSampled), 1);
     assert!(setup.kept().is_empty());
     setup.pass(60_000).await;
     assert_eq!(budget.used(), 0);
@@ -124,12 +125,12 @@ async fn late_errors_of_a_giant_trace_are_not_looked_into() {
     }
     setup.pass(200).await;
     let asked = setup.stats.policy("errors");
-    assert_eq!(asked.of(SamplingOutcome::NotSampled).traces.load(Ordering::Relaxed), 1);
-    assert_eq!(asked.of(SamplingOutcome::Sampled).traces.load(Ordering::Relaxed), 0, "it cannot be brought back");
+    assert_eq!(asked.counts(SamplingOutcome::NotSampled).traces.load(Ordering::Relaxed), 1);
+    assert_eq!(asked.counts(SamplingOutcome::Sampled).traces.load(Ordering::Relaxed), 0, "it cannot be brought back");
     assert!(setup.kept().is_empty());
 }
 
-/// Lets everything go, and remembers which traces came and what was counted as lost.
+/// Releases all batches, and remembers which traces arrived and how many items were counted as lost.
 #[derive(Default)]
 struct Counting {
     traces: Mutex<Vec<u64>>,
@@ -137,14 +138,14 @@ struct Counting {
 }
 
 impl Consumer for Counting {
-    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+    fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
         self.traces.lock().unwrap().extend(numbers(&batch));
-        Answer::Now(Ok(()))
+        ConsumeOutcome::Now(Ok(()))
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, batch: &Batch, reason: DropReason) {
+    fn count_lost(&self, batch: &Batch, reason: DropReason) {
         self.losses.lock().unwrap().push((batch.items(), reason));
     }
 }
@@ -154,14 +155,14 @@ async fn acknowledged_request_that_never_fits_is_counted_and_does_not_hold_up_wh
     let member = Budget::new(256 << 10, 0).join();
     let setup = Setup::new("decision_wait: 1s\npolicies: [{name: all, type: always_sample}]");
     let next = Arc::new(Counting::default());
-    setup.sampler.next().point_at(vec![next.clone()]);
-    // To note what is in it takes many times its bytes, of which a stranger may send as many as fit.
+    setup.sampler.output().set_targets(vec![next.clone()]);
+    // The facts of a request take many times its bytes, of which a stranger may send as many as fit.
     let (many, one) =
-        (testing::part(0..5000, member.admit(120_000).unwrap()), testing::part([7], member.admit(500).unwrap()));
+        (testing::part(0..5000, member.reserve(120_000).unwrap()), testing::part([7], member.reserve(500).unwrap()));
     let mut batch = Batch::empty(Signal::Traces);
     batch.push(many);
     batch.push(one);
-    setup.sampler.clone().consume(batch, Pressure::Wait).wait().await.unwrap();
+    setup.sampler.clone().consume(batch, OverflowPolicy::Wait).wait().await.unwrap();
     setup.sampler.flush().await;
     assert_eq!(*next.losses.lock().unwrap(), [(5000, DropReason::MemoryLimit)]);
     assert_eq!(*next.traces.lock().unwrap(), [7]);
@@ -183,9 +184,10 @@ async fn empty_resources_and_scopes_are_charged_for_before_they_are_noted() {
         }
         bytes.extend_from_slice(&one);
         let budget = Budget::new(limit, 0);
-        let charge = Arc::new(budget.join().admit(bytes.len() as u64).unwrap());
+        let charge = Arc::new(budget.join().reserve(bytes.len() as u64).unwrap());
         let part = Part::new(Bytes::from(bytes), 1, Arc::default(), charge);
-        let refusal = setup.sampler.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse).wait().await;
+        let refusal =
+            setup.sampler.clone().consume(Batch::single(Signal::Traces, part), OverflowPolicy::Refuse).wait().await;
         assert!(!refusal.unwrap_err().is_retryable(), "there is never so much memory");
         assert_eq!(budget.used(), 0);
     }

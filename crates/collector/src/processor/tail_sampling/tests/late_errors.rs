@@ -9,7 +9,7 @@ use crate::core::{Budget, EarlyDecision, Processor};
 
 const ERRORS: &str = "policies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]";
 
-/// The span with so much in it.
+/// A span with this much padding.
 fn padded(span: Span, bytes: usize) -> Span {
     Span { attributes: vec![text("pad", &"x".repeat(bytes))], ..span }
 }
@@ -19,7 +19,7 @@ async fn what_lingers_makes_room_before_a_new_trace_does_not_wait() {
     let budget = Budget::new(8 << 20, 1 << 20);
     let settings = format!("decision_wait: 500ms\nlate_error_wait: 60s\nnum_shards: 2\n{ERRORS}");
     let setup = Setup::new(&settings).charged_to(budget.join());
-    // A fifth of the memory waits at any time, and what comes in a minute is many times all of it.
+    // A fifth of the memory waits at any time, and a minute brings many times all of it.
     for trace in 1..=3000 {
         let one = if trace % 5 == 0 { error(trace) } else { span(trace) };
         setup.send(vec![padded(one, 10_000)]).await;
@@ -30,7 +30,7 @@ async fn what_lingers_makes_room_before_a_new_trace_does_not_wait() {
     setup.pass(1000).await;
     assert_eq!(setup.kept().len(), 600, "every error is kept, and nothing else");
     assert_eq!(setup.stats.overloads.load(Ordering::Relaxed), 0);
-    assert_eq!(setup.stats.hurried(EarlyDecision::Overload), 0);
+    assert_eq!(setup.stats.early_decisions(EarlyDecision::Overload), 0);
     let held = setup.stats.waiting_bytes.load(Ordering::Relaxed);
     assert!(held > 2 << 20, "{held} bytes linger where there is room");
     setup.send(vec![error(1), error(2999)]).await;
@@ -63,13 +63,13 @@ async fn what_lingers_makes_room_for_others_though_nobody_sends() {
         setup.send(vec![padded(span(trace), 40_000)]).await;
     }
     setup.pass(1000).await;
-    let elsewhere = setup.member.as_ref().unwrap().admit(300 << 10).unwrap();
+    let elsewhere = setup.member.as_ref().unwrap().reserve(300 << 10).unwrap();
     setup.pass(1100).await;
     assert_eq!(budget.used(), elsewhere.bytes(), "nothing lingers");
     assert_eq!(setup.stats.overloads.load(Ordering::Relaxed), 0);
 }
 
-/// Names of what was kept.
+/// Names of the kept spans.
 fn names(setup: &Setup) -> Vec<String> {
     let mut names: Vec<String> = setup.backend.spans().into_iter().map(|span| span.name).collect();
     names.sort();
@@ -227,7 +227,8 @@ async fn in_whatever_order_spans_come_a_trace_with_an_error_is_whole_in_the_end(
         let mut all = ExportTraceServiceRequest::default();
         for _ in 0..1 + random(3) {
             let spans = (0..random(4)).map(|_| {
-                let (trace, fails) = (u128::from(1 + random(20)), random(40) == 0);
+                let trace = u128::from(1 + random(20));
+                let fails = random(40) == 0;
                 let (spans, failed) = sent.entry(trace).or_default();
                 (*spans, *failed) = (*spans + 1, *failed || fails);
                 padded(if fails { error(trace) } else { span(trace) }, random(20_000) as usize)

@@ -1,4 +1,4 @@
-//! What happens when there are too many traces, too large ones, no memory, or a next step that takes nothing.
+//! Too many traces, too large traces, no memory, and a consumer that accepts nothing.
 
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::core::{Budget, EarlyDecision, Processor, testing::settle};
 
 const ALL: &str = "policies: [{name: all, type: always_sample}]";
 
-/// A span with so much in it.
+/// A span with this much padding.
 fn large(trace: u128, bytes: usize) -> Span {
     Span { attributes: vec![text("pad", &"x".repeat(bytes))], ..span(trace) }
 }
@@ -23,7 +23,7 @@ async fn a_trace_too_many_makes_the_oldest_a_decision_and_loses_nothing() {
         setup.pass(100).await;
     }
     assert_eq!(setup.kept().into_keys().collect::<Vec<_>>(), (1..=7).collect::<Vec<_>>());
-    assert_eq!(setup.stats.hurried(EarlyDecision::NumTraces), 7);
+    assert_eq!(setup.stats.early_decisions(EarlyDecision::NumTraces), 7);
     setup.sampler.flush().await;
     assert_eq!(setup.kept().len(), 10);
 }
@@ -43,7 +43,7 @@ async fn nothing_is_held_when_all_was_dropped() {
     );
     let budget = Budget::new(64 << 20, 0);
     let setup = setup.charged_to(budget.join());
-    // Segments end between requests, and the one before is freed before the next is.
+    // Segments end between requests, and each is freed before the next one.
     for request in 0..12 {
         setup.send((1..=10).map(|trace| large(request * 10 + trace, 10_000)).collect()).await;
         setup.pass(300).await;
@@ -117,7 +117,7 @@ async fn a_trace_that_takes_too_much_of_the_memory_is_decided_on_and_not_dropped
         setup.pass(100).await;
         setup.backend.forget();
     }
-    assert_eq!(setup.stats.hurried(EarlyDecision::Size), 1);
+    assert_eq!(setup.stats.early_decisions(EarlyDecision::Size), 1);
     assert_eq!(setup.stats.waiting_bytes.load(Ordering::Relaxed), 0);
 }
 
@@ -197,18 +197,18 @@ async fn when_memory_runs_short_traces_are_kept_by_their_randomness_with_a_true_
     }
     setup.pass(100).await;
     assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 1);
-    let hurried = setup.stats.hurried(EarlyDecision::Overload) as f64;
+    let hurried = setup.stats.early_decisions(EarlyDecision::Overload) as f64;
     assert!(hurried > 1000.0, "{hurried} did not wait");
     let spans = setup.backend.spans();
     let mut weight = 0.0;
     for span in &spans {
         let threshold = TraceState::parse(span.trace_state.as_bytes()).unwrap().threshold().unwrap();
-        assert!(threshold.keeps(Randomness::of_trace_id(&span.trace_id).unwrap()), "anybody would decide the same");
+        assert!(threshold.keeps(Randomness::from_trace_id(&span.trace_id).unwrap()), "anybody would decide the same");
         weight += threshold.adjusted_count() / 2.0;
     }
     assert!(setup.kept().values().all(|spans| *spans == 2), "traces are whole");
     assert!((weight / hurried - 1.0).abs() < 0.15, "{weight} counted, {hurried} were there");
-    // Those that wait are decided on in time, and there is memory again.
+    // Waiting traces are decided in time, and there is memory again.
     setup.backend.forget();
     setup.pass(12_000).await;
     assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 0);
@@ -227,14 +227,14 @@ async fn when_memory_runs_short_the_randomness_that_spans_carry_decides() {
     let budget = Budget::new(1 << 20, 100 << 10);
     let errors = "policies: [{name: e, type: status_code, status_code: {status_codes: [ERROR]}}]";
     let setup = Setup::new(&format!("overload_sampling_percentage: 50\n{errors}")).charged_to(budget.join());
-    let _elsewhere = setup.member.as_ref().unwrap().admit(900 << 10).unwrap();
+    let _elsewhere = setup.member.as_ref().unwrap().reserve(900 << 10).unwrap();
     let with = |trace: u128, state: &str| Span { trace_state: state.into(), ..span(trace) };
-    // By their ids the first would be dropped and the second kept.
+    // By their ids the first trace would be dropped and the second kept.
     setup.send(vec![with(1, "ot=rv:f0000000000000"), with(u128::MAX, "ot=rv:10000000000000")]).await;
     setup.pass(100).await;
     let states: Vec<String> = setup.backend.spans().into_iter().map(|span| span.trace_state).collect();
     assert_eq!(states, ["ot=rv:f0000000000000;th:8"]);
-    // What comes with it and says nothing gets the same; what comes later, something by which it is kept.
+    // A span of the same request without randomness gets the same one; a later span gets one that keeps it.
     setup.backend.forget();
     setup.send(vec![with(2, "ot=rv:f0000000000000"), span(2)]).await;
     setup.send(vec![span(2)]).await;
@@ -248,7 +248,7 @@ async fn what_an_overload_kept_says_so() {
     let budget = Budget::new(1 << 20, 100 << 10);
     let setup = Setup::new(&format!("record_policy: true\noverload_sampling_percentage: 100\n{ALL}"));
     let setup = setup.charged_to(budget.join());
-    let _elsewhere = setup.member.as_ref().unwrap().admit(900 << 10).unwrap();
+    let _elsewhere = setup.member.as_ref().unwrap().reserve(900 << 10).unwrap();
     setup.send(vec![span(1)]).await;
     setup.send(vec![span(1)]).await;
     setup.pass(100).await;
@@ -263,8 +263,8 @@ async fn what_an_overload_kept_says_so() {
 async fn an_overload_that_others_made_ends_by_itself_though_nobody_sends() {
     let budget = Budget::new(1 << 20, 100 << 10);
     let setup = Setup::new(&format!("decision_wait: 1s\n{ALL}")).charged_to(budget.join());
-    // What is held elsewhere in the pipeline, as in the queue of its exporter.
-    let elsewhere = setup.member.as_ref().unwrap().admit(900 << 10).unwrap();
+    // Memory that is held elsewhere in the pipeline, as by the queue of its exporter.
+    let elsewhere = setup.member.as_ref().unwrap().reserve(900 << 10).unwrap();
     setup.send(vec![span(1)]).await;
     setup.pass(2000).await;
     assert_eq!(setup.stats.overloaded.load(Ordering::Relaxed), 1);

@@ -1,8 +1,8 @@
-//! What the policies mean, said plainly on decoded spans.
+//! A model of the policies, written for clarity, on decoded spans.
 
 use std::collections::BTreeMap;
 
-use kubewake_config::model::{Allowed, SamplingPolicy, SamplingRule, TextValues};
+use kubewake_config::model::{PolicyRateLimit, SamplingPolicy, SamplingRule, TextValues};
 use kubewake_otlp::probability::{Randomness, Threshold};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -10,10 +10,9 @@ use opentelemetry_proto::tonic::{
     trace::v1::Span,
 };
 
-/// A trace: spans with the attributes of their resources, as they came.
+/// A trace: spans with the attributes of their resources, in the order of arrival.
 pub(super) type Trace = Vec<(Vec<KeyValue>, Span)>;
 
-/// The traces of requests.
 pub(super) fn traces(requests: &[ExportTraceServiceRequest]) -> BTreeMap<u128, Trace> {
     let mut traces: BTreeMap<u128, Trace> = BTreeMap::new();
     for resource in requests.iter().flat_map(|request| &request.resource_spans) {
@@ -26,19 +25,20 @@ pub(super) fn traces(requests: &[ExportTraceServiceRequest]) -> BTreeMap<u128, T
     traces
 }
 
-/// What limits have left, and the tick at which somebody asks.
+/// The state of limits, and the tick of the current decision.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct RateLimitModel {
     pub(super) tick: i64,
-    /// By the place of their rule: tenths of what is in the bucket, and since when.
+    /// By index of the rule: tenths of the tokens in the bucket, and the time of the last update.
     buckets: BTreeMap<usize, (i64, i64)>,
-    /// By the place of their policy: the second, and the spans that were kept in it.
+    /// By index of the policy: the second, and the spans that were kept in it.
     shares: BTreeMap<usize, (i64, i64)>,
 }
 
-impl World {
-    fn take(&mut self, rule: &SamplingRule, allowed: Allowed, tokens: usize) -> bool {
-        let (tokens, most) = (tokens as i64 * 10, allowed.burst * 10);
+impl RateLimitModel {
+    fn take(&mut self, rule: &SamplingRule, allowed: PolicyRateLimit, tokens: usize) -> bool {
+        let tokens = tokens as i64 * 10;
+        let most = allowed.burst * 10;
         let (level, since) = self.buckets.entry(std::ptr::from_ref(rule).addr()).or_insert((most, self.tick));
         *level = most.min(*level + (self.tick - *since) * allowed.per_second);
         *since = self.tick;
@@ -59,17 +59,17 @@ impl World {
 }
 
 /// Whether the trace is kept.
-pub(super) fn keeps(policies: &[SamplingPolicy], id: u128, trace: &Trace, world: &mut World) -> bool {
+pub(super) fn keeps(policies: &[SamplingPolicy], id: u128, trace: &Trace, world: &mut RateLimitModel) -> bool {
     let (drops, others): (Vec<_>, Vec<_>) =
         policies.iter().partition(|policy| matches!(policy.rule, SamplingRule::Drop(_)));
     if drops.iter().any(|policy| says_yes(&policy.rule, id, trace, world)) {
         return false;
     }
-    // All are asked, as whoever says yes may use up what it has.
+    // All are evaluated, as each one that keeps the trace may use up its limit.
     others.iter().filter(|policy| says_yes(&policy.rule, id, trace, world)).count() > 0
 }
 
-fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace, world: &mut World) -> bool {
+fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace, world: &mut RateLimitModel) -> bool {
     let any_value = |key: &str, is: &dyn Fn(Option<&Value>, bool) -> bool| {
         let find = |attributes: &[KeyValue], on_resource: bool| {
             let found = attributes.iter().find(|attribute| attribute.key == key);
@@ -129,7 +129,7 @@ fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace, world: &mut World) -> 
     }
 }
 
-/// The length of what makes a span long; whoever asks for bytes leaves room for the rest.
+/// The length of a span's padding; limits by bytes leave room for the rest of the span.
 fn padding((_, span): &(Vec<KeyValue>, Span)) -> usize {
     let pads = span.attributes.iter().filter(|attribute| attribute.key == "pad");
     let value = |pad: &KeyValue| pad.value.clone().and_then(|value| value.value);

@@ -1,4 +1,4 @@
-//! Whatever the policies, the traces and the way in which they arrive: what is kept are the traces that the model keeps, whole.
+//! For arbitrary policies, traces and arrivals: the kept traces are those that the model keeps, and whole.
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -24,7 +24,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn attributes() -> impl Strategy<Value = Vec<KeyValue>> {
-    // Twice the same key now and then: the first counts.
+    // The same key twice now and then: the first one counts.
     let one = (prop::sample::select(vec!["k", "n", "other"]), value()).prop_map(|(key, value)| attribute(key, value));
     prop::collection::vec(one, 0..3)
 }
@@ -87,7 +87,7 @@ fn leaf() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A sub-policy, maybe the opposite of one.
+/// A sub-policy, perhaps inverted.
 fn part() -> impl Strategy<Value = String> {
     let not = leaf().prop_map(|leaf| format!("type: not, not: {{not_sub_policy: {{name: inner, {leaf}}}}}"));
     prop_oneof![3 => leaf(), 1 => not]
@@ -116,7 +116,7 @@ fn policy() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What depends on the traces before. Sizes are such that the bytes around a span's padding change nothing.
+/// Policies that depend on earlier traces. Sizes are such that bytes around the padding do not matter.
 fn limited() -> impl Strategy<Value = String> {
     prop_oneof![
         (0..6, 0..8).prop_map(|(rate, burst)| format!(
@@ -130,7 +130,7 @@ fn limited() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A policy with a limit in it.
+/// A policy that contains a limit.
 fn limiting() -> impl Strategy<Value = String> {
     let errors = || Just("type: status_code, status_code: {status_codes: [ERROR]}".to_owned());
     let part = || prop_oneof![2 => limited(), 1 => errors(), 1 => Just("type: always_sample".to_owned())];
@@ -157,7 +157,7 @@ fn limiting() -> impl Strategy<Value = String> {
 
 const PAD: usize = 4000;
 
-/// How long after the one before a trace comes, in ticks, and its spans: whether each is an error, and how long it is.
+/// The delay of a trace after the one before, in ticks, and its spans: error or not, and length.
 fn one_trace() -> impl Strategy<Value = (u64, Vec<(bool, usize)>)> {
     (1..8_u64, prop::collection::vec((any::<bool>(), 0..3_usize), 1..4))
 }
@@ -173,7 +173,8 @@ proptest! {
     ) {
         const WAIT: i64 = 10;
         let text = |more: &str| format!("decision_wait: 1s\nnum_shards: 1\npolicies: [{}{more}]", list(policies.clone()));
-        let (before, after) = (settings(&text("")), settings(&text(", {name: more, type: trace_state, trace_state: {key: z, values: [z]}}")));
+        let before = settings(&text(""));
+        let after = settings(&text(", {name: more, type: trace_state, trace_state: {key: z, values: [z]}}"));
         let spans = |id: u128, spans: &[(bool, usize)]| -> Vec<Span> {
             let one = |(is_error, pads): &(bool, usize)| Span {
                 attributes: vec![super::support::text("pad", &"x".repeat(pads * PAD))],
@@ -181,7 +182,8 @@ proptest! {
             };
             spans.iter().map(one).collect()
         };
-        let (mut world, mut now) = (model::World::default(), 0);
+        let mut world = model::RateLimitModel::default();
+        let mut now = 0;
         let mut expected = std::collections::BTreeMap::new();
         for (id, (gap, trace)) in (1_u128..).zip(&traces) {
             now += *gap as i64;
@@ -193,11 +195,11 @@ proptest! {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let kept = runtime.block_on(async {
-            let setup = Setup::with(before.clone());
+            let setup = Setup::with_settings(before.clone());
             for (at, (gap, trace)) in traces.iter().enumerate() {
                 setup.pass(gap * 100).await;
                 if at == reload_at {
-                    // Limits that did not change keep what they have used.
+                    // Unchanged limits keep the part that is used up.
                     setup.sampler.reconfigure(after.clone());
                 }
                 setup.send(spans(at as u128 + 1, trace)).await;
@@ -225,12 +227,12 @@ proptest! {
         let settings_now = settings(&text);
         let expected: std::collections::BTreeMap<u128, usize> = model::traces(&requests)
             .into_iter()
-            .filter(|(id, trace)| model::keeps(&settings_now.policies, *id, trace, &mut model::World::default()))
+            .filter(|(id, trace)| model::keeps(&settings_now.policies, *id, trace, &mut model::RateLimitModel::default()))
             .map(|(id, trace)| (id, trace.len()))
             .collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let kept = runtime.block_on(async {
-            // Policies that came while traces waited must say the same as those that were there.
+            // Policies that apply while traces wait must decide as policies that were there from the start.
             let before = format!("decision_wait: 5s\nnum_shards: {shards}\npolicies: [{{name: none, type: span_count, span_count: {{min_spans: 9999}}}}]");
             let setup = Setup::new(if reload { &before } else { &text });
             for (at, request) in requests.iter().enumerate() {

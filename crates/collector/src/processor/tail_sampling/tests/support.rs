@@ -1,4 +1,4 @@
-//! Requests made of decoded spans, a next step that remembers, and a sampler between them.
+//! Requests from decoded spans, a consumer that records, and a sampler between them.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kubewake_config::{ComponentId, FixedSources, load, model::Processor as Settings};
+use kubewake_config::{ComponentId, FixedSources, load, model::ProcessorConfig as Settings};
 use kubewake_otlp::Signal;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -20,11 +20,12 @@ use tokio::sync::Notify;
 
 use super::super::TailSampler;
 use crate::core::{
-    Answer, Batch, Charge, Consumer, DropReason, Member, Part, Pressure, Processor, Refusal, TailStats, testing::settle,
+    Batch, Charge, ConsumeOutcome, Consumer, DropReason, Member, OverflowPolicy, Part, Processor, Refusal,
+    TailSamplerStats, testing::settle,
 };
 
-/// Settings from what a document would say of them.
-pub(super) fn settings(text: &str) -> kubewake_config::model::TailSampling {
+/// Settings as a document configures them.
+pub(super) fn settings(text: &str) -> kubewake_config::model::TailSamplingProcessor {
     let indented: String = text.lines().map(|line| format!("    {line}\n")).collect();
     let document = format!(
         "receivers:\n  otlp: {{protocols: {{grpc: }}}}\nprocessors:\n  tail_sampling:\n{indented}exporters:\n  nop:\n\
@@ -39,7 +40,7 @@ pub(super) fn settings(text: &str) -> kubewake_config::model::TailSampling {
 
 pub(super) const START: u64 = 1_700_000_000_000_000_000;
 
-/// A span of a trace with nothing special.
+/// A plain span of a trace.
 pub(super) fn span(trace: u128) -> Span {
     Span {
         trace_id: if trace == 0 { Vec::new() } else { trace.to_be_bytes().to_vec() },
@@ -80,7 +81,7 @@ pub(super) fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
     }
 }
 
-/// A next step that keeps what it gets, when it has room.
+/// A consumer that keeps the batches that it gets, when it has room.
 #[derive(Default)]
 pub(super) struct Backend {
     got: Mutex<Vec<Batch>>,
@@ -98,15 +99,14 @@ impl Backend {
         self.opened.notify_waiters();
     }
 
-    /// It was sent: its memory is given back.
+    /// Marks the batches as sent: their memory is given back.
     fn take(&self, batch: Batch) {
         let mut sent = Batch::empty(batch.signal());
-        let charge = Arc::new(Charge::free());
+        let charge = Arc::new(Charge::exempt());
         batch.into_parts().into_iter().for_each(|part| sent.push(Part { charge: charge.clone(), ..part }));
         self.got.lock().unwrap().push(sent);
     }
 
-    /// All requests so far.
     pub(super) fn requests(&self) -> Vec<ExportTraceServiceRequest> {
         let got = self.got.lock().unwrap();
         let parts = got.iter().flat_map(Batch::parts);
@@ -119,18 +119,16 @@ impl Backend {
             .collect()
     }
 
-    /// How many batches came.
     pub(super) fn batches(&self) -> usize {
         self.got.lock().unwrap().len()
     }
 
-    /// All spans so far.
     pub(super) fn spans(&self) -> Vec<Span> {
         let resources = self.requests().into_iter().flat_map(|request| request.resource_spans);
         resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
     }
 
-    /// How many spans of each trace came.
+    /// Number of spans that arrived, by trace.
     pub(super) fn traces(&self) -> BTreeMap<u128, usize> {
         let mut traces = BTreeMap::new();
         for span in self.spans() {
@@ -139,20 +137,19 @@ impl Backend {
         traces
     }
 
-    /// Forgets what it got.
     pub(super) fn forget(&self) {
         self.got.lock().unwrap().clear();
     }
 }
 
 impl Consumer for Backend {
-    fn consume(self: Arc<Self>, batch: Batch, pressure: Pressure) -> Answer {
-        assert_eq!(pressure, Pressure::Wait, "what was acknowledged waits for room");
+    fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
+        assert_eq!(pressure, OverflowPolicy::Wait, "what was acknowledged waits for room");
         if !*self.closed.lock().unwrap() {
             self.take(batch);
-            return Answer::Now(Ok(()));
+            return ConsumeOutcome::Now(Ok(()));
         }
-        Answer::later(async move {
+        ConsumeOutcome::later(async move {
             while *self.closed.lock().unwrap() {
                 self.opened.notified().await;
             }
@@ -161,9 +158,9 @@ impl Consumer for Backend {
         })
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {
+    fn count_lost(&self, _: &Batch, _: DropReason) {
         panic!("nothing is lost");
     }
 }
@@ -172,20 +169,20 @@ impl Consumer for Backend {
 pub(super) struct Setup {
     pub(super) sampler: Arc<TailSampler>,
     pub(super) backend: Arc<Backend>,
-    pub(super) stats: Arc<TailStats>,
+    pub(super) stats: Arc<TailSamplerStats>,
     pub(super) member: Option<Arc<Member>>,
 }
 
 impl Setup {
     pub(super) fn new(text: &str) -> Self {
-        Self::with(settings(text))
+        Self::with_settings(settings(text))
     }
 
-    pub(super) fn with(settings: kubewake_config::model::TailSampling) -> Self {
-        let stats = Arc::<TailStats>::default();
+    pub(super) fn with_settings(settings: kubewake_config::model::TailSamplingProcessor) -> Self {
+        let stats = Arc::<TailSamplerStats>::default();
         let sampler = TailSampler::new(&ComponentId::new("tail_sampling"), settings, Arc::default(), stats.clone());
         let backend = Arc::new(Backend::default());
-        sampler.next().point_at(vec![backend.clone()]);
+        sampler.output().set_targets(vec![backend.clone()]);
         Self { sampler, backend, stats, member: None }
     }
 
@@ -202,17 +199,16 @@ impl Setup {
         let bytes = Bytes::from(request.encode_to_vec());
         let items = kubewake_otlp::scan(Signal::Traces, &bytes).unwrap().items;
         let charge = match &self.member {
-            None => Charge::free(),
-            Some(member) => member.admit(bytes.len() as u64).ok_or_else(Refusal::memory)?,
+            None => Charge::exempt(),
+            Some(member) => member.reserve(bytes.len() as u64).ok_or_else(Refusal::out_of_memory)?,
         };
         let part = Part::new(bytes, items, Arc::default(), Arc::new(charge));
-        self.sampler.clone().consume(Batch::single(Signal::Traces, part), Pressure::Refuse).wait().await
+        self.sampler.clone().consume(Batch::single(Signal::Traces, part), OverflowPolicy::Refuse).wait().await
     }
 
-    /// Lets time pass.
     pub(super) async fn pass(&self, milliseconds: u64) {
         settle().await;
-        // Step by step, as a timer that is set meanwhile must be met.
+        // Step by step, as a timer that is set meanwhile must be noticed.
         for _ in 0..milliseconds.div_ceil(100) {
             tokio::time::advance(Duration::from_millis(100)).await;
             settle().await;

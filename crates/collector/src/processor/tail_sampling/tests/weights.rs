@@ -1,4 +1,4 @@
-//! What kept spans say of how many they stand for, so that counts are true.
+//! The weights of kept spans, so that counts are true.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use super::support::*;
 const ERRORS: &str = "{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}";
 const TENTH: &str = "{name: tenth, type: probabilistic, probabilistic: {sampling_percentage: 10}}";
 
-/// Ids that look like random ones.
+/// Ids that look random.
 fn id(n: u128) -> u128 {
     (n << 64 | n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
 }
@@ -19,13 +19,14 @@ fn threshold(span: &Span) -> Option<Threshold> {
     TraceState::parse(span.trace_state.as_bytes()).unwrap().threshold()
 }
 
-/// Sends traces, every fourth with an error, and says how many of each kind the kept ones stand for.
+/// Sends traces, every fourth with an error; returns the total weight of the kept ones, by kind.
 async fn counted(setup: &Setup) -> (f64, f64) {
     for n in 1..=2000 {
         setup.send(vec![if n % 4 == 0 { error(id(n)) } else { span(id(n)) }]).await;
     }
     setup.pass(2000).await;
-    let (mut errors, mut others) = (0.0, 0.0);
+    let mut errors = 0.0;
+    let mut others = 0.0;
     for span in setup.backend.spans() {
         let count = threshold(&span).map_or(1.0, Threshold::adjusted_count);
         *if span.status.is_some() { &mut errors } else { &mut others } += count;
@@ -104,7 +105,7 @@ async fn whoever_samples_next_sees_what_the_hash_decided_by() {
     setup.pass(2000).await;
     let early: Vec<Span> = setup.backend.spans();
     assert!(early.len() > 50);
-    // Late ones say the same.
+    // Late spans have the same weight.
     for n in 1..=1000 {
         setup.send(vec![span(id(n))]).await;
     }
@@ -112,13 +113,14 @@ async fn whoever_samples_next_sees_what_the_hash_decided_by() {
     let all = setup.backend.spans();
     for span in &all {
         let state = TraceState::parse(span.trace_state.as_bytes()).unwrap();
-        let (threshold, randomness) = (state.threshold().unwrap(), state.randomness().unwrap());
+        let threshold = state.threshold().unwrap();
+        let randomness = state.randomness().unwrap();
         assert!(threshold.keeps(randomness), "{}", span.trace_state);
         let same = all.iter().filter(|other| other.trace_id == span.trace_id);
         assert!(same.map(|other| &other.trace_state).all(|state| *state == span.trace_state));
     }
     assert!(early.iter().all(|one| all.iter().filter(|span| span.trace_id == one.trace_id).count() == 2));
-    // By that randomness, the next one keeps its share of these.
+    // By that randomness, the next sampler keeps its share of these.
     let fifth = |span: &&Span| {
         let randomness = TraceState::parse(span.trace_state.as_bytes()).unwrap().randomness().unwrap();
         Threshold::from_probability(0.05, 0).unwrap().keeps(randomness)

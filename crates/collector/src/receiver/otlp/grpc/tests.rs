@@ -1,4 +1,4 @@
-//! Connections on a paused clock: how long they live, and what is left of calls that were given up.
+//! Connections on a paused clock: their lifetime, and the cleanup of cancelled calls.
 
 mod early;
 
@@ -22,10 +22,10 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use super::*;
 use crate::{
     core::{
-        Allowance, Answer, Batch, Budget, Charge, Consumer, DropReason, Intake, PART_BYTES, Pipeline, Pressure,
-        Registry, Shortfall, Transport, testing::part,
+        Allowance, Batch, Budget, Charge, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, PART_OVERHEAD_BYTES,
+        PartialSuccess, Pipeline, PipelineSet, StatsRegistry, Transport, testing::part,
     },
-    receiver::intake::Payload,
+    receiver::submitter::RequestPayload,
 };
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -44,27 +44,29 @@ enum Target {
 }
 
 impl Consumer for Target {
-    fn consume(self: Arc<Self>, batch: Batch, _: Pressure) -> Answer {
+    fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
         match *self {
             Target::PanicsOnce(before) if !before.swap(true, Ordering::Relaxed) => panic!("of a pipeline"),
-            Target::Takes | Target::PanicsOnce(_) => Answer::Now(Ok(())),
-            Target::TakesAllButOne => Answer::Partly(Box::new(Shortfall { items: 1, message: "odd".to_owned() })),
-            Target::Hangs => Answer::later(async move {
+            Target::Takes | Target::PanicsOnce(_) => ConsumeOutcome::Now(Ok(())),
+            Target::TakesAllButOne => {
+                ConsumeOutcome::Partial(Box::new(PartialSuccess { items: 1, message: "odd".to_owned() }))
+            }
+            Target::Hangs => ConsumeOutcome::later(async move {
                 let _held = batch;
                 std::future::pending().await
             }),
         }
     }
 
-    fn refused(&self, _: &Batch) {}
+    fn count_refused(&self, _: &Batch) {}
 
-    fn lost(&self, _: &Batch, _: DropReason) {}
+    fn count_lost(&self, _: &Batch, _: DropReason) {}
 }
 
-/// What a receiver serves its connections with, and what is behind it.
+/// The state that a receiver serves its connections with, and the pipeline behind it.
 struct Fixture {
-    live: Arc<ArcSwap<Live<GrpcServer>>>,
-    intake: Arc<Intake>,
+    live: Arc<ArcSwap<ActiveSettings<GrpcServer>>>,
+    intake: Arc<PipelineSet>,
     budget: Arc<Budget>,
 }
 
@@ -72,30 +74,30 @@ fn fixture(keepalive: ServerKeepalive, target: Target) -> Fixture {
     let budget = Budget::new(1 << 20, 0);
     let id = PipelineId { signal: Signal::Traces, name: None };
     let pipeline = Pipeline::new(id, Allowance { member: budget.join(), limiter: None }, Arc::default());
-    pipeline.head().point_at(vec![Arc::new(target)]);
-    let intake = Arc::new(Intake::default());
-    intake.point_at(Signal::Traces, vec![pipeline]);
+    pipeline.head().set_targets(vec![Arc::new(target)]);
+    let intake = Arc::new(PipelineSet::default());
+    intake.set_pipelines(Signal::Traces, vec![pipeline]);
     let settings = GrpcServer { keepalive, ..GrpcServer::default() };
-    let live = Live { settings, tls: None, auth: None };
+    let live = ActiveSettings { settings, tls: None, auth: None };
     Fixture { live: Arc::new(ArcSwap::from_pointee(live)), intake, budget }
 }
 
 impl Fixture {
-    /// A connection through memory: on a paused clock nothing may wait for a kernel.
+    /// A connection in memory: on a paused clock nothing may wait for the kernel.
     async fn connect(&self) -> Client {
         let ((ours, mut near), (mut far, theirs)) = (tokio::io::duplex(64 << 10), tokio::io::duplex(64 << 10));
         let wire = tokio::spawn(async move { drop(tokio::io::copy_bidirectional(&mut near, &mut far).await) });
-        let stats = Registry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
-        let taker = Arc::new(Taker::new(self.intake.clone(), stats));
-        let (close, closing) = Closing::by_hand();
-        let peer = taker.peer(([127, 0, 0, 1], 1).into());
-        let server = tokio::spawn(serve(theirs, peer, self.live.clone(), taker, closing));
+        let stats = StatsRegistry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
+        let taker = Arc::new(RequestSubmitter::new(self.intake.clone(), stats));
+        let (close, closing) = ShutdownSignal::for_test();
+        let peer = taker.sender_peer(([127, 0, 0, 1], 1).into());
+        let server = tokio::spawn(serve_http2(theirs, peer, self.live.clone(), taker, closing));
         let (calls, connection) = client::handshake(TokioExecutor::new(), TokioIo::new(ours)).await.unwrap();
         let connection = tokio::spawn(async move { drop(connection.await) });
         Client { calls, connection, server, wire, close: Box::new(close) }
     }
 
-    /// Waits until so much memory is in use.
+    /// Waits until this much memory is in use.
     async fn uses(&self, memory: impl Fn(u64) -> bool) {
         for _ in 0..1000 {
             if memory(self.budget.used()) {
@@ -106,19 +108,18 @@ impl Fixture {
         panic!("{} bytes are in use", self.budget.used());
     }
 
-    /// Whether anything of a connection is still there.
+    /// Whether any state of a connection is left.
     fn is_clean(&self) {
         assert_eq!(self.budget.used(), 0);
         assert_eq!(Arc::strong_count(&self.intake), 1, "no call is left");
     }
 }
 
-/// One connection.
 struct Client {
     calls: SendRequest<Pieces>,
     connection: JoinHandle<()>,
     server: JoinHandle<()>,
-    /// What is between the two.
+    /// The task that carries bytes between client and server.
     wire: JoinHandle<()>,
     close: Box<dyn FnOnce()>,
 }
@@ -138,7 +139,7 @@ impl Body for Pieces {
 type Pending = JoinHandle<hyper::Result<Response<Incoming>>>;
 
 impl Client {
-    /// Begins a call, which goes on until the sender of its pieces is dropped.
+    /// Begins a call, which continues until the sender of its pieces is dropped.
     async fn begin(&mut self, path: &str) -> (mpsc::UnboundedSender<Bytes>, Pending) {
         let (pieces, body) = mpsc::unbounded_channel();
         self.calls.ready().await.unwrap();
@@ -148,7 +149,6 @@ impl Client {
         (pieces, answer)
     }
 
-    /// A whole call.
     async fn call(&mut self, path: &str, message: &Bytes) -> Response<Incoming> {
         let (pieces, answer) = self.begin(path).await;
         pieces.send(message.clone()).unwrap();
@@ -172,16 +172,16 @@ fn framed(message: &[u8]) -> Bytes {
 }
 
 fn export() -> Bytes {
-    framed(&part(0..3, Charge::free()).bytes)
+    framed(&part(0..3, Charge::exempt()).bytes)
 }
 
-/// Sends a part of an export for half a minute, and gives what is left of it.
+/// Sends part of an export over half a minute; returns the rest of the message.
 async fn send_slowly(pieces: &mpsc::UnboundedSender<Bytes>) -> Bytes {
     let mut rest = export();
     pieces.send(rest.split_to(9)).unwrap();
     for _ in 0..10 {
         tokio::time::sleep(3 * SECOND).await;
-        // Nobody reads it when the call was cut.
+        // Nobody reads the body when the call was aborted.
         let _ = pieces.send(rest.split_to(2));
     }
     rest
@@ -206,24 +206,24 @@ async fn a_sender_is_told_what_was_not_taken() {
     let answer = f.connect().await.call(EXPORT, &export()).await;
     let body = answer.into_body().collect().await.unwrap();
     assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
-    // `partial_success`, of which the first field is how many and the second is why.
+    // `partial_success`: the first field is the number of rejected items and the second the reason.
     assert_eq!(body.to_bytes(), framed(&[0x0a, 7, 0x08, 1, 0x12, 3, b'o', b'd', b'd']));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_taken_is_counted_alike_whether_the_sender_can_be_told_or_not() {
     let f = fixture(ServerKeepalive::default(), Target::TakesAllButOne);
-    let stats = Registry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
-    let taker = Taker::new(f.intake.clone(), stats.clone());
-    let peer = taker.peer(([127, 0, 0, 1], 1).into());
-    let bytes = part(0..3, Charge::free()).bytes;
-    let payload = || Payload { held: bytes.len(), bytes: bytes.clone() };
-    let admission = || taker.admit(Signal::Traces, bytes.len()).unwrap();
+    let stats = StatsRegistry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
+    let taker = RequestSubmitter::new(f.intake.clone(), stats.clone());
+    let peer = taker.sender_peer(([127, 0, 0, 1], 1).into());
+    let bytes = part(0..3, Charge::exempt()).bytes;
+    let payload = || RequestPayload { held_bytes: bytes.len(), bytes: bytes.clone() };
+    let admission = || taker.reserve(Signal::Traces, bytes.len()).unwrap();
     let counted = || (stats.accepted().get(Signal::Traces), stats.refused().get(Signal::Traces));
-    let told = taker.take(Signal::Traces, payload(), admission(), Arc::default(), &peer).await.unwrap();
+    let told = taker.submit(Signal::Traces, payload(), admission(), Arc::default(), &peer).await.unwrap();
     assert_eq!((told.unwrap().items, counted()), (1, (2, 1)));
     let mut never = std::future::pending::<()>();
-    taker.take_in_the_end(Signal::Traces, payload(), admission(), Arc::default(), &peer, &mut never).await.unwrap();
+    taker.submit_waiting(Signal::Traces, payload(), admission(), Arc::default(), &peer, &mut never).await.unwrap();
     assert_eq!(counted(), (4, 2));
 }
 
@@ -342,7 +342,7 @@ async fn who_watches_an_old_connection_is_sent_to_a_new_one() {
 async fn a_call_that_needs_more_memory_than_there_is_is_not_told_to_come_again() {
     let f = fixture(ServerKeepalive::default(), Target::Takes);
     let mut client = f.connect().await;
-    let one = PART_BYTES as u64;
+    let one = PART_OVERHEAD_BYTES as u64;
     f.budget.resize(one - 1, 0);
     let answer = client.call(EXPORT, &export()).await;
     assert_eq!(answer.headers()["grpc-status"], "8");
@@ -368,7 +368,7 @@ async fn a_call_that_is_cancelled_midway_gives_its_memory_back() {
     f.is_clean();
 }
 
-/// The prefix of a message, and nothing else of it.
+/// The prefix of a message, and nothing more.
 fn announced(length: u32) -> Bytes {
     [&[0], &length.to_be_bytes()[..]].concat().into()
 }
@@ -397,7 +397,7 @@ async fn announced_messages_hold_no_memory_and_end_when_nothing_follows() {
 async fn message_is_charged_as_it_arrives_and_never_for_more_than_it_has() {
     let f = fixture(ServerKeepalive::default(), Target::Hangs);
     let mut client = f.connect().await;
-    let spans = part(0..10_000, Charge::free()).bytes;
+    let spans = part(0..10_000, Charge::exempt()).bytes;
     let (pieces, answer) = client.begin(EXPORT).await;
     let mut message = framed(&spans);
     pieces.send(message.split_to(5 + 1000)).unwrap();
@@ -417,14 +417,15 @@ async fn message_is_charged_as_it_arrives_and_never_for_more_than_it_has() {
 async fn unfinished_messages_of_one_sender_leave_room_for_whole_ones() {
     let f = fixture(ServerKeepalive::default(), Target::Takes);
     let mut client = f.connect().await;
-    let (mut unfinished, half) = (Vec::new(), Bytes::from(vec![0; 32 << 10]));
+    let mut unfinished = Vec::new();
+    let half = Bytes::from(vec![0; 32 << 10]);
     for _ in 0..40 {
         let (pieces, answer) = client.begin(EXPORT).await;
         pieces.send(announced(64 << 10)).unwrap();
         pieces.send(half.clone()).unwrap();
         unfinished.push((pieces, answer));
     }
-    let message = framed(&part(0..10_000, Charge::free()).bytes);
+    let message = framed(&part(0..10_000, Charge::exempt()).bytes);
     assert_taken(client.call(EXPORT, &message).await).await;
     let limit = f.budget.limit();
     assert!((limit / 4..=limit / 2).contains(&f.budget.used()), "{} of {limit}", f.budget.used());
@@ -458,11 +459,11 @@ async fn a_call_that_is_cancelled_while_it_waits_for_a_pipeline_gives_its_memory
         pieces.send(export()).unwrap();
         waiting.push(answer);
     }
-    let one = PART_BYTES as u64;
+    let one = PART_OVERHEAD_BYTES as u64;
     f.uses(|bytes| bytes == 3 * one).await;
     waiting.remove(1).abort();
     f.uses(|bytes| bytes == 2 * one).await;
-    // The connection goes, and all its calls with it.
+    // The connection closes, and all its calls with it.
     client.wire.abort();
     client.server.await.unwrap();
     f.is_clean();

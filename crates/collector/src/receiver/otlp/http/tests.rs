@@ -1,4 +1,4 @@
-//! Requests through memory, on a paused clock, that are answered before all of them has arrived.
+//! Requests in memory, on a paused clock, that are answered before they have arrived completely.
 
 use std::{
     pin::Pin,
@@ -19,33 +19,34 @@ use tokio::{
 };
 
 use super::*;
-use crate::core::{Allowance, Budget, Intake, Pipeline, Registry, Transport};
+use crate::core::{Allowance, Budget, Pipeline, PipelineSet, StatsRegistry, Transport};
 
-/// What a body may have here.
+/// Size limit of a body here.
 const MAX: usize = 1 << 20;
 
-/// A connection to a receiver, with what keeps its door open.
+/// A connection to a receiver, with the guards that keep its listener open.
 fn connect(is_http2: bool) -> (DuplexStream, impl FnOnce()) {
     let id = PipelineId { signal: Signal::Traces, name: None };
     let allowance = Allowance { member: Budget::new(8 << 20, 0).join(), limiter: None };
-    let intake = Arc::new(Intake::default());
-    intake.point_at(Signal::Traces, vec![Pipeline::new(id, allowance, Arc::default())]);
-    let stats = Registry::default().receiver(&ComponentId::new("otlp"), Transport::Http);
-    let taker = Arc::new(Taker::new(intake, stats));
+    let intake = Arc::new(PipelineSet::default());
+    intake.set_pipelines(Signal::Traces, vec![Pipeline::new(id, allowance, Arc::default())]);
+    let stats = StatsRegistry::default().receiver(&ComponentId::new("otlp"), Transport::Http);
+    let taker = Arc::new(RequestSubmitter::new(intake, stats));
     let settings = HttpServer { max_body_bytes: MAX as u64, ..HttpServer::default() };
-    let live = Arc::new(ArcSwap::from_pointee(Live { settings, tls: None, auth: None }));
-    let peer = taker.peer(([127, 0, 0, 1], 1).into());
-    let context = Context { peer, live, taker, timers: Timers::default() };
+    let live = Arc::new(ArcSwap::from_pointee(ActiveSettings { settings, tls: None, auth: None }));
+    let peer = taker.sender_peer(([127, 0, 0, 1], 1).into());
+    let context = HttpConnection { peer, active: live, submitter: taker, timers: TimerPool::default() };
     let (ours, theirs) = tokio::io::duplex(64 << 10);
-    let (close, closing) = Closing::by_hand();
-    match is_http2 {
-        true => tokio::spawn(serve_http2(theirs, context, closing)),
-        false => tokio::spawn(serve_http1(theirs, context, closing)),
+    let (close, closing) = ShutdownSignal::for_test();
+    if is_http2 {
+        tokio::spawn(serve_http2(theirs, context, closing))
+    } else {
+        tokio::spawn(serve_http1(theirs, context, closing))
     };
     (ours, close)
 }
 
-/// The next answer on a connection of HTTP/1.1, which has a length.
+/// Reads the next HTTP/1.1 response of a connection; it has a `content-length`.
 async fn read_answer(stream: &mut DuplexStream) -> String {
     let mut answer = String::new();
     loop {

@@ -1,33 +1,32 @@
 //! `composite`: policies that share a rate.
 
-use super::{Within, doubt, list};
+use super::{PolicyParent, list, warn_setting};
 use crate::{
-    decode::{cursor::Cursor, fields::Fields, report::Report, scalar},
+    decode::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar},
     model::{SamplingPolicy, SamplingRule},
 };
 
-/// `composite`
-pub(super) fn composite(at: &Cursor<'_>, report: &Report) -> Option<SamplingRule> {
-    let mut fields = Fields::of(at, report);
+pub(super) fn composite(at: &Cursor<'_>, report: &DecodeReport) -> Option<SamplingRule> {
+    let mut fields = FieldReader::new(at, report);
     let max_total = fields.get_or("max_total_spans_per_second", 0, scalar::integer);
     let order = fields.get("policy_order", scalar::texts).unwrap_or_default();
     let parts =
-        fields.get("composite_sub_policy", |at, report| list(at, report, Within::Composite)).unwrap_or_default();
+        fields.get("composite_sub_policy", |at, report| list(at, report, PolicyParent::Composite)).unwrap_or_default();
     let shares = fields.get("rate_allocation", shares).unwrap_or_default();
     let parts: Vec<SamplingPolicy> = parts.into_iter().map(|(policy, _)| policy).collect();
     if max_total <= 0 {
         let name = "max_total_spans_per_second";
-        doubt(&fields, name, &format!("`{name}` is not positive, so that no trace is kept"));
+        warn_setting(&fields, name, &format!("`{name}` is not positive, so that no trace is kept"));
     }
     if parts.is_empty() {
-        doubt(&fields, "composite_sub_policy", "there is no `composite_sub_policy`, so that no trace is kept");
+        warn_setting(&fields, "composite_sub_policy", "there is no `composite_sub_policy`, so that no trace is kept");
     } else if !fields.failed("composite_sub_policy") {
         if !order.is_empty() && order.iter().ne(parts.iter().map(|part| &part.name)) {
             let message =
                 "`policy_order` has no effect: the order of `composite_sub_policy` counts, and differs from it";
-            report.warning(&fields.place("policy_order"), message, None);
+            report.warning(&fields.cursor_at("policy_order"), message, None);
         }
-        compare(&fields, &parts, &shares);
+        check_shares(&fields, &parts, &shares);
     }
     fields.finish();
     let equal = max_total as f64 / parts.len().max(1) as f64;
@@ -43,40 +42,39 @@ pub(super) fn composite(at: &Cursor<'_>, report: &Report) -> Option<SamplingRule
     Some(SamplingRule::Composite { max_total, parts: parts.collect() })
 }
 
-/// An entry of `rate_allocation`.
-struct Share<'a> {
+struct PolicyShare<'a> {
     policy: String,
     percent: i64,
     place: Cursor<'a>,
 }
 
-/// `rate_allocation`: names with percentages.
-fn shares<'a>(at: &Cursor<'a>, report: &Report) -> Option<Vec<Share<'a>>> {
+fn shares<'a>(at: &Cursor<'a>, report: &DecodeReport) -> Option<Vec<PolicyShare<'a>>> {
     let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None) };
     let share = |item: Cursor<'a>| {
-        let mut fields = Fields::of(&item, report);
+        let mut fields = FieldReader::new(&item, report);
         let policy = fields.text("policy").unwrap_or_default();
         let percent = fields.get_or("percent", 0, scalar::integer);
         if percent <= 0 {
-            doubt(&fields, "percent", "a `percent` that is not positive is taken for an equal part of the rate");
+            warn_setting(&fields, "percent", "a `percent` that is not positive is taken for an equal part of the rate");
         }
-        let place = fields.place("policy");
+        let place = fields.cursor_at("policy");
         fields.finish();
-        Share { policy, percent, place }
+        PolicyShare { policy, percent, place }
     };
     Some(items.map(share).collect())
 }
 
-/// Says where policies and their shares do not go together.
-fn compare(fields: &Fields<'_, '_>, parts: &[SamplingPolicy], shares: &[Share<'_>]) {
+/// Checks that policies and their shares match.
+fn check_shares(fields: &FieldReader<'_, '_>, parts: &[SamplingPolicy], shares: &[PolicyShare<'_>]) {
     let report = fields.report;
     for part in parts.iter().filter(|part| !shares.iter().any(|share| share.policy == part.name)) {
-        let place = fields.place("rate_allocation");
+        let place = fields.cursor_at("rate_allocation");
         let message = format!("{} has no share in `rate_allocation`, and keeps nothing", place.quote(&part.name));
         report.warning(&place, message, None);
     }
     for (index, share) in shares.iter().enumerate() {
-        let (place, name) = (&share.place, share.place.quote(&share.policy));
+        let place = &share.place;
+        let name = share.place.quote(&share.policy);
         if !parts.iter().any(|part| part.name == share.policy) {
             let known: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             let help = report.suggest(&share.policy, &known, "policies here");
@@ -88,6 +86,6 @@ fn compare(fields: &Fields<'_, '_>, parts: &[SamplingPolicy], shares: &[Share<'_
     let total = shares.iter().fold(0_i64, |sum, share| sum.saturating_add(share.percent.max(0)));
     if total > 100 {
         let message = format!("`rate_allocation` gives away {total} % of `max_total_spans_per_second`");
-        report.warning(&fields.place("rate_allocation"), message, None);
+        report.warning(&fields.cursor_at("rate_allocation"), message, None);
     }
 }

@@ -39,7 +39,7 @@ fn pod(node: &str, revision: &str, is: Is) -> Arc<Pod> {
     let mut pod = json!({
         "metadata": {
             "name": format!("{node}-{revision}"),
-            "labels": {(revision::POD_LABEL): revision},
+            "labels": {(revision::POD_REVISION_HASH_LABEL): revision},
             "creationTimestamp": if revision == OLD { "2026-01-01T00:00:00Z" } else { "2026-01-01T00:00:10Z" },
         },
         "spec": {"nodeName": node, "containers": []},
@@ -76,10 +76,10 @@ fn surge(max: impl Into<Value>) -> DaemonSet {
     set(json!({"maxUnavailable": 0, "maxSurge": max.into()}), json!({}))
 }
 
-/// What is planned, in words.
+/// The plan as text.
 fn steps(set: &DaemonSet, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) -> Vec<String> {
-    let plan = Scene::new(set, NEW, nodes, pods, now()).unwrap().plan();
-    let made = plan.make.iter().map(|node| format!("make {node}"));
+    let plan = DaemonSetSnapshot::new(set, NEW, nodes, pods, now()).unwrap().plan();
+    let made = plan.create.iter().map(|node| format!("make {node}"));
     let deleted = plan.delete.iter().map(|pod| format!("delete {}", pod.name_any()));
     let ended = plan.ended.iter().map(|pod| format!("ended {}", pod.name_any()));
     made.chain(deleted).chain(ended).collect()
@@ -87,7 +87,8 @@ fn steps(set: &DaemonSet, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) -> Vec<String>
 
 #[test]
 fn every_node_gets_one_pod() {
-    let (set, nodes) = (unavailable(1), nodes(&["a", "b"]));
+    let set = unavailable(1);
+    let nodes = nodes(&["a", "b"]);
     assert_eq!(steps(&set, &nodes, &[]), ["make a", "make b"]);
     assert_eq!(steps(&set, &nodes, &[pod("a", NEW, Is::Sick)]), ["make b"]);
     let both = [pod("a", NEW, Is::Sick), pod("a", OLD, Is::Well), pod("b", NEW, Is::Going)];
@@ -124,7 +125,7 @@ fn only_nodes_that_fit_get_one() {
 
 #[test]
 fn a_pod_that_waits_for_a_node_that_is_gone_goes() {
-    let mut waiting = crate::controller::daemonset::pod::pod(&unavailable(1), NEW, "gone").unwrap();
+    let mut waiting = crate::controller::daemonset::pod::new_pod(&unavailable(1), NEW, "gone").unwrap();
     waiting.metadata.name = Some("waiting".to_owned());
     assert_eq!(steps(&unavailable(1), &[], &[Arc::new(waiting)]), ["delete waiting"]);
     assert_eq!(
@@ -136,7 +137,8 @@ fn a_pod_that_waits_for_a_node_that_is_gone_goes() {
 
 #[test]
 fn an_update_deletes_as_many_as_may_be_unavailable() {
-    let (set, nodes) = (unavailable("50%"), nodes(&["a", "b", "c", "d"]));
+    let set = unavailable("50%");
+    let nodes = nodes(&["a", "b", "c", "d"]);
     let old = ["a", "b", "c", "d"].map(|node| pod(node, OLD, Is::Well));
     assert_eq!(steps(&set, &nodes, &old), ["delete a-old", "delete b-old"]);
     let mut some = old.clone();
@@ -150,7 +152,8 @@ fn an_update_deletes_as_many_as_may_be_unavailable() {
 
 #[test]
 fn a_surge_makes_the_new_one_first() {
-    let (set, nodes) = (surge(1), nodes(&["a", "b"]));
+    let set = surge(1);
+    let nodes = nodes(&["a", "b"]);
     let mut pods = vec![pod("a", OLD, Is::Well), pod("b", OLD, Is::Well)];
     assert_eq!(steps(&set, &nodes, &pods), ["make a"]);
     pods.push(pod("a", NEW, Is::Sick));
@@ -179,7 +182,7 @@ fn the_status_counts_nodes() {
     nodes.push(node("d", json!({"taints": [{"key": "k", "effect": "NoSchedule"}]})));
     let pods = [pod("a", NEW, Is::Well), pod("b", OLD, Is::Sick), pod("d", NEW, Is::Well)];
     let set = unavailable(1);
-    let status = Scene::new(&set, NEW, &nodes, &pods, now()).unwrap().status(DaemonSetStatus::default());
+    let status = DaemonSetSnapshot::new(&set, NEW, &nodes, &pods, now()).unwrap().status(DaemonSetStatus::default());
     let expected = DaemonSetStatus {
         desired_number_scheduled: 3,
         current_number_scheduled: 2,

@@ -11,54 +11,57 @@ fn deployment(annotations: Value) -> Deployment {
 }
 
 fn changes(set: &ReplicaSet, deployment: &Deployment, highest: i64) -> Value {
-    serde_json::to_value(newest(set, deployment, highest)).unwrap()
+    serde_json::to_value(newest_annotations(set, deployment, highest)).unwrap()
 }
 
 #[test]
 fn the_newest_has_the_highest_number() {
     let plain = deployment(json!({}));
-    assert_eq!(changes(&set(json!({})), &plain, 0), json!({REVISION: "1"}));
-    assert_eq!(changes(&set(json!({})), &plain, 4), json!({REVISION: "5"}));
-    assert_eq!(changes(&set(json!({REVISION: "5"})), &plain, 4), json!({}));
-    assert_eq!(changes(&set(json!({REVISION: "5"})), &plain, 1), json!({}), "others were removed since");
+    assert_eq!(changes(&set(json!({})), &plain, 0), json!({REVISION_ANNOTATION: "1"}));
+    assert_eq!(changes(&set(json!({})), &plain, 4), json!({REVISION_ANNOTATION: "5"}));
+    assert_eq!(changes(&set(json!({REVISION_ANNOTATION: "5"})), &plain, 4), json!({}));
+    assert_eq!(changes(&set(json!({REVISION_ANNOTATION: "5"})), &plain, 1), json!({}), "others were removed since");
 }
 
 #[test]
 fn one_that_comes_back_remembers_its_numbers() {
     let plain = deployment(json!({}));
-    assert_eq!(changes(&set(json!({REVISION: "1"})), &plain, 2), json!({REVISION: "3", HISTORY: "1"}));
-    let back = set(json!({REVISION: "3", HISTORY: "1"}));
-    assert_eq!(changes(&back, &plain, 4), json!({REVISION: "5", HISTORY: "1,3"}));
+    assert_eq!(
+        changes(&set(json!({REVISION_ANNOTATION: "1"})), &plain, 2),
+        json!({REVISION_ANNOTATION: "3", REVISION_HISTORY_ANNOTATION: "1"})
+    );
+    let back = set(json!({REVISION_ANNOTATION: "3", REVISION_HISTORY_ANNOTATION: "1"}));
+    assert_eq!(changes(&back, &plain, 4), json!({REVISION_ANNOTATION: "5", REVISION_HISTORY_ANNOTATION: "1,3"}));
 }
 
 #[test]
 fn memory_is_bounded() {
     let long = (0..700).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
-    let history = remember(Some(&long), "700").unwrap();
-    assert!(history.len() <= LONGEST_HISTORY);
+    let history = append_to_history(Some(&long), "700").unwrap();
+    assert!(history.len() <= MAX_HISTORY_BYTES);
     assert!(history.ends_with(",699,700"));
 }
 
 #[test]
 fn annotations_come_along_except_those_that_are_no_business_of_the_set() {
     let annotated = deployment(json!({
-        "cause": "new", "same": "same", REVISION: "9", DESIRED: "9", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+        "cause": "new", "same": "same", REVISION_ANNOTATION: "9", DESIRED_REPLICAS_ANNOTATION: "9", "kubectl.kubernetes.io/last-applied-configuration": "{}",
     }));
-    let held = set(json!({"cause": "old", "same": "same", REVISION: "1"}));
+    let held = set(json!({"cause": "old", "same": "same", REVISION_ANNOTATION: "1"}));
     assert_eq!(changes(&held, &annotated, 0), json!({"cause": "new"}));
 }
 
 #[test]
 fn a_number_that_is_none_is_left_alone() {
-    assert_eq!(changes(&set(json!({REVISION: "mine"})), &deployment(json!({})), 4), json!({}));
-    assert_eq!(of(&set(json!({REVISION: "mine"}))), 0);
+    assert_eq!(changes(&set(json!({REVISION_ANNOTATION: "mine"})), &deployment(json!({})), 4), json!({}));
+    assert_eq!(revision_number(&set(json!({REVISION_ANNOTATION: "mine"}))), 0);
 }
 
 #[test]
 fn sizes_are_written_where_they_differ() {
-    let limits = Limits { replicas: 4, surge: 1, unavailable: 1, is_rolling: true };
-    let held = set(json!({DESIRED: "4", MOST: "9"}));
-    assert_eq!(serde_json::to_value(sizes(&held, &limits)).unwrap(), json!({MOST: "5"}));
-    assert_eq!((desired(&held), most(&held)), (Some(4), Some(9)));
-    assert_eq!(desired(&set(json!({DESIRED: "-4"}))), None);
+    let limits = RolloutLimits { replicas: 4, max_surge: 1, max_unavailable: 1, is_rolling: true };
+    let held = set(json!({DESIRED_REPLICAS_ANNOTATION: "4", MAX_REPLICAS_ANNOTATION: "9"}));
+    assert_eq!(serde_json::to_value(size_annotations(&held, &limits)).unwrap(), json!({MAX_REPLICAS_ANNOTATION: "5"}));
+    assert_eq!((desired_replicas(&held), max_replicas(&held)), (Some(4), Some(9)));
+    assert_eq!(desired_replicas(&set(json!({DESIRED_REPLICAS_ANNOTATION: "-4"}))), None);
 }

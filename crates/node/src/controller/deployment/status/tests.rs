@@ -34,14 +34,14 @@ fn looked_at(
     old: &[Arc<ReplicaSet>],
     now: Timestamp,
 ) -> DeploymentStatus {
-    let sets = Sets { new: Some(new), old };
-    let mut status = count(deployment, &deployment.status.clone().unwrap_or_default(), sets, now);
-    progress(deployment, &mut status, sets, now);
+    let sets = OwnedReplicaSets { new: Some(new), old };
+    let mut status = count_replicas(deployment, &deployment.status.clone().unwrap_or_default(), sets, now);
+    update_progress(deployment, &mut status, sets, now);
     status
 }
 
 fn progressing(status: &DeploymentStatus) -> (String, String) {
-    let held = conditions::get(status, PROGRESSING).unwrap();
+    let held = conditions::get_condition(status, PROGRESSING).unwrap();
     (held.status.clone(), held.reason.clone().unwrap())
 }
 
@@ -59,14 +59,14 @@ fn pods_are_counted_over_all_sets() {
     assert_eq!(status.unavailable_replicas, Some(1));
     assert_eq!(status.terminating_replicas, Some(3));
     assert_eq!(status.observed_generation, Some(2));
-    let available = conditions::get(&status, AVAILABLE).unwrap();
+    let available = conditions::get_condition(&status, AVAILABLE).unwrap();
     assert_eq!((available.status.as_str(), available.reason.as_deref()), ("True", Some("MinimumReplicasAvailable")));
 }
 
 #[test]
 fn too_few_are_not_available() {
     let status = looked_at(&deployment(4, json!({})), &set(4, 2), &[], at(0));
-    let available = conditions::get(&status, AVAILABLE).unwrap();
+    let available = conditions::get_condition(&status, AVAILABLE).unwrap();
     assert_eq!((available.status.as_str(), available.reason.as_deref()), ("False", Some("MinimumReplicasUnavailable")));
 }
 
@@ -74,14 +74,14 @@ fn too_few_are_not_available() {
 fn a_rollout_progresses_and_ends() {
     let mut deployment = deployment(2, json!({}));
     deployment.status = Some(looked_at(&deployment, &set(2, 1), &[set(1, 1)], at(0)));
-    assert_eq!(progressing(deployment.status.as_ref().unwrap()), is("True", UPDATED));
+    assert_eq!(progressing(deployment.status.as_ref().unwrap()), is("True", REPLICA_SET_UPDATED));
     let done = looked_at(&deployment, &set(2, 2), &[set(0, 0)], at(5));
-    assert_eq!(progressing(&done), is("True", DONE));
-    let held = conditions::get(&done, PROGRESSING).unwrap();
+    assert_eq!(progressing(&done), is("True", NEW_REPLICA_SET_AVAILABLE));
+    let held = conditions::get_condition(&done, PROGRESSING).unwrap();
     assert_eq!(held.message.as_deref(), Some("ReplicaSet \"web-1\" has successfully progressed."));
     assert_eq!(held.last_transition_time, Some(Time(at(0))), "it was true before");
     assert_eq!(held.last_update_time, Some(Time(at(5))));
-    assert_eq!(next_check(&deployment, &done, at(5)), None);
+    assert_eq!(next_deadline_check(&deployment, &done, at(5)), None);
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn a_rollout_that_does_not_move_runs_out_of_time() {
     let mut deployment = deployment(2, json!({}));
     deployment.status = Some(looked_at(&deployment, &set(2, 1), &[], at(0)));
     let waiting = looked_at(&deployment, &set(2, 1), &[], at(60));
-    assert_eq!(progressing(&waiting), is("True", UPDATED));
-    assert_eq!(next_check(&deployment, &waiting, at(20)), Some(Duration::from_secs(40) + GRAIN));
+    assert_eq!(progressing(&waiting), is("True", REPLICA_SET_UPDATED));
+    assert_eq!(next_deadline_check(&deployment, &waiting, at(20)), Some(Duration::from_secs(40) + DEADLINE_MARGIN));
     let late = looked_at(&deployment, &set(2, 1), &[], at(61));
-    assert_eq!(progressing(&late), is("False", TIMED_OUT));
-    assert_eq!(next_check(&deployment, &late, at(61)), None);
+    assert_eq!(progressing(&late), is("False", PROGRESS_DEADLINE_EXCEEDED));
+    assert_eq!(next_deadline_check(&deployment, &late, at(61)), None);
     deployment.status = Some(late);
     let better = looked_at(&deployment, &set(2, 2), &[], at(99));
-    assert_eq!(progressing(&better), is("True", DONE));
+    assert_eq!(progressing(&better), is("True", NEW_REPLICA_SET_AVAILABLE));
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_pod_that_fails_later_is_no_rollout() {
     let mut deployment = deployment(2, json!({}));
     deployment.status = Some(looked_at(&deployment, &set(2, 2), &[], at(0)));
     let worse = looked_at(&deployment, &set(2, 1), &[], at(1000));
-    assert_eq!(progressing(&worse), is("True", DONE));
-    assert_eq!(next_check(&deployment, &worse, at(1000)), None, "there is no deadline to wait for");
+    assert_eq!(progressing(&worse), is("True", NEW_REPLICA_SET_AVAILABLE));
+    assert_eq!(next_deadline_check(&deployment, &worse, at(1000)), None, "there is no deadline to wait for");
 }
 
 #[test]
@@ -113,20 +113,20 @@ fn without_a_deadline_nothing_is_said_of_progress() {
     let mut deployment = deployment(2, json!({}));
     deployment.spec.as_mut().unwrap().progress_deadline_seconds = Some(i32::MAX);
     let status = looked_at(&deployment, &set(2, 1), &[], at(0));
-    assert!(conditions::get(&status, PROGRESSING).is_none());
+    assert!(conditions::get_condition(&status, PROGRESSING).is_none());
 }
 
 #[test]
 fn the_failure_of_a_set_is_the_deployments() {
     let mut failing = set(2, 0);
-    let condition = json!([{"type": FAILURE, "status": "True", "reason": "FailedCreate", "message": "no", "lastTransitionTime": START}]);
+    let condition = json!([{"type": REPLICA_FAILURE, "status": "True", "reason": "FailedCreate", "message": "no", "lastTransitionTime": START}]);
     Arc::get_mut(&mut failing).unwrap().status.as_mut().unwrap().conditions =
         serde_json::from_value(condition).unwrap();
     let mut deployment = deployment(2, json!({}));
     let status = looked_at(&deployment, &failing, &[], at(7));
-    let failure = conditions::get(&status, FAILURE).unwrap();
+    let failure = conditions::get_condition(&status, REPLICA_FAILURE).unwrap();
     assert_eq!((failure.reason.as_deref(), failure.message.as_deref()), (Some("FailedCreate"), Some("no")));
     assert_eq!(failure.last_update_time, Some(Time(at(0))));
     deployment.status = Some(status);
-    assert!(conditions::get(&looked_at(&deployment, &set(2, 2), &[], at(8)), FAILURE).is_none());
+    assert!(conditions::get_condition(&looked_at(&deployment, &set(2, 2), &[], at(8)), REPLICA_FAILURE).is_none());
 }

@@ -6,14 +6,14 @@ use super::*;
 const NEW: &str = "web-new";
 const OLD: &str = "web-old";
 
-/// A pod and how it is.
+/// A pod and its state.
 #[derive(Clone, Copy)]
 enum Is {
     Well,
     Sick,
     Going,
     Failed,
-    /// Ready since a second ago.
+    /// Ready for one second.
     Fresh,
 }
 
@@ -25,7 +25,7 @@ fn pod(ordinal: i32, revision: &str, is: Is) -> Arc<Pod> {
     let since = if matches!(is, Is::Fresh) { "2026-01-01T00:00:59Z" } else { "2026-01-01T00:00:00Z" };
     let ready = if matches!(is, Is::Sick | Is::Failed) { "False" } else { "True" };
     let mut pod = json!({
-        "metadata": {"name": format!("web-{ordinal}"), "labels": {(revision::POD_LABEL): revision}},
+        "metadata": {"name": format!("web-{ordinal}"), "labels": {(revision::POD_REVISION_HASH_LABEL): revision}},
         "status": {
             "phase": if matches!(is, Is::Failed) { "Failed" } else { "Running" },
             "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}],
@@ -51,12 +51,12 @@ fn set(replicas: i32, policy: &str) -> StatefulSet {
     serde_json::from_value(set).unwrap()
 }
 
-/// The steps that change something, in words.
+/// The actions that change something, as text.
 fn steps(set: &StatefulSet, pods: &[Arc<Pod>]) -> Vec<String> {
     let word = |step| match step {
-        Step::Make(ordinal) => Some(format!("make {ordinal}")),
-        Step::Delete(pod) => Some(format!("delete {}", pod.name_any())),
-        Step::Tend(..) => None,
+        PodAction::Create(ordinal) => Some(format!("make {ordinal}")),
+        PodAction::Delete(pod) => Some(format!("delete {}", pod.name_any())),
+        PodAction::Repair(..) => None,
     };
     plan(set, pods, NEW, now()).stages.into_iter().flatten().filter_map(word).collect()
 }
@@ -81,7 +81,7 @@ fn in_parallel_all_are_made() {
 
 #[test]
 fn any_number_of_replicas_is_made_in_parts() {
-    assert_eq!(steps(&set(i32::MAX, "Parallel"), &[]).len(), MOST_AT_ONCE);
+    assert_eq!(steps(&set(i32::MAX, "Parallel"), &[]).len(), MAX_PODS_PER_SYNC);
     assert_eq!(steps(&set(i32::MAX, "OrderedReady"), &[]), ["make 0"]);
 }
 
@@ -157,7 +157,7 @@ fn a_pod_counts_when_it_has_been_ready_for_long_enough() {
     let mut set = set(2, "OrderedReady");
     set.spec.as_mut().unwrap().min_ready_seconds = Some(10);
     let plan = plan(&set, &[pod(0, NEW, Is::Fresh)], NEW, now());
-    assert_eq!(plan.again, Some(Duration::from_secs(9)));
+    assert_eq!(plan.requeue_after, Some(Duration::from_secs(9)));
     assert_eq!(steps(&set, &[pod(0, NEW, Is::Fresh)]), [""; 0]);
     assert_eq!(steps(&set, &[pod(0, NEW, Is::Well)]), ["make 1"]);
 }

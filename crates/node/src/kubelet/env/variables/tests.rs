@@ -1,7 +1,7 @@
 use super::*;
 
-fn variables() -> Variables {
-    let mut variables = Variables::default();
+fn variables() -> EnvVariables {
+    let mut variables = EnvVariables::default();
     variables.set("A", "1").unwrap();
     variables.set("EMPTY", "").unwrap();
     variables

@@ -1,4 +1,4 @@
-//! What pods speak to the API server with.
+//! Access of pods to the API server.
 
 use k8s_openapi::api::{authentication::v1::SelfSubjectReview, rbac::v1::RoleBinding};
 use kube::{
@@ -9,10 +9,9 @@ use kube::{
 
 use super::*;
 
-/// Where programs look.
 const PATH: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 
-/// As a program in the container makes a client.
+/// A client as a program in the container creates it.
 async fn client(kubeconfig: &Path) -> Client {
     let read = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
@@ -22,7 +21,7 @@ async fn client(kubeconfig: &Path) -> Client {
 
 #[tokio::test]
 async fn a_pod_has_a_token_that_may_do_what_its_account_may() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let pod = world.pod("web", json!({}), json!({})).await;
     let volumes = world.prepare(&pod).await.unwrap();
     assert_eq!(volumes.kubeconfig("main"), None);
@@ -49,7 +48,7 @@ async fn a_pod_has_a_token_that_may_do_what_its_account_may() {
 
 #[tokio::test]
 async fn who_wants_no_token_has_none() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let none = json!({"automountServiceAccountToken": false});
     world.make::<ServiceAccount>(json!({"metadata": {"name": "quiet"}, "automountServiceAccountToken": false})).await;
     let quiet = json!({"serviceAccountName": "quiet"});
@@ -65,7 +64,7 @@ async fn who_wants_no_token_has_none() {
 
 #[tokio::test]
 async fn what_a_container_mounts_there_itself_wins() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let name = "kube-api-access-x2z4b";
     let namespace = json!({"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}});
     let sources = json!([{"serviceAccountToken": {"path": "token"}}, {"downwardAPI": {"items": [namespace]}}]);
@@ -80,25 +79,25 @@ async fn what_a_container_mounts_there_itself_wins() {
 
 #[tokio::test]
 async fn without_its_account_a_pod_waits() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let later = json!({"metadata": {"name": "later"}});
     world.make::<ServiceAccount>(later.clone()).await;
     let pod = world.pod("web", json!({}), json!({"serviceAccountName": "later"})).await;
     world.api::<ServiceAccount>().delete("later", &DeleteParams::default()).await.unwrap();
-    let mut changes = world.sources.changes();
+    let mut changes = world.sources.subscribe();
     let error = world.prepare(&pod).await.unwrap_err();
     assert!(error.to_string().starts_with("MountVolume.SetUp failed for volume \"kube-api-access-"), "{error}");
     assert!(error.to_string().contains(" : failed to fetch token: "), "{error}");
     assert!(error.to_string().contains("\"later\" not found"), "{error}");
-    let needed = BTreeSet::from([error.needs().unwrap().clone()]);
+    let needed = BTreeSet::from([error.missing_source().unwrap().clone()]);
     world.make::<ServiceAccount>(later).await;
-    changes.any_of(&needed).await;
+    changes.wait_for_any(&needed).await;
     world.prepare(&pod).await.unwrap();
 }
 
 #[tokio::test]
 async fn tokens_are_renewed_in_time() {
-    let world = Desk::new().await;
+    let world = KubeletFixture::new().await;
     let token = json!({"serviceAccountToken": {"path": "token", "expirationSeconds": 600}});
     let pod = pod(&world, "web", json!({"projected": {"sources": [token]}})).await;
     let volumes = world.prepare(&pod).await.unwrap();

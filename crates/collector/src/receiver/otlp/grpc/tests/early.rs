@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// What a message may have here. The answer to a larger one is followed by as much of it.
+/// Size limit of a message here. The response to a larger one is followed by that much more of it.
 const MAX: u32 = 4 << 20;
 
-/// Lets both sides do what they can without time passing.
+/// Runs both sides as far as possible without time passing.
 async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
@@ -41,8 +41,10 @@ async fn client_that_goes_on_for_long_after_the_answer_is_cut() {
         let (pieces, answer) = client.begin(EXPORT).await;
         pieces.send(announced(MAX + 1)).unwrap();
         assert_eq!(answer.await.unwrap().unwrap().headers()["grpc-status"], "8");
-        let (piece, began) = (Bytes::from(piece), tokio::time::Instant::now());
-        let (mut sent, is_silent) = (0, piece.is_empty());
+        let piece = Bytes::from(piece);
+        let began = tokio::time::Instant::now();
+        let mut sent = 0;
+        let is_silent = piece.is_empty();
         while !pieces.is_closed() {
             assert!(sent < 4 * MAX as usize && began.elapsed() < 20 * SECOND, "{sent} bytes");
             if is_silent {

@@ -1,0 +1,263 @@
+//! Collector pods, and the status that each of them reports.
+
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+
+use futures_util::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
+use kubewake_api::render::HEALTH_PORT;
+use kubewake_operator::{delivery::health_assessment::CollectorTier, names};
+use serde::Deserialize;
+
+use super::pods;
+use crate::http_client::JsonHttpClient;
+
+/// The status is computed from counters. A collector that takes longer cannot be reached from here.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_CONCURRENT_REQUESTS: usize = 16;
+
+#[derive(Clone, Debug)]
+pub(crate) struct CollectorInstance {
+    pub(crate) pod: String,
+    pub(crate) tier: &'static str,
+    pub(crate) phase: String,
+    /// Address of its status.
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) is_ready: bool,
+    pub(crate) restarts: i32,
+    pub(crate) age_seconds: i64,
+    /// Why the pod does not start or has ended, according to the scheduler or the kubelet:
+    /// `ImagePullBackOff: image …`.
+    pub(crate) trouble: Option<String>,
+    /// Its status, or why that could not be read.
+    pub(crate) report: Result<CollectorStatusDocument, String>,
+}
+
+/// The `/status` document of a collector.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CollectorStatusDocument {
+    pub(crate) version: String,
+    pub(crate) phase: String,
+    pub(crate) refused: Option<RefusalDocument>,
+    pub(crate) pipelines: BTreeMap<String, PipelineStatusDocument>,
+    /// Pipelines that are no longer configured and lost data.
+    pub(crate) ended: Vec<EndedPipelineDocument>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EndedPipelineDocument {
+    pub(crate) uid: Option<String>,
+    /// Uids of the pipelines in other collectors for which it carried data.
+    pub(crate) carries: Vec<String>,
+    pub(crate) dropped: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RefusalDocument {
+    pub(crate) reasons: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PipelineStatusDocument {
+    /// Uid of the pipeline, which tells it from earlier ones with the same id. Old collectors do not report it.
+    pub(crate) uid: Option<String>,
+    /// Uids of the pipelines in other collectors for which it carries data.
+    pub(crate) carries: Vec<String>,
+    pub(crate) received: u64,
+    pub(crate) delivered: u64,
+    pub(crate) dropped: BTreeMap<String, u64>,
+    pub(crate) exporters: BTreeMap<String, ExporterStatusDocument>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ExporterStatusDocument {
+    pub(crate) queue_size: u64,
+    pub(crate) queue_capacity: u64,
+}
+
+/// The counters of a pipeline, summed over all collectors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PipelineTotals {
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) dropped: u64,
+    pub(crate) queued: u64,
+    pub(crate) queue_capacity: u64,
+}
+
+pub(crate) async fn list_collectors(client: &Client, namespace: &str) -> Result<Vec<CollectorInstance>, kube::Error> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let pods = pods.list(&ListParams::default().labels(&names::collector_selector())).await?;
+    let web = JsonHttpClient::new(REQUEST_TIMEOUT);
+    let asked = pods.items.into_iter().filter_map(|pod| {
+        let tier = CollectorTier::from_name(pod.labels().get(names::NAME_LABEL)?)?;
+        Some(inspect_pod(client, &web, tier, pod))
+    });
+    // Collected first: a stream over a lazy map would borrow for too short a time.
+    let asked: Vec<_> = asked.collect();
+    let mut all: Vec<CollectorInstance> = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
+    all.sort_by(|a, b| a.pod.cmp(&b.pod));
+    Ok(all)
+}
+
+async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier, pod: Pod) -> CollectorInstance {
+    let status = pod.status.clone().unwrap_or_default();
+    let containers = status.container_statuses.unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let ends = pod.metadata.deletion_timestamp.is_some();
+    let address = status.pod_ip.as_deref().and_then(|address| address.parse().ok());
+    let address = address.map(|address| SocketAddr::new(address, HEALTH_PORT));
+    let report = if status.phase.as_deref() == Some("Running") && !ends {
+        fetch_report(client, web, &pod, address).await
+    } else {
+        Err("it does not run".to_owned())
+    };
+    let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+    CollectorInstance {
+        pod: pod.name_any(),
+        tier: match tier {
+            CollectorTier::Gateway => "gateway",
+            CollectorTier::Sticky => "sticky",
+        },
+        phase: if ends { "Terminating".to_owned() } else { status.phase.unwrap_or_default() },
+        address,
+        is_ready: conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
+        restarts: containers.iter().map(|container| container.restart_count).sum(),
+        age_seconds: born.map_or(0, |born| jiff::Timestamp::now().as_second().saturating_sub(born)),
+        trouble: pods::pod_problem(&pod),
+        report,
+    }
+}
+
+/// Reads the status at the pod's address, or through the API server where pods cannot be reached from here.
+async fn fetch_report(
+    client: &Client,
+    web: &JsonHttpClient,
+    pod: &Pod,
+    address: Option<SocketAddr>,
+) -> Result<CollectorStatusDocument, String> {
+    let Some(address) = address else { return Err("it has no address".to_owned()) };
+    let direct = match web.get(&format!("http://{address}/status")).await {
+        Ok(report) => return Ok(report),
+        Err(error) => error,
+    };
+    let namespace = pod.namespace().unwrap_or_default();
+    let name = pod.name_any();
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{HEALTH_PORT}/proxy/status");
+    let proxied = match http::Request::get(path).body(Vec::new()) {
+        Ok(request) => tokio::time::timeout(REQUEST_TIMEOUT, client.request::<CollectorStatusDocument>(request)).await,
+        Err(error) => return Err(error.to_string()),
+    };
+    match proxied {
+        Ok(Ok(report)) => Ok(report),
+        _ => Err(format!("at {address} {direct}; and not through the API server either")),
+    }
+}
+
+/// The counters of a pipeline, by its id in configurations, `traces/backend`, and its uid. None if no collector
+/// that responds knows it.
+pub(crate) fn sum_totals(collectors: &[CollectorInstance], id: &str, uid: &str) -> Option<PipelineTotals> {
+    let reports = collectors.iter().filter_map(|collector| collector.report.as_ref().ok()?.pipelines.get(id));
+    // Skip reports of an earlier pipeline of the same name.
+    let reports = reports.filter(|report| report.uid.as_deref().is_none_or(|of| of == uid));
+    let add = |totals: Option<PipelineTotals>, report: &PipelineStatusDocument| {
+        let totals = totals.unwrap_or_default();
+        let exporters = || report.exporters.values();
+        Some(PipelineTotals {
+            received: totals.received.saturating_add(report.received),
+            sent: totals.sent.saturating_add(report.delivered),
+            dropped: report.dropped.values().fold(totals.dropped, |sum, count| sum.saturating_add(*count)),
+            queued: exporters().fold(totals.queued, |sum, it| sum.saturating_add(it.queue_size)),
+            queue_capacity: exporters().fold(totals.queue_capacity, |sum, it| sum.saturating_add(it.queue_capacity)),
+        })
+    };
+    let mut totals = reports.fold(None, add)?;
+    totals.dropped = totals.dropped.saturating_add(dropped_elsewhere(collectors, uid));
+    Some(totals)
+}
+
+/// Data of a pipeline that was lost outside of it: on the way between collectors, or by pipelines that are no
+/// longer configured.
+pub(crate) fn dropped_elsewhere(collectors: &[CollectorInstance], uid: &str) -> u64 {
+    let is_of = |of: Option<&str>, carries: &[String]| of == Some(uid) || carries.iter().any(|of| of == uid);
+    let reports = || collectors.iter().filter_map(|collector| collector.report.as_ref().ok());
+    let carriers = reports().flat_map(|report| report.pipelines.values()).filter(|it| is_of(None, &it.carries));
+    let ended = reports().flat_map(|report| &report.ended).filter(|it| is_of(it.uid.as_deref(), &it.carries));
+    let dropped = carriers.map(|it| &it.dropped).chain(ended.map(|it| &it.dropped));
+    dropped.flat_map(BTreeMap::values).fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A running collector with this report.
+    pub(crate) fn collector(pod: &str, report: Result<CollectorStatusDocument, String>) -> CollectorInstance {
+        CollectorInstance {
+            pod: pod.to_owned(),
+            tier: "gateway",
+            phase: "Running".to_owned(),
+            address: None,
+            is_ready: true,
+            restarts: 0,
+            age_seconds: 90,
+            trouble: None,
+            report,
+        }
+    }
+
+    /// A status with one pipeline.
+    pub(crate) fn report(id: &str, received: u64, delivered: u64, lost: u64) -> CollectorStatusDocument {
+        let text = serde_json::json!({"version": "0.1.0", "phase": "ready", "new": {}, "pipelines": {id: {
+            "received": received, "delivered": delivered, "dropped": {"queue_full": lost, "refused": 0}, "diagnosis": "X",
+            "exporters": {"otlp_grpc/traces-a": {"queue_size": 1024, "queue_capacity": 4096}},
+        }}});
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn the_figures_of_all_collectors_are_added_up() {
+        let collectors = [
+            collector("a", Ok(report("traces/a", 5, 4, 1))),
+            collector("b", Ok(report("traces/a", 3, 3, 0))),
+            collector("c", Err("gone".to_owned())),
+        ];
+        let totals = sum_totals(&collectors, "traces/a", "one");
+        let expected = PipelineTotals { received: 8, sent: 7, dropped: 1, queued: 2048, queue_capacity: 8192 };
+        assert_eq!(totals, Some(expected));
+        assert_eq!(super::sum_totals(&collectors, "traces/b", "one"), None);
+    }
+
+    #[test]
+    fn losses_between_collectors_and_of_earlier_documents_are_those_of_the_pipeline() {
+        let mut gateway = report("traces/_sticky", 9, 7, 2);
+        gateway.pipelines.get_mut("traces/_sticky").unwrap().carries = vec!["one".to_owned()];
+        let lost = |uid: Option<&str>, carries: &[&str], items| EndedPipelineDocument {
+            uid: uid.map(str::to_owned),
+            carries: carries.iter().map(|uid| (*uid).to_owned()).collect(),
+            dropped: BTreeMap::from([("shutdown".to_owned(), items)]),
+        };
+        gateway.ended =
+            vec![lost(None, &["one", "two"], 200), lost(Some("one"), &[], 30), lost(Some("two"), &[], 4000)];
+        let collectors = [collector("gateway", Ok(gateway)), collector("sticky", Ok(report("traces/a", 7, 6, 1)))];
+        assert_eq!(dropped_elsewhere(&collectors, "one"), 2 + 200 + 30);
+        assert_eq!(sum_totals(&collectors, "traces/a", "one").unwrap().dropped, 1 + 2 + 200 + 30);
+    }
+
+    #[test]
+    fn the_figures_of_one_that_had_the_name_before_are_not_its_own() {
+        let of = |uid: &str, received| {
+            let mut report = report("traces/a", received, 0, 0);
+            report.pipelines.get_mut("traces/a").unwrap().uid = Some(uid.to_owned());
+            collector(uid, Ok(report))
+        };
+        let collectors = [of("old", 5), of("new", 3)];
+        assert_eq!(sum_totals(&collectors, "traces/a", "new").unwrap().received, 3);
+        assert_eq!(sum_totals(&collectors, "traces/a", "newest"), None);
+    }
+}

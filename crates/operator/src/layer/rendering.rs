@@ -1,0 +1,99 @@
+//! Renders documents that the collector accepts. Pure.
+//!
+//! The collector's own rules check what is rendered, together with the values that it refers to. If they refuse
+//! the section of a pipeline, it falls back to the spec that was rendered before, or is left out, and the rest
+//! is rendered again. That should never happen, and does not affect other pipelines when it does.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kubewake_api::{CollectorConfigs, CollectorSettings, RenderedDocument, ValidPipeline};
+use kubewake_config::{DocumentErrors, load};
+
+use super::LayerError;
+use crate::pipeline_cache::PipelineKey;
+
+#[cfg(test)]
+mod tests;
+
+/// Rendered documents and their input.
+pub(super) struct RenderedLayer {
+    asked: BTreeMap<PipelineKey, Arc<ValidPipeline>>,
+    settings: CollectorSettings,
+    /// The documents; none if there is nothing to render.
+    pub(super) layer: CollectorConfigs,
+    /// The pipelines that are in the documents.
+    pub(super) valid: BTreeMap<PipelineKey, Arc<ValidPipeline>>,
+    /// The pipelines whose current spec was refused, and why.
+    pub(super) refused: BTreeMap<PipelineKey, String>,
+}
+
+impl RenderedLayer {
+    /// Renders these pipelines. A pipeline that is refused keeps the spec of `before`, if it has one.
+    pub(super) fn new(
+        asked: BTreeMap<PipelineKey, Arc<ValidPipeline>>,
+        settings: CollectorSettings,
+        before: Option<&Self>,
+    ) -> Result<Self, LayerError> {
+        Self::render_accepted_by(check_with_collector, asked, settings, before)
+    }
+
+    fn render_accepted_by(
+        accepted: impl Fn(&CollectorConfigs) -> Result<(), DocumentErrors>,
+        asked: BTreeMap<PipelineKey, Arc<ValidPipeline>>,
+        settings: CollectorSettings,
+        before: Option<&Self>,
+    ) -> Result<Self, LayerError> {
+        let mut valid = asked.clone();
+        let mut refused = BTreeMap::new();
+        loop {
+            let pipelines: Vec<ValidPipeline> = valid.values().map(|valid| (**valid).clone()).collect();
+            let layer = kubewake_api::render(&pipelines, &settings);
+            let Err(errors) = accepted(&layer) else { return Ok(Self { asked, settings, layer, valid, refused }) };
+            let guilty: Vec<(PipelineKey, String)> =
+                valid.iter().filter_map(|(id, valid)| Some((id.clone(), errors_about(valid, &errors)?))).collect();
+            if guilty.is_empty() {
+                return Err(LayerError::Refused(first_error(&errors)));
+            }
+            for (id, why) in guilty {
+                tracing::error!(pipeline = %id, why, "the collector would refuse this pipeline as it is");
+                let is_same = |last: &&Arc<ValidPipeline>| asked.get(&id).is_some_and(|now| now.uid() == last.uid());
+                // A pipeline is left out at its second refusal. A pipeline of another uid is no earlier version
+                // of this one.
+                let last = before.and_then(|before| before.valid.get(&id)).filter(is_same);
+                match last.filter(|_| !refused.contains_key(&id)) {
+                    Some(last) => _ = valid.insert(id.clone(), Arc::clone(last)),
+                    None => _ = valid.remove(&id),
+                }
+                refused.insert(id, why);
+            }
+        }
+    }
+
+    /// Whether the input is unchanged.
+    pub(super) fn is_current_for(
+        &self,
+        asked: &BTreeMap<PipelineKey, Arc<ValidPipeline>>,
+        settings: &CollectorSettings,
+    ) -> bool {
+        self.settings == *settings && self.asked == *asked
+    }
+}
+
+fn check_with_collector(layer: &CollectorConfigs) -> Result<(), DocumentErrors> {
+    let sources = layer.sources();
+    let documents = [&layer.gateway, &layer.sticky];
+    documents.into_iter().flatten().try_for_each(|RenderedDocument { yaml, .. }| load(yaml, &sources).map(drop))
+}
+
+/// The first error about this pipeline.
+fn errors_about(valid: &ValidPipeline, errors: &DocumentErrors) -> Option<String> {
+    let id = valid.pipeline_id();
+    let components = format!("/{}", valid.component_name());
+    let is_its = |part: &str| part == id || part.ends_with(&components);
+    let problem = errors.problems().iter().find(|problem| problem.path.split("::").any(is_its))?;
+    Some(format!("{}: {}", problem.path, problem.message))
+}
+
+fn first_error(errors: &DocumentErrors) -> String {
+    errors.problems().iter().next().map(|problem| format!("{}: {}", problem.path, problem.message)).unwrap_or_default()
+}

@@ -1,0 +1,67 @@
+//! Serves TLS with the current certificate.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::{
+    ServerConfig,
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+
+use super::CertificateGeneration;
+
+/// A certificate that cannot be served. The error contains nothing of the key.
+#[derive(Debug, thiserror::Error)]
+#[error("the certificate and its key cannot be used")]
+pub struct UnusableCertificate(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+/// The certificate that a webhook serves. It can be replaced while connections are open.
+#[derive(Debug, Default)]
+pub struct CertificateResolver {
+    current: RwLock<Option<Arc<CertifiedKey>>>,
+}
+
+impl CertificateResolver {
+    /// Serves this certificate from now on. If it cannot be used, the previous one stays.
+    pub fn set_certificate(&self, generation: &CertificateGeneration) -> Result<(), UnusableCertificate> {
+        let key = certified_key(generation).map_err(UnusableCertificate)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(key));
+        Ok(())
+    }
+
+    /// A server configuration: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, no client certificates.
+    pub fn config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let builder = ServerConfig::builder_with_provider(crypto_provider()).with_safe_default_protocol_versions()?;
+        let mut config =
+            builder.with_no_client_auth().with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+impl ResolvesServerCert for CertificateResolver {
+    fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl CertificateGeneration {
+    /// Whether the certificate can be served and its authority can be trusted.
+    pub(super) fn is_usable(&self) -> bool {
+        certified_key(self).is_ok() && CertificateDer::from_pem_slice(self.authority.as_bytes()).is_ok()
+    }
+}
+
+/// The cryptography provider, independent of the default of the process.
+fn crypto_provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// The certificate with its key, if they match.
+fn certified_key(generation: &CertificateGeneration) -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(generation.certificate.as_bytes()).collect::<Result<_, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(generation.key.as_bytes())?;
+    Ok(CertifiedKey::from_der(chain, key, &crypto_provider())?)
+}

@@ -1,0 +1,61 @@
+//! Preference for a node label.
+
+use std::fmt;
+
+use kube::ResourceExt;
+
+use super::{MAX_NODE_SCORE, PodInfo, ScoringPlugin};
+use crate::cluster::NodeAllocation;
+
+/// Prefers nodes that have the label, with the value if one is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelPreference {
+    key: String,
+    value: Option<String>,
+}
+
+impl LabelPreference {
+    /// Parses `key` or `key=value`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (key, value) = match text.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (text, None),
+        };
+        let (prefix, name) = key.rsplit_once('/').unwrap_or(("", key));
+        let is_word = |text: &str, most: usize, inside: &[u8]| {
+            let bytes = text.as_bytes();
+            let ends = |end: Option<&u8>| end.is_some_and(u8::is_ascii_alphanumeric);
+            bytes.len() <= most
+                && ends(bytes.first())
+                && ends(bytes.last())
+                && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || inside.contains(byte))
+        };
+        let has_prefix = key.contains('/');
+        if !is_word(name, 63, b"-_.") || (has_prefix && !is_word(prefix, 253, b"-.")) {
+            return Err(format!("{key:?} is no key of a label, write it as `disk=ssd` or `example.com/disk=ssd`"));
+        }
+        if value.is_some_and(|value| !value.is_empty() && !is_word(value, 63, b"-_.")) {
+            return Err(format!("{:?} is no value of a label", value.unwrap_or_default()));
+        }
+        Ok(Self { key: key.to_owned(), value: value.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for LabelPreference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(f, "{}={value}", self.key),
+            None => f.write_str(&self.key),
+        }
+    }
+}
+
+impl ScoringPlugin for LabelPreference {
+    fn score_nodes(&self, _: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
+        let has = |place: &&NodeAllocation| {
+            let found = place.node.labels().get(&self.key);
+            found.is_some_and(|found| self.value.as_ref().is_none_or(|value| value == found))
+        };
+        places.iter().map(|place| if has(place) { MAX_NODE_SCORE } else { 0 }).collect()
+    }
+}
