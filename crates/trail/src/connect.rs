@@ -14,7 +14,7 @@ use kube::{
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterConnectError {
     /// A kubeconfig cannot be read.
-    #[error("cannot read {}", file.display())]
+    #[error("failed to read kubeconfig {}", file.display())]
     Read {
         /// The path of the kubeconfig.
         file: PathBuf,
@@ -22,7 +22,7 @@ pub enum ClusterConnectError {
         source: std::io::Error,
     },
     /// A kubeconfig does not yield a usable configuration.
-    #[error("the kubeconfig {file} cannot be used")]
+    #[error("failed to load kubeconfig {file}")]
     Invalid {
         /// The path of the kubeconfig, or several paths as in `KUBECONFIG`.
         file: String,
@@ -30,7 +30,7 @@ pub enum ClusterConnectError {
         source: KubeconfigError,
     },
     /// There is no kubeconfig, and the program does not run in a pod.
-    #[error("there is no cluster: name one by --kubeconfig or KUBECONFIG")]
+    #[error("no cluster found: set --kubeconfig or KUBECONFIG")]
     NoCluster,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for ClusterSource {
         match self {
             Self::File(file) => write!(f, "{}", file.display()),
             Self::Context(context) => write!(f, "context {context}"),
-            Self::Pod => write!(f, "the pod's own account"),
+            Self::Pod => write!(f, "the pod's service account"),
         }
     }
 }
@@ -146,9 +146,9 @@ mod tests {
         let name = file.display();
         assert_eq!(said(GOOD).await.as_deref(), Ok("https://127.0.0.1:1/"));
         let no_context = said(&GOOD.replace("current-context: a", "current-context: b")).await;
-        assert_eq!(no_context, Err(format!("the kubeconfig {name} cannot be used: failed to load current context: b")));
+        assert_eq!(no_context, Err(format!("failed to load kubeconfig {name}: failed to load current context: b")));
         let broken = said("{").await.unwrap_err();
-        assert!(broken.starts_with(&format!("the kubeconfig {name} cannot be used: ")), "{broken}");
+        assert!(broken.starts_with(&format!("failed to load kubeconfig {name}: ")), "{broken}");
         assert!(broken.contains("line 1") && !broken.contains('\n'), "{broken}");
         let other = find(Some(&file), Some("b")).await.map_err(|error| error_chain(&error));
         assert!(other.is_err(), "it has no such context");
@@ -159,7 +159,10 @@ mod tests {
         let gone = error_chain(&config(Some(&gone)).await.unwrap_err());
         assert_eq!(
             gone,
-            format!("cannot read {}: No such file or directory (os error 2)", directory.join("gone").display())
+            format!(
+                "failed to read kubeconfig {}: No such file or directory (os error 2)",
+                directory.join("gone").display()
+            )
         );
         std::fs::remove_dir_all(&directory).unwrap();
     }
@@ -174,6 +177,6 @@ mod tests {
         assert_eq!(in_pod(None, None).unwrap().source, ClusterSource::Pod);
         assert!(in_pod(Some("prod"), None).is_err(), "no kubeconfig has that context");
         let error = error_chain(&in_pod(None, Some("/gone")).unwrap_err());
-        assert!(error.starts_with("the kubeconfig /gone cannot be used"), "{error}");
+        assert!(error.starts_with("failed to load kubeconfig /gone"), "{error}");
     }
 }

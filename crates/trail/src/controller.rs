@@ -236,7 +236,7 @@ where
         self.forceful.push(
             async {
                 shutdown_signal().await;
-                tracing::info!("shutting down; a second signal ends what still runs");
+                tracing::info!("shutting down; a second signal stops running reconciles at once");
                 drop(ask);
                 shutdown_signal().await;
             }

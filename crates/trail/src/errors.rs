@@ -90,7 +90,8 @@ fn kubeconfig_message(error: &KubeconfigError) -> String {
 
 fn status_message(status: &Status) -> String {
     let message = status.message.trim();
-    let mut text = if message.is_empty() { "the API server refused".to_owned() } else { message.to_owned() };
+    let mut text =
+        if message.is_empty() { "the API server refused the request".to_owned() } else { message.to_owned() };
     let code = (status.code != 0).then(|| status.code.to_string());
     let reason = Some(status.reason.clone()).filter(|reason| !reason.is_empty() && reason != UNPARSED_STATUS_REASON);
     let why: Vec<_> = reason.into_iter().chain(code).collect();

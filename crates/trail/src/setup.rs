@@ -83,7 +83,7 @@ pub enum SetupError {
         value: String,
     },
     /// The certificate authorities cannot be read.
-    #[error("the certificate {file} that OTEL_EXPORTER_OTLP_CERTIFICATE names cannot be used")]
+    #[error("failed to load CA certificates from {file} (OTEL_EXPORTER_OTLP_CERTIFICATE)")]
     Certificate {
         /// The path of the file.
         file: String,
@@ -91,10 +91,10 @@ pub enum SetupError {
         source: std::io::Error,
     },
     /// The exporter cannot be created.
-    #[error("cannot export spans")]
+    #[error("failed to create the span exporter")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
     /// The export thread cannot be started.
-    #[error("cannot start exporting")]
+    #[error("failed to start the export of spans")]
     Start(#[source] std::io::Error),
 }
 
@@ -253,7 +253,7 @@ impl TelemetryGuard {
         if let Err(error) = inner.provider.shutdown_with_timeout(FLUSH_TIMEOUT) {
             tracing::warn!(
                 error = exporter::export_error_message(&error, None),
-                "not all spans were exported before the end"
+                "failed to export all spans before the process ended"
             );
         }
     }
@@ -276,6 +276,6 @@ fn log_filter(said: Option<&str>) -> Result<Targets, SetupError> {
         // kube's client logs every failed request again, without the name of the server.
         return Ok(Targets::new().with_default(LevelFilter::INFO).with_target("kube_client", LevelFilter::OFF));
     };
-    let expected = "a level, or `target=level`, or several of them parted by commas";
+    let expected = "a level, or `target=level`, or several of them separated by commas";
     text.parse().map_err(|_| SetupError::Variable { name: "RUST_LOG", value: text.to_owned(), expected })
 }

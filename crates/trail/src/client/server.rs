@@ -16,7 +16,7 @@ pub(super) struct ApiServerEndpoint {
 
 /// A call that got no response.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot reach {server}")]
+#[error("failed to reach {server}")]
 struct ApiServerUnreachable {
     server: String,
     source: BoxError,
@@ -28,7 +28,7 @@ impl ApiServerEndpoint {
         match answer {
             Ok(answer) => {
                 if self.is_unreachable.swap(false, Ordering::Relaxed) {
-                    tracing::info!(server = self.redacted_uri(), "the API server answers again");
+                    tracing::info!(server = self.redacted_uri(), "the API server is reachable again");
                 }
                 Ok(answer)
             }
@@ -39,7 +39,7 @@ impl ApiServerEndpoint {
                 if !self.is_unreachable.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         error = error_chain(&error),
-                        "there is no API server; this is said once until it answers"
+                        "failed to reach the API server; further failures are not logged until it is reachable again"
                     );
                 }
                 Err(Box::new(error))
@@ -67,7 +67,7 @@ mod tests {
         };
         let broken: BoxError = Box::new(std::io::Error::other("connection refused"));
         let error = kube::Error::Service(server.log_reachability::<()>(Err(broken)).unwrap_err());
-        assert_eq!(error_chain(&error), "cannot reach https://cluster:6443: connection refused");
+        assert_eq!(error_chain(&error), "failed to reach https://cluster:6443: connection refused");
         assert!(server.is_unreachable.load(Ordering::Relaxed));
         assert!(server.log_reachability(Ok(())).is_ok() && !server.is_unreachable.load(Ordering::Relaxed));
         let own: BoxError = Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);

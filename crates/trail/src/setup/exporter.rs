@@ -47,7 +47,7 @@ pub(super) fn build_exporter(
         ExportProtocol::Http => {
             let client = OtlpHttpClient::new(authorities.as_deref(), runtime.clone(), Arc::clone(exports));
             let client = client.map_err(|source| SetupError::Certificate {
-                file: settings.certificate.clone().unwrap_or_else(|| "of the system".to_owned()),
+                file: settings.certificate.clone().unwrap_or_else(|| "the system's certificate store".to_owned()),
                 source,
             })?;
             Ok(Otlp::builder().with_http().with_http_client(client).build()?)
@@ -62,7 +62,7 @@ fn read_certificate(file: &str) -> Result<Vec<u8>, SetupError> {
 /// Describes an export error. The SDK's own messages name its types, and not always the cause.
 pub(super) fn export_error_message(error: &OTelSdkError, cause: Option<String>) -> String {
     let text = match error {
-        OTelSdkError::AlreadyShutdown => return "exporting is over".to_owned(),
+        OTelSdkError::AlreadyShutdown => return "the exporter is shut down".to_owned(),
         OTelSdkError::Timeout(after) => return format!("no answer within {after:?}"),
         OTelSdkError::InternalFailure(text) => text,
     };
@@ -71,7 +71,7 @@ pub(super) fn export_error_message(error: &OTelSdkError, cause: Option<String>) 
         return format!("gRPC {code}");
     }
     if let Some(status) = after("HTTP export failed with status code: ") {
-        return format!("it answered with HTTP status {status}");
+        return format!("HTTP status {status}");
     }
     cause.filter(|_| text == "HTTP export failed: network error").unwrap_or_else(|| text.clone())
 }
@@ -129,7 +129,12 @@ impl SpanExporter for CountingExporter {
                     let cause = self.stats.cause.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let to = &self.redacted_endpoint;
                     let error = export_error_message(error, cause);
-                    tracing::warn!(to, error, lost, "spans cannot be exported; this is said once until they can");
+                    tracing::warn!(
+                        to,
+                        error,
+                        lost,
+                        "failed to export spans; further failures are not logged until an export succeeds"
+                    );
                 }
             }
         }
@@ -159,7 +164,7 @@ mod tests {
         let said = |error: OTelSdkError| export_error_message(&error, Some("connection refused".to_owned()));
         let grpc = "TonicTracesClient export failed with gRPC code: Unavailable: tcp connect error: Connection refused (os error 111)";
         assert_eq!(said(failed(grpc)), "gRPC Unavailable: tcp connect error: Connection refused (os error 111)");
-        assert_eq!(said(failed("HTTP export failed with status code: 401")), "it answered with HTTP status 401");
+        assert_eq!(said(failed("HTTP export failed with status code: 401")), "HTTP status 401");
         assert_eq!(said(failed("HTTP export failed: network error")), "connection refused");
         assert_eq!(said(OTelSdkError::Timeout(Duration::from_secs(5))), "no answer within 5s");
     }

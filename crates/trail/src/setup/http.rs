@@ -56,7 +56,7 @@ fn root_certificates(authorities: Option<&[u8]>) -> io::Result<RootCertStore> {
         roots.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
     }
     if roots.is_empty() {
-        return Err(io::Error::other("there is no certificate in it"));
+        return Err(io::Error::other("the file contains no certificate"));
     }
     Ok(roots)
 }

@@ -44,19 +44,19 @@ pub struct Held {
 #[derive(Debug, thiserror::Error)]
 pub enum BodyReadError {
     /// The content type is not JSON.
-    #[error("only application/json is read")]
+    #[error("unsupported content type: only application/json is accepted")]
     UnsupportedMediaType,
     /// The body exceeds [`MAX_BODY_BYTES`].
-    #[error("a call may have {MAX_BODY_BYTES} bytes")]
+    #[error("the request body exceeds {MAX_BODY_BYTES} bytes")]
     TooLong,
     /// The body did not arrive in time.
-    #[error("the call took too long to arrive")]
+    #[error("timed out reading the request body")]
     Timeout,
     /// The budget was exhausted for too long.
-    #[error("too many calls are under way")]
+    #[error("too many requests in flight")]
     Busy,
     /// The connection ended within the body.
-    #[error("the connection broke")]
+    #[error("failed to read the request body")]
     ConnectionLost(#[source] io::Error),
 }
 

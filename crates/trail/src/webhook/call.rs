@@ -67,7 +67,11 @@ impl StampWebhook {
     ) {
         let times = self.counters.count_trouble(trouble);
         if should_log(times) {
-            tracing::warn!(times, error = error_chain(error), "a call was let through unchanged");
+            tracing::warn!(
+                times,
+                error = error_chain(error),
+                "failed to read an admission request; its object was admitted unchanged"
+            );
         }
         let mut span = self.start_span("stamp".into(), caller, Vec::new(), arrived);
         record_failure(&mut span, trouble, error);
@@ -108,7 +112,7 @@ impl StampWebhook {
                         name,
                         times,
                         error = error_chain(&failure),
-                        "an object was let through unchanged"
+                        "failed to stamp object; it was admitted unchanged"
                     );
                 }
                 record_failure(&mut span, failure.trouble_kind(), &failure);

@@ -50,7 +50,7 @@ pub struct CertificateTerms {
 
 /// A lifetime out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("certificates live at least {MIN_LIFETIME:?} and at most ten years, not {0:?}")]
+#[error("the lifetime of certificates must be at least {MIN_LIFETIME:?} and at most ten years, not {0:?}")]
 pub struct InvalidLifetime(Duration);
 
 impl Default for CertificateTerms {

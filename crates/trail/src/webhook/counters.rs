@@ -160,15 +160,16 @@ impl WebhookCounters {
     /// Renders the counters for Prometheus.
     pub fn render_metrics(&self) -> String {
         let mut out = String::new();
-        let calls = ("kubewake_webhook_calls_total", "Calls of API servers, by what became of them.", "outcome");
-        let troubles = ("kubewake_webhook_troubles_total", "Calls let through unchanged, by what was wrong.", "reason");
+        let calls = ("kubewake_webhook_calls_total", "Admission requests, by outcome.", "outcome");
+        let troubles = (
+            "kubewake_webhook_troubles_total",
+            "Failed admission requests, by reason. Their objects were admitted unchanged.",
+            "reason",
+        );
         // Writing to a string cannot fail.
         let _ = self.calls.render::<CallOutcome>(&mut out, calls.0, calls.1, calls.2);
         let _ = self.troubles.render::<CallTrouble>(&mut out, troubles.0, troubles.1, troubles.2);
-        let garbage = (
-            "kubewake_webhook_garbage_total",
-            "Annotations that should hold a context and hold nothing that can be read.",
-        );
+        let garbage = ("kubewake_webhook_garbage_total", "Trace context annotations whose value could not be parsed.");
         let _ = writeln!(
             out,
             "# HELP {0} {1}\n# TYPE {0} counter\n{0} {2}",
@@ -177,7 +178,7 @@ impl WebhookCounters {
             self.unreadable_annotations()
         );
         let unserved =
-            ("kubewake_webhook_unserved_selections", "Selected resources that the API server does not have.");
+            ("kubewake_webhook_unserved_selections", "Selected resources that the API server does not serve.");
         let count = self.unserved().len();
         let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge\n{0} {count}", unserved.0, unserved.1);
         out.push_str(&self.maintenance.render_metrics("kubewake_webhook"));

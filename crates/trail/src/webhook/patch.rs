@@ -9,7 +9,7 @@ const MAX_ANNOTATION_BYTES: usize = 256 << 10;
 
 /// The annotations have no room for a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the object's annotations are as long as they may be")]
+#[error("the object's annotations have reached their maximum total size")]
 pub struct AnnotationsTooLarge;
 
 /// The operations that turn the annotations under our keys into `wanted`; none if they are equal already.

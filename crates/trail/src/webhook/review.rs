@@ -66,7 +66,7 @@ struct ReviewUid {
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewParseError {
     /// The id is readable, so that the call can be answered and the object passes.
-    #[error("the review of the call {uid:?} cannot be read")]
+    #[error("failed to parse the AdmissionReview of request {uid:?}")]
     Answerable {
         /// The id of the call.
         uid: String,
@@ -74,7 +74,7 @@ pub enum ReviewParseError {
         source: serde_json::Error,
     },
     /// The body is no review at all, so that there is no valid response.
-    #[error("this is no AdmissionReview of {META_API_VERSION_V1}")]
+    #[error("the request body is not an AdmissionReview of {META_API_VERSION_V1}")]
     NotAReview(#[source] Option<serde_json::Error>),
 }
 

@@ -31,7 +31,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The body of `/readyz` while the registration is lost. Calls are still served, as API servers may still make
 /// them.
-const LOST_REGISTRATION_MESSAGE: &str = "the registration is gone, or says something else: it is written again, ever more slowly where somebody undoes that";
+const LOST_REGISTRATION_MESSAGE: &str = "the webhook registration is missing or was changed: it is written again, with increasing delays if another writer keeps changing it";
 
 /// The shared state of the routes.
 #[derive(Debug)]
@@ -89,7 +89,9 @@ async fn readyz(State(shared): State<Arc<RouterState>>) -> Response {
     match (shared.ready.load(Ordering::Relaxed), counters.upkeep().is_lost()) {
         (true, false) => ready_message(&counters.unserved()).into_response(),
         (true, true) => (StatusCode::SERVICE_UNAVAILABLE, LOST_REGISTRATION_MESSAGE).into_response(),
-        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "not registered yet, or ending").into_response(),
+        (false, _) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the webhook is not registered yet, or is shutting down").into_response()
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub enum InvalidResourcePattern {
     )]
     Malformed(String),
     /// The resources must never be stamped.
-    #[error("{0} are never stamped: they are heartbeats, or reviews that may have no annotations")]
+    #[error("{0} cannot be selected: heartbeats, and reviews that may have no annotations, are never stamped")]
     NeverStamped(String),
 }
 

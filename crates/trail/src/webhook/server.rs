@@ -85,10 +85,10 @@ async fn accept_connections(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 // A connection beyond the limit is closed at once.
-                Ok(_) if connections.len() >= MAX_CONNECTIONS => tracing::debug!("too many connections"),
+                Ok(_) if connections.len() >= MAX_CONNECTIONS => tracing::debug!("connection closed: too many connections"),
                 Ok((stream, _)) => drop(connections.spawn(serve_tls_connection(stream, tls.clone(), router.clone(), stopped.clone()))),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
@@ -110,8 +110,8 @@ async fn serve_tls_connection(stream: TcpStream, tls: TlsAcceptor, router: Route
     };
     match handshake {
         Ok(Ok(stream)) => serve_http(stream, router, stopped).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 

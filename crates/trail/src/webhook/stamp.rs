@@ -82,7 +82,7 @@ pub struct StampDetails {
 
 /// The annotations of the object are malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the object's annotations are no map of strings")]
+#[error("metadata.annotations is not a map of strings")]
 pub struct InvalidAnnotations;
 
 /// Decides what to do with an object.

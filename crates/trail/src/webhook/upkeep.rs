@@ -87,13 +87,13 @@ pub struct MaintenanceOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookStartError {
     /// No certificates could be loaded or issued.
-    #[error("there are no certificates")]
+    #[error("failed to load or issue certificates")]
     Certificates(#[from] CertificateStoreError),
     /// None of the certificates can be served.
-    #[error("there is no certificate to show")]
+    #[error("none of the certificates can be served")]
     NoUsableCertificate,
     /// A registration could not be written.
-    #[error("cannot register {kind} {name}")]
+    #[error("failed to write {kind} {name}")]
     Register {
         /// The kind of the registration.
         kind: &'static str,
@@ -160,14 +160,11 @@ impl WebhookMaintenance {
             let name = kept.registration.name();
             match kept.remove(&bundle).await {
                 Ok(None) => {}
-                Ok(Some(other)) => tracing::warn!(kind, name, other, "the registration stays: it is another webhook's"),
+                Ok(Some(other)) => {
+                    tracing::warn!(kind, name, other, "the registration was not removed: it belongs to another webhook")
+                }
                 Err(error) => {
-                    tracing::warn!(
-                        kind,
-                        name,
-                        error = error_chain(&error),
-                        "the registration stays: it cannot be removed"
-                    );
+                    tracing::warn!(kind, name, error = error_chain(&error), "failed to remove the registration");
                 }
             }
         }
@@ -231,7 +228,10 @@ impl WebhookMaintenance {
             && let Err(error) = self.renew_certificates(before).await
         {
             self.counters.count(MaintenanceEvent::CertificatesFailed);
-            tracing::warn!(error = error_chain(&error), "certificates cannot be renewed; the ones of now are used on");
+            tracing::warn!(
+                error = error_chain(&error),
+                "failed to renew certificates, continuing with the current ones"
+            );
             self.update_shown_certificate(before);
             return PassOutcome::Failed;
         }
@@ -276,7 +276,7 @@ impl WebhookMaintenance {
                 }
                 Err(error) => {
                     self.counters.count(MaintenanceEvent::RegistrationFailed);
-                    tracing::warn!(kind, name, error = error_chain(&error), "the registration cannot be written");
+                    tracing::warn!(kind, name, error = error_chain(&error), "failed to write the registration");
                     return PassOutcome::Failed;
                 }
             }
@@ -322,7 +322,10 @@ impl WebhookMaintenance {
             return true;
         }
         if let Err(error) = self.resolver.set_certificate(one) {
-            tracing::warn!(error = error_chain(&error), "a certificate cannot be shown; the one before is shown on");
+            tracing::warn!(
+                error = error_chain(&error),
+                "failed to load the new certificate, continuing to serve the previous one"
+            );
             return false;
         }
         self.shown_authority = one.authority().to_owned();
@@ -364,7 +367,7 @@ fn log_renewal(counters: &MaintenanceCounters, kind: &'static str, name: &str, r
             other,
             differs,
             times,
-            "another webhook writes this registration, too, and each undoes what the other wrote: give each a name of its own, or, if they are replicas, the same \
+            "another webhook also writes this registration, and each overwrites the other: give each webhook its own name, or, if they are replicas, the same \
              arguments and one Secret for their certificates"
         );
     }
@@ -374,7 +377,7 @@ fn log_renewal(counters: &MaintenanceCounters, kind: &'static str, name: &str, r
 fn observed_object(at: usize, event: watcher::Result<Option<DynamicObject>>) -> Option<(usize, Option<DynamicObject>)> {
     event
         .map(|object| (at, object))
-        .inspect_err(|error| tracing::warn!(error = error_chain(error), "a registration cannot be watched"))
+        .inspect_err(|error| tracing::warn!(error = error_chain(error), "failed to watch a registration"))
         .ok()
 }
 

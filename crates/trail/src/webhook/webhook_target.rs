@@ -30,13 +30,13 @@ pub enum WebhookTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidWebhookTarget {
     /// The scheme is not https, or there is no host.
-    #[error("it must begin with https:// and a host, since an API server calls over TLS only")]
+    #[error("the URL must begin with https:// and a host, because API servers call webhooks over TLS only")]
     Scheme,
     /// The API server refuses user information and queries.
-    #[error("it may have no user and no query")]
+    #[error("the URL may contain no user information and no query")]
     Extra,
     /// The path is not the webhook's.
-    #[error("its path is {0}")]
+    #[error("the path of the URL must be {0}")]
     Path(&'static str),
 }
 

@@ -45,7 +45,10 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     }
     assert!(status.wait_for_exit().success(), "{}", status.stderr());
     let said = kubectl.run_ok(&format!("logs deployment/kubewake-webhook {of}"));
-    assert!(!said.contains("cannot be"), "{said}");
+    for failure in ["renew certificates", "load the new certificate", "write the registration", "watch a registration"]
+    {
+        assert!(!said.contains(&format!("failed to {failure}")), "{said}");
+    }
     let all = kubectl.json("deployments");
     let is_bare = |one: &&Value| one["metadata"]["annotations"][PARENT].is_null();
     let bare = all["items"].as_array().unwrap().iter().filter(is_bare).count();

@@ -79,7 +79,7 @@ fn who_cannot_begin_says_why() {
     assert!(run(&["--select", "v1/configmaps", "--kubeconfig", "/nowhere"], here).contains("cannot read /nowhere"));
     assert!(run(&["--select", "v1/configmaps", "--certificate-lifetime", "1s"], here).contains("at least 10s"));
     let secret = ["--select", "v1/configmaps", "--certificate-secret", "absent-namespace/x"];
-    assert!(run(&secret, here).contains("cannot write Secret x"));
+    assert!(run(&secret, here).contains("failed to write Secret x"));
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn a_mistyped_selection_and_a_second_webhook_of_one_name_are_told() {
     let Some(stage) = Stage::start(&["--select", "apps/v1/deployment"]) else { return };
     let first = stage.webhook.as_ref().unwrap();
     let said = |what: &str| kubewake_e2e::wait_until(what, || first.stderr().contains(what));
-    said("apps/v1/deployment is selected, but the API server has no such resource");
+    said("selected resource apps/v1/deployment is not served by the API server");
     said("did you mean apps/v1/deployments?");
     let mut second = kubewake();
     second.args(["webhook", "--select", "v1/secrets", "--listen", &format!("{}:0", ClusterUnderTest::host())]);
     second.args(["--name", &stage.name]).env("KUBECONFIG", stage.kubectl.cluster().kubeconfig());
     let mut second = ChildProcess::start(&mut second);
     second.wait_until_ready();
-    said("another webhook writes this registration, too");
+    said("another webhook also writes this registration");
     said("differs=\"webhooks[");
 }

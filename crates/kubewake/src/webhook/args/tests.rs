@@ -78,7 +78,7 @@ fn bad_words_are_told() {
         ("", "--select"),
         ("--select pods", "GROUP/VERSION/RESOURCE"),
         ("--select v1/events", "never stamped"),
-        ("--select v1/pods --namespace-selector a(b", "requirement on labels"),
+        ("--select v1/pods --namespace-selector a(b", "requirement of a label selector"),
         ("--select v1/pods --certificate-secret hook", "NAMESPACE/NAME"),
         ("--select v1/pods --certificate-lifetime soon", "90d"),
         ("--select v1/pods --service a/b --url https://x", "cannot be used with"),

@@ -25,19 +25,19 @@ pub(super) fn ineffective_variables(
     let mut warnings = Vec::new();
     for (name, unit) in NUMERIC_VARIABLES {
         if let Some(value) = set(name).filter(|value| value.parse::<u64>().is_err()) {
-            warnings.push(format!("{name} is {value:?}, which is no number of {unit}, and is ignored"));
+            warnings.push(format!("{name} is ignored: {value:?} is not a number of {unit}"));
         }
     }
     for name in ["OTEL_EXPORTER_OTLP_COMPRESSION", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION"] {
         let known = |value: &String| ["gzip", "none"].iter().any(|known| value.eq_ignore_ascii_case(known));
         if let Some(value) = set(name).filter(|value| !known(value)) {
-            warnings.push(format!("{name} is {value:?}, which is neither gzip nor none, and is ignored"));
+            warnings.push(format!("{name} is ignored: {value:?} is neither gzip nor none"));
         }
     }
     for name in ["OTEL_EXPORTER_OTLP_INSECURE", "OTEL_EXPORTER_OTLP_TRACES_INSECURE"] {
         let known = |value: &String| ["true", "false"].iter().any(|known| value.eq_ignore_ascii_case(known));
         if let Some(value) = set(name).filter(|value| !known(value)) {
-            warnings.push(format!("{name} is {value:?}, which is neither true nor false, and counts as false"));
+            warnings.push(format!("{name} counts as false: {value:?} is neither true nor false"));
         }
     }
     for name in ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"] {
@@ -55,7 +55,7 @@ fn header_warnings(name: &str, text: &str) -> Vec<String> {
         None => true,
     };
     let bad = items.filter(|(_, item)| is_bad(item)).map(|(at, _)| at + 1);
-    bad.map(|at| format!("{name}: item {at} is not KEY=VALUE with the name of a header, and is ignored")).collect()
+    bad.map(|at| format!("{name}: item {at} is not a valid header of the form KEY=VALUE and is ignored")).collect()
 }
 
 /// A warning about a port that usually belongs to the other protocol.
@@ -69,7 +69,7 @@ fn port_warning(endpoint: &str, protocol: ExportProtocol) -> Option<String> {
     };
     let (port, usual) = other;
     Some(format!(
-        "OTEL_EXPORTER_OTLP_PROTOCOL is {said}, but port {port} of the endpoint usually speaks {usual}: if no spans arrive, that is why"
+        "OTEL_EXPORTER_OTLP_PROTOCOL is {said}, but port {port} of the endpoint usually serves {usual}; if no spans arrive, change the protocol or the port"
     ))
 }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_told() {
         let timeout = grpc("OTEL_EXPORTER_OTLP_TIMEOUT", "10s");
-        let expected = "OTEL_EXPORTER_OTLP_TIMEOUT is \"10s\", which is no number of milliseconds, and is ignored";
+        let expected = "OTEL_EXPORTER_OTLP_TIMEOUT is ignored: \"10s\" is not a number of milliseconds";
         assert_eq!(timeout, [expected]);
         assert_eq!(grpc("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd").len(), 1);
         assert_eq!(grpc("OTEL_EXPORTER_OTLP_INSECURE", "yes").len(), 1);

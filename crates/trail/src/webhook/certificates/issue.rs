@@ -17,7 +17,7 @@ const BACKDATE_DURATION: SignedDuration = SignedDuration::from_hours(1);
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateIssueError {
     /// A name is not valid in a certificate.
-    #[error("{name:?} cannot be in a certificate: it must be a host name or an address")]
+    #[error("{name:?} is not a valid name in a certificate, use a host name or an IP address")]
     Name {
         /// The invalid name.
         name: String,
@@ -25,7 +25,7 @@ pub enum CertificateIssueError {
         source: rcgen::Error,
     },
     /// The library failed.
-    #[error("cannot make a certificate")]
+    #[error("failed to generate a certificate")]
     Generate(#[from] rcgen::Error),
 }
 

@@ -14,7 +14,7 @@ use super::CertificateGeneration;
 
 /// A certificate that cannot be served. The error contains nothing of the key.
 #[derive(Debug, thiserror::Error)]
-#[error("the certificate and its key cannot be used")]
+#[error("failed to load the certificate and its private key")]
 pub struct UnusableCertificate(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 /// The certificate that a webhook serves. It can be replaced while connections are open.

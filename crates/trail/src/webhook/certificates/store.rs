@@ -42,7 +42,7 @@ pub enum CertificateStoreError {
     #[error(transparent)]
     Issue(#[from] CertificateIssueError),
     /// The Secret cannot be read.
-    #[error("cannot read Secret {name}")]
+    #[error("failed to read Secret {name}")]
     Read {
         /// The name of the Secret.
         name: String,
@@ -50,7 +50,7 @@ pub enum CertificateStoreError {
         source: Box<kube::Error>,
     },
     /// The Secret cannot be written.
-    #[error("cannot write Secret {name}")]
+    #[error("failed to write Secret {name}")]
     Write {
         /// The name of the Secret.
         name: String,
@@ -58,7 +58,7 @@ pub enum CertificateStoreError {
         source: Box<kube::Error>,
     },
     /// Other writers changed the Secret before every attempt.
-    #[error("Secret {name} was changed by somebody else {MAX_WRITE_ATTEMPTS} times in a row")]
+    #[error("too many write conflicts on Secret {name}, giving up after {MAX_WRITE_ATTEMPTS} attempts")]
     Busy {
         /// The name of the Secret.
         name: String,
@@ -170,7 +170,7 @@ fn read_ring(secret: &Secret) -> Option<CertificateRing> {
     if ring.is_none() {
         let namespace = secret.metadata.namespace.as_deref();
         let name = secret.metadata.name.as_deref();
-        tracing::warn!(kind = "Secret", namespace, name, "the certificates in it make no sense and are made anew");
+        tracing::warn!(kind = "Secret", namespace, name, "the stored certificates are invalid, issuing new ones");
     }
     ring
 }

@@ -4,7 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 /// A text that is not a valid selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{part:?} is no requirement on labels: KEY=VALUE, KEY!=VALUE, KEY in (A, B), KEY notin (A, B), KEY, or !KEY")]
+#[error(
+    "{part:?} is not a requirement of a label selector: use KEY=VALUE, KEY!=VALUE, KEY in (A, B), KEY notin (A, B), KEY, or !KEY"
+)]
 pub struct InvalidSelector {
     part: String,
 }

@@ -34,7 +34,9 @@ impl Select {
                     }
                     counters.note_unserved(unserved);
                 }
-                Err(error) => tracing::debug!(error = error_chain(&error), "what the API server has is not known"),
+                Err(error) => {
+                    tracing::debug!(error = error_chain(&error), "failed to list the resources of the API server")
+                }
             }
             tokio::time::sleep(if counters.unserved().is_empty() { CHECK_INTERVALS.1 } else { CHECK_INTERVALS.0 })
                 .await;
@@ -86,7 +88,7 @@ fn unserved_message(one: &ResourcePattern, all: &[ApiResource]) -> String {
         [] => String::new(),
         meant => format!("; did you mean {}?", meant.join(" or ")),
     };
-    format!("{one} is selected, but the API server has no such resource, so that nothing of it is stamped{hint}")
+    format!("selected resource {one} is not served by the API server, so none of its objects are stamped{hint}")
 }
 
 /// Whether the edit distance is small: at most one letter in four, and never more than two.

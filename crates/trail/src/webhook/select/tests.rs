@@ -108,7 +108,7 @@ async fn what_no_api_server_has_is_told_with_what_may_be_meant() {
         "networking.k8s.io/v1/networkpolicies",
     ]) {
         assert!(
-            sentence.contains("has no such resource") && sentence.ends_with(&format!("mean {meant}?")),
+            sentence.contains("is not served by the API server") && sentence.ends_with(&format!("mean {meant}?")),
             "{sentence}"
         );
     }

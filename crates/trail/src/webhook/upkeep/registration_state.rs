@@ -169,7 +169,7 @@ impl RegistrationState {
         if !self.is_registered(bundle) {
             let kind = self.registration.kind();
             let name = self.registration.name();
-            tracing::warn!(kind, name, "the API server keeps something else than it was told; it is left at that");
+            tracing::warn!(kind, name, "the API server changed the registration on write; the difference is accepted");
             self.accepted_deviation = self.own_revision.clone().map(|revision| (revision, bundle.to_owned()));
         }
         Ok(renewed)
