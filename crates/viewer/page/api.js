@@ -22,7 +22,7 @@ async function ask(path, options = {}) {
   const said = await answer.json().catch(() => ({}));
   const problems = Array.isArray(said.problems) ? said.problems : [];
   const words = said.error ?? problems.map((problem) => problem.message).join('; ');
-  throw new Failure(answer.status, words || `The viewer answered ${answer.status}.`, problems);
+  throw new Failure(answer.status, words || `The viewer responded with status ${answer.status}.`, problems);
 }
 
 const json = async (path, options) => (await ask(path, options)).json();

@@ -51,7 +51,7 @@ function block(element, text, type) {
   const rest = shaped.length > LONG;
   const shown = visible(rest ? shaped.slice(0, LONG) : shaped);
   const many = shaped.includes('\n') || shaped.length > SHORT;
-  fill(element, many ? h('pre', { tabindex: '0', text: shown }) : h('span', { text: shown }), rest && h('p', { class: 'dim', text: `The first ${bytes(LONG)} of ${bytes(text.length)}. Copy gives all of it.` }),
+  fill(element, many ? h('pre', { tabindex: '0', text: shown }) : h('span', { text: shown }), rest && h('p', { class: 'dim', text: `Showing the first ${bytes(LONG)} of ${bytes(text.length)}. Copy the value to get all of it.` }),
     type && !['string', 'map', 'array'].includes(type) && h('span', { class: 'type', text: type }));
 }
 

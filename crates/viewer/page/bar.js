@@ -16,7 +16,7 @@ const PLACES = [
 ];
 /** The place in which a view is. */
 const WITHIN = { trace: 'search', object: 'objects' };
-const LOOKS = { system: ['auto', 'Theme: as the system'], light: ['sun', 'Theme: light'], dark: ['moon', 'Theme: dark'] };
+const LOOKS = { system: ['auto', 'Theme: system'], light: ['sun', 'Theme: light'], dark: ['moon', 'Theme: dark'] };
 
 /** Fills the bar; `show(route)` marks the place. */
 export function bar(element, keys) {
@@ -44,7 +44,7 @@ export function bar(element, keys) {
     const lost = state.dropped?.traces ?? 0;
     store.classList.toggle('full', lost > 0);
     const missing = losses(state).map((text) => ` ${text[0].toUpperCase()}${text.slice(1)}.`).join('');
-    store.title = `${plural(state.traces, 'trace')}, ${plural(state.spans, 'span')}, ${bytes(state.bytes)} of ${bytes(state.limit)}.${missing}${state.oldest ? ` The oldest is of ${dateTime(state.oldest)}.` : ''}`;
+    store.title = `${plural(state.traces, 'trace')}, ${plural(state.spans, 'span')}, ${bytes(state.bytes)} of ${bytes(state.limit)}.${missing}${state.oldest ? ` The oldest trace is from ${dateTime(state.oldest)}.` : ''}`;
     const meter = h('span', { class: 'meter' }, h('span', { css: { width: `${share * 100}%` } }));
     fill(store, meter, h('span', { text: plural(state.traces, 'trace') }), lost > 0 && h('span', { class: 'lost', text: `${count(lost)} dropped` }));
   }

@@ -53,7 +53,7 @@ export function chart(title, values, text, { look = 'accent', most, at = [] } = 
   });
   // Figures are there from when somebody first looked.
   const known = points.length ? points.at(-1).at - points[0].at : NaN;
-  const since = Number.isFinite(known) ? `, known for ${duration(known * 1e6)}` : '';
+  const since = Number.isFinite(known) ? `, over ${duration(known * 1e6)}` : '';
   const axis = Number.isFinite(known) && h('div', { class: 'chart-time' }, h('span', { text: duration(-WINDOW * 1e6) }), h('span', { text: 'now' }));
   return h('figure', { class: `chart ${look}`, role: 'img', 'aria-label': `${title}: ${text(last)}${since}` }, h('figcaption', {}, name, value), plot, axis);
 }

@@ -15,7 +15,7 @@ export async function copy(text, what) {
     await write(typeof text === 'function' ? await text() : text);
     toast(`${what} copied`);
   } catch (error) {
-    toast(`Cannot copy: ${error.message}`, true);
+    toast(`Failed to copy: ${error.message}`, true);
   }
 }
 
@@ -28,7 +28,7 @@ async function write(text) {
   field.select();
   const done = document.execCommand('copy');
   field.remove();
-  if (!done) throw new Error('the browser refuses');
+  if (!done) throw new Error('the browser denied access to the clipboard');
 }
 
 /** The `traceparent` header that would continue from a span. */

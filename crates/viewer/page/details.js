@@ -39,8 +39,8 @@ function top(model, node, close) {
       menu('copy', 'Copy', copies(model, node)), button('close', 'Close (Esc)', close, { quiet: true })),
     h('h2', { text: line(node.name, 1000) }),
     h('dl', { class: 'facts' },
-      fact('Duration', duration(node.length)), node.children.length > 0 && fact('Self', duration(node.self), 'Without the time in which a child ran'),
-      node.wait && fact('Waited', duration(node.wait[1] - node.wait[0]), 'Nothing ran between its cause and its start'),
+      fact('Duration', duration(node.length)), node.children.length > 0 && fact('Self', duration(node.self), 'Duration without the time in which child spans ran'),
+      node.wait && fact('Waited', duration(node.wait[1] - node.wait[0]), 'Time between the cause of the span and its start, in which no span ran'),
       node.gaps?.length > 0 && fact('Nothing ran', duration(node.gaps.reduce((sum, [from, to]) => sum + to - from, 0))),
       fact('Start', `+${duration(node.start)}`, dateTime(span.start)), fact('At', clock(span.start), dateTime(span.start))),
     span.status === 'error' && h('p', { class: 'status bad' }, icon('error'), h('span', { text: span.message ? visible(span.message.slice(0, 4000)) : 'Error' })),
@@ -88,9 +88,9 @@ export function oddities(model, node) {
   const said = model.warnings.filter((warning) => warning.spanId === node.id && warning.kind !== 'clock_skew');
   const all = said.map((warning) => warning.message);
   for (const kind of node.span.warnings ?? []) if (kind !== 'clock_skew' && !said.some((warning) => warning.kind === kind)) all.push(WARNINGS[kind] ?? kind);
-  if (!all.length && node.orphan) all.push(`Its parent ${node.span.parent} is not here: it was not sent, was sampled away, or comes later.`);
-  if (!all.length && node.circle) all.push('It is its own ancestor, so it is shown as a root.');
-  if (node.span.skew) all.push(`Its clock differs: it is shown ${duration(Math.abs(node.span.skew))} ${node.span.skew < 0 ? 'earlier' : 'later'} than it said.`);
+  if (!all.length && node.orphan) all.push(`The parent span ${node.span.parent} is not in this trace: it was not sent, was not sampled, or arrives later.`);
+  if (!all.length && node.circle) all.push('The span is its own ancestor, so it is shown as a root.');
+  if (node.span.skew) all.push(`The span's clock differs from its parent's: the span is shown ${duration(Math.abs(node.span.skew))} ${node.span.skew < 0 ? 'earlier' : 'later'} than its timestamp.`);
   return [...new Set(all)];
 }
 

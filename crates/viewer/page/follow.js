@@ -76,7 +76,7 @@ function listen(path, listeners, state, signal) {
       try {
         listener(JSON.parse(event.data));
       } catch (error) {
-        console.warn('an event that cannot be read', error);
+        console.warn('failed to parse an event', error);
       }
     });
   }

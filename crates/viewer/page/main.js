@@ -20,9 +20,9 @@ import { dropFiles } from './transfer.js';
 const VIEWS = { search, trace, objects, object, pipelines, missing };
 
 function missing(element, route) {
-  document.title = 'Nothing here · Kubewake';
+  document.title = 'Page not found · Kubewake';
   const words = h('p', {}, 'There is no page ', h('code', { text: route.parts.path }), '.');
-  fill(element, h('div', { class: 'empty' }, h('h1', { text: 'Nothing here' }), words, h('a', { class: 'button', href: '/search', text: 'Search for traces' })));
+  fill(element, h('div', { class: 'empty' }, h('h1', { text: 'Page not found' }), words, h('a', { class: 'button', href: '/search', text: 'Search for traces' })));
   return {};
 }
 

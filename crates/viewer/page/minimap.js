@@ -15,7 +15,7 @@ export function minimap(change) {
   const after = h('div', { class: 'shade after' });
   const [left, right] = ['left', 'right'].map((side) => h('div', { class: `grip ${side}`, data: { side } }));
   const reset = button('reset', 'Show everything', () => state && change([0, state.model.length]), { quiet: true, class: 'reset' });
-  const map = h('div', { class: 'map', title: 'Drag to look at a stretch; double-click to see everything' }, canvas, before, after, left, right);
+  const map = h('div', { class: 'map', title: 'Drag to zoom to a time range; double-click to show everything' }, canvas, before, after, left, right);
   const element = h('div', { class: 'minimap', role: 'group', 'aria-label': 'Overview' }, axis, map, reset);
   let [state, painted] = [null, ''];
 

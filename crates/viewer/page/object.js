@@ -41,14 +41,14 @@ export function object(element, route) {
 }
 
 function gone(error, { kind, name }) {
-  return error.status === 404 ? Object.assign(new Error(`No trace in the store tells of ${kind} ${name}, and it is not in the cluster.`), { status: 404 }) : error;
+  return error.status === 404 ? Object.assign(new Error(`${kind} ${name} is neither in the stored traces nor in the cluster.`), { status: 404 }) : error;
 }
 
 function head({ object, parents }) {
   const above = (parents ?? []).map((parent) => [h('span', { class: 'dim', text: ' › ' }), h('a', { href: objectUrl(parent), text: `${line(parent.kind, 40)} ${line(parent.name, 60)}` })]);
   const where = [object.namespace && `namespace ${line(object.namespace, 80)}`, object.apiVersion && line(object.apiVersion, 80)].filter(Boolean).join(' · ');
   return h('header', { class: 'object-head' },
-    h('nav', { class: 'crumbs', 'aria-label': 'What it belongs to' }, h('a', { href: '/objects', text: 'Objects' }), above),
+    h('nav', { class: 'crumbs', 'aria-label': 'Owners' }, h('a', { href: '/objects', text: 'Objects' }), above),
     h('h1', {}, icon('box'), h('span', { text: line(object.kind, 60) }), h('span', { class: 'operation', text: line(object.name, 200) }), statePill(object.state), object.live === false && h('span', { class: 'pill', text: 'gone' })),
     h('p', { class: 'dim' }, where, ' · ', h('a', { href: searchUrl({ kind: object.kind, namespace: object.namespace, name: object.name }), text: 'All its traces' })));
 }
@@ -71,7 +71,7 @@ function trackWidth(element) {
 function hierarchy(rows, trace, width) {
   const now = Date.now();
   const time = extent(rows, trace, now);
-  if (!time) return h('div', { class: 'empty' }, h('p', { text: 'Nothing is known of how it converged.' }));
+  if (!time) return h('div', { class: 'empty' }, h('p', { text: 'There is no data about the convergence of this object.' }));
   const place = (at) => ((time.zero + at / 1e6 - time.from) / (time.to - time.from)) * 100;
   const marks = ticks(0, (time.to - time.zero) * 1e6, 6).filter((at) => place(at) < 96);
   const axis = marks.map((at) => h('span', { class: 'tick', css: { left: `${place(at)}%` }, text: duration(at) }));
@@ -83,7 +83,7 @@ function hierarchy(rows, trace, width) {
       node === first ? h('strong', { text: `${line(node.kind, 40)} ${line(node.name, 100)}` }) : h('a', { href: objectUrl(node) }, h('span', { class: 'dim', text: line(node.kind, 40) }), ' ', h('span', { text: line(node.name, 100) }))),
     h('div', { class: 'track', role: 'gridcell' }, bars(node, node.generations.filter(belongs), time, now, width))));
   const lines = marks.map((at) => `linear-gradient(var(--line), var(--line)) ${place(at)}% 0 / 1px 100% no-repeat`).join(', ');
-  return h('section', { class: 'hierarchy', role: 'treegrid', 'aria-label': 'What it made, and when each converged', css: { '--ticks': lines || 'none' } },
+  return h('section', { class: 'hierarchy', role: 'treegrid', 'aria-label': 'Dependents, and when each converged', css: { '--ticks': lines || 'none' } },
     h('div', { class: 'object-row axis-row', role: 'row' }, h('div', { class: 'name', role: 'columnheader', text: 'Object' }), h('div', { class: 'track axis', role: 'columnheader', 'aria-label': 'Time' }, axis)), body);
 }
 
@@ -101,7 +101,7 @@ function bars(node, generations, { from, to }, now, width) {
 function bar(node, each, [left, right], amount, side) {
   const fromCluster = each.source === 'cluster';
   const look = `${STATES[each.state]?.[0] ?? 'none'} ${each.spanId && !fromCluster ? '' : 'guessed'}`;
-  const words = `${node.kind} ${node.name}, generation ${each.generation}: ${STATES[each.state]?.[1] ?? each.state}, ${amount}, ${fromCluster ? 'as the cluster says, to the second' : plural(each.reconciles ?? 0, 'reconcile')}${each.errors ? `, ${plural(each.errors, 'error')}` : ''}${each.message ? `. ${each.message}` : ''}`;
+  const words = `${node.kind} ${node.name}, generation ${each.generation}: ${STATES[each.state]?.[1] ?? each.state}, ${amount}, ${fromCluster ? 'from the cluster, accurate to one second' : plural(each.reconciles ?? 0, 'reconcile')}${each.errors ? `, ${plural(each.errors, 'error')}` : ''}${each.message ? `. ${each.message}` : ''}`;
   return h(each.traceId ? 'a' : 'span', { class: `generation ${look}`, href: each.traceId ? traceUrl(each.traceId, { span: each.spanId }) : null, 'aria-label': line(words, 600), title: line(words, 600), css: { left: `${left * 100}%`, width: `${(right - left) * 100}%` } },
     side && h('span', { class: `amount ${side}`, text: amount }));
 }

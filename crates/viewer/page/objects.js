@@ -29,13 +29,13 @@ export function statePill(state) {
 
 /** Kinds that the cluster was not asked for. */
 export function unasked({ unasked: kinds = [] }) {
-  return kinds.length > 0 && h('p', { class: 'dim', text: line(`The cluster is not asked for all kinds that traces tell of: ${kinds.join(', ')} are left out.`, 400) });
+  return kinds.length > 0 && h('p', { class: 'dim', text: line(`Traces refer to more kinds than the viewer reads from the cluster. Not read: ${kinds.join(', ')}.`, 400) });
 }
 
 export function objects(element, route) {
   document.title = 'Objects · Kubewake';
   const params = new URLSearchParams(FIELDS.filter((name) => route.params.get(name)).map((name) => [name, route.params.get(name)]));
-  const list = h('div', { class: 'object-list' }, loading('Looking for objects…'));
+  const list = h('div', { class: 'object-list' }, loading('Loading objects…'));
   const total = h('span', { class: 'dim' });
   const inputs = FIELDS.map((name) => h('input', { name, type: 'search', placeholder: name[0].toUpperCase() + name.slice(1), 'aria-label': name, value: params.get(name) ?? '', autocomplete: 'off', spellcheck: 'false', maxlength: 300 }));
   inputs[0].dataset.search = '';
@@ -45,7 +45,7 @@ export function objects(element, route) {
     asked.soon(PAUSE);
   };
   const form = h('form', { class: 'object-filter', role: 'search', on: { input: change, submit: (event) => event.preventDefault() } }, inputs, total);
-  fill(element, h('div', { class: 'page' }, h('h1', { text: 'Objects' }), h('p', { class: 'lead', text: 'Each object that a trace tells of, with what belongs to it and how long its last change took to converge. Open one to see all of its changes, on one axis of time.' }), form, list));
+  fill(element, h('div', { class: 'page' }, h('h1', { text: 'Objects' }), h('p', { class: 'lead', text: 'Objects that traces refer to, with their dependents and the time that the last change took to converge. Open an object to see all its changes on one time axis.' }), form, list));
   const show = (said) => {
     total.textContent = (said.total > said.objects.length ? `${count(said.objects.length)} of ` : '') + plural(said.total, 'object');
     fill(list, unasked(said), said.objects.length ? table(said.objects) : params.size ? h('div', { class: 'empty' }, h('h2', { text: 'No object matches' })) : none());
@@ -81,6 +81,6 @@ function converged({ kind, name, change }) {
 
 function none() {
   return h('div', { class: 'empty' }, h('h2', { text: 'No objects yet' }),
-    h('p', {}, 'Objects come from spans with ', h('code', { text: 'k8s.object.kind' }), ' and ', h('code', { text: 'k8s.object.name' }), ', as the trail library and the webhook make them. See one for yourself:'),
+    h('p', {}, 'Objects come from spans with ', h('code', { text: 'k8s.object.kind' }), ' and ', h('code', { text: 'k8s.object.name' }), ', as the trail library and the webhook create them. Try it:'),
     command('kubewake demo head'));
 }

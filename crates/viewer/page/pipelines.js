@@ -12,8 +12,8 @@ const LOOKS = { Ready: 'good', Degraded: 'warn', Pending: 'busy', Invalid: 'bad'
 
 export function pipelines(element) {
   document.title = 'Pipelines · Kubewake';
-  const list = h('div', { class: 'pipeline-list' }, loading('Asking the collectors…'));
-  fill(element, h('div', { class: 'page' }, h('h1', { text: 'Pipelines' }), h('p', { class: 'lead', text: 'What flows through each pipeline of the cluster, over the last five minutes.' }), list));
+  const list = h('div', { class: 'pipeline-list' }, loading('Loading pipelines…'));
+  fill(element, h('div', { class: 'page' }, h('h1', { text: 'Pipelines' }), h('p', { class: 'lead', text: 'Throughput of each pipeline of the cluster over the last five minutes.' }), list));
   // Who points at a chart is not to lose it.
   const show = (said) => list.matches(':has(.chart-plot:hover)') || fill(list, !said.available ? unavailable(said.reason) : said.pipelines.length ? said.pipelines.map(card) : none());
   const asked = poll(2000, api.pipelines, show, (error) => fill(list, failed(error, () => asked.now())));
@@ -49,14 +49,14 @@ function totals(all) {
 /** Without a cluster there are none to ask for; with one, the reason says what is missing. */
 function unavailable(reason) {
   const element = h('div', { class: 'empty' });
-  const words = reason ? `${reason[0].toUpperCase()}${reason.slice(1)}.` : 'The viewer knows no cluster, so it cannot ask for its pipelines.';
-  const without = [h('h2', { text: 'No cluster' }), h('p', { text: words }), command('kubewake viewer --kubeconfig ~/.kube/config'), h('p', { text: 'Or everything on this machine, cluster and pipeline included:' }), command('kubewake up')];
-  const within = [h('h2', { text: 'No pipelines' }), h('p', { text: words }), h('p', { text: 'The operator brings them:' }), command('kubewake operator manifests | kubectl apply -f -')];
+  const words = reason ? `${reason[0].toUpperCase()}${reason.slice(1)}.` : 'The viewer is not connected to a cluster.';
+  const without = [h('h2', { text: 'No cluster' }), h('p', { text: words }), command('kubewake viewer --kubeconfig ~/.kube/config'), h('p', { text: 'Or start everything on this machine, including a cluster and a pipeline:' }), command('kubewake up')];
+  const within = [h('h2', { text: 'No pipelines' }), h('p', { text: words }), h('p', { text: 'Install the operator first:' }), command('kubewake operator manifests | kubectl apply -f -')];
   api.info().then((said) => fill(element, said.cluster ? within : without), () => fill(element, without));
   return element;
 }
 
 function none() {
   const yaml = 'kubectl apply -f - <<EOF\napiVersion: telemetry.kubewake.io/v1alpha1\nkind: TracePipeline\nmetadata: {name: default}\nspec: {output: {otlp: {endpoint: {value: "http://127.0.0.1:4317"}}}}\nEOF';
-  return h('div', { class: 'empty' }, h('h2', { text: 'No pipelines' }), h('p', { text: 'The cluster has none yet. One is made so:' }), command(yaml));
+  return h('div', { class: 'empty' }, h('h2', { text: 'No pipelines' }), h('p', { text: 'The cluster has no pipelines yet. Create one:' }), command(yaml));
 }

@@ -20,7 +20,7 @@ export function resultRow(trace, fresh) {
     h('span', { class: 'facts' },
       trace.errors > 0 && h('span', { class: 'pill bad' }, icon('error'), plural(trace.errors, 'error')),
       h('span', { class: 'spans', text: plural(trace.spans, 'span') }),
-      trace.orphans > 0 && h('span', { class: 'pill warn', title: 'Spans whose parent is not here', text: `${trace.orphans} without parent` }),
+      trace.orphans > 0 && h('span', { class: 'pill warn', title: 'Spans whose parent is not in the trace', text: `${trace.orphans} without parent` }),
       trace.objects.slice(0, MOST_OBJECTS).map((object) => h('span', { class: 'pill object' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`)),
       trace.objects.length > MOST_OBJECTS && h('span', { text: `+${trace.objects.length - MOST_OBJECTS}` }),
       services(trace.services)),

@@ -37,7 +37,7 @@ function name(node, open, view) {
     h('span', { class: 'operation', title: line(node.name, 500), text: shortName(line(node.name)) }),
     (node.error || (!open && open !== null && node.errorsBelow > 0)) && h('span', { class: node.error ? 'flag bad' : 'flag bad faint', title: node.error ? 'Error' : `${plural(node.errorsBelow, 'error')} below` }, icon('error')),
     links > 0 && h('span', { class: 'flag', title: plural(links, 'link') }, icon('link')),
-    warned && h('span', { class: 'flag warn', title: 'Look at the details: something is odd here', text: '!' }));
+    warned && h('span', { class: 'flag warn', title: 'This span has warnings; see its details', text: '!' }));
 }
 
 function time(node, open, view) {

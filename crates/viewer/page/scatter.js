@@ -28,7 +28,7 @@ export function scatter(traces, choose, now = Date.now()) {
   }
   const beyond = [before > 0 && h('span', { class: 'beyond', text: `‹ ${count(before)} without a time` }), after > 0 && h('span', { class: 'beyond after', text: `${count(after)} in the future ›` })];
   // Beside the durations at the left, so that no point hides them.
-  const plane = h('div', { class: 'plane', title: 'Drag to search a stretch of time' }, points, tip);
+  const plane = h('div', { class: 'plane', title: 'Drag to search a time range' }, points, tip);
   const area = h('div', { class: 'area' }, lines, beyond, plane);
   const at = (share) => String(BigInt(Math.round(x.from + ((share * WIDTH - EDGE.left) / (WIDTH - EDGE.left - EDGE.right)) * (x.to - x.from))) * 1000000n);
   dragStretch(plane, (from, to) => choose(at(from), at(to)));

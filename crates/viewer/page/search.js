@@ -219,7 +219,7 @@ export function search(element, route) {
 const tellStore = (store) => dispatchEvent(new CustomEvent('kubewake:store', { detail: store }));
 
 function dropped(store) {
-  const title = `The store holds ${bytes(store?.limit ?? 0)}, of one trace at most a quarter of that.`;
+  const title = `The store holds up to ${bytes(store?.limit ?? 0)}, and up to a quarter of that of one trace.`;
   return losses(store).map((text) => h('span', { class: 'dim', title, text }));
 }
 
@@ -232,5 +232,5 @@ function step(list, by) {
 function nothing() {
   const { params } = parse(location.pathname, location.search);
   const has = [...params.keys()].some((name) => !['limit', 'sort'].includes(name));
-  return h('div', { class: 'empty' }, h('h2', { text: 'No trace matches' }), h('p', { text: 'New ones that match appear here as they arrive.' }), has && h('a', { class: 'button', href: '/search', text: 'Clear the search' }));
+  return h('div', { class: 'empty' }, h('h2', { text: 'No trace matches' }), h('p', { text: 'New traces that match appear here as they arrive.' }), has && h('a', { class: 'button', href: '/search', text: 'Clear the search' }));
 }

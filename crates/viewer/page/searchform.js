@@ -39,7 +39,7 @@ export function searchForm(params, submit) {
   const element = h('form', { class: 'form', 'aria-label': 'Search for traces' },
     field('service', 'Service'), field('operation', 'Operation'), operations,
     h('fieldset', {}, h('legend', {}, icon('box'), 'Kubernetes object'), h('div', { class: 'pair' }, field('kind', 'Kind'), field('namespace', 'Namespace')), field('name', 'Name')),
-    field('attr', 'Attributes', 'key=value; quotes around spaces'),
+    field('attr', 'Attributes', 'key=value; put quotes around spaces'),
     h('div', { class: 'pair' }, field('minDuration', 'Longer than'), field('maxDuration', 'Shorter than')),
     field('lookback', 'Time'),
     h('label', { class: 'check' }, fields.errors, h('span', { text: 'Only with errors' })), general,
@@ -107,7 +107,7 @@ export function searchForm(params, submit) {
 function fillTimes(select, params) {
   const range = params.has('start') || params.has('end');
   const value = range ? 'range' : params.get('lookback') ?? '';
-  const times = range ? [...TIMES, ['range', 'A stretch of time']] : TIMES.some(([time]) => time === value) ? TIMES : [...TIMES, [value, `Last ${value}`]];
+  const times = range ? [...TIMES, ['range', 'Custom range']] : TIMES.some(([time]) => time === value) ? TIMES : [...TIMES, [value, `Last ${value}`]];
   fill(select, times.map(([time, text]) => h('option', { value: time, text })));
   select.value = value;
 }

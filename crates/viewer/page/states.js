@@ -6,7 +6,7 @@ import { button, fill, h } from './dom.js';
 
 /** Something that did not work, with a way to try again. */
 export function failed(error, again) {
-  return h('div', { class: 'empty', role: 'alert' }, h('h2', { text: error.status === 404 ? 'Not found' : 'That did not work' }), h('p', { text: error.message }),
+  return h('div', { class: 'empty', role: 'alert' }, h('h2', { text: error.status === 404 ? 'Not found' : 'Request failed' }), h('p', { text: error.message }),
     again && button('reset', 'Try again', again));
 }
 

@@ -28,8 +28,8 @@ export function traceHead({ model, raw, critical, state, setText, next, option, 
     box.addEventListener('change', () => option(name, box.checked));
     return { name, box, element: h('label', { class: 'check', title: hint }, box, swatch && h('span', { class: `key ${swatch}` }), h('span', { text: title })) };
   };
-  const toggles = [toggle('path', 'Critical path', 'path', 'What had to be shorter for the trace to end sooner'), toggle('gaps', 'Waiting', 'gap', 'Where nothing ran')];
-  if (model.wrappers) toggles.push(toggle('fold', `Fold ${plural(model.wrappers, 'wrapper')}`, null, 'Leave out spans that say nothing which their only child does not'));
+  const toggles = [toggle('path', 'Critical path', 'path', 'Spans that determine the duration of the trace'), toggle('gaps', 'Waiting', 'gap', 'Time in which no span ran')];
+  if (model.wrappers) toggles.push(toggle('fold', `Fold ${plural(model.wrappers, 'wrapper')}`, null, 'Hide spans that only wrap a single child'));
   const element = h('header', { class: 'trace-head' },
     title(model), facts(model, critical),
     h('div', { class: 'trace-tools' },
@@ -72,7 +72,7 @@ function title(model) {
   const object = model.order.slice(0, 200).map((node) => objectOf(node.span.attributes ?? [])).find(Boolean);
   return h('h1', {},
     h('span', { class: `dot ${colorClass(root.service)}` }), h('span', { class: 'service', text: line(root.service, 60) }), h('span', { class: 'operation', title: line(root.name, 500), text: line(root.name) }),
-    object && h('a', { class: 'pill object', href: objectUrl(object), title: 'The object, its children, and how each of them converged' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`));
+    object && h('a', { class: 'pill object', href: objectUrl(object), title: 'The object, its dependents, and how each converged' }, icon('box'), `${line(object.kind, 40)} ${line(object.name, 60)}`));
 }
 
 /** How long the critical path waited is the story of most traces of operators. */
@@ -103,14 +103,14 @@ function copies(model, raw) {
 }
 
 function legend(model, search) {
-  const chip = (service) => h('button', { type: 'button', class: `service ${colorClass(service.name)}`, title: 'Find its spans', on: { click: () => search(service.name) } },
+  const chip = (service) => h('button', { type: 'button', class: `service ${colorClass(service.name)}`, title: 'Find spans of this service', on: { click: () => search(service.name) } },
     h('span', { class: 'dot' }), h('span', { text: line(service.name, 60) }), h('span', { class: 'dim', text: count(service.spans) }));
   return h('div', { class: 'legend', 'aria-label': 'Services' }, model.services.slice(0, 30).map(chip), model.services.length > 30 && h('span', { class: 'dim', text: `+${model.services.length - 30}` }));
 }
 
 /** Kinds of warnings, in words. */
 export const WARNINGS = {
-  missing_parent: 'Missing parent', cycle: 'Circle', clock_skew: 'Clock skew', duplicate_span: 'Sent twice', truncated: 'Incomplete', future: 'In the future', no_time: 'Without a time', bad_time: 'Odd times',
+  missing_parent: 'Missing parent', cycle: 'Cycle', clock_skew: 'Clock skew', duplicate_span: 'Duplicate span ID', truncated: 'Incomplete', future: 'In the future', no_time: 'No time', bad_time: 'Invalid times',
 };
 
 function warnings(model, jump) {

@@ -41,19 +41,19 @@ async function take(files) {
   let spans = 0;
   for (const file of files) {
     try {
-      if (file.size > MOST) throw new Error('it is larger than 256 MiB; send it to the OTLP port instead');
+      if (file.size > MOST) throw new Error('the file is larger than 256 MiB; send it to the OTLP port instead');
       const taken = await importOtlp(file);
       traces.push(...taken.traces);
       spans += taken.spans;
       if (taken.rejected) refused.push(`${file.name}: ${taken.rejected.message}`);
     } catch (error) {
-      toast(`Cannot import ${file.name}: ${error.message}`, true);
+      toast(`Failed to import ${file.name}: ${error.message}`, true);
     }
   }
   const lost = refused.join('; ');
   if (spans) toast(`${plural(spans, 'span')} in ${plural(traces.length, 'trace')} imported${lost && `, without ${lost}`}`, Boolean(lost));
   else if (lost) toast(`Nothing was imported: ${lost}`, true);
-  else if (traces.length) toast('All of it was here already');
+  else if (traces.length) toast('All spans were already in the store');
   if (!traces.length) return;
   navigate(traces.length === 1 ? traceUrl(traces[0]) : '/search');
 }

@@ -22,7 +22,7 @@ export function waterfall(on) {
   const space = h('div', { class: 'space', role: 'rowgroup' });
   const scroll = h('div', { class: 'scroll', role: 'presentation' }, space);
   const axis = h('div', { class: 'time axis', role: 'columnheader', 'aria-label': 'Time' });
-  const handle = h('div', { class: 'split', role: 'separator', 'aria-orientation': 'vertical', 'aria-label': 'Width of the names' });
+  const handle = h('div', { class: 'split', role: 'separator', 'aria-orientation': 'vertical', 'aria-label': 'Width of the name column' });
   const head = h('div', { class: 'row head', role: 'row', 'aria-rowindex': '1' }, h('div', { class: 'name', role: 'columnheader', text: 'Span' }), axis, handle);
   const element = h('div', { class: 'waterfall', role: 'treegrid', 'aria-label': 'Spans', tabindex: '0' }, head, scroll);
   const shown = new Map();

@@ -39,7 +39,7 @@ pub(crate) fn routes() -> Router<ViewerState> {
 }
 
 /// Response to a path whose segments are not UTF-8.
-pub(crate) const NOT_UTF8_MESSAGE: &str = "the address holds something that is not UTF-8";
+pub(crate) const NOT_UTF8_MESSAGE: &str = "the path contains bytes that are not UTF-8";
 
 /// Path segments, which must be UTF-8.
 pub(crate) struct PathParts<T>(pub(crate) T);
@@ -85,7 +85,7 @@ pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Respo
     match serde_json::to_vec(value) {
         Ok(body) => raw_json_response(status, body),
         Err(error) => {
-            tracing::error!(%error, "an answer could not be written");
+            tracing::error!(%error, "failed to encode a response as JSON");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
@@ -98,7 +98,7 @@ pub(crate) fn raw_json_response(status: StatusCode, body: Vec<u8>) -> Response {
 
 /// A 400 response that lists every invalid parameter.
 pub(crate) fn parameter_errors_response(problems: &[ParameterProblem]) -> Response {
-    json_response(StatusCode::BAD_REQUEST, &serde_json::json!({ "error": "bad parameters", "problems": problems }))
+    json_response(StatusCode::BAD_REQUEST, &serde_json::json!({ "error": "invalid parameters", "problems": problems }))
 }
 
 /// A response with an error message.
@@ -112,7 +112,7 @@ pub(crate) async fn run_blocking(work: impl FnOnce() -> Response + Send + 'stati
         Ok(response) => response,
         Err(error) => {
             tracing::error!(%error, "a query failed");
-            error_response(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why")
+            error_response(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; see the log of the viewer")
         }
     }
 }

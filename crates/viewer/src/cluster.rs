@@ -45,19 +45,19 @@ const UNSAMPLED_TRACEPARENT: &str = "00-6b75626577616b656b75626577616b65-6b75626
 /// Why a query to the cluster failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterReadError {
-    #[error("the kubeconfig {0} cannot be read: {1}")]
+    #[error("failed to read kubeconfig {0}: {1}")]
     Kubeconfig(PathBuf, #[source] kube::config::KubeconfigError),
-    #[error("the kubeconfig {0} cannot be used: {1}")]
+    #[error("failed to load kubeconfig {0}: {1}")]
     Client(PathBuf, #[source] kube::Error),
-    #[error("the cluster does not answer: {0}")]
+    #[error("the request to the API server failed: {0}")]
     Request(#[from] kube::Error),
-    #[error("the cluster does not answer in time")]
+    #[error("the API server did not respond in time")]
     Timeout,
-    #[error("the cluster answers {0}")]
+    #[error("the API server responded with status {0}")]
     Refused(StatusCode),
-    #[error("the cluster answers with something else than a list, or with one that is too long")]
+    #[error("the response of the API server is not a list, or the list is too long")]
     Unreadable,
-    #[error("the cluster has no pipelines: the operator's custom resources are not installed")]
+    #[error("the cluster has no pipelines: the operator's custom resource definitions are not installed")]
     NotInstalled,
 }
 

@@ -13,24 +13,39 @@ fn metric_samples(figures: &StoreFigures) -> [MetricSample; 10] {
     [
         ("kubewake_viewer_traces", "gauge", "Traces in the store.", size(figures.traces)),
         ("kubewake_viewer_spans", "gauge", "Spans in the store.", size(figures.spans)),
-        ("kubewake_viewer_store_bytes", "gauge", "What the store takes.", size(figures.bytes)),
-        ("kubewake_viewer_store_limit_bytes", "gauge", "What the store may take.", size(figures.limit)),
-        ("kubewake_viewer_received_spans_total", "counter", "Spans that came.", figures.received_spans),
+        ("kubewake_viewer_store_bytes", "gauge", "Size of the stored traces in bytes.", size(figures.bytes)),
+        (
+            "kubewake_viewer_store_limit_bytes",
+            "gauge",
+            "Maximum size of the stored traces in bytes.",
+            size(figures.limit),
+        ),
+        ("kubewake_viewer_received_spans_total", "counter", "Received spans.", figures.received_spans),
         (
             "kubewake_viewer_dropped_traces_total",
             "counter",
-            "Traces that made room for others.",
+            "Traces dropped to make room for others.",
             figures.dropped_traces,
         ),
-        ("kubewake_viewer_dropped_spans_total", "counter", "Spans that went with them.", figures.dropped_spans),
-        ("kubewake_viewer_refused_traces_total", "counter", "Traces of which nothing fits.", figures.refused_traces),
+        ("kubewake_viewer_dropped_spans_total", "counter", "Spans of dropped traces.", figures.dropped_spans),
+        (
+            "kubewake_viewer_refused_traces_total",
+            "counter",
+            "Traces refused because they are too large for the store.",
+            figures.refused_traces,
+        ),
         (
             "kubewake_viewer_refused_spans_total",
             "counter",
-            "Spans that were too many for their trace.",
+            "Spans refused because of the limit of one trace.",
             figures.refused_spans,
         ),
-        ("kubewake_viewer_invalid_spans_total", "counter", "Spans without a trace or an id.", figures.invalid_spans),
+        (
+            "kubewake_viewer_invalid_spans_total",
+            "counter",
+            "Spans without a valid trace ID or span ID.",
+            figures.invalid_spans,
+        ),
     ]
 }
 

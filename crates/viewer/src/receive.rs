@@ -64,7 +64,7 @@ impl ServerAuth for HostGuard {
             None => true,
             Some(host) => host.to_str().is_ok_and(|host| is_known_host(host, &self.hosts)),
         };
-        let refusal = AuthRefusal::Forbidden("this host name is not served here; --allow-host adds one");
+        let refusal = AuthRefusal::Forbidden("host name not allowed; add it with --allow-host");
         AuthDecision::Now(if is_served { Ok(None) } else { Err(refusal) })
     }
 }
@@ -165,7 +165,7 @@ impl DiscardingConsumer {
 impl Consumer for DiscardingConsumer {
     fn consume(self: Arc<Self>, _: Batch, _: OverflowPolicy) -> ConsumeOutcome {
         if !self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::info!(signal = self.signal, "received and dropped: the viewer keeps traces only");
+            tracing::info!(signal = self.signal, "received data is dropped: the viewer stores only traces");
         }
         ConsumeOutcome::Now(Ok(()))
     }

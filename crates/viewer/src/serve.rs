@@ -89,7 +89,7 @@ fn routes(state: ViewerState) -> Router {
 
 async fn fallback(method: Method, uri: Uri) -> Response {
     if is_api(&uri) {
-        return api::error_response(StatusCode::NOT_FOUND, "there is no such path");
+        return api::error_response(StatusCode::NOT_FOUND, "path not found");
     }
     match method {
         Method::GET | Method::HEAD => page::serve_file(uri.path()),
@@ -100,9 +100,9 @@ async fn fallback(method: Method, uri: Uri) -> Response {
 async fn check_request(extract::State(state): extract::State<ViewerState>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).or(request.uri().host());
     let mut response = if !host.is_some_and(|host| is_known_host(host, &state.hosts)) {
-        api::error_response(StatusCode::FORBIDDEN, "this host name is not served here; --allow-host adds one")
+        api::error_response(StatusCode::FORBIDDEN, "host name not allowed; add it with --allow-host")
     } else if is_api(request.uri()) && is_cross_site(&request) {
-        api::error_response(StatusCode::FORBIDDEN, "a page of another site may not ask; open this address by itself")
+        api::error_response(StatusCode::FORBIDDEN, "cross-site requests are not allowed; open this address directly")
     } else {
         next.run(request).await
     };

@@ -117,10 +117,8 @@ impl std::ops::AddAssign for RejectedSpans {
 
 impl std::fmt::Display for RejectedSpans {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let reasons = [
-            (self.invalid, "without a valid trace id or span id"),
-            (self.surplus, "more than one trace may hold here"),
-        ];
+        let reasons =
+            [(self.invalid, "without a valid trace id or span id"), (self.surplus, "beyond the limit of one trace")];
         let mut between = "";
         for (spans, reason) in reasons.into_iter().filter(|(spans, _)| *spans > 0) {
             let noun = if spans == 1 { "span" } else { "spans" };

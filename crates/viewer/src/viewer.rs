@@ -54,16 +54,16 @@ impl Default for ViewerOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ViewerError {
     /// The address of the page cannot be bound.
-    #[error("cannot listen on {0}")]
+    #[error("failed to listen on {0}")]
     Listen(SocketAddr, #[source] std::io::Error),
     /// An address for OTLP cannot be bound.
     #[error("{0}")]
     Otlp(String),
     /// The folder for traces cannot be used.
-    #[error("cannot keep traces")]
+    #[error("failed to open the store on disk")]
     Disk(#[from] DiskError),
     /// Persisted traces could not be read.
-    #[error("cannot read what was kept")]
+    #[error("failed to read the stored traces")]
     Read(#[source] tokio::task::JoinError),
 }
 

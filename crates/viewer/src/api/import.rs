@@ -58,7 +58,7 @@ pub(crate) async fn import(
     if !is_json(&headers) {
         return error_response(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "send OTLP as JSON, with Content-Type: application/json",
+            "unsupported media type: send OTLP as JSON with Content-Type: application/json",
         );
     }
     let _turn = state.importing.clone().acquire_owned().await;
@@ -84,10 +84,10 @@ async fn read_file(body: Body, patience: Duration) -> Result<Bytes, (StatusCode,
     match timeout(patience, to_bytes(body, MAX_FILE_BYTES)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => {
-            let message = "the file broke off, or is larger than 64 MiB: import it in parts";
+            let message = "the upload was interrupted, or the file is larger than 64 MiB: import it in parts";
             Err((StatusCode::PAYLOAD_TOO_LARGE, message))
         }
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the file did not come within a minute: import it in parts")),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the upload took longer than a minute: import the file in parts")),
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn for_each_request(body: &[u8], mut each: impl FnMut(Vec<u8>)) -> Re
         number += 1;
         parse_request(number, document.get()).map(&mut each)
     };
-    let no_json = |error: serde_json::Error| format!("this is no JSON: {error}");
+    let no_json = |error: serde_json::Error| format!("the file is not valid JSON: {error}");
     if body.trim_ascii_start().first() == Some(&b'[') {
         let mut problem = None;
         let mut reader = serde_json::Deserializer::from_slice(body);
@@ -166,7 +166,7 @@ fn parse_request(number: usize, document: &str) -> Result<Vec<u8>, String> {
     let bytes = decode(Signal::Traces, document.as_bytes()).map_err(|error| format!("document {number}: {error}"))?;
     let summary = scan(Signal::Traces, &bytes).map_err(|error| format!("document {number}: {error}"))?;
     if summary.items == 0 {
-        return Err(format!("document {number} holds no spans: an OTLP export has them in resourceSpans"));
+        return Err(format!("document {number} contains no spans: OTLP JSON has them in resourceSpans"));
     }
     Ok(bytes)
 }
@@ -197,13 +197,13 @@ mod tests {
     fn what_is_none_is_refused_in_words() {
         let refusal = |text: &str| requests(text.as_bytes()).unwrap_err();
         assert_eq!(refusal(""), "the file is empty");
-        assert!(refusal("{").starts_with("this is no JSON"));
-        assert!(refusal(r#"{"data":[]}"#).contains("document 1 holds no spans"));
+        assert!(refusal("{").starts_with("the file is not valid JSON"));
+        assert!(refusal(r#"{"data":[]}"#).contains("document 1 contains no spans"));
         assert!(refusal(&format!("{ONE}\n{{\"resourceSpans\":7}}")).starts_with("document 2:"));
         assert!(requests(b"\xff\xfe").is_err());
         assert!(refusal(&format!("[{ONE}, {{\"resourceSpans\":7}}]")).starts_with("document 2:"));
-        assert!(refusal(&format!("[{ONE}, {ONE}")).starts_with("this is no JSON"));
-        assert!(refusal(&format!("[{ONE}] {ONE}")).starts_with("this is no JSON"));
+        assert!(refusal(&format!("[{ONE}, {ONE}")).starts_with("the file is not valid JSON"));
+        assert!(refusal(&format!("[{ONE}] {ONE}")).starts_with("the file is not valid JSON"));
         assert_eq!(refusal("[]"), "the file is empty");
     }
 

@@ -203,7 +203,7 @@ async fn fetch_live_objects(state: &ViewerState, namespace: Option<&str>, kinds:
 }
 
 fn internal_error() -> Response {
-    error_response(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; the log says why")
+    error_response(StatusCode::INTERNAL_SERVER_ERROR, "the query failed; see the log of the viewer")
 }
 
 #[derive(Serialize)]
@@ -237,7 +237,7 @@ fn object_response(objects: &ObjectIndex, wanted: &ObjectFilter, unasked: &[Stri
     let Some((key, known)) = objects.find(wanted) else {
         return error_response(
             StatusCode::NOT_FOUND,
-            "no trace tells of this object, and no cluster that is known has it",
+            "object not found, neither in the stored traces nor in the cluster",
         );
     };
     let parents = known.parents.iter();

@@ -76,13 +76,13 @@ impl QueryParams {
     }
 
     pub(crate) fn number<T: std::str::FromStr>(&mut self, name: &str) -> Option<T> {
-        self.parse_with(name, |text| text.parse().map_err(|_| format!("{text:?} is no number that fits here")))
+        self.parse_with(name, |text| text.parse().map_err(|_| format!("{text:?} is not a number in the valid range")))
     }
 
     /// A duration in Go's notation, in nanoseconds.
     pub(crate) fn duration(&mut self, name: &str) -> Option<u64> {
         self.parse_with(name, |text| {
-            let duration = parse_duration(text).map_err(|error| format!("{error}; write for example 200ms or 1.5s"))?;
+            let duration = parse_duration(text).map_err(|error| format!("{error}; examples: 200ms, 1.5s"))?;
             Ok(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
         })
     }
@@ -104,7 +104,7 @@ impl QueryParams {
         high: Option<u64>,
     ) -> Option<RangeInclusive<u64>> {
         if low.zip(high).is_some_and(|(low, high)| low > high) {
-            self.add_problem(names.1, format!("it is less than {}", names.0));
+            self.add_problem(names.1, format!("must be at least {}", names.0));
         }
         (low.is_some() || high.is_some()).then(|| low.unwrap_or_default()..=high.unwrap_or(u64::MAX))
     }
@@ -113,7 +113,7 @@ impl QueryParams {
         let (usual, most) = DEFAULT_AND_MAX_TRACES;
         match self.number::<usize>("limit") {
             Some(0) => {
-                self.add_problem("limit", "it is 0: ask for one trace at least");
+                self.add_problem("limit", "must be at least 1");
                 usual
             }
             Some(wanted) => wanted.min(most),
@@ -149,10 +149,10 @@ impl QueryParams {
         unknown.retain(|name| !KNOWN_PARAMETERS.contains(&name.as_str()));
         unknown.sort_unstable();
         unknown.dedup();
-        let message = format!("it is not known; these are: {}", KNOWN_PARAMETERS.join(", "));
+        let message = format!("unknown parameter; known parameters: {}", KNOWN_PARAMETERS.join(", "));
         unknown.iter().take(MAX_UNKNOWN_PARAMETERS).for_each(|name| self.add_problem(name, message.clone()));
         if self.text("lookback").is_some() && self.text("start").is_some() {
-            self.add_problem("lookback", "start says the same already: give one of them");
+            self.add_problem("lookback", "cannot be combined with start");
         }
     }
 

@@ -18,7 +18,7 @@ struct PipelinesJson {
 pub(crate) async fn pipelines(extract::State(state): extract::State<ViewerState>) -> Response {
     let found = match &state.cluster {
         Some(cluster) => cluster.pipelines().await,
-        None => Err("the viewer was started without a cluster: --kubeconfig names one".to_owned()),
+        None => Err("the viewer was started without a cluster: set --kubeconfig".to_owned()),
     };
     let answer = match found {
         Ok(pipelines) => PipelinesJson { available: true, reason: None, pipelines },

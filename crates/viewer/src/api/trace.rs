@@ -33,7 +33,7 @@ pub(crate) async fn trace(
         Some("otlp") => {
             return run_blocking(move || raw_json_response(StatusCode::OK, query::encode_otlp_json(&[trace]))).await;
         }
-        Some(_) => return error_response(StatusCode::BAD_REQUEST, "format: json and otlp are known"),
+        Some(_) => return error_response(StatusCode::BAD_REQUEST, "unknown format: use json or otlp"),
     }
     run_blocking(move || {
         let arranged = query::arrange(&trace, unix_nanos_now());
@@ -59,7 +59,7 @@ pub(crate) async fn span(
         let resources = ResourceTable::from_arranged(&arranged);
         match arranged.spans.iter().find(|placed| placed.span.entry.id == id) {
             Some(placed) => json_response(StatusCode::OK, &SpanJson::new(placed, &resources, true)),
-            None => error_response(StatusCode::NOT_FOUND, "this trace has no such span"),
+            None => error_response(StatusCode::NOT_FOUND, "span not found in this trace"),
         }
     })
     .await
@@ -67,7 +67,7 @@ pub(crate) async fn span(
 
 fn find_trace(state: &ViewerState, id: &str) -> Result<Arc<StoredTrace>, (StatusCode, String)> {
     let id: TraceId = id.parse().map_err(|error: TraceIdError| (StatusCode::BAD_REQUEST, error.to_string()))?;
-    let unknown = "there is no such trace: it never came, or it had to make room for others";
+    let unknown = "trace not found: it was never received, or was dropped to make room for others";
     state.store.trace(id).ok_or_else(|| (StatusCode::NOT_FOUND, unknown.to_owned()))
 }
 

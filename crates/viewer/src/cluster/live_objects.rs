@@ -79,7 +79,7 @@ impl ClusterReader {
 
     async fn client_for_lists(&self) -> Option<Client> {
         let client = timeout(LIST_TIMEOUT, self.client()).await.unwrap_or(Err(ClusterReadError::Timeout));
-        client.inspect_err(|error| tracing::debug!(%error, "the cluster cannot be asked which objects there are")).ok()
+        client.inspect_err(|error| tracing::debug!(%error, "failed to connect to the cluster to list objects")).ok()
     }
 
     /// Lists the objects of a kind. A slow list, such as one behind a conversion webhook that hangs, delays no
@@ -88,7 +88,7 @@ impl ClusterReader {
         let answer =
             timeout(LIST_TIMEOUT, self.list_kind(client, question)).await.unwrap_or(Err(ClusterReadError::Timeout));
         answer.unwrap_or_else(|error| {
-            tracing::debug!(%error, ?question, "the cluster does not say which objects there are");
+            tracing::debug!(%error, ?question, "failed to list objects");
             if error.is_unreachable() { KindListing::Unreachable } else { KindListing::Unavailable }
         })
     }

@@ -143,12 +143,14 @@ impl<'a> JaegerSpan<'a> {
 fn warning_text(kind: WarningKind) -> &'static str {
     match kind {
         WarningKind::MissingParent => "invalid parent span IDs; the parent is not in this trace",
-        WarningKind::Cycle => "the span is among its own ancestors; it is shown without a parent",
+        WarningKind::Cycle => "the span is its own ancestor; it is shown without a parent",
         WarningKind::ClockSkew => "clock skew: this span was moved to begin after its parent",
         WarningKind::DuplicateSpan => "another span of this trace has the same id",
         WarningKind::Future => "the span begins in the future",
         WarningKind::NoTime => "the span has no time",
-        WarningKind::BadTime => "the span ends before it starts, or says only one of the two; it is shown as a moment",
+        WarningKind::BadTime => {
+            "the span ends before it starts, or has only one of the two times; it is shown with zero duration"
+        }
         WarningKind::Truncated => "spans are missing",
     }
 }

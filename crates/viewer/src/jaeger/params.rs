@@ -90,13 +90,13 @@ fn parse_tags(params: &mut QueryParams) -> Vec<(String, String)> {
     for map in maps {
         match map {
             Ok(map) => attributes.extend(map),
-            Err(error) => params.add_problem("tags", format!("it must be a JSON object of strings: {error}")),
+            Err(error) => params.add_problem("tags", format!("must be a JSON object of strings: {error}")),
         }
     }
     for pair in pairs {
         match pair {
             Some(pair) => attributes.push(pair),
-            None => params.add_problem("tag", "it must be key:value"),
+            None => params.add_problem("tag", "must be key:value"),
         }
     }
     attributes

@@ -173,6 +173,6 @@ fn parse_selection(pairs: Vec<(String, String)>) -> Result<TraceSelection, Strin
 }
 
 fn parse_micros(time: &str) -> Result<String, String> {
-    let time: Timestamp = time.parse().map_err(|_| format!("{time:?} is no time as RFC 3339 writes it"))?;
+    let time: Timestamp = time.parse().map_err(|_| format!("{time:?} is not an RFC 3339 time"))?;
     Ok(time.as_microsecond().max(0).to_string())
 }

@@ -201,7 +201,8 @@ fn shift_into_parent(placed: &mut PlacedSpan<'_>, above: &PlacedSpan<'_>) {
 fn collect_warnings(trace: &StoredTrace, spans: &[PlacedSpan<'_>]) -> Vec<TraceWarning> {
     let mut warnings = Vec::new();
     if trace.surplus_spans > 0 {
-        let message = format!("{} more spans came than are kept of one trace; they are not shown", trace.surplus_spans);
+        let message =
+            format!("{} spans beyond the limit of one trace were dropped and are not shown", trace.surplus_spans);
         warnings.push(TraceWarning { kind: WarningKind::Truncated, span: None, message });
     }
     let mut counts: HashMap<WarningKind, usize> = HashMap::new();
@@ -220,7 +221,7 @@ fn collect_warnings(trace: &StoredTrace, spans: &[PlacedSpan<'_>]) -> Vec<TraceW
     warnings.extend(rest.into_iter().map(|(kind, count)| TraceWarning {
         kind,
         span: None,
-        message: format!("the same is true of {} more spans", count - MAX_WARNINGS_PER_KIND),
+        message: format!("{} more spans have this warning", count - MAX_WARNINGS_PER_KIND),
     }));
     warnings
 }
@@ -229,15 +230,21 @@ fn warning_message(kind: WarningKind, placed: &PlacedSpan<'_>) -> String {
     let entry = placed.span.entry;
     match kind {
         WarningKind::MissingParent => {
-            format!("its parent {:016x} is not in this trace; it may still come, or was not sampled", entry.parent)
+            format!(
+                "the parent span {:016x} is not in this trace; it may arrive later, or was not sampled",
+                entry.parent
+            )
         }
-        WarningKind::Cycle => "it is among its own ancestors; it is shown without a parent".to_owned(),
+        WarningKind::Cycle => "the span is its own ancestor; it is shown without a parent".to_owned(),
         WarningKind::ClockSkew => {
-            format!("its clock is {} behind its parent's; it is shown later by that", format_nanos(placed.skew))
+            format!(
+                "the span's clock is {} behind its parent's clock; the span is shown that much later",
+                format_nanos(placed.skew)
+            )
         }
         WarningKind::DuplicateSpan => "another span of this trace has the same id".to_owned(),
-        WarningKind::Future => "it begins in the future".to_owned(),
-        WarningKind::NoTime => "it has no time; it is shown at the begin of the trace".to_owned(),
+        WarningKind::Future => "the span begins in the future".to_owned(),
+        WarningKind::NoTime => "the span has no time; it is shown at the start of the trace".to_owned(),
         WarningKind::BadTime => bad_time(placed.span.view().start(), placed.span.view().end()),
         WarningKind::Truncated => String::new(),
     }
@@ -245,11 +252,11 @@ fn warning_message(kind: WarningKind, placed: &PlacedSpan<'_>) -> String {
 
 fn bad_time(start: u64, end: u64) -> String {
     match (start, end) {
-        (0, _) => "it does not say when it started; it is shown as a moment, at its end".to_owned(),
-        (_, 0) => "it does not say when it ended; it is shown as a moment, at its start".to_owned(),
+        (0, _) => "the span has no start time; it is shown with zero duration at its end".to_owned(),
+        (_, 0) => "the span has no end time; it is shown with zero duration at its start".to_owned(),
         (start, end) => {
             let early = format_nanos(start.saturating_sub(end));
-            format!("it ends {early} before it starts; it is shown as a moment, at its start")
+            format!("the span ends {early} before it starts; it is shown with zero duration at its start")
         }
     }
 }

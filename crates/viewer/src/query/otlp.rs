@@ -19,7 +19,7 @@ const SPANS_FIELD: u32 = 2;
 const SCHEMA_URL_FIELD: u32 = 3;
 
 /// Replaces a value that JSON cannot hold.
-const OMITTED_VALUE: &str = "… (left out by the viewer: nested too deeply, or no OTLP value)";
+const OMITTED_VALUE: &str = "… (omitted by the viewer: nested too deeply, or not an OTLP value)";
 
 /// Rewrites a part of a request.
 type PartRewriter = for<'a> fn(RequestPart, &'a [u8]) -> Cow<'a, [u8]>;
@@ -65,7 +65,7 @@ pub fn encode_otlp_json(traces: &[Arc<StoredTrace>]) -> Vec<u8> {
         return out;
     }
     if let Err(error) = json::encode(Signal::Traces, &encode_otlp(traces, without_invalid_values), &mut out) {
-        tracing::warn!(%error, "a trace cannot be written as JSON");
+        tracing::warn!(%error, "failed to encode a trace as OTLP JSON");
         out = b"{}".to_vec();
     }
     out

@@ -156,7 +156,7 @@ fn what_is_wrong_is_told_and_not_without_end() {
     let many = arrange(&trace, now);
     let mut missing = many.warnings.iter().filter(|warning| warning.kind == WarningKind::MissingParent);
     assert_eq!(missing.clone().count(), 101);
-    assert_eq!(missing.next_back().unwrap().message, "the same is true of 400 more spans");
+    assert_eq!(missing.next_back().unwrap().message, "400 more spans have this warning");
     assert_eq!(summarize(&trace).orphans, 500);
 }
 
@@ -235,10 +235,10 @@ fn times_that_contradict_each_other_are_told_in_words() {
     assert_eq!(
         told,
         [
-            (1, "it does not say when it started; it is shown as a moment, at its end"),
-            (2, "it does not say when it ended; it is shown as a moment, at its start"),
-            (3, "it ends 2 µs before it starts; it is shown as a moment, at its start"),
-            (5, "it ends 60 min before it starts; it is shown as a moment, at its start"),
+            (1, "the span has no start time; it is shown with zero duration at its end"),
+            (2, "the span has no end time; it is shown with zero duration at its start"),
+            (3, "the span ends 2 µs before it starts; it is shown with zero duration at its start"),
+            (5, "the span ends 60 min before it starts; it is shown with zero duration at its start"),
         ]
     );
 }
@@ -274,7 +274,7 @@ fn an_export_has_every_span_and_marks_the_values_that_it_cannot_hold() {
     let text = String::from_utf8(json).unwrap();
     assert_eq!(text.matches("\"kept\"").count(), 20, "what can be written is");
     let whole = text.matches("\"leaf\"").count();
-    let cut = text.matches("(left out by the viewer").count();
+    let cut = text.matches("(omitted by the viewer").count();
     assert!(whole > 0 && cut > 2, "{whole} {cut}");
     assert_eq!(whole + cut, sent, "{text}");
 }

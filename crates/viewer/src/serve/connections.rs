@@ -49,12 +49,12 @@ pub(super) async fn serve(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 // Connections beyond the limit are closed at once.
-                Ok(_) if connections.len() >= bounds.connections => tracing::debug!("too many connections"),
+                Ok(_) if connections.len() >= bounds.connections => tracing::debug!("connection closed: too many connections"),
                 Ok((stream, _)) => {
                     connections.spawn(serve_connection(stream, router.clone(), bounds, stopping.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },

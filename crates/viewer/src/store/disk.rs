@@ -32,7 +32,7 @@ const FILE_MODE: u32 = 0o600;
 pub enum DiskError {
     #[error("{0} is in use by another viewer")]
     InUse(PathBuf),
-    #[error("cannot use {0}")]
+    #[error("failed to open folder {0}")]
     Io(PathBuf, #[source] io::Error),
 }
 
@@ -71,12 +71,12 @@ impl SegmentStore {
             disk.next = disk.next.max(number + 1);
             // Earlier versions created segments that others can read.
             if let Err(error) = fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)) {
-                tracing::warn!(%error, path = %path.display(), "failed to close off a segment of traces from other users");
+                tracing::warn!(%error, path = %path.display(), "failed to restrict a trace segment to its owner");
             }
             match read_segment(&path, &mut each) {
                 Ok(size) => disk.old.push((path, size)),
                 Err(error) => {
-                    tracing::warn!(%error, path = %path.display(), "a segment of traces cannot be read, and is left alone")
+                    tracing::warn!(%error, path = %path.display(), "failed to read a trace segment, skipping it")
                 }
             }
         }
@@ -92,7 +92,7 @@ impl SegmentStore {
                 // A record that is written in part ends the segment.
                 self.close_segment();
                 if !std::mem::replace(&mut self.failed, true) {
-                    tracing::error!(%error, folder = %self.folder.display(), "traces cannot be kept on disk, and are in memory only");
+                    tracing::error!(%error, folder = %self.folder.display(), "failed to write traces to disk, keeping them in memory only");
                 }
             }
         }
@@ -135,7 +135,7 @@ impl SegmentStore {
         while !self.old.is_empty() && self.old.iter().map(|(_, used)| used).sum::<u64>() + open + size > self.limit {
             let (path, _) = self.old.remove(0);
             if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(%error, path = %path.display(), "an old segment of traces cannot be deleted");
+                tracing::warn!(%error, path = %path.display(), "failed to delete an old trace segment");
             }
         }
     }
@@ -145,7 +145,7 @@ impl SegmentStore {
         if let Some((file, path, _)) = &self.open
             && let Err(error) = file.sync_all()
         {
-            tracing::warn!(%error, path = %path.display(), "traces may not be on disk");
+            tracing::warn!(%error, path = %path.display(), "failed to sync a trace segment to disk");
         }
     }
 }
@@ -181,18 +181,18 @@ fn read_segment(path: &Path, each: &mut impl FnMut(&[u8], u64)) -> io::Result<u6
     let mut content = Vec::new();
     File::open(path)?.read_to_end(&mut content)?;
     let Some(mut rest) = content.strip_prefix(SEGMENT_MAGIC) else {
-        return Err(io::Error::other("it is of another version"));
+        return Err(io::Error::other("the segment has another format version"));
     };
     while let Some((request, received, behind)) = parse_record(rest) {
         each(request, received);
         rest = behind;
     }
     if !rest.is_empty() {
-        tracing::warn!(path = %path.display(), bytes = rest.len(), "the end of a segment of traces is damaged, and is cut off");
+        tracing::warn!(path = %path.display(), bytes = rest.len(), "the end of a trace segment is damaged, truncating the segment");
         let whole = (content.len() - rest.len()) as u64;
         match OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(whole)) {
             Ok(()) => return Ok(whole),
-            Err(error) => tracing::warn!(%error, path = %path.display(), "the damaged end cannot be cut off"),
+            Err(error) => tracing::warn!(%error, path = %path.display(), "failed to truncate a damaged trace segment"),
         }
     }
     Ok(content.len() as u64)

@@ -66,7 +66,7 @@ async fn questions_that_make_no_sense_are_answered_with_all_that_is_wrong() {
         }
         for path in ["traces/%ff", "traces/%ff/spans/1", "objects/Head/default/%ff"] {
             let (status, answer) = client.ask(&format!("/api/v1/{path}")).await;
-            let words = "the address holds something that is not UTF-8";
+            let words = "the path contains bytes that are not UTF-8";
             assert_eq!((status, &answer["error"]), (400, &json!(words)), "{path}");
         }
         assert_eq!(client.ask("/api/v3/traces/%ff").await.1["error"]["httpCode"], 400);
@@ -273,7 +273,7 @@ async fn traces_are_there_after_a_restart() {
     Client::new(viewer.addresses()).send(&sample()).await;
     let told = told(&Viewer::start(kept()).await.unwrap_err());
     assert!(
-        told.starts_with("cannot keep traces: /") && told.ends_with("traces is in use by another viewer"),
+        told.starts_with("failed to open the store on disk: /") && told.ends_with("traces is in use by another viewer"),
         "{told}"
     );
     viewer.stop().await;

@@ -155,9 +155,9 @@ test('a span with attributes of its own is no wrapper', () => {
 test('what is odd about a span is said once, in words', () => {
   const [told, counted] = ['b', 'c'].map((digit) => digit.repeat(16));
   const odd = [span('told', 0, 1, { id: told, warnings: ['future', 'clock_skew'], skew: 5e6 }), span('counted', 0, 1, { id: counted, warnings: ['future'] })];
-  const warnings = [{ kind: 'future', spanId: told, message: 'it begins in the future' }, { kind: 'clock_skew', spanId: told, message: 'its clock is 5000 µs behind' }];
+  const warnings = [{ kind: 'future', spanId: told, message: 'the span begins in the future' }, { kind: 'clock_skew', spanId: told, message: "the span's clock is 5000 µs behind" }];
   const model = build(trace(odd, { warnings }));
-  assert.deepEqual(oddities(model, named(model, 'told')), ['it begins in the future', 'Its clock differs: it is shown 5 ms later than it said.']);
+  assert.deepEqual(oddities(model, named(model, 'told')), ['the span begins in the future', "The span's clock differs from its parent's: the span is shown 5 ms later than its timestamp."]);
   assert.deepEqual(oddities(model, named(model, 'counted')), ['In the future']);
 });
 

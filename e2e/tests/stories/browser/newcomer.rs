@@ -74,7 +74,7 @@ fn pages_without_a_cluster_or_with_a_wrong_address_say_what_to_do() {
     browser.open(&viewer.url("/objects"));
     browser.wait_for_text(".empty", "kubewake demo head");
     browser.open(&viewer.url("/search/nowhere"));
-    browser.wait_for_text(".empty", "Nothing here");
+    browser.wait_for_text(".empty", "Page not found");
     no_complaints(&browser);
     browser.open(&viewer.url("/trace/0123456789abcdef0123456789abcdef"));
     browser.wait_for_text(".empty", "not in the store");

@@ -90,7 +90,7 @@ fn every_field_of_the_search_counts() {
     let x = |share: f64| (number(0) + number(1) * share) as i32;
     browser.drag((x(0.1), number(2) as i32), (x(0.95), number(2) as i32));
     browser.wait_for_url("start=");
-    browser.wait_for_text("[name=lookback] option:checked", "A stretch of time");
+    browser.wait_for_text("[name=lookback] option:checked", "Custom range");
     no_complaints(&browser);
 }
 
@@ -178,7 +178,7 @@ fn a_trace_is_copied_exported_and_imported() {
     fs::write(&file, "{\"resourceSpans\": 7}").unwrap();
     browser.click("button[aria-label='Import OTLP JSON']");
     browser.choose_file("input[type=file]", &file);
-    browser.wait_for_text(".toast.bad", "Cannot import trace.json");
+    browser.wait_for_text(".toast.bad", "Failed to import trace.json");
     let complaints = browser.take_console_errors();
     assert!(complaints.iter().all(|complaint| complaint.contains("400")), "{complaints:?}");
 }

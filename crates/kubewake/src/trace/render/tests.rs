@@ -13,8 +13,8 @@ fn example() -> TraceDocument {
             {"id": "6", "parent": "1", "name": "converge Head", "start": "1700000001500000000", "duration": 500_000_000, "resource": 1, "status": "ok"},
         ],
         "warnings": [
-            {"kind": "clock_skew", "spanId": "3", "message": "its clock is 3 ms behind its parent's"},
-            {"kind": "truncated", "message": "2 more spans came"},
+            {"kind": "clock_skew", "spanId": "3", "message": "the span's clock is 3 ms behind its parent's clock"},
+            {"kind": "truncated", "message": "2 spans beyond the limit of one trace were dropped"},
         ],
     });
     serde_json::from_value(text).unwrap()
@@ -35,8 +35,8 @@ kube-apiserver · PATCH …/heads/demo                12.3 ms  ▌
 │     refused: \\u{1b}[31mno\\nrights
 ⋯ 1.08 s                                                            ······················
 └ head-operator · converge Head                     500 ms                                ██████████
-! head-operator · apply ChildA: its clock is 3 ms behind its parent's
-! 2 more spans came
+! head-operator · apply ChildA: the span's clock is 3 ms behind its parent's clock
+! 2 spans beyond the limit of one trace were dropped
 ";
     let drawn = render_waterfall(&example(), "http://v", true, &TerminalLayout::plain(100));
     assert_eq!(drawn, expected, "\n{drawn}");
