@@ -53,7 +53,8 @@ impl AddressBlock {
         // A random start avoids that clusters which start at the same time compete for the same block.
         let begin = preferred.unwrap_or_else(|| fastrand::u8(BLOCK_NUMBERS));
         if !BLOCK_NUMBERS.contains(&begin) {
-            let message = format!("127.{begin}.0.0/16 cannot be a cluster's: choose from {first} to {last}");
+            let message =
+                format!("127.{begin}.0.0/16 is not a valid address block of a cluster: choose from {first} to {last}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         for number in (begin..=last).chain(first..begin) {
@@ -64,7 +65,7 @@ impl AddressBlock {
             }
         }
         let message = format!(
-            "other clusters of this machine have all addresses from 127.{first}.0.0 to 127.{last}.255.255; stop one of them"
+            "all addresses from 127.{first}.0.0 to 127.{last}.255.255 are in use by other clusters on this machine; stop one of them"
         );
         Err(io::Error::new(io::ErrorKind::AddrInUse, message))
     }

@@ -98,28 +98,30 @@ impl Default for ClusterOptions {
 pub enum ClusterStartError {
     #[error("a cluster has 1 to {most} nodes, not {0}", most = addresses::MAX_NODES)]
     Nodes(u8),
-    #[error("there are no addresses for the cluster")]
+    #[error("failed to reserve addresses for the cluster")]
     Addresses(#[source] io::Error),
     #[error(
         "the Services in {directory:?} have addresses in 127.{block}.0.0/16, which another cluster on this machine uses: \
-         stop that one first"
+         stop that cluster first"
     )]
     AddressBlockTaken { directory: PathBuf, block: u8 },
-    #[error("the data directory {0:?} is in use by another cluster: stop that one first, or name another directory")]
+    #[error(
+        "the data directory {0:?} is in use by another cluster: stop that cluster first, or choose another directory"
+    )]
     InUse(PathBuf),
-    #[error("the directory {path:?} cannot be used")]
+    #[error("failed to use directory {path:?}")]
     Directory { path: PathBuf, source: io::Error },
-    #[error("the file {path:?} cannot be used")]
+    #[error("failed to use file {path:?}")]
     File { path: PathBuf, source: io::Error },
-    #[error("a node has not the images that it is to have")]
+    #[error("failed to load the images of the nodes")]
     Images(#[from] ArchiveError),
-    #[error("nobody would clean up after the cluster")]
+    #[error("failed to start the cleanup guard of the cluster")]
     Guard(#[source] io::Error),
-    #[error("the API server does not start")]
+    #[error("failed to start the API server")]
     Api(#[from] server::ServerStartError),
-    #[error("the API server has no client")]
+    #[error("failed to create a client of the API server")]
     Client(#[from] ClientError),
-    #[error("a node does not start")]
+    #[error("failed to start a node")]
     Node(#[from] ClusterError),
 }
 
@@ -192,10 +194,10 @@ impl EmbeddedCluster {
     /// If the result of the cleanup guard is unknown.
     pub async fn stop(mut self) -> io::Result<()> {
         let grace = self.grace;
-        tracing::info!(limit = ?grace, "stopping: pods are asked to end");
+        tracing::info!(limit = ?grace, "stopping: terminating pods");
         let stops = futures_util::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.stop(grace)));
         if tokio::time::timeout(grace + NODE_STOP_MARGIN, stops).await.is_err() {
-            tracing::warn!("some pods did not end in time; what is left of them is killed");
+            tracing::warn!("some pods did not terminate within the limit; killing their remaining processes");
         }
         self.tasks.shutdown().await;
         self.api.stop().await;

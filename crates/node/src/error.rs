@@ -6,13 +6,13 @@ use kube::core::Status;
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The API server rejected a request or was not reachable.
-    #[error("the API server: {}", plain_message(.0))]
+    #[error("request to the API server failed: {}", plain_message(.0))]
     Api(#[from] Box<kube::Error>),
     /// An object is invalid.
     #[error("{0}")]
     Object(String),
     /// A bug; the log has the details.
-    #[error("it panicked")]
+    #[error("the task panicked")]
     Panicked,
     /// A file or process operation failed.
     #[error("{what}")]
@@ -95,7 +95,7 @@ mod tests {
     fn a_refusal_is_told_in_the_words_of_the_api_server() {
         let status = Status::failure("pods \"a\" is forbidden: no", "Forbidden").with_code(403);
         let error = ClusterError::from(kube::Error::Api(status.boxed()));
-        assert_eq!(error.to_string(), "the API server: pods \"a\" is forbidden: no");
+        assert_eq!(error.to_string(), "request to the API server failed: pods \"a\" is forbidden: no");
         assert_eq!(error.message(), "pods \"a\" is forbidden: no");
     }
 }

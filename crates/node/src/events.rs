@@ -86,7 +86,7 @@ impl EventRecorder {
         about.resource_version = None;
         let what = EventContent { about, kind, reason: reason.to_owned(), note };
         if self.0.try_send(RecordedEvent { at: Timestamp::now(), what }).is_err() {
-            tracing::debug!(reason, "an event is lost: too many wait");
+            tracing::debug!(reason, "event dropped: the queue of events is full");
         }
     }
 }
@@ -116,12 +116,12 @@ impl EventWriter {
             self.forget_old();
             let uid = what.about.uid.clone().unwrap_or_default();
             if !self.budgets.entry(uid).or_insert_with(EventTokenBucket::new).take(Instant::now()) {
-                tracing::debug!(reason = what.reason, "an event is lost: too much is said of the object");
+                tracing::debug!(reason = what.reason, "event dropped: too many events about the object");
                 continue;
             }
             let reason = what.reason.clone();
             if let Err(error) = self.write_or_count(at, what).await {
-                tracing::debug!(reason, %error, "an event is lost");
+                tracing::debug!(reason, %error, "failed to write an event");
             }
         }
     }

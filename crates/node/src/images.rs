@@ -76,11 +76,11 @@ pub struct ImageStore {
 pub enum ImageError {
     #[error("{0:?} is not NAME=PATH, such as example/web=/usr/bin/python3")]
     InvalidEntry(String),
-    #[error("{name:?} is no name of an image")]
+    #[error("{name:?} is not a valid image name")]
     Name { name: String, source: ImageReferenceError },
     #[error("the program {path:?} of image {name:?} cannot be run: {why}")]
     Program { name: String, path: PathBuf, why: String },
-    #[error("image {name:?} is given twice: it is {path:?} already")]
+    #[error("image {name:?} is defined twice: it already has program {path:?}")]
     Duplicate { name: String, path: PathBuf },
 }
 
@@ -170,14 +170,14 @@ impl ImageStore {
 
     fn pull_remedy(&self, name: &NormalizedReference, is_imported: bool) -> String {
         if is_imported {
-            return "this cluster pulls nothing, and has this image from an archive: set imagePullPolicy: IfNotPresent"
+            return "this cluster does not pull images, and has this image from an archive: set imagePullPolicy: IfNotPresent"
                 .to_owned();
         }
         let known = match self.stored.len() {
             0 => "none".to_owned(),
             _ => self.names().collect::<Vec<_>>().join(", "),
         };
-        format!("this cluster pulls nothing; it has: {known}. Add a program with --image {name}=PATH")
+        format!("this cluster does not pull images; it has: {known}. Add a program with --image {name}=PATH")
     }
 
     /// The names of all images, in order.
@@ -192,14 +192,14 @@ fn complete_name(name: &str) -> Result<String, ImageReferenceError> {
 
 fn why_not_executable(path: &Path) -> Option<String> {
     let why = match std::fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => "there is no such file",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "file not found",
         Err(error) => return Some(error.to_string()),
         Ok(about) if !about.is_file() => "it is not a file",
         Ok(_) if access(path, Access::EXEC_OK).is_err() => "it is not executable",
         Ok(_) => {
             return interpreter(path)
                 .filter(|path| !path.exists())
-                .map(|missing| format!("it is a script for {missing:?}, and there is no such file"));
+                .map(|missing| format!("the interpreter {missing:?} of the script was not found"));
         }
     };
     Some(why.to_owned())

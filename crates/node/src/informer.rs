@@ -205,7 +205,7 @@ where
                     self.advance_version(version(&object));
                     self.remove(&object);
                 }
-                Err(error) => tracing::warn!(view = ?self, %error, "a watch broke; it is begun again"),
+                Err(error) => tracing::warn!(view = ?self, %error, "watch failed, restarting it"),
             }
         }
     }

@@ -141,13 +141,13 @@ impl NodeAgent {
     fn open_log(&self, request: LogRequest) -> Result<kubelet_client::LogStream, StatusError> {
         let pieces = self.logs.open(&request).map_err(|error| match error {
             LogError::Read(error) => {
-                tracing::warn!(pod = request.pod, container = request.container, %error, "its log cannot be read");
-                StatusError::internal("the log of the container cannot be read")
+                tracing::warn!(pod = request.pod, container = request.container, %error, "failed to read the container's log");
+                StatusError::internal("failed to read the log of the container")
             }
             LogError::NotStarted { pod, container, .. } => {
                 StatusError::bad_request(match self.container_state(&request).unwrap_or_default() {
                     ContainerState { waiting: None, running: None, terminated: Some(_) } => {
-                        format!("the log of container {container:?} in pod {pod:?} is not kept any more")
+                        format!("the log of container {container:?} in pod {pod:?} is no longer stored")
                     }
                     state => {
                         let reason = state.waiting.and_then(|waiting| waiting.reason);

@@ -57,7 +57,7 @@ impl ClusterTag {
     pub fn new() -> io::Result<Self> {
         let most = getrlimit(Resource::Rttime).maximum.unwrap_or(MAX_TAG_NUMBER).min(MAX_TAG_NUMBER);
         if most < MIN_TAG_NUMBER {
-            let message = format!("the limit on realtime CPU time (ulimit -H -R) is {most} µs: let it be unlimited");
+            let message = format!("the limit on realtime CPU time (ulimit -H -R) is {most} µs: set it to unlimited");
             return Err(io::Error::other(message));
         }
         Ok(Self { prlimit_path: find_prlimit()?.into(), number: fastrand::u64(most / 2..most) })

@@ -175,7 +175,7 @@ impl ServiceProxy {
 
     fn record_complaints(&self, doors: &mut ServiceListeners, complaints: Vec<String>, service: &Service) {
         for complaint in complaints.iter().filter(|complaint| !doors.complaints.contains(complaint)) {
-            tracing::warn!(service = %NamespacedKey::from_object(service), complaint, "a port of a Service is not served");
+            tracing::warn!(service = %NamespacedKey::from_object(service), complaint, "failed to serve a port of a Service");
             self.events.record_warning(service.object_ref(&()), "FailedToListen", complaint.clone());
         }
         doors.complaints = complaints;
@@ -190,11 +190,10 @@ fn bind_error_message(error: &io::Error) -> String {
                 .to_owned()
         }
         io::ErrorKind::AddrInUse => {
-            "the address is in use; stop what listens there, perhaps a program that listens on all addresses (0.0.0.0)"
-                .to_owned()
+            "the address is in use; stop the program that listens on it, or on all addresses (0.0.0.0)".to_owned()
         }
         io::ErrorKind::AddrNotAvailable => {
-            "it is no address of this machine; Services of this cluster have addresses in 127.0.0.0/8".to_owned()
+            "it is not an address of this machine; Services of this cluster have addresses in 127.0.0.0/8".to_owned()
         }
         _ => error.to_string(),
     }

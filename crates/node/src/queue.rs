@@ -134,9 +134,9 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
             Err(error) => {
                 let pause = state.record_failure(&key);
                 if pause >= MIN_WARNED_RETRY_DELAY && !error.is_conflict() {
-                    tracing::warn!(controller = name, object = %key, %error, ?pause, "it is tried again");
+                    tracing::warn!(controller = name, object = %key, %error, ?pause, "sync failed, retrying after the pause");
                 } else {
-                    tracing::debug!(controller = name, object = %key, %error, ?pause, "it is tried again");
+                    tracing::debug!(controller = name, object = %key, %error, ?pause, "sync failed, retrying after the pause");
                 }
                 state.schedule(key, Instant::now() + pause);
             }

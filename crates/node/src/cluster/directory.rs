@@ -105,7 +105,10 @@ fn read_record(path: &Path) -> io::Result<Option<u8>> {
     };
     let remembered: ClusterRecord = serde_json::from_slice(&text)?;
     if remembered.version != RECORD_VERSION {
-        let message = format!("it has format version {}, and this program reads {RECORD_VERSION}", remembered.version);
+        let message = format!(
+            "the file has format version {}, but this program reads version {RECORD_VERSION}",
+            remembered.version
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     Ok(Some(remembered.block))

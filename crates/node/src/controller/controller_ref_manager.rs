@@ -28,7 +28,7 @@ use crate::{
 
 /// Parses a selector; the API server admits only valid ones.
 pub fn parse_selector(of: &LabelSelector) -> Result<Selector> {
-    of.clone().try_into().map_err(|error| ClusterError::Object(format!("the label selector is wrong: {error}")))
+    of.clone().try_into().map_err(|error| ClusterError::Object(format!("invalid label selector: {error}")))
 }
 
 /// Whether a non-empty selector matches the object's labels. An empty one would match everything.

@@ -103,7 +103,7 @@ pub fn template(revision: &ControllerRevision) -> Result<PodTemplateSpec> {
     let template = revision.data.as_ref().and_then(|data| data.0.pointer("/spec/template")).cloned();
     serde_json::from_value(template.unwrap_or_default()).map_err(|error| {
         ClusterError::Object(format!(
-            "ControllerRevision {} holds no template: {error}",
+            "ControllerRevision {} contains no valid template: {error}",
             NamespacedKey::from_object(revision)
         ))
     })
@@ -111,7 +111,7 @@ pub fn template(revision: &ControllerRevision) -> Result<PodTemplateSpec> {
 
 fn revision_data(template: &PodTemplateSpec) -> Result<Value> {
     let mut template = serde_json::to_value(template)
-        .map_err(|error| ClusterError::Object(format!("its template is no JSON: {error}")))?;
+        .map_err(|error| ClusterError::Object(format!("failed to encode the pod template as JSON: {error}")))?;
     if let Some(fields) = template.as_object_mut() {
         fields.insert("$patch".to_owned(), "replace".into());
     }

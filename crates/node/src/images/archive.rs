@@ -20,7 +20,7 @@ use super::{ImageEntrypoint, LocalImage, reference::NormalizedReference};
 
 /// The reason why an archive cannot be imported.
 #[derive(Debug, thiserror::Error)]
-#[error("the image archive {archive:?} cannot be imported: {why}")]
+#[error("failed to import image archive {archive:?}: {why}")]
 pub struct ArchiveError {
     archive: PathBuf,
     why: String,
@@ -172,14 +172,14 @@ impl ImageLayout {
 /// The path of the blob with this digest.
 fn blob_path(digest: &str) -> Result<String, String> {
     let digits = digest.strip_prefix("sha256:").filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()));
-    digits.map(|digits| format!("blobs/sha256/{digits}")).ok_or_else(|| format!("{digest:?} is no SHA-256 digest"))
+    digits.map(|digits| format!("blobs/sha256/{digits}")).ok_or_else(|| format!("{digest:?} is not a SHA-256 digest"))
 }
 
 /// Checks that a path does not leave the directory to which it is joined.
 fn checked_relative_path(path: &str) -> Result<&Path, String> {
     let path = Path::new(path);
     let stays = path.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
-    if stays { Ok(path) } else { Err(format!("{path:?} leads out of the archive")) }
+    if stays { Ok(path) } else { Err(format!("{path:?} points outside of the archive")) }
 }
 
 /// `tar` detects the compression of a layer itself.
@@ -188,7 +188,7 @@ fn extract(archive: &Path, folder: &Path) -> Result<(), String> {
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--no-same-owner", "--delay-directory-restore", "--file"]).arg(archive);
     tar.arg("--directory").arg(folder).stdin(Stdio::null());
-    let output = tar.output().map_err(|error: io::Error| format!("tar cannot be run: {error}"))?;
+    let output = tar.output().map_err(|error: io::Error| format!("failed to run tar: {error}"))?;
     if output.status.success() {
         Ok(())
     } else {

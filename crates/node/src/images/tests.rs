@@ -29,8 +29,8 @@ fn who_asks_for_an_unknown_image_learns_which_are_known() {
     assert_eq!(
         said,
         "rpc error: code = NotFound desc = failed to pull and unpack image \"docker.io/library/nginx:1.29\": failed to \
-         resolve reference \"docker.io/library/nginx:1.29\": docker.io/library/nginx:1.29: not found (this cluster pulls \
-         nothing; it has: docker.io/kubewake/collector:1, docker.io/library/web:latest. Add a program with --image \
+         resolve reference \"docker.io/library/nginx:1.29\": docker.io/library/nginx:1.29: not found (this cluster does not \
+         pull images; it has: docker.io/kubewake/collector:1, docker.io/library/web:latest. Add a program with --image \
          docker.io/library/nginx:1.29=PATH)"
     );
 }
@@ -44,10 +44,10 @@ fn entries_are_checked_when_they_are_given() {
         ("shell", "NAME=PATH"),
         ("=/bin/sh", "NAME=PATH"),
         ("shell=", "NAME=PATH"),
-        ("shell=/no/such/file", "there is no such file"),
+        ("shell=/no/such/file", "file not found"),
         ("shell=/etc", "it is not a file"),
         ("shell=/etc/passwd", "it is not executable"),
-        ("Shell Script=/bin/sh", "is no name of an image"),
+        ("Shell Script=/bin/sh", "is not a valid image name"),
     ] {
         let said = images.add_entry(bad).unwrap_err().to_string();
         assert!(said.contains(why), "{bad}: {said}");
@@ -63,7 +63,7 @@ fn a_name_is_given_once() {
         ImageEntrypoint::new("/bin/sh")
     );
     let twice = images.add_entry("docker.io/kubewake/collector:1=/bin/cat").unwrap_err().to_string();
-    assert_eq!(twice, "image \"docker.io/kubewake/collector:1\" is given twice: it is \"/bin/sh\" already");
+    assert_eq!(twice, "image \"docker.io/kubewake/collector:1\" is defined twice: it already has program \"/bin/sh\"");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_script_without_its_interpreter_is_found_at_once() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut images = images();
     let said = images.add_entry(&format!("script={}", script.display())).unwrap_err().to_string();
-    assert!(said.ends_with("it is a script for \"/no/such/interpreter\", and there is no such file"), "{said}");
+    assert!(said.ends_with("the interpreter \"/no/such/interpreter\" of the script was not found"), "{said}");
     std::fs::write(&script, "#!/bin/sh\n").unwrap();
     images.add_entry(&format!("script={}", script.display())).unwrap();
 }

@@ -127,7 +127,8 @@ pub fn resolve_resource_field_ref(
     let divisor = wanted.divisor.as_ref().map_or(Some(0), |divisor| parse_quantity(divisor, scale));
     let whole = if name == "cpu" { 1000 } else { 1 };
     let divisor = divisor.map(|divisor| if divisor == 0 { whole } else { divisor });
-    let (amount, divisor) = amount.zip(divisor).ok_or_else(|| format!("{} cannot be read", wanted.resource))?;
+    let (amount, divisor) =
+        amount.zip(divisor).ok_or_else(|| format!("failed to parse the quantity of {}", wanted.resource))?;
     Ok(divided_up(amount, divisor).to_string())
 }
 

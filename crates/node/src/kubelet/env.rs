@@ -78,7 +78,7 @@ pub enum ConfigError {
     Missing(SourceRef),
     #[error("couldn't find key {key} in {} {}", .of.kind.kind_name(), .of.key)]
     MissingKey { of: SourceRef, key: String },
-    #[error("key {key} in {} {} cannot be the value of a variable, as it is no text; mount it as a file", .of.kind.kind_name(), .of.key)]
+    #[error("key {key} in {} {} cannot be the value of an environment variable because it is not UTF-8 text; mount it as a file", .of.kind.kind_name(), .of.key)]
     NotText { of: SourceRef, key: String },
     #[error("variable {name:?}: {why}")]
     Variable { name: String, why: String },
@@ -116,7 +116,7 @@ pub async fn resolve_process_spec(inputs: &ContainerInputs<'_>) -> Result<Proces
     let dir = command::working_directory(container, &root);
     let written = container.command.iter().flatten().next().map_or_else(|| inputs.program.path.clone(), PathBuf::from);
     let (program, args) = command::command_line(container, inputs.program, &mut variables, &root, &dir)?;
-    tokio::fs::create_dir_all(&dir).await.map_err(|source| MountError::io("make the directory", &dir, source))?;
+    tokio::fs::create_dir_all(&dir).await.map_err(|source| MountError::io("create directory", &dir, source))?;
     let mut env = base_variables(inputs);
     env.extend(variables.iter().map(|(name, value)| (name.clone(), value.clone())));
     declared_variables::check_variables(&env)?;

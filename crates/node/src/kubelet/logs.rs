@@ -58,7 +58,7 @@ pub enum LogError {
         /// The name of the container.
         container: String,
     },
-    #[error("the log cannot be read")]
+    #[error("failed to read the log")]
     Read(#[from] io::Error),
 }
 
@@ -142,7 +142,7 @@ impl ContainerLogStore {
         if let Err(error) = fs::remove_dir_all(&dir)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(directory = %dir.display(), %error, "the logs of a pod that is gone stay");
+            tracing::warn!(directory = %dir.display(), %error, "failed to remove the logs of a deleted pod");
         }
     }
 
@@ -250,7 +250,7 @@ impl RunOutput {
         if !entries.is_empty()
             && let Err(error) = self.0.append(entries)
         {
-            tracing::warn!(%error, "lines of a container's log are lost");
+            tracing::warn!(%error, "failed to write a container's log, lines are lost");
         }
         *entries = Vec::new();
     }

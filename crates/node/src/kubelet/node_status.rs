@@ -90,12 +90,12 @@ impl NodeAgent {
     pub(super) async fn run_heartbeat(&self) {
         for beat in 1_u32.. {
             if let Err(error) = self.renew_lease().await {
-                tracing::warn!(node = self.options.name, %error, "its lease is not renewed");
+                tracing::warn!(node = self.options.name, %error, "failed to renew the Lease of the node");
             }
             if beat % RENEWALS_PER_STATUS_UPDATE == 0
                 && let Err(error) = self.update_status().await
             {
-                tracing::warn!(node = self.options.name, %error, "its status is not written");
+                tracing::warn!(node = self.options.name, %error, "failed to write the status of the node");
             }
             tokio::select! {
                 () = tokio::time::sleep(LEASE_RENEW_INTERVAL) => {}

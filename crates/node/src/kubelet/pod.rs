@@ -112,7 +112,7 @@ impl PodWorker {
         if let Err(error) = tokio::fs::remove_dir_all(&worker.dir).await
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(pod = %worker.key, %error, "its directory stays");
+            tracing::warn!(pod = %worker.key, %error, "failed to remove the directory of the pod");
         }
     }
 

@@ -51,7 +51,7 @@ pub enum ProcessStartError {
     NoDirectory(PathBuf),
     #[error("exec: {0:?}: {1}")]
     Exec(PathBuf, io::Error),
-    #[error("the process cannot be looked after: {0}")]
+    #[error("failed to supervise the process: {0}")]
     Setup(#[from] io::Error),
 }
 
@@ -143,7 +143,7 @@ impl ContainerProcess {
         }
         // The process is not reaped yet, so its id is still valid.
         self.kill();
-        let Some(mut child) = self.child.take() else { return Err(io::Error::other("it has ended before")) };
+        let Some(mut child) = self.child.take() else { return Err(io::Error::other("the process has already ended")) };
         // The process has ended, so this does not block.
         child.wait().map(ProcessExit::from)
     }

@@ -82,7 +82,7 @@ pub fn waiting_status(container: &Container, reason: &str) -> ContainerStatus {
 pub fn wildcard_message(container: &str, addresses: &BTreeSet<SocketAddr>) -> String {
     let addresses: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     format!(
-        "Container {container} listens on {}, which takes the port away from all other pods; let it listen on the pod's own \
+        "Container {container} listens on {}, so that no other pod can use the port; let it listen on the pod's own \
          address, which a variable with fieldRef status.podIP names",
         addresses.join(" and ")
     )

@@ -89,7 +89,7 @@ impl TokenManager {
             }
             Err(error) => match self.held.get_mut(wanted).filter(|token| token.expires > now) {
                 Some(token) => {
-                    tracing::warn!(account = %self.account, %error, "a token is not renewed yet; it is tried again");
+                    tracing::warn!(account = %self.account, %error, "failed to renew a token, retrying");
                     token.renew = now + REQUEST_RETRY_DELAY;
                     Ok(token.text.clone())
                 }
@@ -112,8 +112,9 @@ impl TokenManager {
         let request = TokenRequest { spec, ..TokenRequest::default() };
         let now = Instant::now();
         let answer = self.api.create_token_request(&self.account.name, &PostParams::default(), &request).await?;
-        let status =
-            answer.status.ok_or_else(|| ClusterError::Object("the API server answered without a token".into()))?;
+        let status = answer
+            .status
+            .ok_or_else(|| ClusterError::Object("the response of the API server contains no token".into()))?;
         let left = status.expiration_timestamp.0.duration_since(Timestamp::now());
         let life = Duration::try_from(left).unwrap_or_default();
         Ok(ServiceAccountToken {

@@ -72,7 +72,7 @@ enum VolumeErrorCause {
     Token(SourceRef, ClusterError),
     #[error("{0}")]
     Refused(String),
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("failed to {what} {}: {source}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error("{0}")]
     Api(#[from] ClusterError),
@@ -100,7 +100,7 @@ pub enum MountError {
     Mount { path: String, why: String },
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("failed to {what} {}: {source}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
 
@@ -197,7 +197,7 @@ impl PodVolumes {
         let mut mounts = Vec::new();
         for mount in container.volume_mounts.iter().flatten() {
             let refuse = |why: &str| MountError::Mount { path: mount.mount_path.clone(), why: why.to_owned() };
-            let place = self.locations.get(&mount.name).ok_or_else(|| refuse("there is no volume of this name"))?;
+            let place = self.locations.get(&mount.name).ok_or_else(|| refuse("the pod has no volume of this name"))?;
             let sub_path = match &mount.sub_path_expr {
                 Some(expression) if !expression.is_empty() => Some(variables.expand(expression)?),
                 _ => mount.sub_path.clone(),
@@ -212,7 +212,8 @@ impl PodVolumes {
             let made = job.build()?;
             account.write_kubeconfig(&job.dir).map(|()| made)
         });
-        let made = made.await.map_err(|error| MountError::io("make", &self.dir, io::Error::other(error)))??;
+        let made =
+            made.await.map_err(|error| MountError::io("create directory", &self.dir, io::Error::other(error)))??;
         self.host_links.lock().unwrap_or_else(PoisonError::into_inner).extend(made);
         Ok(())
     }

@@ -74,7 +74,7 @@ impl WildcardMonitor {
             }
             match tokio::task::spawn_blocking(move || wildcard_listeners::wildcard_addresses(&groups)).await {
                 Ok(Ok(found)) => self.notify_watches(found),
-                Ok(Err(error)) => tracing::debug!(%error, "nobody knows who listens where"),
+                Ok(Err(error)) => tracing::debug!(%error, "failed to list the listening sockets"),
                 // The runtime is shutting down.
                 Err(_) => return,
             }

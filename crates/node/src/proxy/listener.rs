@@ -149,7 +149,7 @@ async fn accept_connections(
                 });
             }
             Err(error) => {
-                tracing::warn!(address = ?listener.local_addr(), %error, "a connection cannot be accepted");
+                tracing::warn!(address = ?listener.local_addr(), %error, "failed to accept a connection");
                 sleep(ACCEPT_ERROR_DELAY).await;
             }
         }
@@ -169,8 +169,10 @@ async fn connect_backend(client: &TcpStream, peer: IpAddr, backends: &ServiceBac
     for address in backends.in_turn() {
         match timeout(CONNECT_TIMEOUT, connect_as_peer(peer, address)).await {
             Ok(Ok(server)) => return Some(server),
-            Ok(Err(error)) => tracing::debug!(%address, %error, "an endpoint is passed over"),
-            Err(_) => tracing::debug!(%address, "an endpoint does not accept"),
+            Ok(Err(error)) => {
+                tracing::debug!(%address, %error, "failed to connect to an endpoint, trying the next one")
+            }
+            Err(_) => tracing::debug!(%address, "timed out connecting to an endpoint, trying the next one"),
         }
     }
     let _ = client.set_zero_linger();

@@ -299,7 +299,7 @@ async fn what_cannot_be_served_is_an_event() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     let expected = format!(
-        "Cannot listen on {address}:8080 for port http: it is no address of this machine; Services of this cluster have \
+        "Cannot listen on {address}:8080 for port http: it is not an address of this machine; Services of this cluster have \
          addresses in 127.0.0.0/8"
     );
     assert_eq!(notes, [expected, "Port dns is not served: this cluster forwards TCP, and not UDP".to_owned()]);

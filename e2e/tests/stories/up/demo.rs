@@ -102,8 +102,8 @@ fn arguments_that_cannot_be_meant_start_nothing() {
         (&["up", "--otlp", "4317"], "such as 127.0.0.1:16686"),
         (&["up", "--image", "web"], "is not NAME=PATH"),
         (&["cluster", "--image", "web"], "is not NAME=PATH"),
-        (&twice, "image \"docker.io/library/web:latest\" is given twice"),
-        (&again, "image \"docker.io/library/web:latest\" is given twice"),
+        (&twice, "image \"docker.io/library/web:latest\" is defined twice"),
+        (&again, "image \"docker.io/library/web:latest\" is defined twice"),
     ] {
         let output = home.command(args).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -41,10 +41,10 @@ pub(super) fn check_variables(variables: &BTreeMap<String, String>) -> Result<()
     let wrong = |name: &String, why: &str| Err(ConfigError::Variable { name: name.clone(), why: why.to_owned() });
     for (name, value) in variables {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return wrong(name, "a name must not be empty, and must not hold \"=\" or a zero byte");
+            return wrong(name, "a name must not be empty, and must not contain \"=\" or a zero byte");
         }
         if value.contains('\0') {
-            return wrong(name, "the value holds a zero byte; mount it as a file");
+            return wrong(name, "the value contains a zero byte; mount it as a file");
         }
     }
     Ok(())
@@ -88,7 +88,7 @@ async fn value_from(
         return key_value(inputs, source_ref(pod, SourceKind::Secret, &secret.name), &secret.key, secret.optional)
             .await;
     }
-    Err(wrong("this node knows fieldRef, resourceFieldRef, configMapKeyRef and secretKeyRef".to_owned()))
+    Err(wrong("this node supports fieldRef, resourceFieldRef, configMapKeyRef and secretKeyRef".to_owned()))
 }
 
 async fn key_value(

@@ -141,7 +141,7 @@ async fn what_is_missing_is_said_in_the_kubelets_words() {
         (
             "e",
             json!({"envFrom": [{"secretRef": {"name": "key"}}]}),
-            "key binary in Secret default/key cannot be the value of a variable, as it is no text; mount it as a file",
+            "key binary in Secret default/key cannot be the value of an environment variable because it is not UTF-8 text; mount it as a file",
         ),
     ] {
         let error = start(&world, name, container, json!({})).await.err().unwrap();
@@ -208,7 +208,7 @@ async fn what_no_process_can_be_given_is_refused() {
     let world = KubeletFixture::new().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "app"}, "data": {"A": "a\u{0}b"}})).await;
     let error = start(&world, "a", json!({"envFrom": [{"configMapRef": {"name": "app"}}]}), json!({})).await;
-    assert_eq!(error.err().unwrap().to_string(), "variable \"A\": the value holds a zero byte; mount it as a file");
+    assert_eq!(error.err().unwrap().to_string(), "variable \"A\": the value contains a zero byte; mount it as a file");
     let twice = |step: usize| json!({"name": format!("V{}", step + 1), "value": format!("$(V{step})$(V{step})")});
     let first = json!({"name": "V0", "value": "0123456789"});
     let env: Vec<Value> = std::iter::once(first).chain((0..40).map(twice)).collect();

@@ -9,7 +9,7 @@ const MAX_ENVIRONMENT_BYTES: usize = 2 << 20;
 /// The variables and arguments exceed the limit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "variables and arguments are longer than {MAX_ENVIRONMENT_BYTES} bytes; `enableServiceLinks: false` leaves those of Services out"
+    "environment variables and arguments exceed {MAX_ENVIRONMENT_BYTES} bytes; `enableServiceLinks: false` omits the variables of Services"
 )]
 pub struct TooLong;
 

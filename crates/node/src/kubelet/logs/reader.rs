@@ -48,7 +48,7 @@ impl LogReader {
                 Ok(out) if out.is_empty() => {}
                 Ok(out) => return Some((Bytes::from(out), self)),
                 Err(error) => {
-                    tracing::warn!(%error, "a log cannot be read further");
+                    tracing::warn!(%error, "failed to continue reading a log");
                     self.done = true;
                 }
             }

@@ -145,7 +145,7 @@ impl ContainerRun<'_> {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             return Ok(());
         }
-        Err("it says neither exec, nor httpGet, nor sleep".to_owned())
+        Err("the hook has none of exec, httpGet and sleep".to_owned())
     }
 
     fn probe_target(&self) -> ProbeTarget {

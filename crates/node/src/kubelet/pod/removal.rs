@@ -41,7 +41,7 @@ impl PodWorker {
             Ok(_) => true,
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => true,
             Err(error) => {
-                tracing::warn!(pod = %self.key, %error, "it is removed later");
+                tracing::warn!(pod = %self.key, %error, "failed to remove the pod, retrying");
                 false
             }
         }

@@ -68,7 +68,7 @@ impl PodWorker {
                 Ok(()) => PodVolumes::prepare(request)
                     .await
                     .map_err(|error| (error.to_string(), error.missing_source().cloned())),
-                Err(error) => Err((format!("the pod's directory cannot be made: {error}"), None)),
+                Err(error) => Err((format!("failed to create the directory of the pod: {error}"), None)),
             };
             let (why, needs) = match prepared {
                 Ok(volumes) => return Some(volumes),

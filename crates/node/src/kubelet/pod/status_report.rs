@@ -41,13 +41,13 @@ impl PodWorker {
                 Err(error) if !error.is_invalid() => {
                     // The pod was removed or created again; the informer will report it.
                     if !(error.is_not_found() || error.is_conflict()) {
-                        tracing::warn!(pod = %self.key, %error, ?pause, "its status is written later");
+                        tracing::warn!(pod = %self.key, %error, ?pause, "failed to write the status of the pod, retrying");
                     }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(STATUS_RETRY_DELAYS.1);
                     continue;
                 }
-                Err(error) => tracing::error!(pod = %self.key, %error, "its status is refused"),
+                Err(error) => tracing::error!(pod = %self.key, %error, "the API server refused the status of the pod"),
                 Ok(()) => {}
             }
             self.written_version.send_replace(version);

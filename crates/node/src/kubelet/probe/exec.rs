@@ -28,7 +28,7 @@ pub(super) async fn check_command(command: &[String], target: &ProbeTarget, limi
     let exit = run_command(command, target, limit).await?;
     match (exit.code, exit.output.trim_end()) {
         (0, _) => Ok(()),
-        (code, "") => Err(format!("command {:?} exited with code {code} and said nothing", command.join(" ")).into()),
+        (code, "") => Err(format!("command {:?} exited with code {code} and no output", command.join(" ")).into()),
         (_, output) => Err(output.to_owned().into()),
     }
 }
@@ -40,9 +40,9 @@ pub async fn run_command(command: &[String], target: &ProbeTarget, limit: Durati
     let path = path.map_err(|error| ProbeError::Errored(error.to_string()))?;
     let started = spawn_command(&path, arguments, target);
     let (mut group, output) =
-        started.map_err(|error| ProbeError::Errored(format!("cannot run {program:?}: {error}")))?;
+        started.map_err(|error| ProbeError::Errored(format!("failed to run {program:?}: {error}")))?;
     match timeout(limit, collect_exit(&mut group, &output)).await {
-        Ok(exit) => exit.map_err(|error| ProbeError::Errored(format!("cannot wait for {program:?}: {error}"))),
+        Ok(exit) => exit.map_err(|error| ProbeError::Errored(format!("failed to wait for {program:?}: {error}"))),
         Err(_) => Err(format!("command timed out: {:?} timed out after {limit:?}", command.join(" ")).into()),
     }
 }

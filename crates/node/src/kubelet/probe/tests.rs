@@ -316,7 +316,7 @@ async fn exec_runs_in_the_environment_of_the_container() {
     let failed = check(exec("echo out; echo err >&2; exit 3", 30), 1).await;
     assert_eq!(failed, Err("out\nerr".to_owned()));
     let silent = check(exec("exit 3", 30), 1).await;
-    assert_eq!(silent, Err("command \"sh -c exit 3\" exited with code 3 and said nothing".to_owned()));
+    assert_eq!(silent, Err("command \"sh -c exit 3\" exited with code 3 and no output".to_owned()));
     let mut probe = exec("", 30);
     probe.exec = Some(ExecAction { command: Some(vec!["no-such-program".to_owned()]) });
     let missing = check(probe, 1).await;

@@ -56,7 +56,7 @@ async fn default_policy_of_an_untagged_image_sticks_and_keeps_an_imported_image_
     assert!(message.starts_with(words), "{message}");
     assert!(
         message.ends_with(
-            "(this cluster pulls nothing, and has this image from an archive: set imagePullPolicy: IfNotPresent)"
+            "(this cluster does not pull images, and has this image from an archive: set imagePullPolicy: IfNotPresent)"
         ),
         "{message}"
     );

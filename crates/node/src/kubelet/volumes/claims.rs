@@ -48,7 +48,7 @@ fn remove_dir(place: &Path) {
     if let Err(error) = std::fs::remove_dir_all(place)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(directory = %place.display(), %error, "the directory of a claim that is gone stays");
+        tracing::warn!(directory = %place.display(), %error, "failed to remove the directory of a deleted claim");
     }
     // The directory of the name, if it is empty now.
     if let Some(parent) = place.parent() {

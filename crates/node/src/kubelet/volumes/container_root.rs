@@ -83,7 +83,7 @@ impl RootBuilder {
                 _ => {}
             }
         }
-        fs::create_dir_all(&root).map_err(|source| MountError::io("make the directory", &root, source))?;
+        fs::create_dir_all(&root).map_err(|source| MountError::io("create directory", &root, source))?;
         // Parents come before children.
         self.mounts.sort_by(|one, other| one.relative_path.cmp(&other.relative_path));
         let mut outside = Vec::new();
@@ -123,7 +123,7 @@ impl RootBuilder {
     /// Creates the link and returns its real path: below another mount it is in that volume.
     fn link(&self, at: &Path, target: &Path, mount: &MountPoint) -> Result<PathBuf, MountError> {
         let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
-            return Err(mount.mount_failure("this is no path"));
+            return Err(mount.mount_failure("the mount path is not a valid path"));
         };
         fs::create_dir_all(parent).map_err(|error| mount.io_failure(&error))?;
         let at = parent.canonicalize().map_err(|error| mount.io_failure(&error))?.join(name);
@@ -137,8 +137,9 @@ impl RootBuilder {
             _ => drop(fs::remove_dir(&at)),
         }
         symlink(target, &at).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => mount
-                .mount_failure("the volume that it is in has something else there already, which a link cannot cover"),
+            io::ErrorKind::AlreadyExists => mount.mount_failure(
+                "the volume that contains the mount path already has a file there, which a link cannot replace",
+            ),
             _ => mount.io_failure(&error),
         })?;
         Ok(at)
@@ -152,7 +153,7 @@ impl RootBuilder {
     /// The default paths of every container: for temporary files, and for the termination message.
     fn add_default_paths(&self, root: &Path) -> Result<(), MountError> {
         let tmp = root.join("tmp");
-        fs::create_dir_all(&tmp).map_err(|source| MountError::io("make the directory", &tmp, source))?;
+        fs::create_dir_all(&tmp).map_err(|source| MountError::io("create directory", &tmp, source))?;
         let Some(message) = self.termination_message.as_ref().map(|message| root.join(message)) else { return Ok(()) };
         let make = |message: &Path| {
             let parent = message.parent().unwrap_or(root);
@@ -163,7 +164,7 @@ impl RootBuilder {
             }
             Ok(())
         };
-        make(&message).map_err(|source| MountError::io("make", &message, source))
+        make(&message).map_err(|source| MountError::io("create file", &message, source))
     }
 }
 

@@ -16,13 +16,13 @@ const STAT_BLOCK_BYTES: u64 = 512;
 
 /// Creates a directory if it does not exist.
 pub(super) fn make_dir(dir: &Path) -> Result<(), VolumeErrorCause> {
-    fs::create_dir_all(dir).map_err(|source| VolumeErrorCause::io("make the directory", dir, source))
+    fs::create_dir_all(dir).map_err(|source| VolumeErrorCause::io("create directory", dir, source))
 }
 
 /// Creates a directory and its parents, not accessible by other users of this machine.
 pub(super) fn make_dir_unreadable_by_others(dir: &Path) -> Result<(), VolumeErrorCause> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|source| VolumeErrorCause::io("make the directory", dir, source))
+    made.map_err(|source| VolumeErrorCause::io("create directory", dir, source))
 }
 
 /// Creates a directory that only the owner can access, as it may hold Secrets. Returns its canonical path, so
@@ -30,8 +30,8 @@ pub(super) fn make_dir_unreadable_by_others(dir: &Path) -> Result<(), VolumeErro
 pub(super) fn make_private_dir(dir: &Path) -> Result<PathBuf, VolumeErrorCause> {
     make_dir(dir)?;
     fs::set_permissions(dir, Permissions::from_mode(0o700))
-        .map_err(|source| VolumeErrorCause::io("close off", dir, source))?;
-    dir.canonicalize().map_err(|source| VolumeErrorCause::io("find", dir, source))
+        .map_err(|source| VolumeErrorCause::io("restrict access to", dir, source))?;
+    dir.canonicalize().map_err(|source| VolumeErrorCause::io("resolve", dir, source))
 }
 
 /// Checks that a host path has the declared type.
@@ -43,7 +43,7 @@ pub(super) fn check_host_path(path: &Path, kind: &str) -> Result<PathBuf, Volume
         }
         _ => Ok(()),
     };
-    made.map_err(|source| VolumeErrorCause::io("make", path, source))?;
+    made.map_err(|source| VolumeErrorCause::io("create", path, source))?;
     let is_it: fn(&FileType) -> bool = match kind {
         "" => return Ok(path.to_owned()),
         "DirectoryOrCreate" | "Directory" => FileType::is_dir,

@@ -50,7 +50,7 @@ impl PreparedVolume {
         }
         if volume.empty_dir.is_none() && volume.ephemeral.is_none() {
             return Err(VolumeErrorCause::Refused(
-                "this node has configMap, secret, projected, downwardAPI, emptyDir, ephemeral, hostPath and \
+                "this node supports configMap, secret, projected, downwardAPI, emptyDir, ephemeral, hostPath and \
                  persistentVolumeClaim volumes only"
                     .to_owned(),
             ));

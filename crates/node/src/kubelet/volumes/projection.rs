@@ -82,7 +82,7 @@ impl ProjectedSource {
         if let Some(token) = &source.service_account_token {
             return Ok(Self::Token(token.clone()));
         }
-        let known = "this node projects configMap, secret, downwardAPI and serviceAccountToken only";
+        let known = "this node supports only projections of configMap, secret, downwardAPI and serviceAccountToken";
         Err(VolumeErrorCause::Refused(known.to_owned()))
     }
 }
@@ -197,7 +197,7 @@ fn downward_text(
     let text = match (&item.field_ref, &item.resource_field_ref) {
         (Some(field), _) => downward::resolve_field_ref(pod, &around.node, None, &field.field_path),
         (None, Some(resource)) => downward::resolve_resource_field_ref(pod, &around.node, None, resource),
-        (None, None) => Err(format!("{}: there is neither a fieldRef nor a resourceFieldRef", item.path)),
+        (None, None) => Err(format!("{}: neither fieldRef nor resourceFieldRef is set", item.path)),
     };
     text.map_err(VolumeErrorCause::Refused)
 }

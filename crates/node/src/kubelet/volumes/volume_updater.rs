@@ -126,9 +126,9 @@ impl VolumeUpdater {
             // too. A token that expired and cannot be renewed, or a missing key, matters to a pod that
             // continues to run.
             if error.is_missing() {
-                tracing::info!(pod = %self.key, %error, "a volume keeps the files that it has");
+                tracing::info!(pod = %self.key, %error, "failed to update a volume, keeping its current files");
             } else {
-                tracing::warn!(pod = %self.key, %error, "a volume keeps the files that it has");
+                tracing::warn!(pod = %self.key, %error, "failed to update a volume, keeping its current files");
             }
         }
         again

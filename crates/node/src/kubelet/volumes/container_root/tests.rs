@@ -118,7 +118,10 @@ fn a_link_that_another_pod_left_in_a_claim_is_replaced_and_anything_else_is_not(
     fs::remove_file(claim.join("config")).unwrap();
     fs::write(claim.join("config"), "precious").unwrap();
     let error = pod.run(mounts()).unwrap_err().to_string();
-    assert!(error.starts_with("volumeMount \"/data/config\": the volume that it is in has something else"), "{error}");
+    assert!(
+        error.starts_with("volumeMount \"/data/config\": the volume that contains the mount path already has a file"),
+        "{error}"
+    );
     assert_eq!(fs::read_to_string(claim.join("config")).unwrap(), "precious");
 }
 
