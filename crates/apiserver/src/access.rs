@@ -30,11 +30,11 @@ pub struct AccessControl {
 /// Why [`AccessControl`] cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    #[error("the tokens cannot be read")]
+    #[error("failed to load static tokens")]
     Tokens(#[from] static_tokens::TokenFileError),
-    #[error("there is no key to sign tokens with")]
+    #[error("failed to load the key that signs tokens")]
     Key(#[from] keys::KeyError),
-    #[error("the webhook cannot be used")]
+    #[error("failed to configure the webhook")]
     Webhook(#[from] webhook::WebhookConfigError),
 }
 

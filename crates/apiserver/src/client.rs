@@ -49,10 +49,10 @@ pub enum HttpClientError {
     /// The connection failed or broke.
     #[error("{}", innermost_error(.0))]
     Request(#[from] legacy::Error),
-    #[error("the answer broke off: {0}")]
+    #[error("failed to read the response: {0}")]
     Body(String),
     /// The response exceeds the client's limit.
-    #[error("the answer is longer than {0} bytes")]
+    #[error("the response is longer than {0} bytes")]
     TooLong(usize),
 }
 

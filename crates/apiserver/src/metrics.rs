@@ -44,13 +44,13 @@ impl ApiServerMetrics {
     pub fn text(&self, more: &[(&str, &str, &str, u64)]) -> String {
         let mut text = String::new();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        put(&mut text, "apiserver_current_inflight_requests", "gauge", "Requests under way.");
+        put(&mut text, "apiserver_current_inflight_requests", "gauge", "Requests in flight.");
         let _ = writeln!(text, "apiserver_current_inflight_requests {}", self.in_flight.load(Ordering::Relaxed));
-        put(&mut text, "apiserver_request_total", "counter", "Requests by the class of their status.");
+        put(&mut text, "apiserver_request_total", "counter", "Requests by the class of the response status.");
         for (class, count) in self.by_class.iter().enumerate().skip(1) {
             let _ = writeln!(text, "apiserver_request_total{{code=\"{class}xx\"}} {}", load(count));
         }
-        put(&mut text, "apiserver_request_duration_seconds_sum", "counter", "Time spent on requests.");
+        put(&mut text, "apiserver_request_duration_seconds_sum", "counter", "Total time spent on requests.");
         let seconds = Duration::from_nanos(load(&self.request_nanos)).as_secs_f64();
         let _ = writeln!(text, "apiserver_request_duration_seconds_sum {seconds}");
         self.delivery.put(

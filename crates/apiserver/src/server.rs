@@ -134,21 +134,21 @@ impl Default for Options {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServerStartError {
-    #[error("the data directory {0:?} is not a directory: name another, or one that is not there yet")]
+    #[error("the data directory {0:?} is not a directory: choose another, or one that does not exist yet")]
     DataDir(PathBuf),
-    #[error("the data directory {path:?} cannot be made: {file:?} is not a directory")]
+    #[error("failed to create data directory {path:?}: {file:?} is not a directory")]
     UnderFile { path: PathBuf, file: PathBuf },
-    #[error("cannot listen on {address}")]
+    #[error("failed to listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("the store cannot be opened")]
+    #[error("failed to open the store")]
     Store(#[from] store::OpenError),
-    #[error("the first objects cannot be written")]
+    #[error("failed to write the initial objects")]
     Bootstrap(#[from] store::WriteError),
-    #[error("there are no certificates")]
+    #[error("failed to load or issue certificates")]
     Certs(#[from] certs::ServerCertificateError),
-    #[error("nobody can be let in")]
+    #[error("failed to set up authentication and authorization")]
     Access(#[from] access::AccessError),
-    #[error("the tracing configuration cannot be used")]
+    #[error("failed to load the tracing configuration")]
     Tracing(#[from] trace::config::TracingConfigError),
 }
 
@@ -266,7 +266,7 @@ fn tracing(
 ) -> Result<Option<TracingReloader>, trace::config::TracingConfigError> {
     let Some(file) = options.tracing_config_file.clone() else { return Ok(None) };
     if !options.feature_gates.tracing {
-        tracing::warn!(file = %file.display(), "APIServerTracing is off: the tracing configuration is not used");
+        tracing::warn!(file = %file.display(), "the tracing configuration is ignored: feature gate APIServerTracing is disabled");
         return Ok(None);
     }
     let services = services(options, store);

@@ -141,10 +141,12 @@ fn spans_may_go_over_http_and_change_their_way_while_the_server_runs() {
     let fresh = server.folder().join("fresh");
     fs::write(&fresh, "kind: nonsense").unwrap();
     fs::rename(&fresh, server.folder().join("tracing.yaml")).unwrap();
-    wait_until("the bad one is refused", || server.process.stderr().contains("is refused"));
+    wait_until("the bad one is refused", || {
+        server.process.stderr().contains("failed to reload the tracing configuration")
+    });
     fs::write(&fresh, tracing_configuration(second.grpc(), 0)).unwrap();
     fs::rename(&fresh, server.folder().join("tracing.yaml")).unwrap();
-    wait_until("the good one is taken up", || server.process.stderr().contains("was read again"));
+    wait_until("the good one is taken up", || server.process.stderr().contains("reloaded the tracing configuration"));
     assert_eq!(server.create("admin", "b"), 201);
     named(&second, SERVER);
     assert!(server.stop());

@@ -60,28 +60,28 @@ pub struct ServerCertificates {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServerCertificateError {
-    #[error("cannot make a certificate")]
+    #[error("failed to generate a certificate")]
     Make(#[from] rcgen::Error),
-    #[error("cannot read {path}")]
+    #[error("failed to read {path}")]
     Read { path: String, source: io::Error },
-    #[error("cannot write {path}")]
+    #[error("failed to write {path}")]
     Write { path: String, source: io::Error },
     #[error("{directory} has only one of ca.crt and ca.key")]
     Half { directory: String },
     #[error(
-        "cannot use {path}: it is damaged, or {what}; restore it from a backup, or remove ca.crt and ca.key beside it so \
-         that new ones are made: kubeconfigs that were made before are no longer accepted then"
+        "failed to load {path}: it is damaged, or {what}; restore it from a backup, or remove ca.crt and ca.key beside it so \
+         that new ones are generated: kubeconfigs that were written before are then no longer accepted"
     )]
     Damaged { path: String, what: &'static str },
     #[error("ca.crt in {directory} was not made by kubewake, or does not belong to ca.key")]
     Foreign { directory: String },
     #[error("no certificate in {what}")]
     NoCertificate { what: String },
-    #[error("bad PEM in {what}")]
+    #[error("invalid PEM in {what}")]
     Pem { what: String, source: rustls::pki_types::pem::Error },
-    #[error("the certificate or its key cannot be used")]
+    #[error("the certificate or its key is invalid")]
     Tls(#[from] rustls::Error),
-    #[error("the CA for client certificates cannot be used")]
+    #[error("the CA for client certificates is invalid")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 

@@ -24,7 +24,7 @@ pub struct StaticTokens {
 /// An error in a token file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    #[error("cannot read the token file {path}")]
+    #[error("failed to read token file {path}")]
     Read { path: String, source: std::io::Error },
     #[error("token file '{path}' must have at least 3 columns (token, user name, user uid), found {found}")]
     Columns {

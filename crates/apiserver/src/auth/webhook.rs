@@ -56,11 +56,16 @@ impl WebhookClient {
             Err(_) => return Err(format!("Post {:?}: context deadline exceeded", self.url.to_string())),
         };
         if !answer.head.status.is_success() {
-            return Err(format!("webhook answered {}", answer.head.status));
+            return Err(format!("webhook responded with status {}", answer.head.status));
         }
-        let back: Value = serde_json::from_slice(&answer.body).map_err(|_| "webhook answered no review".to_owned())?;
+        let back: Value = serde_json::from_slice(&answer.body)
+            .map_err(|_| "the response of the webhook is not a review".to_owned())?;
         let same = ["apiVersion", "kind"].iter().all(|key| back.get(*key) == review.get(*key));
-        if same { Ok(back) } else { Err("webhook answered another kind of review".to_owned()) }
+        if same {
+            Ok(back)
+        } else {
+            Err("the response of the webhook has another apiVersion or kind than the request".to_owned())
+        }
     }
 }
 

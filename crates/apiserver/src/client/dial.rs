@@ -56,13 +56,13 @@ pub enum TlsConfigError {
     #[error("{what} is not valid PEM")]
     Pem { what: &'static str },
     /// The name is not a valid server name.
-    #[error("{0:?} is not a name that a certificate can have")]
+    #[error("{0:?} is not a valid server name")]
     Name(String),
     /// There are no trusted certificates.
-    #[error("no certificate can be verified: {0}")]
+    #[error("failed to load trusted certificates: {0}")]
     Roots(String),
     /// Certificate and key do not match.
-    #[error("the client certificate cannot be used: {0}")]
+    #[error("invalid client certificate or key: {0}")]
     Identity(rustls::Error),
 }
 

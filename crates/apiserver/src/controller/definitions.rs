@@ -101,7 +101,7 @@ async fn write_accepted_names(core: &ServerState, internal: &LoopbackClient, def
     match internal.change(&target(definition.name()).with_subresource("status"), &change).await {
         Ok(_) => true,
         Err(error) => {
-            tracing::warn!(kind = "CustomResourceDefinition", name = definition.name(), %error, "cannot write the status");
+            tracing::warn!(kind = "CustomResourceDefinition", name = definition.name(), %error, "failed to write the status");
             false
         }
     }
@@ -229,7 +229,7 @@ async fn write_terminating_condition(
     // The condition is written together with the removal of the finalizer: the path allows both.
     match internal.change(&target, &change).await {
         Err(error) if error.code != 404 => {
-            tracing::warn!(kind = "CustomResourceDefinition", name, %error, "cannot be let go");
+            tracing::warn!(kind = "CustomResourceDefinition", name, %error, "failed to remove the finalizer");
             false
         }
         _ => true,

@@ -112,7 +112,7 @@ async fn delete(internal: &LoopbackClient, resource: &Arc<ServedResource>, item:
     if let Err(error) = internal.delete(&target, &options).await
         && error.code != 404
     {
-        tracing::warn!(kind = %resource.kind, namespace = %item.key.namespace, name = %item.key.name, %error, "cannot delete");
+        tracing::warn!(kind = %resource.kind, namespace = %item.key.namespace, name = %item.key.name, %error, "failed to delete object");
     }
 }
 

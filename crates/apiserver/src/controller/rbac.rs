@@ -91,7 +91,7 @@ async fn write_aggregated_roles(core: &ServerState, internal: &LoopbackClient) {
             }
         };
         if let Err(error) = internal.change(&LoopbackTarget::for_object(resource, &key), &change).await {
-            tracing::warn!(kind = "ClusterRole", %name, %error, "cannot aggregate");
+            tracing::warn!(kind = "ClusterRole", %name, %error, "failed to aggregate rules");
         }
     }
 }

@@ -171,24 +171,24 @@ fn metrics(call: &ApiRequest) -> Bytes {
     let stats = call.core.store.stats();
     let spans = call.core.tracer.counts();
     let more = [
-        ("apiserver_storage_objects", "gauge", "Objects that are stored.", stats.objects as u64),
-        ("apiserver_storage_size_bytes", "gauge", "Memory that objects take.", stats.bytes as u64),
+        ("apiserver_storage_objects", "gauge", "Stored objects.", stats.objects as u64),
+        ("apiserver_storage_size_bytes", "gauge", "Memory that stored objects use.", stats.bytes as u64),
         (
             "kubewake_apiserver_history_bytes",
             "gauge",
-            "Memory that only the history takes.",
+            "Memory that only past revisions of objects use.",
             stats.history_bytes as u64,
         ),
         ("kubewake_apiserver_revision", "counter", "The newest resourceVersion.", stats.revision),
-        ("apiserver_longrunning_requests", "gauge", "Watches that are open.", stats.watchers as u64),
-        ("kubewake_apiserver_spans_exported", "counter", "Spans that were taken.", spans.exported),
+        ("apiserver_longrunning_requests", "gauge", "Open watches.", stats.watchers as u64),
+        ("kubewake_apiserver_spans_exported", "counter", "Spans that the collector accepted.", spans.exported),
         (
             "kubewake_apiserver_spans_dropped",
             "counter",
-            "Spans that were lost: too many at once, or not taken.",
+            "Spans dropped because the queue was full or the export failed.",
             spans.dropped,
         ),
-        ("kubewake_apiserver_span_exports_failed", "counter", "Batches of spans that were not taken.", spans.failed),
+        ("kubewake_apiserver_span_exports_failed", "counter", "Batches of spans whose export failed.", spans.failed),
     ];
     call.core.metrics.text(&more).into()
 }

@@ -28,7 +28,7 @@ where
             let message = format!("Request entity too large: limit is {limit}");
             Err(StatusError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
         }
-        Ok(Err(error)) => Err(StatusError::bad_request(format!("the body cannot be read: {error}"))),
+        Ok(Err(error)) => Err(StatusError::bad_request(format!("failed to read the request body: {error}"))),
         Err(_) => Err(StatusError::timeout()),
     }
 }

@@ -114,7 +114,7 @@ async fn accept<S: HttpService>(
                     connections.spawn(connection);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
@@ -129,7 +129,7 @@ async fn accept<S: HttpService>(
 /// Whether the server is full, which is logged once each time it becomes so.
 fn is_over_connection_limit(full: bool, before: &mut bool, most: usize) -> bool {
     if full && !*before {
-        tracing::warn!(most, "too many connections: new ones are closed");
+        tracing::warn!(most, "too many connections, closing new ones");
     }
     *before = full;
     full
@@ -147,7 +147,7 @@ async fn connect<S: HttpService>(
     match timeout(TLS_HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) => serve(stream, address, service, stopped).await,
         Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
-        Err(_) => tracing::debug!(%address, "TLS handshake took too long"),
+        Err(_) => tracing::debug!(%address, "TLS handshake timed out"),
     }
 }
 

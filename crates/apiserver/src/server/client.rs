@@ -13,13 +13,13 @@ use crate::auth::certs::{self, CertificatePair};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("there is no certificate for the client")]
+    #[error("failed to issue a client certificate")]
     Certificate(#[from] certs::ServerCertificateError),
-    #[error("the server's CA cannot be read")]
+    #[error("failed to read the server's CA")]
     Authority(#[from] rustls::pki_types::pem::Error),
-    #[error("the server's address is none for a client")]
+    #[error("invalid address of the API server")]
     Address(#[from] http::uri::InvalidUri),
-    #[error("kube-rs makes no client of this")]
+    #[error("failed to create a kube-rs client")]
     Client(#[source] Box<kube::Error>),
 }
 

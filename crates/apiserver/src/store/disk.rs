@@ -81,7 +81,7 @@ impl WriteAheadLog {
                 missing_revisions = missing,
                 missing_bytes = bytes,
                 last_revision = recovered.revision,
-                "the log is cut short: writes that were answered are missing; restore it from a backup if they matter"
+                "the store's log is truncated: acknowledged writes are missing; restore it from a backup if they are needed"
             );
             // Clients have seen these revisions: they are not reused.
             recovered.revision = reach.revision;
@@ -173,7 +173,7 @@ impl WriteAheadLog {
     /// Removes the new file of a compaction that failed.
     pub(super) fn discard_new(&self) {
         if let Err(error) = remove(&self.dir.join(NEW_LOG_FILE)) {
-            tracing::warn!(%error, "could not remove the file of a failed compaction");
+            tracing::warn!(%error, "failed to remove the file of a failed compaction");
         }
     }
 
@@ -205,7 +205,7 @@ pub fn is_in_use(dir: &Path) -> bool {
 impl Drop for DirLock {
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
-            tracing::warn!(%error, "could not unlock the directory of the store");
+            tracing::warn!(%error, "failed to unlock the directory of the store");
         }
     }
 }

@@ -4,14 +4,14 @@ use std::{io, path::PathBuf, sync::Arc};
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("cannot use {}", path.display())]
+    #[error("failed to access {}", path.display())]
     Io {
         /// The file or directory that cannot be used.
         path: PathBuf,
         source: io::Error,
     },
     /// Another process has locked the directory.
-    #[error("another server uses this directory: {} is locked", path.display())]
+    #[error("the data directory is in use by another server: {} is locked", path.display())]
     Locked {
         /// The locked file, which is in the directory.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum OpenError {
     #[error("{} is damaged at byte {offset}: {why}", path.display())]
     Corrupt { path: PathBuf, offset: u64, why: String },
     /// The flusher thread could not be started.
-    #[error("cannot start the thread that writes")]
+    #[error("failed to start the writer thread")]
     Thread(#[source] io::Error),
 }
 
@@ -32,22 +32,22 @@ pub enum OpenError {
 pub enum WriteError {
     #[error("the object exists already")]
     Exists,
-    #[error("there is no such object")]
+    #[error("the object does not exist")]
     NotFound,
     /// The object is not at the revision that the writer expects. `current` is readable.
-    #[error("the object is at revision {current} now")]
+    #[error("the object was changed: its revision is {current}")]
     Conflict { current: u64 },
     /// The object nests too deep to be decoded again.
-    #[error("the object nests too deep")]
+    #[error("the object is nested too deeply")]
     TooDeep,
     /// The object is larger than any request may be.
-    #[error("the object has {0} bytes, which is too large")]
+    #[error("the object is too large: {0} bytes")]
     TooLarge(usize),
-    #[error("the object cannot be encoded")]
+    #[error("failed to encode the object")]
     Encode(#[from] Arc<serde_json::Error>),
     /// The disk failed. If the process dies before the disk works again, the write may nevertheless be there
     /// after a restart.
-    #[error("the store's log cannot be written")]
+    #[error("failed to write the store's log")]
     Disk(#[source] Arc<io::Error>),
     #[error("the store is closed")]
     Closed,

@@ -89,7 +89,7 @@ impl Flusher {
         match self.log.append(&frame, revision) {
             Ok(()) => self.shared.publish(batch),
             Err(error) => {
-                tracing::error!(%error, writes = batch.len(), "writes failed: the log cannot be written");
+                tracing::error!(%error, writes = batch.len(), "failed to write the store's log, refusing the writes");
                 self.shared.fail_writes(batch, &WriteError::Disk(Arc::new(error)));
             }
         }
@@ -118,12 +118,12 @@ impl Flusher {
     }
 
     fn finish_compaction(&mut self, thread: JoinHandle<io::Result<File>>, from: u64) {
-        let written = thread.join().unwrap_or_else(|_| Err(io::Error::other("the compaction's thread died")));
+        let written = thread.join().unwrap_or_else(|_| Err(io::Error::other("the compaction thread panicked")));
         let before = self.log.len();
         match written.and_then(|file| self.log.replace_file(file, from)) {
             Ok(()) => {
                 self.not_before = 0;
-                tracing::debug!(before, after = self.log.len(), "compacted the log");
+                tracing::debug!(before, after = self.log.len(), "compacted the store's log");
             }
             Err(error) => self.abort_compaction(&error),
         }
@@ -134,7 +134,7 @@ impl Flusher {
         self.not_before = self.log.len() + self.log.len() / 2;
         // The new file may be what fills the disk.
         self.log.discard_new();
-        tracing::warn!(%error, "could not compact the log");
+        tracing::warn!(%error, "failed to compact the store's log");
     }
 }
 

@@ -77,7 +77,7 @@ impl SpanExporter {
         let mut task = self.task;
         if timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err() {
             task.abort();
-            tracing::warn!("the last spans were not taken in time");
+            tracing::warn!("failed to export the remaining spans within the time limit");
         }
     }
 }
@@ -189,12 +189,10 @@ impl SpanExportTask {
 /// The message after a batch, given the batches lost before and whether a loss was logged (`told`).
 fn outcome_message(outcome: &Result<u64, SpanExportError>, lost: u32, told: bool, place: &str) -> Option<String> {
     match outcome {
-        Ok(_) => told.then(|| format!("the collector at {place} takes the API server's spans again")),
+        Ok(_) => told.then(|| format!("the export of spans to the collector at {place} works again")),
         Err(failure) => (lost == 0).then(|| {
             let why = &failure.why;
-            format!(
-                "the collector at {place} does not take the API server's spans, which are lost until it does: {why}"
-            )
+            format!("failed to export spans to the collector at {place}, dropping them until it works again: {why}")
         }),
     }
 }

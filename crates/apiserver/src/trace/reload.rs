@@ -83,8 +83,7 @@ impl LoadedTracing {
     fn new(settings: &TracingSettings) -> Result<Self, TracingConfigError> {
         let (config, trust): (TracingConfiguration, Option<TlsClientConfig>) =
             TracingConfiguration::load(&settings.file)?;
-        let unusable =
-            |error: http::Error| TracingConfigError::Invalid(vec![format!("the address cannot be used: {error}")]);
+        let unusable = |error: http::Error| TracingConfigError::Invalid(vec![format!("invalid address: {error}")]);
         let target = SpanExportTarget::new(&config, trust, &settings.services).map_err(unusable)?;
         let files = config.files().cloned().collect();
         let trusted_groups = config.trusted_groups.unwrap_or_else(|| settings.trusted_groups.clone());
@@ -123,11 +122,11 @@ impl ReloadTask {
                 self.pipeline.set_sampling(loaded.sampling);
                 self.exporter.redirect(loaded.target);
                 self.files = loaded.files;
-                tracing::info!(file = %self.settings.file.display(), "the tracing configuration was read again");
+                tracing::info!(file = %self.settings.file.display(), "reloaded the tracing configuration");
             }
             Err(error) => {
                 let error = error.to_string().replace("\n ", "");
-                tracing::warn!(error, "the new tracing configuration is refused, the old one goes on");
+                tracing::warn!(error, "failed to reload the tracing configuration, keeping the previous one");
             }
         }
     }

@@ -56,15 +56,15 @@ pub struct VerifyingKey {
 /// Why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("cannot make a key")]
+    #[error("failed to generate a key")]
     Make(#[from] rcgen::Error),
-    #[error("cannot read or write {path}")]
+    #[error("failed to read or write {path}")]
     File { path: String, source: std::io::Error },
     #[error("no private or public key in PEM")]
     Pem,
     #[error(
-        "cannot use {path}: {why}; restore the file from a backup, or remove it so that a new key is made: \
-         tokens that were signed with the old one are no longer accepted then"
+        "failed to load {path}: {why}; restore the file from a backup, or remove it so that a new key is generated: \
+         tokens that were signed with the old key are then no longer accepted"
     )]
     Damaged { path: String, why: Box<KeyError> },
     #[error("the key is neither RSA of 2048 to 8192 bits nor ECDSA with P-256")]

@@ -47,7 +47,7 @@ impl WebhookAuthorizer {
                 decision
             }
             Err(error) => {
-                tracing::warn!(error, "the authorization webhook cannot be asked");
+                tracing::warn!(error, "failed to call the authorization webhook");
                 AuthorizationDecision::no_opinion("")
             }
         }

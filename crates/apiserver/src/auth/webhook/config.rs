@@ -18,7 +18,7 @@ use crate::{
 /// Why a kubeconfig cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookConfigError {
-    #[error("cannot read {path:?}")]
+    #[error("failed to read {path:?}")]
     Read { path: PathBuf, source: io::Error },
     #[error("{path:?}: {what}")]
     Config { path: PathBuf, what: String },
@@ -54,7 +54,7 @@ fn parse_webhook(bytes: &[u8], folder: &Path) -> Result<WebhookClient, String> {
 fn find_named<'a>(config: &'a Value, list: &str, name: &str, inside: &str) -> Result<&'a Value, String> {
     let mut all = config.get(list).and_then(Value::as_array).into_iter().flatten();
     let found = all.find(|one| text(one, "/name") == name).and_then(|one| one.pointer(inside));
-    found.ok_or_else(|| format!("{list}: there is no {name:?}"))
+    found.ok_or_else(|| format!("{list}: {name:?} not found"))
 }
 
 fn tls_config(cluster: &Value, user: &Value, host: &str, folder: &Path) -> Result<TlsClientConfig, String> {
@@ -90,7 +90,8 @@ fn authorization(user: &Value, folder: &Path) -> Result<Option<HeaderValue>, Str
         (name, password) => Some(format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))),
     };
     let Some(header) = token.or(basic) else { return Ok(None) };
-    let mut value = HeaderValue::try_from(header).map_err(|_| "the credentials cannot stand in a header".to_owned())?;
+    let mut value =
+        HeaderValue::try_from(header).map_err(|_| "the credentials are not valid in an HTTP header".to_owned())?;
     value.set_sensitive(true);
     Ok(Some(value))
 }

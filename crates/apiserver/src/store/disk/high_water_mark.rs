@@ -42,7 +42,7 @@ impl HighWaterMark {
             _ => {
                 let reach = read(&file);
                 if reach.is_none() {
-                    tracing::warn!(file = %path.display(), "cannot read the mark of the log, it is written anew");
+                    tracing::warn!(file = %path.display(), "failed to read the high-water mark of the store's log, writing a new one");
                 }
                 reach
             }
@@ -59,7 +59,7 @@ impl HighWaterMark {
         bytes.extend_from_slice(&checksum(0, &bytes).to_le_bytes());
         // An old mark is still true: the log was at least that long.
         if let Err(error) = self.0.write_all_at(&bytes, 0) {
-            tracing::debug!(%error, "could not write the mark of the log");
+            tracing::debug!(%error, "failed to write the high-water mark of the store's log");
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn recover_log(path: &Path, file: &File) -> Result<RecoveredState, Op
     if reader.offset < size {
         let offset = reader.offset;
         let bytes = size - reader.offset;
-        tracing::warn!(file = %path.display(), offset, bytes, "cut off an unfinished write at the end of the log");
+        tracing::warn!(file = %path.display(), offset, bytes, "truncated an unfinished write at the end of the store's log");
     }
     let revision = replay.revision;
     let len = reader.offset;
@@ -71,7 +71,7 @@ pub(super) fn recover_log(path: &Path, file: &File) -> Result<RecoveredState, Op
 }
 
 fn decode(key: ObjectKey, revision: u64, body: &[u8]) -> Result<Stored, String> {
-    let object = serde_json::from_slice(body).map_err(|error| format!("a body is no JSON: {error}"))?;
+    let object = serde_json::from_slice(body).map_err(|error| format!("an object is not valid JSON: {error}"))?;
     Stored::from_value(key, revision, &object).map_err(|error: WriteError| error.to_string())
 }
 
@@ -87,15 +87,15 @@ impl WalReader<'_> {
     fn header(&mut self) -> Result<(), OpenError> {
         let mut header = [0; HEADER.len()];
         if self.size < HEADER.len() as u64 {
-            return Err(self.corrupt(0, "the header is not whole"));
+            return Err(self.corrupt(0, "the header is incomplete"));
         }
         self.file.read_exact(&mut header).map_err(|error| self.failed(error))?;
         let (Some((name, version)), Some((our_name, _))) = (header.split_at_checked(8), HEADER.split_at_checked(8))
         else {
-            return Err(self.corrupt(0, "the header is not whole"));
+            return Err(self.corrupt(0, "the header is incomplete"));
         };
         if name != our_name {
-            return Err(self.corrupt(0, "this is no store of Kubewake"));
+            return Err(self.corrupt(0, "the file is not a store of Kubewake"));
         }
         if header != HEADER {
             let version = version.try_into().map_or(0, u32::from_le_bytes);
@@ -168,7 +168,7 @@ impl WalReplay {
                 }
                 WalRecord::Delete(key, revision) => {
                     self.advance_revision(revision)?;
-                    self.objects.remove(&key).ok_or("an object was deleted that was not there")?;
+                    self.objects.remove(&key).ok_or("a deleted object did not exist")?;
                 }
                 WalRecord::SnapshotEnd(_) if self.complete => return Err("a second snapshot"),
                 WalRecord::SnapshotEnd(revision) => {

@@ -187,8 +187,8 @@ fn damage_before_the_end_is_an_error_with_its_place() {
 fn other_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (content, expected) in [
-        (&b""[..], "is damaged at byte 0: the header is not whole"),
-        (b"something else entirely", "is damaged at byte 0: this is no store of Kubewake"),
+        (&b""[..], "is damaged at byte 0: the header is incomplete"),
+        (b"something else entirely", "is damaged at byte 0: the file is not a store of Kubewake"),
         (b"kw-store\x02\0\0\0", "has format version 2, this program reads version 1"),
         (b"kw-store\x01\0\0\0", "is damaged at byte 12: the snapshot ends too early"),
     ] {

@@ -205,12 +205,12 @@ fn a_collector_that_is_gone_is_told_once_and_that_it_is_back() {
     let said = outcome_message(&refused(), 0, false, "127.0.0.1:4317").unwrap();
     assert_eq!(
         said,
-        "the collector at 127.0.0.1:4317 does not take the API server's spans, which are lost until it does: connection refused"
+        "failed to export spans to the collector at 127.0.0.1:4317, dropping them until it works again: connection refused"
     );
     assert_eq!(outcome_message(&refused(), 1, true, "127.0.0.1:4317"), None);
     assert_eq!(
         outcome_message(&Ok(0), 2, true, "c:1").unwrap(),
-        "the collector at c:1 takes the API server's spans again"
+        "the export of spans to the collector at c:1 works again"
     );
     assert_eq!(outcome_message(&Ok(0), 0, false, "c:1"), None);
     assert!(outcome_message(&refused(), 0, true, "c:2").is_some(), "another one that does not take them either");

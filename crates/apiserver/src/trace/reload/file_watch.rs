@@ -43,7 +43,8 @@ impl ConfigFileWatch {
                 tell.notify_one();
             }
         });
-        let inner = inner.inspect_err(|error| tracing::warn!(%error, "files are looked at only every few seconds"));
+        let inner =
+            inner.inspect_err(|error| tracing::warn!(%error, "failed to watch files, polling them every few seconds"));
         let mut watch = Self {
             inner: inner.ok(),
             told,
@@ -84,7 +85,7 @@ impl ConfigFileWatch {
         }
         match inner.watch(folder, RecursiveMode::NonRecursive) {
             Ok(()) => self.folders.push(folder.to_owned()),
-            Err(error) => tracing::debug!(folder = %folder.display(), %error, "this folder cannot be watched"),
+            Err(error) => tracing::debug!(folder = %folder.display(), %error, "failed to watch a folder"),
         }
     }
 }
