@@ -57,7 +57,7 @@ impl WebhookEndpoint {
         let uri: Option<Uri> = url.parse().ok().filter(|uri: &Uri| uri.scheme_str() == Some("https"));
         let Some((uri, authority)) = uri.as_ref().and_then(|uri| Some((uri, uri.authority()?))) else {
             let mut endpoint = Self::new(String::new(), String::new(), String::new(), HTTPS_PORT, &Value::Null);
-            endpoint.trust = Err(format!("{url:?} is no URL of a webhook"));
+            endpoint.trust = Err(format!("{url:?} is not a valid webhook URL"));
             return endpoint;
         };
         let host = authority.host().trim_matches(['[', ']']).to_owned();

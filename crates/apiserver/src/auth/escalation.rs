@@ -116,7 +116,7 @@ fn confirm_no_escalation(
 ) -> Result<(), String> {
     let found = rbac.rules_for(user, namespace);
     let missing = uncovered_rights(&found.rules, rules)
-        .ok_or("too many rights in one rule to tell whether all of them are held")?;
+        .ok_or("too many rights in one rule to check whether the user holds all of them")?;
     if missing.is_empty() {
         return Ok(());
     }

@@ -41,7 +41,7 @@ pub struct InFlightPermit(Option<OwnedSemaphorePermit>);
 
 /// Keeps a permit until it is dropped, and no longer than [`REQUEST_TIMEOUT`].
 #[derive(Debug)]
-pub struct HeldPermit(#[expect(dead_code, reason = "its end is the signal")] oneshot::Sender<()>);
+pub struct HeldPermit(#[expect(dead_code, reason = "dropping the sender is the signal")] oneshot::Sender<()>);
 
 impl InFlightLimits {
     /// Limits concurrent reads and writes; zero is no limit.

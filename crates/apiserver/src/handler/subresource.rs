@@ -34,14 +34,14 @@ pub async fn handle_subresource(on: ResourceRequest<'_>, body: &[u8]) -> Result<
 /// Discovery lists these subresources, as kube-apiserver's does; "not found" would be understood as a missing
 /// pod.
 fn connection_unsupported(way: &str) -> StatusError {
-    let message = format!("pods/{way} is not served here: there is no way into a pod but its own address and its logs");
+    let message = format!("this server does not support pods/{way}: use the address or the logs of the pod");
     StatusError::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
 }
 
 /// Embedded nodes do not run ephemeral containers. The refusal is that of a server with the feature disabled,
 /// which `kubectl debug` understands.
 fn ephemeral_containers_unsupported() -> StatusError {
-    let message = "the server could not find the requested resource: its nodes run no ephemeral containers";
+    let message = "the server could not find the requested resource: its nodes do not support ephemeral containers";
     StatusError::new(StatusCode::NOT_FOUND, "NotFound", message).with(StatusDetails::default())
 }
 

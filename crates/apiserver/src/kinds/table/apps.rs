@@ -30,7 +30,7 @@ const CONTAINERS: PrinterColumn = wide("Containers", "Names of each container in
 const IMAGES: PrinterColumn = wide("Images", "Images referenced by each container in the template.", |row| {
     joined(row.list(&["spec", "template", "spec", "containers"]), "image")
 });
-const SELECTOR: PrinterColumn = wide("Selector", "Which pods are its own.", |row| {
+const SELECTOR: PrinterColumn = wide("Selector", "Label selector of the pods that it manages.", |row| {
     let selector = value_at(row.object, &["spec", "selector"]);
     none_if_empty(selector.map(either_selector).unwrap_or_default())
 });
@@ -40,8 +40,10 @@ const DEPLOYMENT: &[PrinterColumn] = &[
     text("Ready", "Number of the pod with ready state", |row| {
         format!("{}/{}", row.number(&["status", "readyReplicas"]), row.number(&["spec", "replicas"])).into()
     }),
-    text("Up-to-date", "Pods that have the newest template.", |row| row.number(&["status", "updatedReplicas"]).into()),
-    text("Available", "Pods that have been ready for long enough.", |row| {
+    text("Up-to-date", "Number of pods with the newest template.", |row| {
+        row.number(&["status", "updatedReplicas"]).into()
+    }),
+    text("Available", "Number of pods that have been ready for minReadySeconds.", |row| {
         row.number(&["status", "availableReplicas"]).into()
     }),
     AGE,
@@ -52,9 +54,9 @@ const DEPLOYMENT: &[PrinterColumn] = &[
 
 pub(super) const REPLICAS: &[PrinterColumn] = &[
     NAME,
-    integer("Desired", "Pods that are wanted.", |row| row.number(&["spec", "replicas"]).into()),
-    integer("Current", "Pods that are there.", |row| row.number(&["status", "replicas"]).into()),
-    integer("Ready", "Pods that are ready.", |row| row.number(&["status", "readyReplicas"]).into()),
+    integer("Desired", "Desired number of pods.", |row| row.number(&["spec", "replicas"]).into()),
+    integer("Current", "Current number of pods.", |row| row.number(&["status", "replicas"]).into()),
+    integer("Ready", "Number of ready pods.", |row| row.number(&["status", "readyReplicas"]).into()),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -73,16 +75,20 @@ const STATEFUL_SET: &[PrinterColumn] = &[
 
 const DAEMON_SET: &[PrinterColumn] = &[
     NAME,
-    integer("Desired", "Nodes that should have a pod.", |row| row.number(&["status", "desiredNumberScheduled"]).into()),
-    integer("Current", "Nodes that have one.", |row| row.number(&["status", "currentNumberScheduled"]).into()),
-    integer("Ready", "Pods that are ready.", |row| row.number(&["status", "numberReady"]).into()),
-    integer("Up-to-date", "Pods that have the newest template.", |row| {
+    integer("Desired", "Number of nodes that should run a pod.", |row| {
+        row.number(&["status", "desiredNumberScheduled"]).into()
+    }),
+    integer("Current", "Number of nodes that run a pod.", |row| {
+        row.number(&["status", "currentNumberScheduled"]).into()
+    }),
+    integer("Ready", "Number of ready pods.", |row| row.number(&["status", "numberReady"]).into()),
+    integer("Up-to-date", "Number of pods with the newest template.", |row| {
         row.number(&["status", "updatedNumberScheduled"]).into()
     }),
-    integer("Available", "Pods that have been ready for long enough.", |row| {
+    integer("Available", "Number of pods that have been ready for minReadySeconds.", |row| {
         row.number(&["status", "numberAvailable"]).into()
     }),
-    text("Node Selector", "Which nodes.", |row| {
+    text("Node Selector", "Label selector of the nodes.", |row| {
         let nodes = value_at(row.object, &["spec", "template", "spec", "nodeSelector"]);
         none_if_empty(nodes.map(selector::format_labels).unwrap_or_default())
     }),
@@ -95,7 +101,9 @@ const DAEMON_SET: &[PrinterColumn] = &[
 const JOB: &[PrinterColumn] = &[
     NAME,
     text("Status", "Status of the job.", |row| job_status(row).into()),
-    text("Completions", "How many pods succeeded, of how many that should.", |row| completions(row).into()),
+    text("Completions", "Number of succeeded pods, of the number of required completions.", |row| {
+        completions(row).into()
+    }),
     text("Duration", "Time required to complete the job.", |row| duration(row).into()),
     AGE,
     CONTAINERS,
@@ -105,21 +113,21 @@ const JOB: &[PrinterColumn] = &[
 
 const CRON_JOB: &[PrinterColumn] = &[
     NAME,
-    text("Schedule", "When it runs.", |row| row.text(&["spec", "schedule"]).into()),
-    text("Timezone", "Whose time that is.", |row| row.text_or(&["spec", "timeZone"], "<none>")),
-    boolean("Suspend", "Whether it is stopped for now.", |row| {
+    text("Schedule", "Schedule in cron format.", |row| row.text(&["spec", "schedule"]).into()),
+    text("Timezone", "Time zone of the schedule.", |row| row.text_or(&["spec", "timeZone"], "<none>")),
+    boolean("Suspend", "Whether subsequent executions are suspended.", |row| {
         let suspend = value_at(row.object, &["spec", "suspend"]).and_then(Value::as_bool);
         suspend.map_or_else(|| json!("<unset>"), |yes| if yes { json!("True") } else { json!("False") })
     }),
-    integer("Active", "Jobs that are running.", |row| row.list(&["status", "active"]).len().into()),
-    text("Last Schedule", "When it ran last.", |row| match row.text(&["status", "lastScheduleTime"]) {
+    integer("Active", "Number of running jobs.", |row| row.list(&["status", "active"]).len().into()),
+    text("Last Schedule", "Time of the last scheduled run.", |row| match row.text(&["status", "lastScheduleTime"]) {
         "" => json!("<none>"),
         time => row.since(time).into(),
     }),
     AGE,
     wide("Containers", "Names of each container in the template.", |row| joined(cron_containers(row), "name")),
     wide("Images", "Images referenced by each container in the template.", |row| joined(cron_containers(row), "image")),
-    wide("Selector", "Which pods are its own.", |row| {
+    wide("Selector", "Label selector of the pods that it manages.", |row| {
         let selector = value_at(row.object, &["spec", "jobTemplate", "spec", "selector"]);
         none_if_empty(selector.map(either_selector).unwrap_or_default())
     }),
@@ -127,11 +135,11 @@ const CRON_JOB: &[PrinterColumn] = &[
 
 const REVISION: &[PrinterColumn] = &[
     NAME,
-    text("Controller", "Whose revision it is.", |row| {
+    text("Controller", "Controller that owns the revision.", |row| {
         let owner = row.object.owners().iter().find(|owner| owner.get("controller") == Some(&json!(true)));
         owner.map_or_else(|| json!("<none>"), |owner| controller(owner).into())
     }),
-    text("Revision", "Its number.", |row| row.number(&["revision"]).into()),
+    text("Revision", "Number of the revision.", |row| row.number(&["revision"]).into()),
     AGE,
 ];
 

@@ -61,21 +61,21 @@ const SERVICE: &[PrinterColumn] = &[
 ];
 
 const ENDPOINTS: &[PrinterColumn] =
-    &[NAME, text("Endpoints", "Addresses and ports that are ready.", |row| endpoints(row).into()), AGE];
+    &[NAME, text("Endpoints", "Ready addresses and ports.", |row| endpoints(row).into()), AGE];
 
 const NODE: &[PrinterColumn] = &[
     NAME,
     text("Status", "The status of the node", |row| node_status(row).into()),
     text("Roles", "The roles of the node", |row| none_if_empty(roles(row))),
     AGE,
-    text("Version", "The version of the node's agent.", |row| {
-        row.text(&["status", "nodeInfo", "kubeletVersion"]).into()
+    text("Version", "Kubelet version of the node.", |row| row.text(&["status", "nodeInfo", "kubeletVersion"]).into()),
+    wide("Internal-IP", "Internal IP address of the node.", |row| address(row, "InternalIP")),
+    wide("External-IP", "External IP address of the node.", |row| address(row, "ExternalIP")),
+    wide("OS-Image", "OS image of the node.", |row| row.text_or(&["status", "nodeInfo", "osImage"], "<unknown>")),
+    wide("Kernel-Version", "Kernel version of the node.", |row| {
+        row.text_or(&["status", "nodeInfo", "kernelVersion"], "<unknown>")
     }),
-    wide("Internal-IP", "Its address inside the cluster.", |row| address(row, "InternalIP")),
-    wide("External-IP", "Its address outside the cluster.", |row| address(row, "ExternalIP")),
-    wide("OS-Image", "Its operating system.", |row| row.text_or(&["status", "nodeInfo", "osImage"], "<unknown>")),
-    wide("Kernel-Version", "Its kernel.", |row| row.text_or(&["status", "nodeInfo", "kernelVersion"], "<unknown>")),
-    wide("Container-Runtime", "What runs its containers.", |row| {
+    wide("Container-Runtime", "Container runtime of the node.", |row| {
         row.text_or(&["status", "nodeInfo", "containerRuntimeVersion"], "<unknown>")
     }),
 ];
@@ -83,51 +83,57 @@ const NODE: &[PrinterColumn] = &[
 pub(super) const EVENT: &[PrinterColumn] = &[
     text("Last Seen", "Time this event was last observed", |row| last_seen(row).into()),
     text("Type", "Type of this event (Normal, Warning).", |row| row.text(&["type"]).into()),
-    text("Reason", "Why it happened, in one word.", |row| row.text(&["reason"]).into()),
+    text("Reason", "Reason of the event, in one word.", |row| row.text(&["reason"]).into()),
     text("Object", "The object that this event is about.", |row| involved(row).into()),
-    wide("Subobject", "The part of the object.", |row| involved_field(row, "fieldPath").into()),
-    wide("Source", "Who reports this event.", |row| source(row).into()),
-    text("Message", "What happened.", |row| either(row, &["message"], &["note"]).trim().into()),
+    wide("Subobject", "Field path of the object.", |row| involved_field(row, "fieldPath").into()),
+    wide("Source", "Component that reports this event.", |row| source(row).into()),
+    text("Message", "Message of the event.", |row| either(row, &["message"], &["note"]).trim().into()),
     wide("First Seen", "Time this event was first observed", |row| first_seen(row).into()),
-    wide("Count", "How often this has happened.", |row| event_count(row).into()),
+    wide("Count", "Number of occurrences of this event.", |row| event_count(row).into()),
     PrinterColumn { wide: true, ..NAME },
 ];
 
 const VOLUME: &[PrinterColumn] = &[
     NAME,
-    text("Capacity", "How much it holds.", |row| amount(row, &["spec", "capacity", "storage"])),
-    text("Access Modes", "How it can be mounted.", |row| modes(row.list(&["spec", "accessModes"])).into()),
-    text("Reclaim Policy", "What happens to it when its claim goes.", |row| {
+    text("Capacity", "Capacity of the volume.", |row| amount(row, &["spec", "capacity", "storage"])),
+    text("Access Modes", "Access modes of the volume.", |row| modes(row.list(&["spec", "accessModes"])).into()),
+    text("Reclaim Policy", "What happens to the volume when its claim is deleted.", |row| {
         row.text(&["spec", "persistentVolumeReclaimPolicy"]).into()
     }),
-    text("Status", "Whether it is bound.", phase),
-    text("Claim", "The claim that it is bound to.", |row| match value_at(row.object, &["spec", "claimRef"]) {
+    text("Status", "Phase of binding.", phase),
+    text("Claim", "Claim that the volume is bound to.", |row| match value_at(row.object, &["spec", "claimRef"]) {
         Some(claim) => format!("{}/{}", text_at(claim, &["namespace"]), text_at(claim, &["name"])).into(),
         None => json!(""),
     }),
-    text("StorageClass", "Its class.", |row| row.text(&["spec", "storageClassName"]).into()),
-    text("VolumeAttributesClass", "The class of its attributes.", |row| {
+    text("StorageClass", "Storage class.", |row| row.text(&["spec", "storageClassName"]).into()),
+    text("VolumeAttributesClass", "VolumeAttributesClass.", |row| {
         row.text_or(&["spec", "volumeAttributesClassName"], "<unset>")
     }),
-    text("Reason", "Why it is in its phase.", |row| row.text(&["status", "reason"]).into()),
+    text("Reason", "Reason of the phase.", |row| row.text(&["status", "reason"]).into()),
     AGE,
-    wide("VolumeMode", "A file system or a block device.", |row| row.text_or(&["spec", "volumeMode"], "<unset>")),
+    wide("VolumeMode", "Volume mode: file system or block device.", |row| {
+        row.text_or(&["spec", "volumeMode"], "<unset>")
+    }),
 ];
 
 const CLAIM: &[PrinterColumn] = &[
     NAME,
-    text("Status", "Whether it is bound.", phase),
-    text("Volume", "The volume that it is bound to.", |row| row.text(&["spec", "volumeName"]).into()),
-    text("Capacity", "How much it holds.", |row| if_bound(row, |row| amount(row, &["status", "capacity", "storage"]))),
-    text("Access Modes", "How it can be mounted.", |row| {
+    text("Status", "Phase of binding.", phase),
+    text("Volume", "Volume that the claim is bound to.", |row| row.text(&["spec", "volumeName"]).into()),
+    text("Capacity", "Capacity of the volume.", |row| {
+        if_bound(row, |row| amount(row, &["status", "capacity", "storage"]))
+    }),
+    text("Access Modes", "Access modes of the volume.", |row| {
         if_bound(row, |row| modes(row.list(&["status", "accessModes"])).into())
     }),
-    text("StorageClass", "Its class.", |row| row.text(&["spec", "storageClassName"]).into()),
-    text("VolumeAttributesClass", "The class of its attributes.", |row| {
+    text("StorageClass", "Storage class.", |row| row.text(&["spec", "storageClassName"]).into()),
+    text("VolumeAttributesClass", "VolumeAttributesClass.", |row| {
         row.text_or(&["spec", "volumeAttributesClassName"], "<unset>")
     }),
     AGE,
-    wide("VolumeMode", "A file system or a block device.", |row| row.text_or(&["spec", "volumeMode"], "<unset>")),
+    wide("VolumeMode", "Volume mode: file system or block device.", |row| {
+        row.text_or(&["spec", "volumeMode"], "<unset>")
+    }),
 ];
 
 const POD_TEMPLATE: &[PrinterColumn] = &[
@@ -147,18 +153,15 @@ const POD_TEMPLATE: &[PrinterColumn] = &[
 
 const QUOTA: &[PrinterColumn] = &[
     NAME,
-    text("Request", "Requests and what limits them.", |row| quota(row, false).into()),
-    text("Limit", "Limits and what limits them.", |row| quota(row, true).into()),
+    text("Request", "Used and allowed requests.", |row| quota(row, false).into()),
+    text("Limit", "Used and allowed limits.", |row| quota(row, true).into()),
     AGE,
 ];
 
 /// Columns that are used in other files.
 pub(super) const CLASS_DEFAULT: PrinterColumn =
-    boolean("Global-Default", "Whether pods have it when they name none.", |row| {
-        row.is_true(&["globalDefault"]).into()
-    });
-pub(super) const CLASS_VALUE: PrinterColumn =
-    integer("Value", "The priority itself.", |row| row.number(&["value"]).into());
+    boolean("Global-Default", "Whether it is the default class of pods.", |row| row.is_true(&["globalDefault"]).into());
+pub(super) const CLASS_VALUE: PrinterColumn = integer("Value", "Priority value.", |row| row.number(&["value"]).into());
 
 fn count(row: &PrinterRow<'_>, field: &str) -> usize {
     row.object.get(field).and_then(Value::as_object).map_or(0, serde_json::Map::len)

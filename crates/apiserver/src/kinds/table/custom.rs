@@ -49,7 +49,7 @@ fn cell(kind: &str, value: &Value, row: &PrinterRow<'_>) -> Value {
         ("string", value) => jsonpath::format_value(value).into(),
         ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(number), _) => number.into(),
-            #[expect(clippy::cast_possible_truncation, reason = "an integer is asked for")]
+            #[expect(clippy::cast_possible_truncation, reason = "the column is an integer")]
             (None, Some(number)) => (number as i64).into(),
             (None, None) => Value::Null,
         },

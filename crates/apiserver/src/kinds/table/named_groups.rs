@@ -39,15 +39,15 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<&'static [PrinterColumn
 const SIGNING_REQUEST: &[PrinterColumn] = &[
     NAME,
     AGE,
-    text("SignerName", "Who is asked to sign.", |row| row.text_or(&["spec", "signerName"], "<none>")),
-    text("Requestor", "Who asks.", |row| row.text(&["spec", "username"]).into()),
-    text("RequestedDuration", "How long the certificate is to be good for.", |row| {
+    text("SignerName", "Requested signer.", |row| row.text_or(&["spec", "signerName"], "<none>")),
+    text("Requestor", "Requesting user.", |row| row.text(&["spec", "username"]).into()),
+    text("RequestedDuration", "Requested validity of the certificate.", |row| {
         match row.number(&["spec", "expirationSeconds"]) {
             0 => "<none>".into(),
             seconds => age::format_duration(seconds).into(),
         }
     }),
-    text("Condition", "What has been decided.", |row| decided(row).into()),
+    text("Condition", "Conditions of the request.", |row| decided(row).into()),
 ];
 
 fn decided(row: &PrinterRow<'_>) -> String {
@@ -85,12 +85,12 @@ const DEFINITION: &[PrinterColumn] = &[
 ];
 
 const WEBHOOKS: &[PrinterColumn] =
-    &[NAME, integer("Webhooks", "How many webhooks it has.", |row| row.list(&["webhooks"]).len().into()), AGE];
+    &[NAME, integer("Webhooks", "Number of webhooks.", |row| row.list(&["webhooks"]).len().into()), AGE];
 
 const POLICY: &[PrinterColumn] = &[
     NAME,
-    integer("Validations", "How many rules it has.", |row| row.list(&["spec", "validations"]).len().into()),
-    text("ParamKind", "The kind of its parameters.", |row| match value_at(row.object, &["spec", "paramKind"]) {
+    integer("Validations", "Number of validations.", |row| row.list(&["spec", "validations"]).len().into()),
+    text("ParamKind", "Kind of the parameters.", |row| match value_at(row.object, &["spec", "paramKind"]) {
         Some(kind) => format!("{}/{}", text_at(kind, &["apiVersion"]), text_at(kind, &["kind"])).into(),
         None => json!("<unset>"),
     }),
@@ -99,35 +99,33 @@ const POLICY: &[PrinterColumn] = &[
 
 const POLICY_BINDING: &[PrinterColumn] = &[
     NAME,
-    text("PolicyName", "The policy that it binds.", |row| row.text(&["spec", "policyName"]).into()),
-    text("ParamRef", "The parameters that it binds it with.", |row| {
-        row.text_or(&["spec", "paramRef", "name"], "<unset>")
-    }),
+    text("PolicyName", "Policy that it refers to.", |row| row.text(&["spec", "policyName"]).into()),
+    text("ParamRef", "Parameters of the policy.", |row| row.text_or(&["spec", "paramRef", "name"], "<unset>")),
     AGE,
 ];
 
 const AUTOSCALER: &[PrinterColumn] = &[
     NAME,
-    text("Reference", "What it scales.", |row| {
+    text("Reference", "Scaled object.", |row| {
         let kind = &["spec", "scaleTargetRef", "kind"];
         let name = &["spec", "scaleTargetRef", "name"];
         format!("{}/{}", row.text(kind), row.text(name)).into()
     }),
-    text("Targets", "Metrics, now and as they should be.", |row| targets(row).into()),
-    text("MinPods", "Pods at least.", |row| match value_at(row.object, &["spec", "minReplicas"]) {
+    text("Targets", "Current and target values of the metrics.", |row| targets(row).into()),
+    text("MinPods", "Minimum number of pods.", |row| match value_at(row.object, &["spec", "minReplicas"]) {
         Some(min) => format_value(min).into(),
         None => json!("<unset>"),
     }),
-    text("MaxPods", "Pods at most.", |row| row.number(&["spec", "maxReplicas"]).into()),
-    text("Replicas", "Pods now.", |row| row.number(&["status", "currentReplicas"]).into()),
+    text("MaxPods", "Maximum number of pods.", |row| row.number(&["spec", "maxReplicas"]).into()),
+    text("Replicas", "Current number of pods.", |row| row.number(&["status", "currentReplicas"]).into()),
     AGE,
 ];
 
 const SLICE: &[PrinterColumn] = &[
     NAME,
-    text("AddressType", "What its addresses are.", |row| row.text(&["addressType"]).into()),
-    text("Ports", "The ports of every endpoint.", |row| slice_ports(row).into()),
-    text("Endpoints", "Their addresses.", |row| {
+    text("AddressType", "Type of the addresses.", |row| row.text(&["addressType"]).into()),
+    text("Ports", "Ports of every endpoint.", |row| slice_ports(row).into()),
+    text("Endpoints", "Addresses of the endpoints.", |row| {
         let all: Vec<String> =
             row.list(&["endpoints"]).iter().flat_map(|one| texts(list_at(one, &["addresses"]))).collect();
         if all.is_empty() { json!("<unset>") } else { first_three(&all).into() }
@@ -137,12 +135,12 @@ const SLICE: &[PrinterColumn] = &[
 
 const INGRESS: &[PrinterColumn] = &[
     NAME,
-    text("Class", "Who serves it.", |row| row.text_or(&["spec", "ingressClassName"], "<none>")),
-    text("Hosts", "Hosts that it is for.", |row| hosts(row).into()),
-    text("Address", "Where it is served.", |row| {
+    text("Class", "Controller that implements it.", |row| row.text_or(&["spec", "ingressClassName"], "<none>")),
+    text("Hosts", "Hosts of the rules.", |row| hosts(row).into()),
+    text("Address", "Addresses of the load balancer.", |row| {
         balancers(row.list(&["status", "loadBalancer", "ingress"])).join(",").into()
     }),
-    text("Ports", "Ports that it is served at.", |row| {
+    text("Ports", "Ports of the load balancer.", |row| {
         if row.list(&["spec", "tls"]).is_empty() { json!("80") } else { json!("80, 443") }
     }),
     AGE,
@@ -150,8 +148,8 @@ const INGRESS: &[PrinterColumn] = &[
 
 const INGRESS_CLASS: &[PrinterColumn] = &[
     NAME,
-    text("Controller", "Who serves it.", |row| row.text(&["spec", "controller"]).into()),
-    text("Parameters", "Its parameters.", |row| match value_at(row.object, &["spec", "parameters"]) {
+    text("Controller", "Controller that implements it.", |row| row.text(&["spec", "controller"]).into()),
+    text("Parameters", "Parameters of the class.", |row| match value_at(row.object, &["spec", "parameters"]) {
         None => json!("<none>"),
         Some(one) => {
             let group = text_at(one, &["apiGroup"]);
@@ -165,7 +163,7 @@ const INGRESS_CLASS: &[PrinterColumn] = &[
 
 const NETWORK_POLICY: &[PrinterColumn] = &[
     NAME,
-    text("Pod-Selector", "Which pods it is for.", |row| {
+    text("Pod-Selector", "Label selector of the pods that it applies to.", |row| {
         none_if_empty(value_at(row.object, &["spec", "podSelector"]).map(selector::format_selector).unwrap_or_default())
     }),
     AGE,
@@ -173,21 +171,25 @@ const NETWORK_POLICY: &[PrinterColumn] = &[
 
 const BUDGET: &[PrinterColumn] = &[
     NAME,
-    text("Min Available", "Pods that must stay.", |row| or_na(row, &["spec", "minAvailable"])),
-    text("Max Unavailable", "Pods that may go.", |row| or_na(row, &["spec", "maxUnavailable"])),
-    integer("Allowed Disruptions", "Pods that may go now.", |row| row.number(&["status", "disruptionsAllowed"]).into()),
+    text("Min Available", "Number of pods that must remain available.", |row| or_na(row, &["spec", "minAvailable"])),
+    text("Max Unavailable", "Number of pods that may be unavailable.", |row| or_na(row, &["spec", "maxUnavailable"])),
+    integer("Allowed Disruptions", "Number of evictions that are currently allowed.", |row| {
+        row.number(&["status", "disruptionsAllowed"]).into()
+    }),
     AGE,
 ];
 
 const BINDING: &[PrinterColumn] = &[
     NAME,
-    text("Role", "The role that it gives.", |row| {
+    text("Role", "Role that it grants.", |row| {
         format!("{}/{}", row.text(&["roleRef", "kind"]), row.text(&["roleRef", "name"])).into()
     }),
     AGE,
-    wide("Users", "Users that have it.", |row| subjects(row, "User").into()),
-    wide("Groups", "Groups that have it.", |row| subjects(row, "Group").into()),
-    wide("ServiceAccounts", "Accounts that have it.", |row| subjects(row, "ServiceAccount").into()),
+    wide("Users", "Users that the role is granted to.", |row| subjects(row, "User").into()),
+    wide("Groups", "Groups that the role is granted to.", |row| subjects(row, "Group").into()),
+    wide("ServiceAccounts", "ServiceAccounts that the role is granted to.", |row| {
+        subjects(row, "ServiceAccount").into()
+    }),
 ];
 
 const PRIORITY_CLASS: &[PrinterColumn] = &[
@@ -195,24 +197,26 @@ const PRIORITY_CLASS: &[PrinterColumn] = &[
     core::CLASS_VALUE,
     core::CLASS_DEFAULT,
     AGE,
-    text("PreemptionPolicy", "Whether its pods make room for themselves.", |row| {
-        row.text(&["preemptionPolicy"]).into()
-    }),
+    text("PreemptionPolicy", "Whether its pods preempt other pods.", |row| row.text(&["preemptionPolicy"]).into()),
 ];
 
 const STORAGE_CLASS: &[PrinterColumn] = &[
     NAME,
-    text("Provisioner", "Who makes its volumes.", |row| row.text(&["provisioner"]).into()),
-    text("ReclaimPolicy", "What happens to a volume when its claim goes.", |row| {
+    text("Provisioner", "Provisioner of the volumes.", |row| row.text(&["provisioner"]).into()),
+    text("ReclaimPolicy", "What happens to a volume when its claim is deleted.", |row| {
         row.text_or(&["reclaimPolicy"], "Delete")
     }),
-    text("VolumeBindingMode", "When a volume is made.", |row| row.text_or(&["volumeBindingMode"], "Immediate")),
-    text("AllowVolumeExpansion", "Whether volumes can grow.", |row| row.is_true(&["allowVolumeExpansion"]).into()),
+    text("VolumeBindingMode", "When a volume is bound and provisioned.", |row| {
+        row.text_or(&["volumeBindingMode"], "Immediate")
+    }),
+    text("AllowVolumeExpansion", "Whether volumes can be expanded.", |row| {
+        row.is_true(&["allowVolumeExpansion"]).into()
+    }),
     AGE,
 ];
 
 const RUNTIME_CLASS: &[PrinterColumn] =
-    &[NAME, text("Handler", "What runs its pods.", |row| row.text(&["handler"]).into()), AGE];
+    &[NAME, text("Handler", "Handler of the container runtime.", |row| row.text(&["handler"]).into()), AGE];
 
 fn texts(list: &[Value]) -> Vec<String> {
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
