@@ -118,6 +118,9 @@ async fn what_no_api_server_has_is_told_with_what_may_be_meant() {
         assert!(sentences[0].ends_with(&format!("mean {meant}?")), "{sentences:?}");
     }
     let unlike = unserved(&["example.com/*/*"]).await;
-    assert!(unlike[0].starts_with("example.com/*/* is selected") && !unlike[0].contains("mean"), "{unlike:?}");
+    assert!(
+        unlike[0].starts_with("selected resource example.com/*/* is not served") && !unlike[0].contains("mean"),
+        "{unlike:?}"
+    );
     server.stop().await;
 }
