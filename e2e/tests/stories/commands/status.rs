@@ -18,7 +18,7 @@ fn without_a_cluster_it_says_so() {
     assert!(said.stderr.contains("there is no cluster"), "{said:?}");
     let said = run(home.path(), "status -o json --kubeconfig nowhere");
     assert_eq!((said.code, said.json()["cluster"]["reachable"].as_bool()), (1, Some(false)), "{said:?}");
-    assert!(said.stdout.contains("cannot read nowhere"), "{}", said.stdout);
+    assert!(said.stdout.contains("failed to read kubeconfig nowhere"), "{}", said.stdout);
 }
 
 #[test]
