@@ -18,7 +18,7 @@ pub fn transport_error(error: &HttpClientError, address: &DialAddress) -> String
             "EOF".to_owned()
         }
         HttpClientError::Body(_) => "unexpected EOF".to_owned(),
-        HttpClientError::TooLong(limit) => format!("the answer is longer than {limit} bytes"),
+        HttpClientError::TooLong(limit) => format!("the response is longer than {limit} bytes"),
     }
 }
 

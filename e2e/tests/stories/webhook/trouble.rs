@@ -76,7 +76,10 @@ fn who_cannot_begin_says_why() {
     assert!(run(&[], here).contains("--select"));
     assert!(run(&["--select", "pods"], here).contains("GROUP/VERSION/RESOURCE"));
     assert!(run(&["--select", "v1/configmaps"], nowhere).contains("failed to read kubeconfig /nowhere: No such file"));
-    assert!(run(&["--select", "v1/configmaps", "--kubeconfig", "/nowhere"], here).contains("failed to read kubeconfig /nowhere"));
+    assert!(
+        run(&["--select", "v1/configmaps", "--kubeconfig", "/nowhere"], here)
+            .contains("failed to read kubeconfig /nowhere")
+    );
     assert!(run(&["--select", "v1/configmaps", "--certificate-lifetime", "1s"], here).contains("at least 10s"));
     let secret = ["--select", "v1/configmaps", "--certificate-secret", "absent-namespace/x"];
     assert!(run(&secret, here).contains("failed to write Secret x"));
