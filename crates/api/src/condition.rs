@@ -5,31 +5,31 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// All of a status in one word.
+/// Summary of the conditions of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 pub enum State {
-    /// It waits: for a slot, or for its collectors.
+    /// The object waits for a slot or for its collectors.
     Pending,
-    /// It delivers, or would if there were something to deliver.
+    /// The object delivers telemetry, or would if there were any.
     Ready,
-    /// It works, but not as it should.
+    /// The object works in part: a message of its conditions names the problem.
     Degraded,
-    /// It cannot work as it is written.
+    /// The object cannot work with its current spec.
     Invalid,
-    /// It is being deleted, and carries nothing any more.
+    /// The object is being deleted and carries no telemetry.
     Terminating,
 }
 
 /// The conditions of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// It is valid, and has a slot.
+    /// The spec is valid, and the pipeline has a slot.
     Accepted,
-    /// It is part of the collectors' document.
+    /// The pipeline is part of the configuration of the collectors.
     Configured,
-    /// The collectors run.
+    /// The collectors of the pipeline are ready.
     CollectorReady,
-    /// What it takes reaches its backend.
+    /// The telemetry of the pipeline reaches its backend.
     Delivering,
 }
 
@@ -92,7 +92,7 @@ texts!(ConditionReason {
     /// A time, a size or a percentage is none, or out of bounds.
     SettingInvalid,
     // Configured
-    /// It is part of the collectors' document.
+    /// The pipeline is part of the configuration of the collectors.
     Configured,
     /// Nothing flows because it says so.
     Paused,
@@ -105,14 +105,14 @@ texts!(ConditionReason {
     /// Something could not be written.
     ApplyFailed,
     // CollectorReady
-    /// The collectors run.
+    /// The collectors of the pipeline are ready.
     CollectorReady,
     /// Not all collectors run.
     CollectorNotReady,
     /// There are no collectors, and none are needed.
     CollectorNotNeeded,
     // Delivering
-    /// What it takes reaches its backend.
+    /// The telemetry of the pipeline reaches its backend.
     Delivering,
     /// The backend refuses what is sent, such as for wrong credentials.
     BackendRefuses,
