@@ -64,7 +64,7 @@ pub struct SpanFilter {
 ))]
 #[x_kube(validation = (
     "!has(self.severityBelow) || !(has(self.services) || has(self.severityTexts) || has(self.bodies) || has(self.attributes) || has(self.resources))",
-    "`severityBelow` stands alone in a filter"
+    "`severityBelow` must be the only condition of a filter"
 ))]
 pub struct LogFilter {
     /// How text is compared: `strict` (default) for equality, or `regexp` for a regular expression (RE2). An

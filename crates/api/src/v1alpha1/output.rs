@@ -26,7 +26,7 @@ pub struct PipelineOutput {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
     "!has(self.path) || (has(self.protocol) && self.protocol == 'http')",
-    "`path` has a meaning only with `protocol: http`"
+    "`path` is only allowed with `protocol: http`"
 ))]
 pub struct OtlpOutput {
     /// Protocol of the backend: `grpc` (default) or `http`.
@@ -194,7 +194,7 @@ impl fmt::Debug for RequestHeader {
 /// TLS settings of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("has(self.cert) == has(self.key)", "`cert` and `key` go together"))]
+#[x_kube(validation = ("has(self.cert) == has(self.key)", "set both `cert` and `key`, or neither"))]
 pub struct TlsOptions {
     /// Disables TLS.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

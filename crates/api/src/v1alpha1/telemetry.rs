@@ -20,8 +20,8 @@ use crate::State;
     shortname = "tel"
 )]
 #[kube(status = "TelemetryStatus", derive = "PartialEq", category = "telemetry")]
-#[kube(doc = "Telemetry says how the collectors run. There is one, named `default`.")]
-#[kube(validation = ("self.metadata.name == 'default'", "there is one Telemetry, and its name is `default`"))]
+#[kube(doc = "Telemetry configures the collectors. Its only object is named `default`.")]
+#[kube(validation = ("self.metadata.name == 'default'", "the only Telemetry is named `default`"))]
 #[kube(printcolumn = r#"{"name": "State", "type": "string", "jsonPath": ".status.state"}"#)]
 #[kube(printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.reason"}"#)]
 #[kube(printcolumn = r#"{"name": "Endpoint", "type": "string", "jsonPath": ".status.endpoints.otlp.grpc"}"#)]

@@ -103,7 +103,7 @@ fn request_path(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) {
     let Some(path) = &otlp.path else { return };
     let place = format!("{OTLP_PATH}.path");
     if otlp.protocol != OtlpProtocol::Http {
-        check.refuse(&place, ConditionReason::EndpointInvalid, "has a meaning only with `protocol: http`");
+        check.refuse(&place, ConditionReason::EndpointInvalid, "is only allowed with `protocol: http`");
     }
     if path.is_empty() {
         check.refuse(&place, ConditionReason::EndpointInvalid, "is empty; write a path such as /v1/traces");

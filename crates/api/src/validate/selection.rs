@@ -91,7 +91,7 @@ fn check_filter(
     }
     let alone = RecordFilter { severity_below: filter.severity_below, ..plain };
     if filter.severity_below.is_some() && *filter != alone {
-        let message = "stands alone in a filter: put the other conditions into another one";
+        let message = "must be the only condition of a filter: move the other conditions to another filter";
         check.refuse(format!("{path}.severityBelow"), ConditionReason::FilterInvalid, message);
     }
     let names = if signal == Signal::Metrics { "metricNames" } else { "spanNames" };

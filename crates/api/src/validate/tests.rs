@@ -79,7 +79,7 @@ fn endpoints_are_refused_for_what_is_wrong_with_them() {
         (http("https://backend/#a"), "has a fragment"),
         (
             otlp(json!({"path": "/x"})),
-            "EndpointInvalid spec.output.otlp.path: has a meaning only with `protocol: http`",
+            "EndpointInvalid spec.output.otlp.path: is only allowed with `protocol: http`",
         ),
         (
             http_path("/a b"),
@@ -166,7 +166,7 @@ fn all_that_is_wrong_is_said_at_once() {
     let problems = refused(&pipeline, &ResolvedReferences::new());
     let expected = [
         "EndpointInvalid spec.output.otlp.endpoint: has no port",
-        "TlsInvalid spec.output.otlp.tls: `cert` and `key` go together",
+        "TlsInvalid spec.output.otlp.tls: set both `cert` and `key`, or neither",
         "AuthenticationInvalid spec.output.otlp.headers[1].name: is there twice",
         "AuthenticationInvalid spec.output.otlp.headers[2].name: has characters",
         "SettingInvalid spec.output.otlp.timeout: has no unit",

@@ -41,7 +41,7 @@ pub(super) fn tls(
         (Some(cert), Some(key)) => Some(self::pair(check, path, field, cert, key)),
         (None, None) => None,
         _ => {
-            check.refuse(path, ConditionReason::TlsInvalid, "`cert` and `key` go together: set both, or none");
+            check.refuse(path, ConditionReason::TlsInvalid, "set both `cert` and `key`, or neither");
             Some(None)
         }
     };
