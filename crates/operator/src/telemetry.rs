@@ -95,7 +95,7 @@ async fn update_status(world: &OperatorState, events: &EventPublisher, relays: &
         Err(error) => {
             world.metrics.count_failure(ReconcileStep::Status, FailureCause::from(&error));
             let error = api_error_message(&error, ErrorDisclosure::Full);
-            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "the status cannot be written");
+            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "failed to write the status");
         }
     }
 }
