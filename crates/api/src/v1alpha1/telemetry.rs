@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for ResourceQuantity {
         match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::String(text) => Ok(Self(text)),
             serde_json::Value::Number(number) => Ok(Self(number.to_string())),
-            _ => Err(de::Error::custom("a quantity is a number or a text")),
+            _ => Err(de::Error::custom("a quantity must be a number or a string")),
         }
     }
 }
