@@ -1,4 +1,4 @@
-//! What a status says: states, conditions and reasons. All of them are here, and there are no others.
+//! The states, conditions and reasons of a status. This list is complete.
 
 use std::fmt;
 
@@ -35,17 +35,17 @@ pub enum ConditionType {
 
 macro_rules! texts {
     ($type:ident { $($(#[doc = $doc:literal])+ $name:ident),+ $(,)? }) => {
-        /// Why a condition is as it is.
+        /// The reason of a condition.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $type {
             $($(#[doc = $doc])+ $name),+
         }
 
         impl $type {
-            /// All there are.
+            /// All reasons, in the order of their definition.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// As it is written.
+            /// The name that appears in a status.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name)),+
@@ -114,7 +114,7 @@ texts!(ConditionReason {
     // Delivering
     /// The telemetry of the pipeline reaches its backend.
     Delivering,
-    /// The backend rejects requests, for example because of wrong credentials.
+    /// The backend refuses requests, for example because of wrong credentials.
     BackendRefuses,
     /// The backend cannot be reached.
     BackendUnreachable,
@@ -122,7 +122,7 @@ texts!(ConditionReason {
     BackendSlow,
     /// The queue for the backend is growing.
     BufferFilling,
-    /// Collectors dropped telemetry.
+    /// Collectors dropped telemetry of the pipeline.
     DataDropped,
     /// The pipeline received no telemetry lately.
     NoData,
@@ -131,7 +131,7 @@ texts!(ConditionReason {
 });
 
 impl State {
-    /// As it is written.
+    /// The name that appears in a status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -144,10 +144,10 @@ impl State {
 }
 
 impl ConditionType {
-    /// All there are, in the order in which one depends on the other.
+    /// All condition types, in the order in which one depends on the other.
     pub const ALL: [Self; 4] = [Self::Accepted, Self::Configured, Self::CollectorReady, Self::Delivering];
 
-    /// As it is written.
+    /// The name that appears in a status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accepted => "Accepted",
@@ -176,12 +176,12 @@ impl fmt::Display for ConditionReason {
     }
 }
 
-/// What the collectors' own figures say of a pipeline.
+/// The health of a pipeline by the counters of its collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeliveryOutcome {
     /// The telemetry of the pipeline reaches its backend.
     Delivering,
-    /// The backend rejects requests.
+    /// The backend refuses requests.
     BackendRefuses,
     /// The backend cannot be reached.
     BackendUnreachable,
@@ -189,7 +189,7 @@ pub enum DeliveryOutcome {
     BackendSlow,
     /// The queue for the backend is growing.
     BufferFilling,
-    /// Collectors dropped telemetry.
+    /// Collectors dropped telemetry of the pipeline.
     DataDropped,
     /// The pipeline received no telemetry lately.
     NoData,
@@ -212,7 +212,7 @@ impl DeliveryOutcome {
         }
     }
 
-    /// Whether everything is as it should be.
+    /// Whether no problem is known.
     pub fn is_healthy(self) -> bool {
         matches!(self, Self::Delivering | Self::NoData)
     }

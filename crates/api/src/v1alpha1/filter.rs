@@ -4,7 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How text is compared.
+/// How a filter compares text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchType {
@@ -28,19 +28,19 @@ pub struct SpanFilter {
     /// expression matches anywhere in the text unless it is anchored with `^` and `$`.
     #[serde(default)]
     pub match_type: MatchType,
-    /// Values of the resource attribute `service.name`.
+    /// Values of the resource attribute `service.name`, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub services: Vec<String>,
-    /// Span names.
+    /// Span names, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub span_names: Vec<String>,
-    /// Span kinds.
+    /// Span kinds, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 5))]
     pub span_kinds: Vec<SpanKind>,
-    /// Status codes of spans.
+    /// Status codes of spans, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 3))]
     pub status_codes: Vec<StatusCode>,
@@ -71,7 +71,7 @@ pub struct LogFilter {
     /// expression matches anywhere in the text unless it is anchored with `^` and `$`.
     #[serde(default)]
     pub match_type: MatchType,
-    /// Values of the resource attribute `service.name`.
+    /// Values of the resource attribute `service.name`, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub services: Vec<String>,
@@ -79,11 +79,11 @@ pub struct LogFilter {
     /// kept. Cannot be combined with other conditions in the same filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity_below: Option<LogSeverity>,
-    /// Severity texts of log records.
+    /// Severity texts of log records, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub severity_texts: Vec<String>,
-    /// Bodies of log records.
+    /// Bodies of log records, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub bodies: Vec<String>,
@@ -110,11 +110,11 @@ pub struct MetricFilter {
     /// expression matches anywhere in the text unless it is anchored with `^` and `$`.
     #[serde(default)]
     pub match_type: MatchType,
-    /// Values of the resource attribute `service.name`.
+    /// Values of the resource attribute `service.name`, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub services: Vec<String>,
-    /// Metric names.
+    /// Metric names, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub metric_names: Vec<String>,
@@ -128,7 +128,7 @@ pub struct MetricFilter {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttributeMatcher {
-    /// Key of the attribute.
+    /// Key of the attribute, such as `http.route`.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
     /// Value of the attribute. Numbers and booleans are compared in their text form. Without a value, the
@@ -138,7 +138,7 @@ pub struct AttributeMatcher {
     pub value: Option<String>,
 }
 
-/// Kind of a span.
+/// Kind of a span in OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanKind {
@@ -160,9 +160,9 @@ pub enum SpanKind {
 pub enum StatusCode {
     /// The status is not set.
     Unset,
-    /// The operation completed successfully.
+    /// The operation completed without an error.
     Ok,
-    /// The operation failed.
+    /// The operation ended with an error.
     Error,
 }
 
@@ -170,15 +170,15 @@ pub enum StatusCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogSeverity {
-    /// Fine-grained debugging information
+    /// Debugging information in full detail
     Trace,
-    /// Debugging information
+    /// Debugging information, less detailed than `TRACE`
     Debug,
     /// Information about a normal event
     Info,
-    /// A warning
+    /// A warning: something may be wrong
     Warn,
-    /// An error
+    /// An error: an operation failed
     Error,
     /// A fatal error, such as a crash
     Fatal,

@@ -70,11 +70,11 @@ pub struct NamespaceSelector {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!(has(self.include) && has(self.exclude))", "set either `include` or `exclude`"))]
 pub struct WorkloadSelector {
-    /// Selects only these workloads.
+    /// Selects only the workloads in this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
     pub include: Vec<WorkloadReference>,
-    /// Selects all workloads except these.
+    /// Selects all workloads except those in this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
     pub exclude: Vec<WorkloadReference>,
@@ -84,9 +84,9 @@ pub struct WorkloadSelector {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadReference {
-    /// Kind of the workload.
+    /// Kind of the workload, such as `Deployment`.
     pub kind: WorkloadKind,
-    /// Name of the workload.
+    /// Name of the workload in its namespace.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
     /// Namespace of the workload. Without it, workloads of this name match in all namespaces.
@@ -95,21 +95,21 @@ pub struct WorkloadReference {
     pub namespace: Option<String>,
 }
 
-/// Kind of a workload.
+/// Kind of a workload in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum WorkloadKind {
-    /// Deployment
+    /// A Deployment of the group `apps`
     Deployment,
-    /// StatefulSet
+    /// A StatefulSet of the group `apps`
     StatefulSet,
-    /// DaemonSet
+    /// A DaemonSet of the group `apps`
     DaemonSet,
-    /// ReplicaSet
+    /// A ReplicaSet of the group `apps`
     ReplicaSet,
-    /// Job
+    /// A Job of the group `batch`
     Job,
-    /// CronJob
+    /// A CronJob of the group `batch`
     CronJob,
-    /// Pod
+    /// A Pod, with or without another workload as its owner
     Pod,
 }

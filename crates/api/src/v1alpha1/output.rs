@@ -69,28 +69,28 @@ pub struct OtlpOutput {
     pub queue: Option<QueueOptions>,
 }
 
-/// Transport protocol of OTLP.
+/// Transport protocol of OTLP requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OtlpProtocol {
-    /// gRPC
+    /// OTLP over gRPC, with TLS or without
     #[default]
     Grpc,
-    /// HTTP with Protobuf
+    /// OTLP over HTTP, encoded as Protobuf
     Http,
 }
 
-/// Compression of requests.
+/// Compression of requests to the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OtlpCompression {
-    /// No compression
+    /// Requests are sent without compression.
     None,
-    /// gzip
+    /// Requests are compressed with gzip.
     Gzip,
-    /// Snappy
+    /// Requests are compressed with Snappy.
     Snappy,
-    /// Zstandard
+    /// Requests are compressed with Zstandard.
     Zstd,
 }
 
@@ -108,7 +108,7 @@ pub struct AuthenticationOptions {
     /// Tokens from the client credentials flow of OAuth 2.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2Options>,
-    /// A static bearer token.
+    /// A static token in the header `Authorization`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer: Option<BearerAuthOptions>,
 }
@@ -117,9 +117,9 @@ pub struct AuthenticationOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicAuthOptions {
-    /// User name.
+    /// User name. It must not contain `:`.
     pub user: ValueType,
-    /// Password.
+    /// Password of the given user.
     pub password: ValueType,
 }
 
@@ -130,10 +130,10 @@ pub struct OAuth2Options {
     /// URL of the token endpoint.
     #[serde(rename = "tokenURL")]
     pub token_url: ValueType,
-    /// Client ID.
+    /// ID of the OAuth 2.0 client.
     #[serde(rename = "clientID")]
     pub client_id: ValueType,
-    /// Client secret.
+    /// Secret of the OAuth 2.0 client.
     pub client_secret: ValueType,
     /// Scopes of the requested token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -149,7 +149,7 @@ pub struct OAuth2Options {
     pub tls: Option<TlsOptions>,
 }
 
-/// A static bearer token.
+/// A static token in the header `Authorization`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BearerAuthOptions {
@@ -162,7 +162,7 @@ pub struct BearerAuthOptions {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "set either `value` or `valueFrom`"))]
 pub struct RequestHeader {
-    /// Name of the header.
+    /// Name of the header, in upper or lower case.
     #[schemars(length(min = 1, max = 128), regex(pattern = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))]
     pub name: String,
     /// Value of the header. Everyone who can read the resource can read it.
@@ -179,7 +179,7 @@ pub struct RequestHeader {
 }
 
 impl RequestHeader {
-    /// Its value.
+    /// The value, or the reference to it.
     pub fn source(&self) -> ValueType {
         ValueType { value: self.value.clone(), value_from: self.value_from.clone() }
     }
@@ -196,7 +196,7 @@ impl fmt::Debug for RequestHeader {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.cert) == has(self.key)", "set both `cert` and `key`, or neither"))]
 pub struct TlsOptions {
-    /// Disables TLS.
+    /// Disables TLS for this connection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
     /// Skips verification of the server certificate.

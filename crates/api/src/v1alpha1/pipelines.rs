@@ -36,7 +36,7 @@ pub struct TracePipelineSpec {
     /// Sampling of traces. By default all traces are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingOptions>,
-    /// Output of the pipeline.
+    /// Output of the pipeline: the backend that it sends to.
     pub output: PipelineOutput,
     /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -63,7 +63,7 @@ pub struct LogPipelineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<LogFilter>,
-    /// Output of the pipeline.
+    /// Output of the pipeline: the backend that it sends to.
     pub output: PipelineOutput,
     /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -90,7 +90,7 @@ pub struct MetricPipelineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<MetricFilter>,
-    /// Output of the pipeline.
+    /// Output of the pipeline: the backend that it sends to.
     pub output: PipelineOutput,
     /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -104,7 +104,7 @@ pub struct PipelineStatus {
     /// Generation of the pipeline that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Summary of the conditions.
+    /// Summary of the conditions in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Reason of the condition that determines the state.

@@ -40,7 +40,7 @@ pub struct TailSamplingPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlainRules {
-    /// Keeps all traces.
+    /// Keeps all traces without any condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always_sample: Option<AlwaysSampleRule>,
     /// Keeps a trace if a span has one of the given status codes.
@@ -78,7 +78,7 @@ pub struct PlainRules {
     pub bytes_limiting: Option<BytesLimitingRule>,
 }
 
-/// Keeps all traces.
+/// Keeps all traces without any condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct AlwaysSampleRule {}
 
@@ -90,7 +90,7 @@ pub struct TraceFlagsRule {}
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusCodeRule {
-    /// Status codes of spans.
+    /// Status codes of spans, of which one must match.
     #[schemars(length(min = 1, max = 3))]
     pub status_codes: Vec<StatusCode>,
 }
@@ -99,10 +99,10 @@ pub struct StatusCodeRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LatencyRule {
-    /// Minimum duration in milliseconds.
+    /// Minimum duration of the trace in milliseconds.
     #[schemars(range(min = 0))]
     pub threshold_ms: i64,
-    /// Maximum duration in milliseconds. Default: 0, which means no limit.
+    /// Maximum duration of the trace in milliseconds. Default: 0, which means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub upper_threshold_ms: Option<i64>,
@@ -125,7 +125,7 @@ pub struct ProbabilisticRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StringAttributeRule {
-    /// Key of the attribute.
+    /// Key of the span or resource attribute.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
     /// Values or regular expressions, of which one must match.
@@ -143,7 +143,7 @@ pub struct StringAttributeRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NumericAttributeRule {
-    /// Key of the attribute.
+    /// Key of the span or resource attribute.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
     /// Minimum value of the attribute. Default: 0, which means no limit.
@@ -161,7 +161,7 @@ pub struct NumericAttributeRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BooleanAttributeRule {
-    /// Key of the attribute.
+    /// Key of the span or resource attribute.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
     /// Value that the attribute must have.
@@ -175,10 +175,10 @@ pub struct BooleanAttributeRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpanCountRule {
-    /// Minimum number of spans.
+    /// Minimum number of spans in the trace.
     #[schemars(range(min = 0))]
     pub min_spans: i32,
-    /// Maximum number of spans. Default: 0, which means no limit.
+    /// Maximum number of spans in the trace. Default: 0, which means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_spans: Option<i32>,
@@ -283,7 +283,7 @@ pub struct RateAllocation {
     "a policy has exactly one rule"
 ))]
 pub struct AndPart {
-    /// Name of the sub-policy.
+    /// Name that describes the sub-policy.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
     /// Rules that are allowed at every level.
@@ -302,7 +302,7 @@ pub struct AndPart {
     "a policy has exactly one rule"
 ))]
 pub struct NotPart {
-    /// Name of the sub-policy.
+    /// Name that describes the sub-policy.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
     /// Rules that are allowed at every level.
@@ -318,7 +318,7 @@ pub struct NotPart {
     "a policy has exactly one rule"
 ))]
 pub struct CompositePart {
-    /// Name of the sub-policy.
+    /// Name of the sub-policy, which `rateAllocation` refers to.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
     /// Rules that are allowed at every level.

@@ -59,7 +59,7 @@ pub struct TailSamplingOptions {
     pub policies: Vec<TailSamplingPolicy>,
 }
 
-/// Cache of sampling decisions.
+/// Cache of sampling decisions for spans that arrive late.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionCacheOptions {

@@ -40,7 +40,7 @@ pub struct TelemetrySpec {
     /// Collectors of the sticky tier, which run while a pipeline has `sampling.tail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sticky: Option<StickyTierOptions>,
-    /// Image of the collectors.
+    /// Image of the collectors. Default: `--collector-image` of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub image: Option<String>,
@@ -163,7 +163,7 @@ pub struct StickyTierOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PullSecret {
-    /// Name of the Secret.
+    /// Name of the Secret in the operator's namespace.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
@@ -172,10 +172,10 @@ pub struct PullSecret {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustedRelay {
-    /// Namespace of the pods.
+    /// Namespace of the pods and of their ServiceAccount.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: String,
-    /// ServiceAccount of the pods.
+    /// Name of the ServiceAccount of the pods.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub service_account: String,
 }
@@ -208,7 +208,7 @@ pub struct ReceiverOptions {
     pub opencensus: Option<OpenCensusOptions>,
 }
 
-/// The OpenCensus receiver.
+/// The OpenCensus receiver of the collectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenCensusOptions {
@@ -231,7 +231,7 @@ fn default_true() -> bool {
     true
 }
 
-/// Log level of the collectors.
+/// Log level of the collectors' own log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CollectorLogLevel {
@@ -240,9 +240,9 @@ pub enum CollectorLogLevel {
     /// Informational messages, warnings and errors
     #[default]
     Info,
-    /// Warnings and errors
+    /// Warnings and errors, and nothing else
     Warn,
-    /// Errors only
+    /// Errors, and nothing else
     Error,
 }
 
@@ -253,7 +253,7 @@ pub struct TelemetryStatus {
     /// Generation of the Telemetry that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Summary of the conditions.
+    /// Summary of the conditions in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Reason of the condition that determines the state.
@@ -262,7 +262,7 @@ pub struct TelemetryStatus {
     /// Addresses that applications send telemetry to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<CollectorEndpoints>,
-    /// Conditions of the Telemetry.
+    /// Conditions of the Telemetry: `Accepted`, `Configured` and `CollectorReady`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
@@ -272,15 +272,15 @@ pub struct TelemetryStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CollectorEndpoints {
-    /// Addresses for OTLP.
+    /// Addresses for OTLP, by transport protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp: Option<OtlpEndpoints>,
-    /// Address for OpenCensus.
+    /// Address for OpenCensus, if that receiver is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opencensus: Option<String>,
 }
 
-/// Addresses for OTLP.
+/// Addresses for OTLP, by transport protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OtlpEndpoints {

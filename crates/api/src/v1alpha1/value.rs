@@ -28,10 +28,10 @@ pub struct ValueType {
     "set either `secretKeyRef` or `configMapKeyRef`"
 ))]
 pub struct ValueFrom {
-    /// Key of a Secret. A user who references a Secret must be allowed to read it.
+    /// Key of a Secret that holds the value. A user who references a Secret must be allowed to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key_ref: Option<KeyRef>,
-    /// Key of a ConfigMap.
+    /// Key of a ConfigMap that holds the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeyRef>,
 }
@@ -40,13 +40,13 @@ pub struct ValueFrom {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyRef {
-    /// Name of the object.
+    /// Name of the Secret or ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Namespace of the object.
+    /// Namespace of the Secret or ConfigMap.
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
-    /// Key in `data` of the object.
+    /// Key in `data` of the Secret or ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
 }
