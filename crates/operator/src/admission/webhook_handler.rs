@@ -147,7 +147,9 @@ async fn validate(State(door): State<Arc<WebhookHandler>>, request: Request<Body
 fn decision_for(case: &ReviewedObject, forbidden: &[access::AccessTarget]) -> (ReviewDecision, ReviewOutcome) {
     let mut lines: Vec<String> = case.problems.iter().map(ToString::to_string).collect();
     lines.extend(forbidden.iter().map(|object| {
-        format!("you may not read {object}: a user who references it or changes its destination must be allowed to `get` it")
+        format!(
+            "you may not read {object}: a user who references it or changes its destination must be allowed to `get` it"
+        )
     }));
     let message = match lines.as_slice() {
         [] => return (ReviewDecision::pass(), ReviewOutcome::Allowed),
