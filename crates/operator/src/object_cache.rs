@@ -80,7 +80,7 @@ impl ObjectCache {
                 Ok(event) => self.observe(kind, event, &mut listed),
                 Err(error) => {
                     metrics.count_failure(ReconcileStep::Watch, FailureCause::from(&error));
-                    tracing::warn!(?kind, error = error_chain(&error), "objects cannot be watched");
+                    tracing::warn!(?kind, error = error_chain(&error), "failed to watch objects");
                 }
             }
         }

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn argument_that_is_no_image_is_named() {
         let refused = |args: &[&str]| printed(args).unwrap_err().to_string();
-        assert!(refused(&["Bad Name"]).starts_with("--image: \"Bad Name\" is no name of an image"));
+        assert!(refused(&["Bad Name"]).starts_with("--image: \"Bad Name\" is not a valid image name"));
         assert!(refused(&["Bad/operator:1", "col:1"]).starts_with("--image: "));
         assert!(refused(&["op:1", "Bad Name"]).starts_with("--collector-image: \"Bad Name\""));
     }

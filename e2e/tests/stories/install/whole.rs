@@ -30,7 +30,7 @@ fn the_manifests_let_the_operator_do_all_that_it_does_and_no_more_is_needed() {
 
     // It may start before its kinds are served, and then says that they cannot be watched yet.
     let log = said(&kubectl);
-    for sign in ["orbidden", "may not", "cannot be applied"] {
+    for sign in ["orbidden", "may not", "not allowed", "failed to apply"] {
         assert!(!log.contains(sign), "{sign}\n{log}");
     }
     kubectl.run_ok("delete tracepipeline backend");
