@@ -184,7 +184,7 @@ fn a_cluster_that_cannot_be_asked_is_seen_until_it_can_be() {
     );
     allowed.store(true, Ordering::Relaxed);
     wait_until("it is synced", || cluster("k8s_attributes/pods")["state"] == "synced");
-    wait_until("that is in the log", || collector.logs().contains("the cluster can be asked again"));
+    wait_until("that is in the log", || collector.logs().contains("the Kubernetes API responds again"));
     assert_eq!(cluster("k8s_attributes/elsewhere")["state"], "failing");
 }
 

@@ -162,12 +162,12 @@ fn a_document_that_cannot_be_meant_is_refused_with_its_place() {
     let words = bad(&format!("{{{protocol}, resolver: {{static: {{hostnames: ['a:b:c']}}}}}}"));
     assert!(words.contains("exporters::load_balancing::resolver::static::hostnames::0"), "{words}");
     let words = bad(&format!("{{{protocol}, resolver: {{k8s: {{service: 'a..b'}}}}}}"));
-    assert!(words.contains("names no Service"), "{words}");
+    assert!(words.contains("is not the name of a Service"), "{words}");
     let words = bad(&format!("{{{protocol}, routing_key: metric, resolver: {{static: {{hostnames: [a]}}}}}}"));
     assert!(words.contains("cannot route traces by `metric`"), "{words}");
     let unused = free_address();
     let words = bad(&format!(
         "{{{protocol}, resolver: {{static: {{hostnames: ['{unused}']}}, dns: {{hostname: localhost}}}}}}"
     ));
-    assert!(words.contains("more than one resolver"), "{words}");
+    assert!(words.contains("one resolver only"), "{words}");
 }

@@ -135,7 +135,7 @@ fn suggest_remedy(pipeline: &InstalledPipeline, reason: &str, message: &str) -> 
         "BackendRefuses" => format!("{edit}   # credentials, headers, protocol and path"),
         "BackendUnreachable" => format!("{edit}   # endpoint and tls; then what the network lets through"),
         "DataDropped" if message.contains(PARTIAL_REJECTION_MESSAGE) => {
-            "kubectl logs --namespace kubewake-system --selector app.kubernetes.io/component=collector --tail 1000 | grep 'accepted only a part'   # with the backend's reason".to_owned()
+            "kubectl logs --namespace kubewake-system --selector app.kubernetes.io/component=collector --tail 1000 | grep 'rejected a part'   # with the backend's reason".to_owned()
         }
         "BackendSlow" | "BufferFilling" | "DataDropped" => {
             format!("{edit}   # sample or filter, or give queue.sizeBytes more; a faster backend is best")
