@@ -35,7 +35,7 @@ pub(crate) struct EmbeddedClusterArgs {
     /// How many nodes, 15 at most; each has addresses and capacity of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::MAX_NODES)))]
     nodes: u8,
-    /// A program that pods can name as their image: NAME=PATH; may be given more than once
+    /// A program that pods can use as image, as NAME=PATH; can be repeated
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = parse_image_entry)]
     images: Vec<String>,
     /// An archive of images that every node has from the start, such as one of `cargo xtask image`; may be
@@ -122,5 +122,5 @@ pub(crate) async fn run(args: EmbeddedClusterArgs) -> anyhow::Result<()> {
     args.server.write_kubeconfig(cluster.api())?;
     println!("ready cluster on {}", cluster.api().address());
     signals.wait_for_shutdown(cluster.api()).await;
-    cluster.stop().await.context("the cluster did not stop as it should")
+    cluster.stop().await.context("failed to stop the cluster")
 }
