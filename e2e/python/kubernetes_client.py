@@ -358,7 +358,7 @@ def wait(condition):
         if condition():
             return
         pause.wait(0.02)
-    raise AssertionError("it never came true")
+    raise AssertionError("timed out while waiting")
 
 
 def main():

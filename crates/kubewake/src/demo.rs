@@ -127,8 +127,9 @@ async fn find_cluster(kubeconfig: Option<PathBuf>) -> anyhow::Result<DemoCluster
 async fn locate_viewer(config: Config, kubeconfig: Option<&Path>) -> anyhow::Result<DemoCluster> {
     let mut brief = config.clone();
     brief.connect_timeout = Some(CONNECT_TIMEOUT);
-    let told =
-        instance_record::fetch_advertised_viewer(&Client::try_from(brief)?).await.context("failed to get the address of the viewer")?;
+    let told = instance_record::fetch_advertised_viewer(&Client::try_from(brief)?)
+        .await
+        .context("failed to get the address of the viewer")?;
     let (page, otlp) = told
         .and_then(|told| Some((told.page, told.otlp?)))
         .context("not a cluster of `kubewake up`: no viewer is registered")?;

@@ -120,7 +120,8 @@ impl ViewerArgs {
         }
         let why = match reach.load_config().await {
             Ok((config, source)) => {
-                let client = Client::try_from(without_tracing(config)).context("failed to create a client for the cluster")?;
+                let client =
+                    Client::try_from(without_tracing(config)).context("failed to create a client for the cluster")?;
                 match timeout(CONNECT_TIMEOUT, instance_record::fetch_advertised_viewer(&client)).await {
                     Ok(Ok(told)) => return Ok(viewer.or_advertised(told)),
                     // The cluster responds, but does not return the record.

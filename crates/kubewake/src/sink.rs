@@ -105,7 +105,8 @@ struct SinkServer {
 
 /// Receives until SIGTERM or Ctrl-C.
 pub(crate) async fn run(args: SinkArgs) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
     let sink = Arc::new(SinkServer::new(&args)?);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -160,7 +160,8 @@ fn render_trace(args: &TraceArgs, url: &str, trace: &Value) -> anyhow::Result<St
     if let Some(document) = output::serialize_document(args.output, trace)? {
         return Ok(document);
     }
-    let trace: TraceDocument = serde_json::from_value(trace.clone()).context("failed to decode the trace from the viewer")?;
+    let trace: TraceDocument =
+        serde_json::from_value(trace.clone()).context("failed to decode the trace from the viewer")?;
     Ok(match args.output {
         OutputFormat::Name => format!("{}\n", output::text::sanitize(&trace.trace_id)),
         _ => render::render_waterfall(&trace, url, !args.all, &TerminalLayout::stdout()),

@@ -53,7 +53,10 @@ pub(crate) async fn run(args: ViewerRunArgs) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     if let Some(file) = args.kubeconfig.as_ref().filter(|file| !file.exists()) {
-        eprintln!("warning: kubeconfig {} does not exist: the page shows the cluster when the file exists", file.display());
+        eprintln!(
+            "warning: kubeconfig {} does not exist: the page shows the cluster when the file exists",
+            file.display()
+        );
     }
     let options = ViewerOptions {
         listen: args.listen,

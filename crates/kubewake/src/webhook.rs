@@ -43,7 +43,8 @@ const OWNER_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let _logging = logging::start(&kubewake_config::model::LogsConfig::default());
     let mut terminate = signal(SignalKind::terminate())?;
-    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
     let endpoint = args.webhook_endpoint(listener.local_addr()?)?;
     let client = new_client(args.kubeconfig.as_deref()).await?;
 

@@ -143,6 +143,6 @@ fn pipelines_of_somebody_else_are_left_alone() {
     let told = told(&PIPELINES[..1], &kubectl, &[]);
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(!told.status.success(), "{said}");
-    assert!(said.contains("Kubewake is on this cluster already (namespace kubewake-system)"), "{said}");
+    assert!(said.contains("Kubewake is already installed on this cluster (namespace kubewake-system)"), "{said}");
     assert!(kubectl.exists("namespace kubewake-system"), "it is somebody's");
 }

@@ -121,8 +121,12 @@ mod tests {
         assert_eq!(life.find_problem(60 * DAY), None);
         assert_eq!(life.find_problem(71 * DAY), None, "a renewal may be under way");
         assert!(matches!(life.find_problem(75 * DAY), Some((false, words)) if words.contains("15 d")));
-        assert!(matches!(life.find_problem(91 * DAY), Some((true, words)) if words == "the certificate expired 1 d ago"));
-        assert!(matches!(life.find_problem(-DAY), Some((true, words)) if words == "the certificate becomes valid in 1 d"));
+        assert!(
+            matches!(life.find_problem(91 * DAY), Some((true, words)) if words == "the certificate expired 1 d ago")
+        );
+        assert!(
+            matches!(life.find_problem(-DAY), Some((true, words)) if words == "the certificate becomes valid in 1 d")
+        );
         assert_eq!(life.describe_remaining(80 * DAY), "valid for 10 d");
     }
 

@@ -35,7 +35,8 @@ async fn check_api_server(cluster: ClusterConnection, lines: &mut Vec<CheckLine>
             Some(cluster)
         }
         Err(error) => {
-            let mend = "kubectl cluster-info   # if kubectl fails, too: check the kubeconfig, the network and the API server";
+            let mend =
+                "kubectl cluster-info   # if kubectl fails, too: check the kubeconfig, the network and the API server";
             lines.push(CheckLine::failed(codes::KW102, error_chain(&error), mend));
             None
         }

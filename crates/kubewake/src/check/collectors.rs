@@ -91,7 +91,11 @@ fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<Chec
     let refused: Vec<String> =
         refused.map(|(pod, why)| format!("{pod}: {}", why.map_or("no reason was reported", |why| why))).collect();
     if let Some(first) = refused.first() {
-        let detail = format!("{} of {} collectors refused the configuration and keep the previous one: {first}", refused.len(), reports.len());
+        let detail = format!(
+            "{} of {} collectors refused the configuration and keep the previous one: {first}",
+            refused.len(),
+            reports.len()
+        );
         let mend = "kubectl get telemetry   # shows the pipeline with the reason DocumentRefused";
         lines.push(CheckLine::failed(codes::KW603, detail, mend));
     } else if !reports.is_empty() {
@@ -100,7 +104,8 @@ fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<Chec
     let other =
         reports.iter().find(|(_, report)| !report.version.is_empty() && report.version != env!("CARGO_PKG_VERSION"));
     if let Some((pod, report)) = other {
-        let detail = format!("{pod} has version {}, this program has version {}", report.version, env!("CARGO_PKG_VERSION"));
+        let detail =
+            format!("{pod} has version {}, this program has version {}", report.version, env!("CARGO_PKG_VERSION"));
         lines.push(CheckLine::warned(
             codes::KW604,
             detail,

@@ -89,7 +89,11 @@ fn check_matching(found: &DefinitionPairs) -> Option<CheckLine> {
             let named: Vec<String> = differences.into_iter().take(MAX_NAMED_DIFFERENCES).collect();
             let rest = more.saturating_sub(named.len());
             let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-            CheckLine::warned(codes::KW202, format!("the installed CRDs differ in {}{rest}", named.join(", ")), INSTALL_COMMAND)
+            CheckLine::warned(
+                codes::KW202,
+                format!("the installed CRDs differ in {}{rest}", named.join(", ")),
+                INSTALL_COMMAND,
+            )
         }
     })
 }

@@ -54,7 +54,10 @@ fn check_running(
             format!("kubectl auth can-i get deployments.apps --namespace {namespace}"),
         ),
         Ok(None) => match leader.filter(|leader| !leader.is_vacant) {
-            Some(leader) => CheckLine::passed(codes::KW301, format!("the operator runs outside of the cluster, as {}", leader.holder)),
+            Some(leader) => CheckLine::passed(
+                codes::KW301,
+                format!("the operator runs outside of the cluster, as {}", leader.holder),
+            ),
             None => CheckLine::failed(
                 codes::KW301,
                 format!("Deployment {namespace}/{} does not exist", names::FIELD_MANAGER),
@@ -110,10 +113,14 @@ fn check_leader(namespace: &str, leader: Option<&LeaseHolder>, has_deployment: b
         INSTALL_COMMAND.to_owned()
     };
     match leader {
-        None => {
-            CheckLine::failed(codes::KW302, format!("there is no Lease {} in namespace {namespace}", names::LEASE_NAME), mend)
+        None => CheckLine::failed(
+            codes::KW302,
+            format!("there is no Lease {} in namespace {namespace}", names::LEASE_NAME),
+            mend,
+        ),
+        Some(leader) if leader.holder.is_empty() => {
+            CheckLine::failed(codes::KW302, "no operator holds the Lease", mend)
         }
-        Some(leader) if leader.holder.is_empty() => CheckLine::failed(codes::KW302, "no operator holds the Lease", mend),
         Some(leader) if leader.is_vacant => {
             let detail = format!("{} has not renewed the Lease for {} s", leader.holder, leader.seconds_since_renewal);
             CheckLine::failed(codes::KW302, detail, mend)
@@ -144,7 +151,11 @@ async fn check_permissions(scene: &CheckContext<'_>, deployment: &Deployment) ->
     Some(if missing.is_empty() {
         CheckLine::passed(codes::KW303, "")
     } else {
-        CheckLine::failed(codes::KW303, format!("missing permissions of {user}: {}", missing.join(", ")), INSTALL_COMMAND)
+        CheckLine::failed(
+            codes::KW303,
+            format!("missing permissions of {user}: {}", missing.join(", ")),
+            INSTALL_COMMAND,
+        )
     })
 }
 

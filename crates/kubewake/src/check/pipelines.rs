@@ -67,7 +67,11 @@ fn check_pipeline(pipeline: &InstalledPipeline) -> Vec<CheckLine> {
             pipeline.kind.name(),
             pipeline.name
         );
-        return vec![CheckLine::failed(codes::KW502, format!("{title}: no operator has observed the current generation"), mend)];
+        return vec![CheckLine::failed(
+            codes::KW502,
+            format!("{title}: no operator has observed the current generation"),
+            mend,
+        )];
     }
     let mut lines = Vec::new();
     for (name, code) in CONDITION_CODES {

@@ -62,7 +62,8 @@ pub(super) async fn check(scene: &CheckContext<'_>, pipelines: &[InstalledPipeli
     let active = pipelines.iter().filter(|pipeline| is_active(pipeline)).collect::<Vec<_>>();
     if active.is_empty() && scene.args.endpoint.is_none() {
         let detail = "no TracePipeline is active, so no span is sent";
-        let mend = "kubewake check --endpoint http://127.0.0.1:4318   # for a collector that the operator does not manage";
+        let mend =
+            "kubewake check --endpoint http://127.0.0.1:4318   # for a collector that the operator does not manage";
         return CheckSection { name, lines: vec![CheckLine::warned(codes::KW701, detail, mend)] };
     }
     // A given endpoint may belong to a collector that the operator does not manage.
@@ -141,9 +142,10 @@ async fn send_probe(scene: &CheckContext<'_>, web: &JsonHttpClient, body: Bytes)
     let client = &scene.cluster.client;
     let namespace = &scene.args.cluster.namespace;
     let service = Api::<Service>::namespaced(client.clone(), namespace).get_opt(names::OTLP_SERVICE).await;
-    let service = service
-        .map_err(|error| format!("failed to get Service {}: {}", names::OTLP_SERVICE, error_chain(&error)))?;
-    let service = service.ok_or_else(|| format!("there is no Service {} in namespace {namespace}", names::OTLP_SERVICE))?;
+    let service =
+        service.map_err(|error| format!("failed to get Service {}: {}", names::OTLP_SERVICE, error_chain(&error)))?;
+    let service =
+        service.ok_or_else(|| format!("there is no Service {} in namespace {namespace}", names::OTLP_SERVICE))?;
     let address = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
     let url = format!("http://{address}:{OTLP_HTTP_PORT}/v1/traces");
@@ -172,7 +174,8 @@ fn check_accepted(answer: Bytes) -> Result<(), String> {
     let rejected = answer
         .pointer("/partialSuccess/rejectedSpans")
         .is_some_and(|it| !matches!(it, Value::Null) && it != 0 && it != "0");
-    let why = answer.pointer("/partialSuccess/errorMessage").and_then(Value::as_str).unwrap_or("no reason was reported");
+    let why =
+        answer.pointer("/partialSuccess/errorMessage").and_then(Value::as_str).unwrap_or("no reason was reported");
     if rejected { Err(format!("the span was rejected: {why}")) } else { Ok(()) }
 }
 
@@ -264,13 +267,15 @@ fn explain_timeout(
     let waiting = undelivered_pipelines(expected, after);
     if waiting.is_empty() {
         let viewer = expected.viewer.as_deref().unwrap_or_default();
-        let detail = format!("the span did not arrive at {viewer} within {seconds} s, although the collectors delivered spans");
+        let detail =
+            format!("the span did not arrive at {viewer} within {seconds} s, although the collectors delivered spans");
         let mend = "kubectl get telemetry   # compare BACKEND with the address of the viewer";
         return CheckLine::failed(codes::KW702, detail, mend);
     }
     let names = waiting.iter().map(|pipeline| pipeline.display_name()).collect::<Vec<_>>().join(", ");
     if after.is_empty() {
-        let detail = format!("failed to read the status of any collector, so the delivery of the span is unknown ({names})");
+        let detail =
+            format!("failed to read the status of any collector, so the delivery of the span is unknown ({names})");
         return CheckLine::warned(codes::KW702, detail, "kubewake check --viewer URL   # if the backend is a viewer");
     }
     let lost = waiting.iter().find(|pipeline| {

@@ -236,7 +236,10 @@ async fn check_webhook(client: &Client, hook: &RegisteredWebhook) -> Vec<CheckLi
             lines.push(CheckLine::passed(hook.codes.answers, &target.address));
         }
         HandshakeOutcome::Untrusted(why) => {
-            let detail = format!("failed to verify the certificate of {} with the caBundle of the registration: {why}", target.address);
+            let detail = format!(
+                "failed to verify the certificate of {} with the caBundle of the registration: {why}",
+                target.address
+            );
             lines.push(CheckLine::failed(hook.codes.certificate, detail, &hook.restart));
         }
         HandshakeOutcome::Unreachable(why) => {
@@ -270,8 +273,7 @@ async fn resolve_address(client: &Client, config: &WebhookClientConfig) -> Resul
     let namespace = service.namespace.clone();
     let name = service.name.clone();
     let found = Api::<Service>::namespaced(client.clone(), &namespace).get_opt(&name).await;
-    let found =
-        found.map_err(|error| format!("failed to get Service {namespace}/{name}: {}", error_chain(&error)))?;
+    let found = found.map_err(|error| format!("failed to get Service {namespace}/{name}: {}", error_chain(&error)))?;
     let found = found.ok_or_else(|| format!("Service {namespace}/{name} does not exist"))?;
     let address = found.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
@@ -301,11 +303,7 @@ async fn check_service_endpoints(
     });
     let mend = format!("kubectl get pods,endpointslices --namespace {namespace}\n{}", hook.restart);
     match ready {
-        Ok(0) => CheckLine::failed(
-            hook.codes.answers,
-            format!("Service {namespace}/{name} has no ready pod"),
-            mend,
-        ),
+        Ok(0) => CheckLine::failed(hook.codes.answers, format!("Service {namespace}/{name} has no ready pod"), mend),
         Ok(_) => CheckLine::passed(
             hook.codes.answers,
             format!("Service {namespace}/{name} has ready pods, but is not reachable from here ({why})"),
@@ -344,8 +342,7 @@ async fn check_called(client: &Client, hook: &RegisteredWebhook) -> CheckLine {
     let mend = &hook.restart;
     match api.create(&dry, &object).await {
         Ok(_) => {
-            let detail =
-                "the API server accepted a pipeline that the webhook denies: check rules and selectors of the registration";
+            let detail = "the API server accepted a pipeline that the webhook denies: check rules and selectors of the registration";
             CheckLine::failed(codes::KW404, detail, mend)
         }
         Err(kube::Error::Api(status)) if status.message.contains("denied the request") => {

@@ -61,7 +61,8 @@ impl DemoClients {
 pub(super) async fn is_installed(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<bool> {
     let (namespace, name) = sample.operator();
     let deployments: Api<Deployment> = Api::namespaced(clients.quiet.clone(), namespace);
-    let found = deployments.get_opt(name).await.with_context(|| format!("failed to get Deployment {namespace}/{name}"))?;
+    let found =
+        deployments.get_opt(name).await.with_context(|| format!("failed to get Deployment {namespace}/{name}"))?;
     Ok(found.is_some())
 }
 

@@ -58,9 +58,7 @@ pub(super) async fn run(args: &TracingConfigArgs) -> anyhow::Result<()> {
 fn service_endpoint(service: &Service) -> anyhow::Result<SocketAddr> {
     let address = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).unwrap_or_default();
     let Ok(address) = address.parse::<IpAddr>() else {
-        bail!(
-            "Service {OTLP_SERVICE} has no cluster IP (clusterIP {address:?}), but kube-apiserver needs one"
-        )
+        bail!("Service {OTLP_SERVICE} has no cluster IP (clusterIP {address:?}), but kube-apiserver needs one")
     };
     Ok(SocketAddr::new(address, OTLP_GRPC_PORT))
 }

@@ -69,8 +69,11 @@ pub(super) async fn receive(
     tokio::time::sleep(mode.delay).await;
     if mode.draw_failure() {
         sink.counters.add_failed();
-        let failure =
-            ExportFailure { code: mode.fail_code, message: "failure configured in the sink".to_owned(), retry_after: mode.retry_after };
+        let failure = ExportFailure {
+            code: mode.fail_code,
+            message: "failure configured in the sink".to_owned(),
+            retry_after: mode.retry_after,
+        };
         return response::failure_response(call.dialect, &failure);
     }
     let taken = read_message(call, &head.headers, body.to_bytes())

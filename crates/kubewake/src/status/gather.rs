@@ -128,15 +128,15 @@ async fn gather_installation(
         problems.push(describe_unready_pods("trail webhook", &status.webhook));
     }
     // Without the CRDs all lists fail for the same reason.
-    match ok_or_note_problem(problems, "failed to get the Telemetry", telemetry.map_err(explain_missing_kind))
-    {
+    match ok_or_note_problem(problems, "failed to get the Telemetry", telemetry.map_err(explain_missing_kind)) {
         Some(telemetry) => status.telemetry = self::telemetry_overview(telemetry),
         None => STATE_UNKNOWN.clone_into(&mut status.telemetry.state),
     }
     if status.telemetry.state != STATE_UNKNOWN {
         problems.extend(errors.iter().map(|error| format!("failed to list pipelines: {}", error_chain(error))));
     }
-    let collectors = ok_or_note_problem(problems, "failed to list the pods of the collectors", collectors).unwrap_or_default();
+    let collectors =
+        ok_or_note_problem(problems, "failed to list the pods of the collectors", collectors).unwrap_or_default();
     status.pipelines = pipelines.iter().map(|it| pipeline_overview(it, &collectors, problems)).collect();
     status.collectors = collectors.iter().map(|it| collector_overview(it, problems)).collect();
     status

@@ -66,7 +66,8 @@ impl LiveCluster {
     }
 
     fn new((config, source): (Config, String)) -> anyhow::Result<Self> {
-        let client = Client::try_from(kube_client::without_tracing(config)).context("failed to create a client for the cluster")?;
+        let client = Client::try_from(kube_client::without_tracing(config))
+            .context("failed to create a client for the cluster")?;
         Ok(Self { client, source })
     }
 

@@ -111,7 +111,11 @@ pub(super) async fn find_trace_id(
         return Ok(one.last.unwrap_or_default().or_newer_trace_id(generations.first()));
     };
     let there: Vec<String> = generations.iter().map(|it| it.generation.to_string()).collect();
-    let there = if there.is_empty() { "no generation is known".to_owned() } else { format!("known generations: {}", there.join(", ")) };
+    let there = if there.is_empty() {
+        "no generation is known".to_owned()
+    } else {
+        format!("known generations: {}", there.join(", "))
+    };
     let found = generations.into_iter().find(|it| it.generation == wanted).and_then(|it| it.trace_id);
     found.with_context(|| {
         format!("the viewer has no trace of generation {wanted} of {}/{}; {there}", object.kind, object.name)
@@ -153,8 +157,10 @@ async fn fetch_generations(
 ) -> anyhow::Result<Vec<GenerationDocument>> {
     let namespace = if one.namespace.is_empty() { "-" } else { &one.namespace };
     let path = [&one.kind, namespace, &one.name].map(percent_encode).join("/");
-    let tree: ObjectTreeDocument =
-        web.get(&format!("{url}/api/v1/objects/{path}")).await.context("failed to get the generations of the object from the viewer")?;
+    let tree: ObjectTreeDocument = web
+        .get(&format!("{url}/api/v1/objects/{path}"))
+        .await
+        .context("failed to get the generations of the object from the viewer")?;
     Ok(tree.tree.generations)
 }
 
@@ -162,7 +168,12 @@ async fn fetch_generations(
 fn select_single(object: &ObjectQuery, mut known: Vec<ObjectDocument>) -> anyhow::Result<Option<ObjectDocument>> {
     if known.len() > 1 {
         let names: Vec<String> = known.iter().take(MAX_NAMED_OBJECTS).map(kubectl_name).collect();
-        bail!("several objects match {}/{}: {}; choose one with --namespace", object.kind, object.name, names.join(", "));
+        bail!(
+            "several objects match {}/{}: {}; choose one with --namespace",
+            object.kind,
+            object.name,
+            names.join(", ")
+        );
     }
     Ok(known.pop())
 }

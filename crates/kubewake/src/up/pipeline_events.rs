@@ -37,8 +37,7 @@ pub(super) async fn report_changes(client: Client, say: impl Fn(&str)) {
 
 impl DeletedPipelines {
     fn record_deletion(&mut self, name: String) -> String {
-        let news =
-            format!("TracePipeline {name} was deleted: its spans are not recorded until you create it again");
+        let news = format!("TracePipeline {name} was deleted: its spans are not recorded until you create it again");
         if self.0.len() < MAX_DELETED_NAMES {
             self.0.insert(name);
         }

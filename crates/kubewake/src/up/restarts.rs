@@ -100,7 +100,10 @@ mod tests {
             ["head-operator exited (signal 9) and was restarted"]
         );
         assert!(seen.record_restarts(&pod("head-system", 4, 137)).is_empty());
-        assert_eq!(seen.record_restarts(&pod("head-system", 5, 1)), ["head-operator exited (code 1) and was restarted"]);
+        assert_eq!(
+            seen.record_restarts(&pod("head-system", 5, 1)),
+            ["head-operator exited (code 1) and was restarted"]
+        );
     }
 
     #[test]

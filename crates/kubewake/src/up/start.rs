@@ -199,7 +199,11 @@ impl SystemStart<'_> {
         for sample in samples {
             demo::apply_operator(clients, *sample).await?;
         }
-        with_step_timeout(install::wait_for_pipeline(&mut objects, &pipeline), "TracePipeline default did not become ready").await?;
+        with_step_timeout(
+            install::wait_for_pipeline(&mut objects, &pipeline),
+            "TracePipeline default did not become ready",
+        )
+        .await?;
         step.succeed(&format!("TracePipeline default, {otlp} to the viewer"));
         let step = self.progress.begin_step("webhook");
         with_step_timeout(

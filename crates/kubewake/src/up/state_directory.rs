@@ -68,7 +68,9 @@ impl StateDirectory {
     fn acquire_temporary() -> anyhow::Result<Self> {
         for path in temporary_paths() {
             create_private_dir(&path).context("choose another directory with --data-dir")?;
-            if let Ok(lock) = try_lock(&path).with_context(|| format!("failed to lock the directory {}", path.display()))? {
+            if let Ok(lock) =
+                try_lock(&path).with_context(|| format!("failed to lock the directory {}", path.display()))?
+            {
                 return Ok(Self { path, is_temporary: true, _lock: lock });
             }
         }
@@ -105,7 +107,11 @@ impl StateDirectory {
         let read: SavedPorts = serde_json::from_str(&text)
             .with_context(|| format!("failed to decode {}: delete the file", path.display()))?;
         if read.version != FORMAT_VERSION {
-            bail!("{} has format version {}, but this program supports only {FORMAT_VERSION}: delete the file", path.display(), read.version);
+            bail!(
+                "{} has format version {}, but this program supports only {FORMAT_VERSION}: delete the file",
+                path.display(),
+                read.version
+            );
         }
         Ok(Some(read.ports))
     }

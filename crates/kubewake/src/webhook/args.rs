@@ -163,7 +163,8 @@ impl FromStr for ServiceArg {
 }
 
 fn parse_duration(text: &str) -> anyhow::Result<Duration> {
-    let span: Span = text.parse().with_context(|| format!("invalid duration {text:?}: write for example 90d or 12h"))?;
+    let span: Span =
+        text.parse().with_context(|| format!("invalid duration {text:?}: write for example 90d or 12h"))?;
     Ok(span.to_duration(SpanRelativeTo::days_are_24_hours())?.try_into()?)
 }
 

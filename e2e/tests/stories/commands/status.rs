@@ -26,7 +26,8 @@ fn on_a_cluster_without_kubewake_it_says_what_is_missing() {
     let cluster = ClusterUnderTest::start();
     let said = run(cluster.folder(), &format!("status --kubeconfig {}", cluster.kubeconfig().display()));
     assert_eq!(said.code, 1, "{said:?}");
-    for words in ["CLUSTER    v1.", "OPERATOR   Absent", "the CRDs are not installed", "the operator is not installed"] {
+    for words in ["CLUSTER    v1.", "OPERATOR   Absent", "the CRDs are not installed", "the operator is not installed"]
+    {
         assert!(said.stdout.contains(words), "{words}:\n{}", said.stdout);
     }
 }

@@ -136,7 +136,9 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     let uid = || kubectl.field("deployment/web", ".metadata.uid");
     let following = |newer: &str| {
         let following = start(home.path(), &format!("trace deployment/web -o name --follow {at}"));
-        wait_until("it waits", || following.stderr().contains(&format!("waiting for spans of {newer} of Deployment/web")));
+        wait_until("it waits", || {
+            following.stderr().contains(&format!("waiting for spans of {newer} of Deployment/web"))
+        });
         following
     };
     let first = converged(1, &uid());
