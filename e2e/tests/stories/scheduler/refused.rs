@@ -14,10 +14,10 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
     let message = |kind: &str| scene.field(&format!(".status.conditions[?(@.type==\"{kind}\")].message"));
     assert_eq!(
         message("Accepted"),
-        "spec.scores[0].name: unknown score plugin \"Luck\"; known are LeastAllocated, MostAllocated, BalancedAllocation, \
+        "spec.scores[0].name: unknown score plugin \"Luck\"; known plugins are LeastAllocated, MostAllocated, BalancedAllocation, \
          NodeAffinity, TaintToleration, NodeLabel"
     );
-    assert_eq!(message("Ready"), format!("the scheduler goes on with revision {good}"));
+    assert_eq!(message("Ready"), format!("the scheduler continues with revision {good}"));
     scene.pod("still", "1m", "");
     scene.node("still");
     let attempt = scene.attempt("still", "scheduled");
