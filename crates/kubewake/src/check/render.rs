@@ -34,7 +34,8 @@ fn render_summary(report: &CheckReport, screen: &TerminalLayout) -> String {
     let warned = number(CheckOutcome::Warned);
     let warnings = if warned == 0 { String::new() } else { format!(", {}", format_count(warned, "warning")) };
     match failed {
-        0 => screen.paint(TextStyle::Good, "All checks passed") + &warnings + "\n",
+        0 if warned == 0 => screen.paint(TextStyle::Good, "All checks passed") + "\n",
+        0 => screen.paint(TextStyle::Good, "No check failed") + &warnings + "\n",
         failed => screen.paint(TextStyle::Bad, &format!("{} failed", format_count(failed, "check"))) + &warnings + "\n",
     }
 }

@@ -153,7 +153,7 @@ fn pipeline_table(pipelines: &[PipelineOverview]) -> TextTable {
 }
 
 fn collector_table(collectors: &[CollectorOverview]) -> TextTable {
-    let mut table = TextTable::new(&["COLLECTOR", "TIER", "READY", "RESTARTS", "AGE", "VERSION", "SAYS"]);
+    let mut table = TextTable::new(&["COLLECTOR", "TIER", "READY", "RESTARTS", "AGE", "VERSION", "STATUS"]);
     for collector in collectors {
         let ready = collector.ready.to_string();
         table.row(vec![
@@ -268,7 +268,7 @@ PIPELINE               STATE     READY  REASON          RECEIVED  SENT  DROPPED 
 tracepipeline/backend  Degraded  2/2    BackendRefuses      1200  1100        0  2%     https://backend.example.com:4317
 logpipeline/new        Pending   -      -                      -     -        -  -      -
 
-COLLECTOR           TIER     READY  RESTARTS  AGE  VERSION  SAYS
+COLLECTOR           TIER     READY  RESTARTS  AGE  VERSION  STATUS
 kubewake-gateway-1  gateway  true          1  61m  0.1.0    ready
 
 PROBLEMS

@@ -136,7 +136,7 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     let uid = || kubectl.field("deployment/web", ".metadata.uid");
     let following = |newer: &str| {
         let following = start(home.path(), &format!("trace deployment/web -o name --follow {at}"));
-        wait_until("it waits", || {
+        wait_until("the command reports that it waits", || {
             following.stderr().contains(&format!("waiting for spans of {newer} of Deployment/web"))
         });
         following
@@ -215,13 +215,15 @@ fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
     kubectl.run_ok("scale deployment web --replicas 1");
     let context = format!("tracing.k8s.io/traceparent=00-{}-{span}-01", next.id());
     kubectl.run_ok(&format!("annotate deployment web {context} trail.kubewake.io/generation=2"));
-    wait_for("the viewer knows it", || {
+    wait_for("the viewer knows the change", || {
         let said = ask();
         assert_eq!(said.stdout, first, "{said:?}");
         said.stderr.starts_with("no spans of generation 2 of Deployment/web (the viewer's cluster)").then_some(())
     });
     let mut following = start(home.path(), &format!("{command} --follow"));
-    wait_until("it waits", || following.stderr().contains("waiting for spans of generation 2 of Deployment/web"));
+    wait_until("the command reports that it waits", || {
+        following.stderr().contains("waiting for spans of generation 2 of Deployment/web")
+    });
     // The API server's spans name no object.
     viewer.send_and_wait(&next);
     let said = ask();
@@ -233,7 +235,7 @@ fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
     // A pod gets its name after the webhook has seen it: only it itself names its trace.
     kubectl.run_ok("run lonely --image web");
     kubectl.run_ok(&format!("annotate pod lonely {context}"));
-    wait_for("the viewer knows it", || {
+    wait_for("the viewer knows the change", || {
         let said = run(home.path(), &format!("trace po/lonely -o name --viewer {}", viewer.url("")));
         (said.stdout == format!("{}\n", next.id())).then_some(())
     });

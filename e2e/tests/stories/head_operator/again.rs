@@ -25,7 +25,7 @@ fn a_restart_and_a_hundred_resyncs_add_no_span() {
         let said = second.stderr();
         said.lines().filter(|line| line.contains("the status is up to date") && line.contains(kind)).count()
     };
-    wait_until("both were looked at often enough", || runs("Head") > RESYNCS && runs("ChildA") > RESYNCS);
+    wait_until("both objects are reconciled often enough", || runs("Head") > RESYNCS && runs("ChildA") > RESYNCS);
     stop(second);
     stop(webhook);
     let traces = traced.stop();

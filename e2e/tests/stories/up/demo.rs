@@ -77,7 +77,7 @@ fn what_somebody_deleted_is_brought_back_or_told_of() {
     assert!(told.starts_with("Head default/sample is new\n  ready after "), "{told}");
 
     up.kubectl(&["delete", "tracepipeline", "default"]);
-    wait_until("it is told of", || up.process().stderr().contains("TracePipeline default was deleted: "));
+    wait_until("up reports the deletion", || up.process().stderr().contains("TracePipeline default was deleted: "));
     let output = home.command(&["demo", "head"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("there is no TracePipeline"), "{said}");

@@ -20,7 +20,7 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     let ready = || kubectl.field(&format!("deployment kubewake-webhook {of}"), ".status.readyReplicas");
     assert_eq!(ready(), "2");
     // Those of before, who do not know where spans go, serve on for a while.
-    wait_until("only the new ones are left", || {
+    wait_until("only pods of the new revision remain", || {
         kubectl.json(&format!("pods {of}"))["items"].as_array().is_some_and(|pods| pods.len() == 2)
     });
     assert!(kubectl.exists(&format!("secret kubewake-webhook {of}")));
