@@ -59,10 +59,10 @@ const CLEAR_SCREEN: &str = "\u{1b}[2J\u{1b}[H";
   kubewake trace --id 4bf92f3577b34da6a3ce929d0e0e4736 -o json
   kubewake trace head/demo -o name                         only the id of the trace
 
-Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace the command searches all namespaces.
-If the viewer's cluster, or the named one, has a newer generation of the object, or the viewer does not know the object, the
-command waits a few seconds for the first spans. With --follow it waits until they arrive. It also waits some seconds for
-the missing parents of spans that arrived recently.
+Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace the command searches all
+namespaces. If the viewer's cluster, or the named one, has a newer generation of the object, or the viewer does not know the
+object, the command waits a few seconds for the first spans. With --follow it waits until they arrive. It also waits some
+seconds for the missing parents of spans that arrived recently.
 Each line is a span: service, operation, start and duration. ⋯ marks a time without recorded spans, ✗ an error.")]
 pub(crate) struct TraceArgs {
     /// The object, as KIND/NAME or KIND NAME

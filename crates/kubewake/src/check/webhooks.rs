@@ -207,7 +207,7 @@ fn restart_command(name: &str, client: &WebhookClientConfig) -> String {
 
 fn unreadable_line(codes: &WebhookCodes, resource: &str, error: &kube::Error) -> CheckLine {
     let mend = format!("kubectl auth can-i list {resource}.admissionregistration.k8s.io");
-    CheckLine::warned(codes.registered, format!("failed to list {resource}: {}", error_chain(error)), mend)
+    CheckLine::warned(codes.registered, format!("failed to read {resource}: {}", error_chain(error)), mend)
 }
 
 /// Checks its registration, its certificate, and whether it responds.

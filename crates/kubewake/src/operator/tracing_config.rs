@@ -24,8 +24,8 @@ const OTLP_GRPC_PORT: u16 = 4317;
   kubewake operator tracing-config > /etc/kubernetes/tracing.yaml
   kubewake operator tracing-config --sampling-rate-per-million 1000000
 
-Use the file with the flag --tracing-config-file of kube-apiserver. Create the file again if all pipelines were deleted in the
-meantime: the Service is deleted with the last pipeline, and a new Service has another address.")]
+Use the file with the flag --tracing-config-file of kube-apiserver. Create the file again if all pipelines were
+deleted in the meantime: the Service is deleted with the last pipeline, and a new Service has another address.")]
 pub(super) struct TracingConfigArgs {
     /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
