@@ -49,7 +49,7 @@ pub(super) struct RunArgs {
     /// the process id]
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// Duration of the Lease, in seconds: if the leader does not renew the Lease in this time, another replica takes over
+    /// Duration of the Lease, in seconds: another replica takes over if the leader does not renew the Lease in time
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(2..=600))]
     lease_seconds: u64,
     /// Interval of periodic reconciles of each pipeline, in seconds
