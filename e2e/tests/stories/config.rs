@@ -150,7 +150,7 @@ fn a_running_collector_does_not_log_secrets() {
     let answer =
         kubewake_e2e::Http1Connection::connect(collector.http()).request("POST", "/v1/traces", &headers, &body);
     assert_eq!(answer.status, 200);
-    wait_until("all backends were tried", || {
+    wait_until("all backends have requests", || {
         !refusing.requests().is_empty()
             && sulking.requests().len() > 2
             && collector.status()["pipelines"]["traces"]["exporters"]["otlp/absent"]["failures"].as_u64() > Some(2)

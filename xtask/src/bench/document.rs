@@ -19,7 +19,7 @@ pub(crate) fn write(scenario: Scenario, section: &BenchSection) -> anyhow::Resul
     let old = fs::read_to_string(&path).unwrap_or_else(|_| INITIAL_TEXT.to_owned());
     let name = format!("{scenario:?}").to_lowercase();
     let results = format!("{section}\nMeasured {}.\n", machine::describe()?);
-    fs::write(&path, replace(&old, &name, &results)).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(&path, replace(&old, &name, &results)).with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// The document with these results between the markers of this name, which are appended if they are missing.

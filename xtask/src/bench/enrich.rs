@@ -34,7 +34,7 @@ pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     section.header(&COLUMNS);
     let stub = ClusterStub::start(PODS)?;
     let kubeconfig = directory().join("enrich.kubeconfig");
-    fs::write(&kubeconfig, stub.kubeconfig()).context("cannot write the kubeconfig")?;
+    fs::write(&kubeconfig, stub.kubeconfig()).context("failed to write the kubeconfig")?;
     let parts = |backend: &str| {
         let mut processors = String::from("  batch:\n");
         let _ = write!(

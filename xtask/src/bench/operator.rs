@@ -97,7 +97,7 @@ fn wait_until_idle(page: &str) -> anyhow::Result<ReconcileCounts> {
         if read_counts(page)?.count == before.count {
             return Ok(before);
         }
-        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator never rests");
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator did not become idle");
     }
 }
 
@@ -110,7 +110,7 @@ fn wait_until_settled(page: &str) -> anyhow::Result<()> {
         if after.writes == before.writes {
             return Ok(());
         }
-        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator writes and writes");
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator did not stop writing");
         before = after;
     }
 }
@@ -123,7 +123,7 @@ fn wait_for_reconciles(page: &str, count: f64) -> anyhow::Result<ReconcileCounts
         if figures.count >= count {
             return Ok(figures);
         }
-        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "{} reconciles are too few", figures.count);
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "only {} reconciles were counted", figures.count);
         sleep(Duration::from_millis(20));
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     section.check(format!("traces that were open on the killed peer, at most {most}"), by_kill, by_kill <= most);
     section.check(format!("traces that the change moved, at most {most}"), by_change, by_change <= most);
     section.check("the peer that came took its part", format!("{} traces", at_new.len()), !at_new.is_empty());
-    ensure!(acknowledged > 0, "nothing was sent");
+    ensure!(acknowledged > 0, "the load sent no spans");
     collector.stop()?;
     Ok(section)
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
 fn measure() -> anyhow::Result<TrailReport> {
     let mut command: Command = cargo();
     command.args(["run", "--release", "--locked", "--quiet", "-p", "kubewake-trail", "--example", "overhead"]);
-    let output = command.output().context("cannot run the example `overhead`")?;
+    let output = command.output().context("failed to run the example `overhead`")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "the example `overhead` failed: {errors}");
     serde_json::from_slice(&output.stdout).context("the example `overhead` printed no report")
