@@ -230,11 +230,12 @@ impl ServerSideApplier {
         };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         match kind.api(&self.client, &self.namespace).delete(name, &params).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Ok(_) => self.object_cache.remove_absent(kind, name),
+            Err(kube::Error::Api(status)) if status.code == 404 => self.object_cache.remove_absent(kind, name),
+            // The object has changed, and the cache may hold its newer state by now.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(apply_error(kind, name, "deleted", error)),
         }
-        self.object_cache.remove_absent(kind, name);
         Ok(true)
     }
 }

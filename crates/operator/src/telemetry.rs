@@ -43,6 +43,7 @@ pub async fn run(world: &OperatorState, events: &EventPublisher) {
     let mut relays = RelayCheck::default();
     let mut strokes = pin!(world.resync_trigger.subscribe());
     let mut failures = world.layer_failure.subscribe();
+    let mut objects = world.object_cache.subscribe();
     loop {
         if !world.has_pipelines() {
             world.prune_and_list_pipelines();
@@ -52,6 +53,8 @@ pub async fn run(world: &OperatorState, events: &EventPublisher) {
         tokio::select! {
             _ = strokes.next() => {}
             _ = failures.changed() => {}
+            // The layer's own writes do not trigger a resync.
+            _ = objects.changed() => {}
             () = sleep(RESYNC_INTERVAL) => {}
         }
     }
