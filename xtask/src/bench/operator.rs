@@ -35,8 +35,10 @@ const RECONCILE_COUNT_METRIC: &str = "kubewake_operator_reconcile_duration_secon
 const WRITES_METRIC: &str = "kubewake_operator_writes_total";
 
 pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
-    let how = "`kubewake operator`, built alone as its image has it and run as its manifests do, on `kubewake apiserver`, with 200 pipelines over three kinds and no node, so that no collector answers. A resync looks at each of them once; its time is that from the end of the first \
-               reconcile to the end of the last. Memory is resident memory, with the pages of the binary that are in use.";
+    let how = "`kubewake operator` is built as for its image and runs as its manifests specify. It uses `kubewake \
+               apiserver` with 200 pipelines of three kinds and no node, so that no collector answers. A resync \
+               reconciles each pipeline once. Its time is that from the end of the first reconcile to the end of the \
+               last. Memory is resident memory, including the pages of the binary that are in use.";
     let mut section = BenchSection::new("Operator", how);
     let kubeconfig = directory().join("operator.kubeconfig");
     let mut command = Command::new(program("kubewake"));

@@ -29,8 +29,9 @@ const MAX_OVERHEAD_BYTES: u64 = 128 << 20;
 
 pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "`kubewake viewer` with 100 000 spans of 10 000 traces, and one trace of {LARGE_TRACE_SPANS} more whose spans name 100 objects. Each question is asked {QUERY_REPETITIONS} times over a connection of \
-         its own; times are those of the whole answer, the one in the middle. Then a viewer that may keep {} is sent 500 000 spans.",
+        "`kubewake viewer` has 100 000 spans of 10 000 traces, and one trace of {LARGE_TRACE_SPANS} more whose spans \
+         name 100 objects. Each query is sent {QUERY_REPETITIONS} times, over a separate connection each. The time is \
+         the median until the end of the answer. Then a viewer with a limit of {} receives 500 000 spans.",
         format_mib(SMALL_STORE_BYTES)
     );
     let mut section = BenchSection::new("Viewer", how);
