@@ -303,7 +303,7 @@ def the_dynamic_client_finds_every_kind(everything):
     tabs.delete(name="two", namespace=NAMESPACE)
     try:
         tabs.get(name="two", namespace=NAMESPACE)
-        raise AssertionError("it is there still")
+        raise AssertionError("the object still exists")
     except NotFoundError as error:
         assert error.status == 404
 
@@ -319,7 +319,7 @@ def whoever_applies_owns_fields(everything, core):
     assert apply("two", {"c": "1"}) == {"a": "1", "b": "1", "c": "1"}
     try:
         apply("two", {"a": "2", "c": "1"})
-        raise AssertionError("nobody minds")
+        raise AssertionError("the request was not refused")
     except ConflictError as conflict:
         causes = json.loads(conflict.body)["details"]["causes"]
         assert [cause["field"] for cause in causes] == [".data.a"], causes
@@ -358,7 +358,7 @@ def wait(condition):
         if condition():
             return
         pause.wait(0.02)
-    raise AssertionError("it never came true")
+    raise AssertionError("timed out while waiting")
 
 
 def main():

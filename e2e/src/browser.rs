@@ -70,7 +70,7 @@ impl Browser {
         let mut command = Command::new(program);
         let driver =
             ChildProcess::start(command.arg("--port=0").env("TMPDIR", profile.path()).env("HOME", profile.path()));
-        let port: u16 = wait_for("chromedriver says its port", || {
+        let port: u16 = wait_for("chromedriver prints its port", || {
             let said = driver.stdout();
             said.split_once("started successfully on port ")?.1.split_once('.')?.0.parse().ok()
         });
@@ -91,7 +91,9 @@ impl Browser {
             "goog:loggingPrefs": {"browser": "ALL"},
         });
         let body = json!({"capabilities": {"alwaysMatch": wanted}});
-        let session = self.call_driver("POST", "/session", &body).unwrap_or_else(|error| panic!("no window: {error}"));
+        let session = self
+            .call_driver("POST", "/session", &body)
+            .unwrap_or_else(|error| panic!("failed to open a window: {error}"));
         self.session = session["sessionId"].as_str().unwrap().to_owned();
     }
 
@@ -203,7 +205,7 @@ impl Browser {
     pub fn choose_file(&self, selector: &str, file: &Path) {
         let element = wait_for_ok(|| {
             let found = self.script("return document.querySelector(arguments[0])", &[json!(selector)]);
-            found[ELEMENT_ID_KEY].as_str().map(str::to_owned).ok_or_else(|| format!("{selector} is there"))
+            found[ELEMENT_ID_KEY].as_str().map(str::to_owned).ok_or_else(|| format!("{selector} exists"))
         });
         self.post(&format!("/element/{element}/value"), &json!({"text": file.to_str().unwrap()}));
     }
@@ -292,7 +294,7 @@ impl Browser {
         let find = "return [...document.querySelectorAll(arguments[0])].find(e => e.checkVisibility())";
         let found = self.script(find, &[json!(selector)]);
         let id = found[ELEMENT_ID_KEY].as_str().map(str::to_owned);
-        id.ok_or_else(|| format!("{selector} can be seen on {}", self.url()))
+        id.ok_or_else(|| format!("{selector} is visible on {}", self.url()))
     }
 
     fn get(&self, path: &str) -> Value {
@@ -331,7 +333,10 @@ impl Drop for Browser {
                 (self.screenshot(&format!("failed-{name}")), self.url(), self.take_console_errors())
             }));
             if let Ok((picture, url, complaints)) = shot {
-                eprintln!("--- the browser was on {url}, see {}; its console: {complaints:#?}", picture.display());
+                eprintln!(
+                    "--- the browser showed {url}, see {}; errors in the console: {complaints:#?}",
+                    picture.display()
+                );
             }
         }
         // Closes the session: killing the driver would leave the window behind.

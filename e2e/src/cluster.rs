@@ -36,7 +36,7 @@ impl ClusterUnderTest {
 
     /// The same with additional arguments of the API server, if one is started.
     pub fn start_with(args: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         if let Some(kubeconfig) = std::env::var_os(KUBECONFIG_VARIABLE) {
             return Self { kubeconfig: kubeconfig.into(), folder, args: Vec::new(), server: None };
         }
@@ -45,7 +45,7 @@ impl ClusterUnderTest {
 
     /// Starts a whole cluster with nodes, and with these additional arguments.
     pub fn with_nodes(args: &[&str]) -> Self {
-        Self::start_embedded(tempfile::tempdir().expect("a folder"), &[&["cluster"], args].concat())
+        Self::start_embedded(tempfile::tempdir().expect("a temporary directory"), &[&["cluster"], args].concat())
     }
 
     fn start_embedded(folder: TempDir, args: &[&str]) -> Self {
@@ -83,7 +83,7 @@ impl ClusterUnderTest {
 
     pub fn any_port() -> SocketAddr {
         let host =
-            Self::host().parse().unwrap_or_else(|_| panic!("{HOST_VARIABLE} is no IP address: {}", Self::host()));
+            Self::host().parse().unwrap_or_else(|_| panic!("{HOST_VARIABLE} is not an IP address: {}", Self::host()));
         SocketAddr::new(host, 0)
     }
 

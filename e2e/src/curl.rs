@@ -18,7 +18,7 @@ pub fn curl<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, body: &[u8]) -> 
     command.args(["--silent", "--show-error", "--include", "--max-time", "60", "--noproxy", "*"]).args(args);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("curl");
     // The server may respond before it has read the whole body.
-    let _ = child.stdin.take().expect("it is piped").write_all(body);
+    let _ = child.stdin.take().expect("the stream is piped").write_all(body);
     let output = child.wait_with_output().unwrap();
     let answer = parse(&output.stdout);
     answer.ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())

@@ -40,7 +40,8 @@ pub struct Http1Connection {
 
 impl Http1Connection {
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
+        let stream =
+            TcpStream::connect(address).unwrap_or_else(|error| panic!("failed to connect to {address}: {error}"));
         stream.set_read_timeout(Some(RESPONSE_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream: BufReader::new(stream) }

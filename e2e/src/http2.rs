@@ -21,7 +21,8 @@ pub struct Http2Connection {
 
 impl Http2Connection {
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
+        let stream =
+            TcpStream::connect(address).unwrap_or_else(|error| panic!("failed to connect to {address}: {error}"));
         let mut answers = stream.try_clone().unwrap();
         thread::spawn(move || while answers.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {});
         let mut connection = Self { stream, next_stream: 1, frames: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec() };

@@ -71,7 +71,7 @@ impl Kubectl {
 
     /// The process of the cluster.
     pub fn process(&mut self) -> &mut ChildProcess {
-        self.cluster.process().expect("the cluster is ours")
+        self.cluster.process().expect("the cluster is a child process")
     }
 
     /// The default namespace of commands.
@@ -88,7 +88,7 @@ impl Kubectl {
     /// Whether kubectl supports a feature of Kubernetes 1.`minor`. Prints a note if it does not.
     pub fn is_at_least(&self, minor: u32, what: &str) -> bool {
         if self.minor < minor {
-            print_once(&format!("SKIPPED: kubectl 1.{} has no {what}, which came with 1.{minor}", self.minor));
+            print_once(&format!("SKIPPED: kubectl 1.{} does not support {what}, which needs 1.{minor}", self.minor));
         }
         self.minor >= minor
     }
@@ -108,7 +108,7 @@ impl Kubectl {
     /// The same for a command that reads and then writes: it is repeated while it conflicts with another
     /// writer, such as the controllers of any cluster but a bare API server.
     pub fn ok_despite_conflicts(&self, command: &str, input: &str) -> String {
-        wait_for(&format!("kubectl {command} meets no other writer"), || {
+        wait_for(&format!("kubectl {command} succeeds without a conflict"), || {
             let done = self.run(command, input);
             let is_conflict = done.code != 0 && done.stderr.contains("the object has been modified");
             assert!(done.code == 0 || is_conflict, "kubectl {command}\n{}{}", done.stdout, done.stderr);
@@ -160,7 +160,7 @@ impl Kubectl {
         let manifest = manifest.to_owned();
         thread::spawn(move || {
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-            child.stdin.take().expect("it is piped").write_all(manifest.as_bytes()).unwrap();
+            child.stdin.take().expect("the stream is piped").write_all(manifest.as_bytes()).unwrap();
             child.wait().unwrap().success()
         })
     }
@@ -195,10 +195,10 @@ impl Kubectl {
     fn run_in(&self, mut command: Command, input: &str) -> CommandOutput {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // A command may exit without reading its input.
-        let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+        let _ = child.stdin.take().expect("the stream is piped").write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("kubectl prints text");
-        let code = output.status.code().expect("nobody killed it");
+        let code = output.status.code().expect("kubectl exits with a code");
         CommandOutput { code, stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
@@ -235,7 +235,7 @@ pub fn on_path(folder: &Path) -> Option<Command> {
 /// Starts `kubectl proxy`, which serves the API without TLS and credentials at an address of this machine.
 pub fn proxy(kubectl: &mut Command) -> (ChildProcess, SocketAddr) {
     let proxy = ChildProcess::start(kubectl.args(["proxy", "--port=0"]));
-    let address = wait_for("kubectl serves the API", || {
+    let address = wait_for("kubectl proxy is ready", || {
         let said = proxy.stdout();
         said.lines().find_map(|line| line.strip_prefix("Starting to serve on ")?.parse().ok())
     });
@@ -258,7 +258,7 @@ fn program() -> PathBuf {
 fn reported_minor_version() -> Option<u32> {
     let minor = minor_version();
     if minor.is_none() {
-        print_once("SKIPPED: there is no kubectl here (on Debian: apt-get install kubernetes-client)");
+        print_once("SKIPPED: kubectl is not installed (on Debian: apt-get install kubernetes-client)");
     }
     minor
 }

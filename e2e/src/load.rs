@@ -44,8 +44,9 @@ impl LoadGenerator {
     pub fn finish(mut self) -> LoadReport {
         self.process.wait_for_exit();
         let acknowledged = fs::read_to_string(self.folder.path().join("acked"));
-        let acknowledged = acknowledged.unwrap_or_else(|e| panic!("no run: {e}\n{}", self.process.stderr()));
-        let json = serde_json::from_str(&self.process.stdout()).expect("it reports in JSON");
+        let acknowledged =
+            acknowledged.unwrap_or_else(|e| panic!("failed to run the load: {e}\n{}", self.process.stderr()));
+        let json = serde_json::from_str(&self.process.stdout()).expect("the report is JSON");
         LoadReport { json, acknowledged }
     }
 

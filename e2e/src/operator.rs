@@ -76,7 +76,7 @@ impl OperatorCluster {
         let kubectl = Kubectl::with_nodes(cluster)?;
         kubectl.run_ok(&format!("apply --server-side -k {}", workspace().join("deploy/crds").display()));
         kubectl.run_ok("wait --for=condition=Established crd --all");
-        wait_until("all kinds are served", || {
+        wait_until("the API server serves all kinds of pipelines", || {
             kubectl.run("get tracepipelines,logpipelines,metricpipelines,telemetries", "").code == 0
         });
         Some(Self::with_kubectl(kubectl, None))
@@ -115,7 +115,7 @@ impl OperatorCluster {
     pub fn start_operator_with(&mut self, command: &mut Command) {
         let mut operator = ChildProcess::start(command);
         let ready = operator.wait_until_ready();
-        self.address = Some(ready.rsplit(' ').next().unwrap().parse().expect("it says where it listens"));
+        self.address = Some(ready.rsplit(' ').next().unwrap().parse().expect("the ready line ends with an address"));
         self.operator = Some(operator);
     }
 
@@ -124,9 +124,9 @@ impl OperatorCluster {
         if let Some(inside) = &self.in_cluster {
             return inside.stop(&self.kubectl);
         }
-        let mut operator = self.operator.take().expect("it runs");
+        let mut operator = self.operator.take().expect("the operator is running");
         operator.signal("TERM");
-        assert!(operator.wait_for_exit().success(), "the operator did not end well: {}", operator.stderr());
+        assert!(operator.wait_for_exit().success(), "the operator failed: {}", operator.stderr());
     }
 
     /// Kills the operator. Inside a cluster it has a grace period of one second.
@@ -138,7 +138,7 @@ impl OperatorCluster {
     }
 
     pub fn operator(&self) -> &ChildProcess {
-        self.operator.as_ref().expect("it runs")
+        self.operator.as_ref().expect("the operator is running")
     }
 
     /// The log of the running operator.
@@ -156,7 +156,7 @@ impl OperatorCluster {
 
     /// A page that the operator serves.
     pub fn page(&self, path: &str) -> String {
-        http::get(self.address.expect("it runs"), path).text()
+        http::get(self.address.expect("the operator is running"), path).text()
     }
 
     pub fn apply(&self, manifest: &str) {
@@ -170,7 +170,7 @@ impl OperatorCluster {
 
     /// Waits until the status of a pipeline has this reason, and returns it.
     pub fn wait_for_reason(&self, pipeline: &str, reason: &str) -> Value {
-        self.wait_for_status(pipeline, &format!("says {reason}"), |status| status["reason"] == reason)
+        self.wait_for_status(pipeline, &format!("has reason {reason}"), |status| status["reason"] == reason)
     }
 
     fn wait_for_status(&self, pipeline: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
@@ -178,22 +178,26 @@ impl OperatorCluster {
             let object = self.kubectl.json(pipeline);
             let status = &object["status"];
             let is_observed = status["observedGeneration"] == object["metadata"]["generation"];
-            let said = || format!("{pipeline} {what}, but it has {status}");
+            let said = || format!("{pipeline} {what}; its status is {status}");
             (is_observed && holds(status)).then(|| status.clone()).ok_or_else(said)
         })
     }
 
     /// A condition in a status.
     pub fn condition(status: &Value, name: &str) -> Value {
-        let conditions = status["conditions"].as_array().expect("there are conditions");
-        conditions.iter().find(|it| it["type"] == name).unwrap_or_else(|| panic!("no {name} in {status}")).clone()
+        let conditions = status["conditions"].as_array().expect("the status has conditions");
+        conditions
+            .iter()
+            .find(|it| it["type"] == name)
+            .unwrap_or_else(|| panic!("no condition {name} in {status}"))
+            .clone()
     }
 
     /// The OTLP endpoint of the gateway.
     pub fn otlp(&self) -> SocketAddr {
         let address =
             self.kubectl.field(&format!("service kubewake-otlp --namespace {OPERATOR_NAMESPACE}"), ".spec.clusterIP");
-        SocketAddr::new(address.parse().expect("it has an address"), 4317)
+        SocketAddr::new(address.parse().expect("the Service has a cluster IP"), 4317)
     }
 
     /// The collectors' pods: name, uid, and number of restarts.
@@ -222,7 +226,7 @@ impl OperatorCluster {
     /// Sends until all items of a run are delivered, and returns that run: items sent before a pipeline works
     /// may be lost.
     pub fn send_until_delivered(&self, sink: &SinkProcess, args: &[&str]) -> LoadReport {
-        wait_for("what is sent arrives", || {
+        wait_for("the sent data arrives", || {
             let report = self.send(args);
             let sent = Instant::now();
             while sent.elapsed() < Duration::from_secs(2) {
@@ -252,7 +256,7 @@ impl OperatorCluster {
     /// Waits until no object that the operator created is left.
     pub fn wait_until_cleaned_up(&self) {
         let mut last = Vec::new();
-        wait_until("everything that the operator made is gone", || {
+        wait_until("all objects of the operator are deleted", || {
             last = self.owned_objects();
             last.is_empty()
         });

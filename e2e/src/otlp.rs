@@ -22,7 +22,7 @@ pub fn spans_json(names: &[&str]) -> String {
 }
 
 pub fn spans(names: &[&str]) -> Vec<u8> {
-    json::decode(Signal::Traces, spans_json(names).as_bytes()).expect("it is OTLP")
+    json::decode(Signal::Traces, spans_json(names).as_bytes()).expect("the text is OTLP in JSON")
 }
 
 /// A JSON request with a log record.

@@ -12,7 +12,7 @@ use std::{
 use crate::wait::wait_for;
 
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is around this crate").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the workspace").to_owned()
 }
 
 /// The `kubewake` binary: `$KUBEWAKE_BIN`, or the one that `cargo build` makes.
@@ -31,7 +31,7 @@ fn kubewake_path() -> PathBuf {
 }
 
 fn program(path: PathBuf, package: &str) -> Command {
-    assert!(path.exists(), "{} is not there: build it with `cargo build -p {package}`", path.display());
+    assert!(path.exists(), "{} does not exist: run `cargo build -p {package}`", path.display());
     Command::new(path)
 }
 
@@ -76,21 +76,21 @@ impl CapturedStream {
 impl ChildProcess {
     pub fn start(command: &mut Command) -> Self {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-        let stdout = CapturedStream::capture(child.stdout.take().expect("it is piped"));
-        let stderr = CapturedStream::capture(child.stderr.take().expect("it is piped"));
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
+        let stdout = CapturedStream::capture(child.stdout.take().expect("the stream is piped"));
+        let stderr = CapturedStream::capture(child.stderr.take().expect("the stream is piped"));
         Self { child, stdout, stderr }
     }
 
     /// Waits for the line that reports readiness, and returns it.
     pub fn wait_until_ready(&mut self) -> String {
-        wait_for("it prints `ready`", || {
+        wait_for("the process prints `ready`", || {
             let stdout = self.stdout.text();
             if let Some(line) = stdout.lines().find(|line| line.starts_with("ready") && stdout.ends_with('\n')) {
                 return Some(line.to_owned());
             }
             if let Some(status) = self.child.try_wait().unwrap() {
-                panic!("it ended with {status} instead of serving:\n{}{}", stdout, self.stderr.text());
+                panic!("the process exited before it was ready ({status}):\n{}{}", stdout, self.stderr.text());
             }
             None
         })
@@ -107,12 +107,12 @@ impl ChildProcess {
     /// Sends a signal by name: `TERM`, `HUP`.
     pub fn signal(&self, name: &str) {
         let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
-        assert!(status.unwrap().success(), "cannot send SIG{name}");
+        assert!(status.unwrap().success(), "failed to send SIG{name}");
     }
 
     /// Waits for the exit of the process, and for the rest of its output.
     pub fn wait_for_exit(&mut self) -> ExitStatus {
-        let status = wait_for("the process ends", || self.child.try_wait().unwrap());
+        let status = wait_for("the process exits", || self.child.try_wait().unwrap());
         self.stdout.finish();
         self.stderr.finish();
         status
@@ -130,8 +130,8 @@ impl ChildProcess {
 
     /// Peak resident memory in MiB.
     pub fn peak_mib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel tells");
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process is running");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel reports VmHWM");
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
     }
 }
@@ -142,7 +142,7 @@ impl Drop for ChildProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {
-            eprintln!("--- {:?} said:\n{}{}", self.child.id(), self.stdout.text(), self.stderr.text());
+            eprintln!("--- output of process {:?}:\n{}{}", self.child.id(), self.stdout.text(), self.stderr.text());
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn python() -> PathBuf {
 fn interpreter(variable: &str, requirements: &str) -> PathBuf {
     let python = std::env::var_os(variable);
     python.map(PathBuf::from).unwrap_or_else(|| {
-        panic!("{variable} is not set: run `cargo xtask test`, or name a Python with {requirements}")
+        panic!("{variable} is not set: run `cargo xtask test`, or set the variable to a Python with {requirements}")
     })
 }
 
@@ -88,9 +88,9 @@ fn run_with(python: &Path, script: &str, args: &[&str], input: &[u8]) -> Value {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.arg(&script).args(args).spawn().expect("Python starts");
     // A script may exit without reading its input.
-    let _ = child.stdin.take().expect("it is piped").write_all(input);
+    let _ = child.stdin.take().expect("the stream is piped").write_all(input);
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{} ended with {}:\n{stderr}", script.display(), output.status);
+    assert!(output.status.success(), "{} exited with {}:\n{stderr}", script.display(), output.status);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{stderr}"))
 }

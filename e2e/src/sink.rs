@@ -43,7 +43,7 @@ impl SinkProcess {
         command.args(["sink", "--listen", &address.to_string(), "--out"]).arg(&out).args(args);
         let mut process = ChildProcess::start(&mut command);
         let ready = process.wait_until_ready();
-        let address = ready.rsplit(' ').next().unwrap().parse().expect("it says where it listens");
+        let address = ready.rsplit(' ').next().unwrap().parse().expect("the ready line ends with an address");
         Self { process, address, out, _folder: folder }
     }
 
@@ -87,7 +87,7 @@ impl SinkProcess {
 
     /// Waits until all of these items have arrived.
     pub fn wait_for_all(&self, acknowledged: &str) {
-        wait_until("the sink has everything that was acknowledged", || self.missing(acknowledged) == 0);
+        wait_until("the sink has all acknowledged items", || self.missing(acknowledged) == 0);
     }
 
     /// The requests that it acknowledged, in OTLP's JSON.
@@ -100,7 +100,7 @@ impl SinkProcess {
             if signal.name().as_bytes().starts_with(&[*mark]) {
                 let mut text = Vec::new();
                 json::encode(signal, request, &mut text).expect("the sink writes OTLP");
-                requests.push(serde_json::from_slice(&text).expect("it is JSON"));
+                requests.push(serde_json::from_slice(&text).expect("the sink writes JSON"));
             }
             rest = more;
         }

@@ -106,7 +106,7 @@ impl TracedCluster {
         let context = found["metadata"]["annotations"][TRACEPARENT_ANNOTATION].as_str();
         context
             .and_then(|context| context.split('-').nth(1))
-            .unwrap_or_else(|| panic!("{object} has no context"))
+            .unwrap_or_else(|| panic!("{object} has no trace context"))
             .to_owned()
     }
 
@@ -115,7 +115,7 @@ impl TracedCluster {
         if self.kubectl.cluster().is_embedded() {
             let cluster = self.kubectl.process();
             cluster.signal("TERM");
-            assert!(cluster.wait_for_exit().success(), "the cluster did not end well");
+            assert!(cluster.wait_for_exit().success(), "the cluster failed at the end");
         }
         self.traces
     }

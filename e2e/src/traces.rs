@@ -131,7 +131,7 @@ impl TraceReceiver {
     /// kube-apiserver. `nudge` makes a request that is traced.
     pub fn wait_for_api_server(&self, nudge: impl Fn()) {
         if self.callers == CallerVisibility::Linked && self.external_lock.is_some() {
-            wait_until("the API server's spans come here", || {
+            wait_until("spans of the API server arrive", || {
                 nudge();
                 self.with_spans(|spans| spans.from_service(API_SERVER_SERVICE).next().is_some())
             });
@@ -168,7 +168,7 @@ impl TraceReceiver {
                 let known = || spans.iter().map(|span| format!("{} [{}]", span.name, span.service)).collect();
                 look(spans).ok_or_else(|| {
                     let known: BTreeSet<String> = known();
-                    format!("{what}; there are {known:#?}")
+                    format!("{what}; known spans: {known:#?}")
                 })
             })
         })
@@ -200,7 +200,7 @@ impl TraceReceiver {
             let all = spans.traces_of_services(services);
             let others: Vec<&String> = all.iter().filter(|trace| !traces.contains(&trace.as_str())).collect();
             let shown = others.iter().map(|trace| self.show_among(spans, trace)).collect::<String>();
-            assert!(others.is_empty(), "{services:?} have spans in other traces, too:\n{shown}");
+            assert!(others.is_empty(), "{services:?} have spans in other traces:\n{shown}");
         });
     }
 
@@ -219,9 +219,9 @@ impl TraceReceiver {
             others.retain(|trace| !except.contains(&trace.as_str()));
             for trace in &others {
                 let tree = TraceTree::from_trace(spans, trace, callers);
-                assert_eq!(tree.roots().count(), 1, "trace {trace} has not one root\n{tree}");
+                assert_eq!(tree.roots().count(), 1, "trace {trace} does not have exactly one root\n{tree}");
                 let unexpected = expected.unexpected(&tree).unwrap_or_default();
-                assert!(unexpected.is_empty(), "trace {trace} has more than is expected\n{unexpected}");
+                assert!(unexpected.is_empty(), "trace {trace} has unexpected spans\n{unexpected}");
             }
             others.len()
         })
@@ -238,7 +238,7 @@ impl TraceReceiver {
     fn compare(&self, trace: &str, expected: &str) -> Result<(), String> {
         let tree = self.with_spans(|spans| TraceTree::from_trace(spans, trace, self.callers));
         let differences = ExpectedTrace::parse(expected, self.callers).differences(&tree);
-        differences.map_or(Ok(()), |text| Err(format!("trace {trace} is not as expected\n{text}")))
+        differences.map_or(Ok(()), |text| Err(format!("trace {trace} differs from the expected one\n{text}")))
     }
 }
 

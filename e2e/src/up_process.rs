@@ -30,7 +30,7 @@ pub struct UpProcess {
 
 impl Default for HomeDir {
     fn default() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
+        Self(tempfile::tempdir().expect("a temporary directory"))
     }
 }
 
@@ -101,7 +101,7 @@ impl HomeDir {
 
     /// Waits until no process and no file of a run is left.
     pub fn wait_until_cleaned_up(&self) {
-        wait_until("no process and no file is left", || {
+        wait_until("all processes have exited and all files are removed", || {
             let files = fs::read_dir(self.path()).unwrap().flatten();
             let is_run = |name: &str| name.starts_with("kubewake-");
             self.pods() == 0 && files.filter(|file| is_run(&file.file_name().to_string_lossy())).count() == 0
@@ -114,8 +114,8 @@ impl UpProcess {
     pub fn wait_until_ready(mut process: ChildProcess, home: &Path) -> Self {
         // Each part may take as long as any other wait of a story.
         for part in ["cluster", "operator", "webhook"] {
-            wait_until(&format!("{part} is there"), || {
-                assert!(process.is_running(), "it ended:\n{}{}", process.stdout(), process.stderr());
+            wait_until(&format!("{part} has started"), || {
+                assert!(process.is_running(), "the process exited:\n{}{}", process.stdout(), process.stderr());
                 process.stderr().contains(&format!("✓ {part}"))
             });
         }
@@ -204,7 +204,7 @@ pub fn trace_in(link: &str) -> &str {
 /// The link to a trace in the output of a command.
 pub fn link_in(text: &str) -> &str {
     let line = text.split_whitespace().find(|word| word.starts_with("http://") && word.contains("/trace/"));
-    line.unwrap_or_else(|| panic!("no link in\n{text}"))
+    line.unwrap_or_else(|| panic!("no link to a trace in\n{text}"))
 }
 
 fn address(url: &str) -> SocketAddr {

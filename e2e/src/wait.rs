@@ -32,7 +32,7 @@ pub fn wait_for_ok<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
     loop {
         match attempt() {
             Ok(value) => return value,
-            Err(what) => assert!(started.elapsed() < deadline, "never came true: {what}"),
+            Err(what) => assert!(started.elapsed() < deadline, "timed out while waiting until {what}"),
         }
         thread::sleep(POLL_INTERVAL);
     }

@@ -52,25 +52,25 @@ use crate::{
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// What to run; everything without it
+    /// Benchmarks to run [default: all]
     #[arg(value_enum)]
     scenarios: Vec<Scenario>,
-    /// Short runs, to see that it works; nothing is written
+    /// Short runs to test the benchmarks; docs/benchmarks.md stays as it is
     #[arg(long)]
     quick: bool,
-    /// Spans a second
+    /// Spans per second
     #[arg(long, value_name = "N", default_value_t = 80_000)]
     rate: u64,
-    /// How many rounds of relay and collector side by side
+    /// Number of rounds of relay and collector side by side
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
-    /// Compare the collector with the one of this program, built alone with profile `image`, and measure nothing else
+    /// Only compare the collector with that of this program, which was built alone with profile `image`
     #[arg(long, value_name = "PROGRAM", conflicts_with = "scenarios")]
     before: Option<PathBuf>,
-    /// Use the binaries that are there
+    /// Use existing binaries
     #[arg(long)]
     no_build: bool,
-    /// Print only, and leave docs/benchmarks.md as it is
+    /// Only print the results, and leave docs/benchmarks.md as it is
     #[arg(long)]
     no_write: bool,
 }
@@ -167,7 +167,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
             document::write(*scenario, &section)?;
         }
     }
-    ensure!(broken == 0, "{broken} promises do not hold");
+    ensure!(broken == 0, "{broken} promises are broken");
     Ok(())
 }
 
@@ -178,7 +178,7 @@ fn compare_builds(before: &Path, args: &BenchArgs, plan: &BenchPlan) -> anyhow::
     }
     let section = compare::run(before, plan)?;
     println!("\n{section}");
-    ensure!(section.broken_promises() == 0, "{} promises do not hold", section.broken_promises());
+    ensure!(section.broken_promises() == 0, "{} promises are broken", section.broken_promises());
     Ok(())
 }
 

@@ -39,22 +39,22 @@ const MAX_CONCURRENT_FUZZERS: usize = 2;
 /// Arguments of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FuzzArgs {
-    /// Targets to run; all without one. A part (otlp, collector, apiserver, viewer, cluster) stands for all of
+    /// Targets to run [default: all]. A part (otlp, collector, apiserver, viewer, cluster) stands for all of
     /// its targets
     targets: Vec<String>,
-    /// How long to fuzz, all targets together
+    /// Total duration, over all targets
     #[arg(long, default_value_t = CI_TIME.as_secs())]
     seconds: u64,
-    /// Where the fuzzers' random numbers begin; 0 takes other ones each time
+    /// Seed of the fuzzers' random numbers; 0 selects another seed each time
     #[arg(long, default_value_t = CI_SEED)]
     seed: u32,
-    /// Optimises the fuzzers: they take minutes longer to build, and try about twice as many inputs a second
+    /// Optimise the fuzzers: the build takes minutes longer, and they try about twice as many inputs per second
     #[arg(long)]
     optimize: bool,
-    /// Lists the targets
+    /// List the targets
     #[arg(long)]
     list: bool,
-    /// Runs an input of a finding again
+    /// Run the input of a finding again
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 }
@@ -83,10 +83,10 @@ pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     build(args.optimize)?;
     match (&args.input, targets.as_slice()) {
         (Some(input), [target]) => {
-            let input = input.canonicalize().with_context(|| format!("cannot read {}", input.display()))?;
+            let input = input.canonicalize().with_context(|| format!("failed to read {}", input.display()))?;
             run_command(fuzzer(target)?.arg(input))
         }
-        (Some(_), _) => bail!("--input needs the one target that it is for: cargo xtask fuzz TARGET --input FILE"),
+        (Some(_), _) => bail!("--input needs exactly one target: cargo xtask fuzz TARGET --input FILE"),
         (None, _) => fuzz(&targets, Duration::from_secs(args.seconds), args.seed),
     }
 }
@@ -101,7 +101,7 @@ fn select_targets(names: &[String]) -> anyhow::Result<Vec<FuzzTarget>> {
     let all = catalog::read_targets(&workspace_root().join("fuzz/src"))?;
     for name in names {
         let known = all.iter().any(|target| target.name == *name || target.part == *name);
-        ensure!(known, "no fuzz target or part is called {name}; `cargo xtask fuzz --list` shows all");
+        ensure!(known, "unknown fuzz target or part {name}: `cargo xtask fuzz --list` lists all");
     }
     let is_chosen =
         |target: &FuzzTarget| names.is_empty() || names.contains(&target.name) || names.contains(&target.part);
@@ -123,7 +123,7 @@ fn build(optimize: bool) -> anyhow::Result<()> {
 fn fuzzer(target: &FuzzTarget) -> anyhow::Result<Command> {
     let program = crate::target_dir().join(format!("debug/examples/fuzz-{}", target.part));
     let mut fuzzer =
-        Command::new(program.canonicalize().with_context(|| format!("cannot find {}", program.display()))?);
+        Command::new(program.canonicalize().with_context(|| format!("failed to find {}", program.display()))?);
     fuzzer.env("KUBEWAKE_FUZZ_TARGET", &target.name).args([
         format!("-timeout={TIMEOUT_SECONDS}"),
         format!("-rss_limit_mb={RSS_LIMIT_MB}"),
@@ -153,7 +153,7 @@ fn fuzz(targets: &[FuzzTarget], time: Duration, seed: u32) -> anyhow::Result<()>
     })?;
     let findings: Vec<_> = results.into_iter().flatten().collect();
     findings.iter().for_each(report);
-    ensure!(findings.is_empty(), "{} of {} fuzz targets found something", findings.len(), targets.len());
+    ensure!(findings.is_empty(), "{} of {} fuzz targets have a finding", findings.len(), targets.len());
     Ok(())
 }
 
@@ -169,13 +169,13 @@ fn target_folder() -> PathBuf {
 fn fuzz_one(target: FuzzTarget, seconds: u64, seed: u32) -> anyhow::Result<Option<FuzzFinding>> {
     let folder = findings_dir(&target);
     let inputs = folder.join("inputs");
-    fs::create_dir_all(&inputs).with_context(|| format!("cannot make {}", inputs.display()))?;
+    fs::create_dir_all(&inputs).with_context(|| format!("failed to make {}", inputs.display()))?;
     let artifact = folder.join("finding");
     let _ = fs::remove_file(&artifact);
     let seeds = workspace_root().join("fuzz/corpus").join(&target.name).canonicalize();
     let seeds = seeds.with_context(|| format!("{} has no seeds in fuzz/corpus", target.name))?;
     let log = folder.join("log");
-    let file = fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let file = fs::File::create(&log).with_context(|| format!("failed to write {}", log.display()))?;
     let mut command = fuzzer(&target)?;
     // The order of inputs must not depend on the duration of others.
     command
@@ -184,7 +184,7 @@ fn fuzz_one(target: FuzzTarget, seconds: u64, seed: u32) -> anyhow::Result<Optio
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-exact_artifact_path={}", artifact.display()));
     command.args([&inputs, &seeds]).stdout(file.try_clone()?).stderr(file);
-    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    let status = command.status().with_context(|| format!("failed to run {command:?}"))?;
     println!("{:<18} {}", target.name, last_figures(&log));
     if status.success() {
         return Ok(None);
@@ -204,7 +204,7 @@ fn last_figures(log: &Path) -> String {
 fn report(finding: &FuzzFinding) {
     let FuzzFinding { target, input, log } = finding;
     let name = &target.name;
-    println!("== {name} found something");
+    println!("== fuzz target {name} has a finding");
     let text = fs::read(log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
     let lines: Vec<_> = text.lines().collect();
     let from = lines.iter().position(|line| line.contains("panicked at") || line.contains("ERROR: libFuzzer"));
@@ -212,6 +212,6 @@ fn report(finding: &FuzzFinding) {
     let Some(input) = input else { return };
     let encoded = command_output("base64", &["-w0", &input.display().to_string()]).unwrap_or_default();
     println!("   the input in base64: {encoded}");
-    println!("   again: echo {encoded} | base64 -d > input && cargo xtask fuzz {name} --input input");
-    println!("   mend the code, and keep the input as fuzz/corpus/{name}/<what it was>: `cargo xtask test` replays it");
+    println!("   run again: echo {encoded} | base64 -d > input && cargo xtask fuzz {name} --input input");
+    println!("   fix the code, and keep the input as fuzz/corpus/{name}/<what it was>: `cargo xtask test` replays it");
 }

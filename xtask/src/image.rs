@@ -67,36 +67,39 @@ impl ImageRecipe {
 
 fn parse_image_name(name: &str) -> Result<ReleaseImage, String> {
     let names = || ReleaseImage::ALL.map(ReleaseImage::name).join(", ");
-    ReleaseImage::ALL.into_iter().find(|image| image.name() == name).ok_or_else(|| format!("images are: {}", names()))
+    ReleaseImage::ALL
+        .into_iter()
+        .find(|image| image.name() == name)
+        .ok_or_else(|| format!("unknown image; known images are {}", names()))
 }
 
 /// Arguments of `cargo xtask image`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  cargo xtask image collector                              target/images/collector.tar, for `docker load` and its kin
+  cargo xtask image collector                              target/images/collector.tar, for `docker load` and similar commands
   cargo xtask image collector --tag registry.example/collector:1 --output collector.tar
   cargo xtask image head-operator
   cargo xtask image collector --features receiver-otlp,exporter-otlp,extension-health-check
-  cargo xtask image collector --list                       what is in it")]
+  cargo xtask image collector --list                       files of the image")]
 pub(crate) struct ImageArgs {
-    /// Of which program: collector, operator, webhook, or an example: head-operator, demo-scheduler
+    /// The program: collector, operator, webhook, or an example: head-operator, demo-scheduler
     #[arg(value_parser = parse_image_name)]
     image: ReleaseImage,
-    /// What it is called, completely, as nodes look for it [default: docker.io/kubewake/NAME and the version]
+    /// Complete name of the image [default: docker.io/kubewake/NAME and the version]
     #[arg(long, value_name = "REGISTRY/NAME:TAG", value_parser = validate_tag)]
     tag: Option<String>,
-    /// Where it goes: an archive if it ends with .tar, else a directory with the root file system [default:
+    /// Output path: an archive if it ends with .tar, else a directory with the root file system [default:
     /// target/images/NAME.tar]
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// What is in the program: features of the package `kubewake`, with commas between them [default: all of
-    /// the image's]
+    /// Features of the package `kubewake` in the program, separated by commas [default: all features of
+    /// the image]
     #[arg(long, value_name = "FEATURES")]
     features: Option<String>,
-    /// Prints what is in the image, a file a line
+    /// Print the files of the image, one per line
     #[arg(long)]
     list: bool,
-    /// Without optimisation, which is made faster: for tests
+    /// Build without optimisation, which is faster: for tests
     #[arg(long)]
     dev: bool,
 }
@@ -110,7 +113,8 @@ fn validate_tag(tag: &str) -> Result<String, String> {
     if has_registry && has_tag {
         Ok(tag.to_owned())
     } else {
-        Err("nodes look for complete names: write REGISTRY/NAME:TAG, such as docker.io/team/collector:1".to_owned())
+        Err("the name of the image is not complete: write REGISTRY/NAME:TAG, such as docker.io/team/collector:1"
+            .to_owned())
     }
 }
 
@@ -118,7 +122,7 @@ fn validate_tag(tag: &str) -> Result<String, String> {
 pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<()> {
     let name = args.image.name();
     let recipe = ImageRecipe::from_image(args.image);
-    ensure!(args.features.is_none() || recipe.features.is_some(), "an example has no features to choose from");
+    ensure!(args.features.is_none() || recipe.features.is_some(), "--features does not apply to examples");
     let program = build(&recipe, args.features.as_deref(), args.dev)?;
     let output = args.output.clone().unwrap_or_else(|| directory().join(format!("{name}.tar")));
     let is_archive = output.extension().is_some_and(|extension| extension == "tar");
@@ -129,7 +133,8 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<()> {
     if is_archive {
         write_archive(&output, &root, tag, &recipe)?;
         let beside = output.with_extension("sbom.cdx.json");
-        fs::copy(root.join(sbom::SBOM_PATH), &beside).with_context(|| format!("cannot write {}", beside.display()))?;
+        fs::copy(root.join(sbom::SBOM_PATH), &beside)
+            .with_context(|| format!("failed to write {}", beside.display()))?;
     }
     if args.list {
         root_fs::list(&root)?.iter().for_each(|line| println!("{line}"));
@@ -219,9 +224,9 @@ fn build(recipe: &ImageRecipe, features: Option<&str>, dev: bool) -> anyhow::Res
     command.args(["--profile", profile]);
     run_command(&mut command)?;
     let program = target_dir().join(triple).join(folder).join(recipe.program);
-    let elf = fs::read(&program).context("there is no program")?;
+    let elf = fs::read(&program).context("the build produced no program")?;
     ensure!(!needs_loader(&elf), "{} is not linked statically: is there a libc.a on this machine?", program.display());
-    let debug = elf::debug_sections(&elf).with_context(|| format!("{} is no ELF file", program.display()))?;
+    let debug = elf::debug_sections(&elf).with_context(|| format!("{} is not an ELF file", program.display()))?;
     ensure!(debug.is_empty(), "{} has debug information: {}", program.display(), debug.join(", "));
     Ok(program)
 }
@@ -242,7 +247,7 @@ const LOADER_SEARCH_BYTES: usize = 4096;
 
 /// A path as it is told to people and programs.
 fn path_text(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().with_context(|| format!("{} is not text", path.display()))
+    path.to_str().with_context(|| format!("the path {} is not UTF-8", path.display()))
 }
 
 #[cfg(test)]

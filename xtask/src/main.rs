@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// The project's own tasks
+/// Development tasks of the project
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 struct XtaskCli {
@@ -28,21 +28,21 @@ struct XtaskCli {
 enum XtaskCommand {
     /// Installs what the tests need and runs every test
     Test(test::TestArgs),
-    /// Measures the collector beside a relay that does nothing, and under stress
+    /// Measures the collector beside a bare relay, and under stress
     Bench(bench::BenchArgs),
-    /// Feeds every parser that strangers reach with inputs that nobody thought of
+    /// Fuzzes all parsers of untrusted input
     Fuzz(fuzz::FuzzArgs),
-    /// Checks the rules of the tree that no other tool knows
+    /// Checks the project's own rules for sources and documents
     Tidy,
-    /// Makes an image of one program, without a container runtime
+    /// Builds an image of one program, without a container runtime
     Image(image::ImageArgs),
-    /// Lists the functions that every request to a collector runs, for the linker
+    /// Lists the functions that every request to a collector runs, as the order for the linker
     Order,
-    /// Makes the table by which the API server reads protobuf
+    /// Writes the API server's table of protobuf messages from Kubernetes' sources
     Protobuf(protobuf::ProtobufArgs),
     /// Writes the definitions of the telemetry resources into deploy/crds
     Crds,
-    /// What continuous integration runs: format, lints, tests, fuzzing
+    /// Runs the steps of continuous integration: format, lints, tests, fuzzing
     Ci,
     /// Writes the API server's table of built-in types from a cluster's OpenAPI
     Schemas(schemas::SchemasArgs),

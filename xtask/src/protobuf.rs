@@ -45,7 +45,7 @@ const PACKAGES: [&str; 25] = [
     "apimachinery/pkg/util/intstr",
 ];
 
-/// Makes the table of protobuf messages
+/// Writes the table of protobuf messages
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProtobufArgs {
     /// A directory with checkouts of k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver below k8s.io/

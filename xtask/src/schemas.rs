@@ -33,7 +33,7 @@ const TABLE_HEADER: &str = "\
 # list=, keys=, map=: server-side apply;  patch=, key=: strategic merge;  default=: JSON;  enum=: to the end of the line
 ";
 
-/// Which documents to read
+/// Sources of the table
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemasArgs {
     /// A directory with `/openapi/v3` of a cluster, a file per group and version
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &SchemasArgs) -> anyhow::Result<()> {
         None => table_line::parse_marks(&fs::read_to_string(&table).unwrap_or_default()),
     };
     let text = render_table(&types, &marks);
-    fs::write(&table, &text).with_context(|| format!("cannot write {}", table.display()))?;
+    fs::write(&table, &text).with_context(|| format!("failed to write {}", table.display()))?;
     println!("{}: {} types, {} bytes", table.display(), types.len(), text.len());
     Ok(())
 }
@@ -72,11 +72,11 @@ pub(crate) fn run(args: &SchemasArgs) -> anyhow::Result<()> {
 /// All types of all documents, by their full names.
 fn read_types(directory: &Path) -> anyhow::Result<BTreeMap<String, OpenApiType>> {
     let mut types: BTreeMap<String, OpenApiType> = BTreeMap::new();
-    let entries = fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    let entries = fs::read_dir(directory).with_context(|| format!("failed to list {}", directory.display()))?;
     for entry in entries {
         let path = entry?.path();
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let document: Value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+        let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        let document: Value = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
         let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
         for (name, schema) in schemas.into_iter().flatten() {
             let known = types.entry(name.clone()).or_default();

@@ -34,8 +34,8 @@ impl Drop for TimedSteps {
 /// Runs a command in the root of the workspace, with visible output.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     command.current_dir(crate::workspace_root());
-    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
-    ensure!(status.success(), "{command:?} ended with {status}");
+    let status = command.status().with_context(|| format!("failed to run {command:?}"))?;
+    ensure!(status.success(), "{command:?} exited with {status}");
     Ok(())
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn command_succeeds(program: impl AsRef<Path>, args: &[&str]) -> bool
 
 /// The output of a command, trimmed.
 pub(crate) fn command_output(program: &str, args: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new(program).args(args).output().with_context(|| format!("cannot run {program}"))?;
-    ensure!(output.status.success(), "{program} ended with {}", output.status);
+    let output = Command::new(program).args(args).output().with_context(|| format!("failed to run {program}"))?;
+    ensure!(output.status.success(), "{program} exited with {}", output.status);
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -46,11 +46,11 @@ const CALLBACK_STORIES: [&str; 20] = [
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
-    /// Tells only the stories that make sense on any cluster, and on this one: that of the kubeconfig, or of
+    /// Run only the stories that work on any cluster, on the cluster of this kubeconfig, or of
     /// $KUBECONFIG
     #[arg(long, value_name = "KUBECONFIG", num_args = 0..=1)]
     cluster: Option<Option<PathBuf>>,
-    /// Runs only what takes longer than CI has time for
+    /// Run only the tests that take too long for CI
     #[arg(long, conflicts_with = "cluster")]
     long: bool,
 }
@@ -62,9 +62,9 @@ pub(crate) fn run(args: &TestArgs) -> anyhow::Result<()> {
     }
     let Some(cluster) = &args.cluster else { return run_steps(&mut TimedSteps::default()) };
     let kubeconfig = cluster.clone().or_else(|| std::env::var_os("KUBECONFIG").map(PathBuf::from));
-    let kubeconfig = kubeconfig.context("no cluster is named: write --cluster FILE, or set KUBECONFIG")?;
+    let kubeconfig = kubeconfig.context("no kubeconfig: write --cluster FILE, or set KUBECONFIG")?;
     // Tests run in folders of their own.
-    let kubeconfig = kubeconfig.canonicalize().with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+    let kubeconfig = kubeconfig.canonicalize().with_context(|| format!("failed to read {}", kubeconfig.display()))?;
     test_on_cluster(&mut TimedSteps::default(), &kubeconfig)
 }
 
@@ -90,11 +90,11 @@ fn test_on_cluster(steps: &mut TimedSteps, kubeconfig: &Path) -> anyhow::Result<
     match std::env::var_os(HOST_VARIABLE) {
         Some(_) => stories.extend(CALLBACK_STORIES),
         None => println!(
-            "SKIPPED: {}: {HOST_VARIABLE} does not say where the cluster reaches this machine",
+            "SKIPPED: {}: {HOST_VARIABLE} is not set to an address of this machine that the cluster can reach",
             CALLBACK_STORIES.join(", ")
         ),
     }
-    println!("SKIPPED: every story but {}: they start servers of their own", stories.join(", "));
+    println!("SKIPPED: every story but {}: the other stories start their own servers", stories.join(", "));
     let programs = ["build", "--package", "kubewake", "--package", "kubewake-example-head-operator"];
     steps.step("build", || run_command(cargo().args(programs)))?;
     steps.step("stories", || {
@@ -162,7 +162,7 @@ mod tests {
         for filter in CLUSTER_INDEPENDENT_STORIES.iter().chain(&CALLBACK_STORIES) {
             let (module, test) = filter.rsplit_once("::").unwrap();
             let names = tests_below(&workspace_root().join("e2e/tests").join(module.replace("::", "/")));
-            assert!(names.iter().any(|name| name.starts_with(test)), "{filter} names no story");
+            assert!(names.iter().any(|name| name.starts_with(test)), "{filter} matches no story");
         }
     }
 

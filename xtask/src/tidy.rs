@@ -33,7 +33,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     let mut style = style::StyleFigures::default();
     for file in &files {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
         let name = file.strip_prefix(workspace_root()).unwrap_or(file);
         let mut problems = if is_source(file) { check_source(name, &text) } else { check_manifest(&text) };
         problems.extend(style.count(name, &text));
@@ -53,7 +53,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if !directory.exists() {
         return Ok(());
     }
-    let entries = fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    let entries = fs::read_dir(directory).with_context(|| format!("failed to list {}", directory.display()))?;
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
@@ -79,7 +79,7 @@ fn check_source(name: &Path, text: &str) -> Vec<String> {
         problems.push(format!("{lines} lines, at most {limit}"));
     }
     if name.ends_with("mod.rs") {
-        problems.push("a module is foo.rs and foo/, not foo/mod.rs".to_owned());
+        problems.push("write the module as foo.rs and foo/, not foo/mod.rs".to_owned());
     }
     for (number, line) in text.lines().enumerate() {
         for promise in FORBIDDEN_WORDS.iter().filter(|promise| line.contains(*promise)) {
@@ -111,10 +111,13 @@ fn check_manifest(text: &str) -> Vec<String> {
     let own_workspace = text.contains("[workspace]");
     let mut problems = Vec::new();
     if !inherits && !own_workspace {
-        problems.push("does not take the workspace's lints".to_owned());
+        problems.push("does not inherit the workspace's lints".to_owned());
     }
     if STANDALONE_LIBRARIES.iter().any(|name| text.contains(name)) {
-        problems.extend(our_dependencies(text).map(|line| format!("is for others, and depends on ours: {line}")));
+        problems.extend(
+            our_dependencies(text)
+                .map(|line| format!("is a public library, but depends on a crate of this workspace: {line}")),
+        );
     }
     problems
 }

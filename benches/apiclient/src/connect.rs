@@ -40,7 +40,7 @@ impl ServerTarget {
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, key)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let (host, _) = credentials.address.rsplit_once(':').context("the server has no port")?;
+        let (host, _) = credentials.address.rsplit_once(':').context("the URL of the server has no port")?;
         let name = ServerName::try_from(host.to_owned())?;
         Ok(Self { name, tls: TlsConnector::from(Arc::new(config)), address: credentials.address })
     }

@@ -14,7 +14,7 @@ pub(crate) struct AdminCredentials {
 }
 
 pub(crate) fn read_credentials(path: &Path) -> anyhow::Result<AdminCredentials> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
     let field = |name: &str| {
         let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
         values.next().with_context(|| format!("the kubeconfig has no {name}"))

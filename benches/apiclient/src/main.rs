@@ -61,7 +61,7 @@ fn parse_arguments(mut words: impl Iterator<Item = String>) -> anyhow::Result<(P
         match word.as_str() {
             "--kubeconfig" => path = Some(PathBuf::from(value)),
             "--connections" => connections = value.parse()?,
-            _ => bail!("{word} is unknown\n{USAGE}"),
+            _ => bail!("unknown argument {word}\n{USAGE}"),
         }
     }
     Ok((path.context(USAGE)?, connections))
@@ -113,9 +113,9 @@ async fn run_command(
         ["post", path, file] => return objects::create_from_file(target, path, file).await,
         ["read", path, pointer] => return objects::read_field(target, path, pointer).await,
         ["deploy", file] => return objects::deploy_and_wait(target, file, EVENT_TIMEOUT).await,
-        _ => bail!("the command is unknown"),
+        _ => bail!("unknown command"),
     };
-    let count = words.last().context("no count")?.parse()?;
+    let count = words.last().context("the count is missing")?.parse()?;
     requests.send(ask, count, traced).await
 }
 

@@ -53,9 +53,9 @@ pub(crate) async fn deploy_and_wait(target: &ServerTarget, file: &str, patience:
                 }
             }
         }
-        bail!("the watch ended")
+        bail!("the watch ended before the Deployment was ready")
     };
-    let elapsed = timeout(patience, ready).await.context("it did not become ready")??;
+    let elapsed = timeout(patience, ready).await.context("the Deployment did not become ready")??;
     Ok(json!({ "ready_ms": elapsed.as_secs_f64() * 1000.0 }))
 }
 
@@ -74,6 +74,6 @@ async fn send_as(
     let answer = connection.send_request(request.body(Full::new(body))?).await?;
     let status = answer.status();
     let body = answer.into_body().collect().await?.to_bytes();
-    ensure!(status.is_success(), "{path} was answered with {status}: {body:?}");
+    ensure!(status.is_success(), "request of {path} failed with status {status}: {body:?}");
     Ok(body)
 }

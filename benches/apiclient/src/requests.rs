@@ -83,7 +83,7 @@ impl RequestRunner {
 
     /// The server's newest revision.
     pub(crate) async fn revision(&mut self) -> anyhow::Result<u64> {
-        let connection = self.connections.first_mut().context("there is no connection")?;
+        let connection = self.connections.first_mut().context("no connection is open")?;
         let empty = request_builder(&format!("{COLLECTION}?limit=1")).body(Full::default())?;
         let (_, list) = exchange(connection, empty).await?;
         parse_revision(&list).context("the list has no resourceVersion")
@@ -123,12 +123,12 @@ impl RequestRound {
             let (status, answer) = exchange(&mut connection, request).await?;
             let latency = start.elapsed();
             let wanted = if self.creates() { StatusCode::CREATED } else { StatusCode::OK };
-            ensure!(status == wanted, "{:?} was answered with {status}: {answer:?}", self.ask);
+            ensure!(status == wanted, "request {:?} failed with status {status}: {answer:?}", self.ask);
             let mut state = self.state.borrow_mut();
             state.latencies.push(latency);
             state.bytes += answer.len();
             if self.creates() {
-                state.created.push(parse_revision(&answer).context("an object without resourceVersion was created")?);
+                state.created.push(parse_revision(&answer).context("the created object has no resourceVersion")?);
             }
         }
         Ok(connection)

@@ -43,7 +43,7 @@ impl WatchSet {
             let mut connection = target.connect().await?;
             let path = format!("{COLLECTION}?watch=true&resourceVersion={after}");
             let response = connection.send_request(request_builder(&path).body(Full::default())?).await?;
-            ensure!(response.status().is_success(), "a watch was answered with {}", response.status());
+            ensure!(response.status().is_success(), "a watch failed with status {}", response.status());
             let seen = Arc::new(WatchProgress::default());
             tokio::spawn(follow(response.into_body(), Arc::clone(&seen)));
             self.0.push(OpenWatch { seen, _connection: connection });
@@ -56,7 +56,7 @@ impl WatchSet {
     pub(crate) async fn check(&self, created: &[u64], patience: Duration) -> anyhow::Result<Value> {
         let mut expected = created.to_vec();
         expected.sort_unstable();
-        ensure!(!expected.is_empty(), "nothing was created");
+        ensure!(!expected.is_empty(), "the API server created no object");
         let mut exact = 0;
         let mut events = 0;
         let mut late = 0;

@@ -51,7 +51,7 @@ impl RelayArgs {
                 "--join" => join = value()?.parse()?,
                 "--threads" => threads = Some(value()?.parse()?),
                 "--gzip" => gzip = true,
-                _ => bail!("{word} is unknown\n{USAGE}"),
+                _ => bail!("unknown argument {word}\n{USAGE}"),
             }
         }
         Ok(Self { listen: listen.context(USAGE)?, upstream: upstream.context(USAGE)?, join, gzip, threads })
@@ -72,7 +72,8 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(args: RelayArgs) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
     let upstream = upstream::Upstream::new(args.upstream, args.gzip);
     let joiner = message_joiner::MessageJoiner::new(args.join, args.gzip, upstream);
     let mut terminate = signal(SignalKind::terminate())?;

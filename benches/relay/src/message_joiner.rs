@@ -74,7 +74,7 @@ impl MessageJoiner {
         let joiner = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = joiner.deliver(frames).await {
-                eprintln!("a batch is lost: {error:#}");
+                eprintln!("failed to forward a batch: {error:#}");
             }
             drop(permit);
         });

@@ -45,7 +45,7 @@ impl Upstream {
         let (head, body) = response.into_parts();
         let body = body.collect().await?;
         let status = body.trailers().unwrap_or(&head.headers).get("grpc-status");
-        ensure!(status.is_some_and(|status| status == "0"), "the backend answered {status:?}");
+        ensure!(status.is_some_and(|status| status == "0"), "the backend responded with {status:?}");
         Ok(())
     }
 

@@ -1,51 +1,51 @@
-//! What a status says: states, conditions and reasons. All of them are here, and there are no others.
+//! The states, conditions and reasons of a status. This list is complete.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// All of a status in one word.
+/// Summary of the conditions of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 pub enum State {
-    /// It waits: for a slot, or for its collectors.
+    /// The object waits for a slot or for its collectors.
     Pending,
-    /// It delivers, or would if there were something to deliver.
+    /// The object delivers telemetry, or would if there were any.
     Ready,
-    /// It works, but not as it should.
+    /// The object works in part: a message of its conditions names the problem.
     Degraded,
-    /// It cannot work as it is written.
+    /// The object cannot work with its current spec.
     Invalid,
-    /// It is being deleted, and carries nothing any more.
+    /// The object is being deleted and carries no telemetry.
     Terminating,
 }
 
 /// The conditions of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// It is valid, and has a slot.
+    /// The spec is valid, and the pipeline has a slot.
     Accepted,
-    /// It is part of the collectors' document.
+    /// The pipeline is part of the configuration of the collectors.
     Configured,
-    /// The collectors run.
+    /// The collectors of the pipeline are ready.
     CollectorReady,
-    /// What it takes reaches its backend.
+    /// The telemetry of the pipeline reaches its backend.
     Delivering,
 }
 
 macro_rules! texts {
     ($type:ident { $($(#[doc = $doc:literal])+ $name:ident),+ $(,)? }) => {
-        /// Why a condition is as it is.
+        /// The reason of a condition.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $type {
             $($(#[doc = $doc])+ $name),+
         }
 
         impl $type {
-            /// All there are.
+            /// All reasons, in the order of their definition.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// As it is written.
+            /// The name that appears in a status.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name)),+
@@ -57,81 +57,81 @@ macro_rules! texts {
 
 texts!(ConditionReason {
     // Accepted
-    /// Everything is right.
+    /// The spec is valid.
     Valid,
-    /// It is being deleted, and finalizers hold it.
+    /// The object is being deleted, and finalizers delay its removal.
     Terminating,
-    /// All slots of its kind are used up: it waits until a pipeline is deleted.
+    /// All slots of the kind are in use: the pipeline waits until another one is deleted.
     Pending,
-    /// A value is there twice or not at all, or things do not go together.
+    /// A field is missing, or fields contradict each other.
     SpecInvalid,
-    /// The name cannot be that of a pipeline.
+    /// The name is not allowed for a pipeline.
     NameInvalid,
-    /// The endpoint is none.
+    /// The endpoint is not a valid address or URL.
     EndpointInvalid,
-    /// A credential or a header cannot be sent.
+    /// A credential or a header contains characters that cannot be sent.
     AuthenticationInvalid,
-    /// A Secret or a ConfigMap, or a key in it, is not there.
+    /// A Secret or a ConfigMap, or a key in it, does not exist.
     SecretMissing,
-    /// A Secret or a ConfigMap must not be read, or cannot be.
+    /// The operator failed to read a Secret or a ConfigMap, or is not allowed to.
     SecretUnreadable,
-    /// A value in a Secret or a ConfigMap is empty, no text, or too long.
+    /// A value in a Secret or a ConfigMap is empty, not text, or too long.
     SecretInvalid,
-    /// A certificate or a key is none, or they do not go together.
+    /// A certificate or a key is invalid, or the two do not match.
     TlsInvalid,
     /// A certificate has expired, or is not valid yet.
     CertificateExpired,
     /// A certificate expires within two weeks.
     CertificateExpiresSoon,
-    /// What to sample by makes no sense.
+    /// `spec.sampling` is invalid.
     SamplingInvalid,
-    /// What to drop makes no sense.
+    /// `spec.filter` is invalid.
     FilterInvalid,
-    /// What to take makes no sense.
+    /// `spec.input` is invalid.
     InputInvalid,
-    /// A time, a size or a percentage is none, or out of bounds.
+    /// A duration, a size or a number is invalid or out of range.
     SettingInvalid,
     // Configured
-    /// It is part of the collectors' document.
+    /// The pipeline is part of the configuration of the collectors.
     Configured,
-    /// Nothing flows because it says so.
+    /// `spec.paused` is true.
     Paused,
-    /// It is not accepted, and so not part of the document.
+    /// The pipeline is not accepted, and so not part of the configuration.
     NotAccepted,
-    /// The document was refused, and so its last one goes on.
+    /// The configuration was rejected, and the previous one stays active.
     DocumentRefused,
-    /// The collectors have not read the document yet.
+    /// Some collectors have not loaded the configuration yet.
     RolloutInProgress,
-    /// Something could not be written.
+    /// The operator failed to write an object.
     ApplyFailed,
     // CollectorReady
-    /// The collectors run.
+    /// The collectors of the pipeline are ready.
     CollectorReady,
-    /// Not all collectors run.
+    /// Some collectors are not ready.
     CollectorNotReady,
-    /// There are no collectors, and none are needed.
+    /// No collectors are needed, and none run.
     CollectorNotNeeded,
     // Delivering
-    /// What it takes reaches its backend.
+    /// The telemetry of the pipeline reaches its backend.
     Delivering,
-    /// The backend refuses what is sent, such as for wrong credentials.
+    /// The backend refuses requests, for example because of wrong credentials.
     BackendRefuses,
     /// The backend cannot be reached.
     BackendUnreachable,
-    /// The backend takes less than comes in.
+    /// The backend accepts less telemetry than the collectors receive.
     BackendSlow,
-    /// What is held for the backend grows.
+    /// The queue for the backend is growing.
     BufferFilling,
-    /// Something was dropped.
+    /// Collectors dropped telemetry of the pipeline.
     DataDropped,
-    /// Nothing came in lately.
+    /// The pipeline received no telemetry lately.
     NoData,
-    /// The collectors could not be asked.
+    /// The operator failed to query the collectors.
     Unknown,
 });
 
 impl State {
-    /// As it is written.
+    /// The name that appears in a status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -144,10 +144,10 @@ impl State {
 }
 
 impl ConditionType {
-    /// All there are, in the order in which one depends on the other.
+    /// All condition types, in the order in which one depends on the other.
     pub const ALL: [Self; 4] = [Self::Accepted, Self::Configured, Self::CollectorReady, Self::Delivering];
 
-    /// As it is written.
+    /// The name that appears in a status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accepted => "Accepted",
@@ -176,24 +176,24 @@ impl fmt::Display for ConditionReason {
     }
 }
 
-/// What the collectors' own figures say of a pipeline.
+/// The health of a pipeline by the counters of its collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeliveryOutcome {
-    /// It delivers.
+    /// The telemetry of the pipeline reaches its backend.
     Delivering,
-    /// The backend refuses what is sent.
+    /// The backend refuses requests.
     BackendRefuses,
     /// The backend cannot be reached.
     BackendUnreachable,
-    /// The backend takes less than comes in.
+    /// The backend accepts less telemetry than the collectors receive.
     BackendSlow,
-    /// What is held for the backend grows.
+    /// The queue for the backend is growing.
     BufferFilling,
-    /// Something was dropped.
+    /// Collectors dropped telemetry of the pipeline.
     DataDropped,
-    /// Nothing came in lately.
+    /// The pipeline received no telemetry lately.
     NoData,
-    /// Nobody could say.
+    /// No collector could be queried.
     Unknown,
 }
 
@@ -212,7 +212,7 @@ impl DeliveryOutcome {
         }
     }
 
-    /// Whether everything is as it should be.
+    /// Whether no problem is known.
     pub fn is_healthy(self) -> bool {
         matches!(self, Self::Delivering | Self::NoData)
     }

@@ -144,8 +144,8 @@ fn too_large(path: &str, queue: Option<&QueueOptions>, amounts: &EffectiveResour
         path: format!("{path}.sizeBytes"),
         reason: ConditionReason::SettingInvalid,
         message: format!(
-            "is more than a collector of {memory} can hold, which is {room:.0}: before the queue is full, memory is, and all pipelines are refused data; raise \
-             the limit of memory in Telemetry `default`, or lower this"
+            "is more than a collector of {memory} can hold, which is {room:.0} bytes: memory is full before the queue is, and data of all pipelines is \
+             refused; raise the memory limit in Telemetry `default`, or lower this size"
         ),
     })
 }

@@ -50,6 +50,11 @@ impl ValidPipeline {
         !self.paused && self.input.enabled
     }
 
+    /// Whether `spec.paused` is true.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// Whether it needs the sticky tier.
     pub fn is_sticky(&self) -> bool {
         self.sampling.tail.is_some()

@@ -121,7 +121,7 @@ fn name(check: &mut ValidationContext<'_>, name: &str) {
     let whole = name.bytes().all(inner) && !name.starts_with(['-', '.']) && !name.ends_with(['-', '.']);
     if name.is_empty() || name.len() > MAX_NAME_BYTES || !whole {
         let message = format!(
-            "must have at most {MAX_NAME_BYTES} characters: lower-case letters, digits, `-` and `.`, the last two only inside"
+            "must have at most {MAX_NAME_BYTES} characters: lower-case letters, digits, `-` and `.`, with a letter or digit at both ends"
         );
         check.refuse("metadata.name", ConditionReason::NameInvalid, message);
     }

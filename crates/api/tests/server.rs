@@ -120,10 +120,10 @@ async fn bad_resources_are_refused_in_clear_words() {
     let half = json!({"valueFrom": {"secretKeyRef": {"name": "a", "key": "c"}}});
     refuses(output(json!({"endpoint": half})), &["secretKeyRef.namespace: Required value"]).await;
     refuses(output(json!({"protocol": "udp"})), &["spec.output.otlp.protocol", "\"grpc\", \"http\""]).await;
-    refuses(output(json!({"path": "/x"})), &["`path` has a meaning only with `protocol: http`"]).await;
+    refuses(output(json!({"path": "/x"})), &["`path` is only allowed with `protocol: http`"]).await;
     refuses(
         output(json!({"tls": {"cert": {"value": "x"}}})),
-        &["spec.output.otlp.tls", "`cert` and `key` go together"],
+        &["spec.output.otlp.tls", "set both `cert` and `key`, or neither"],
     )
     .await;
     let many =
@@ -140,7 +140,7 @@ async fn bad_resources_are_refused_in_clear_words() {
     world
         .refuses(pipeline, &"x".repeat(64), output(json!({})), &["the name of a pipeline has at most 63 characters"])
         .await;
-    world.refuses("Telemetry", "other", json!({}), &["there is one Telemetry, and its name is `default`"]).await;
+    world.refuses("Telemetry", "other", json!({}), &["the only Telemetry is named `default`"]).await;
     let replicas = json!({"replicas": {"min": 3, "max": 2}});
     world.refuses("Telemetry", "default", replicas, &["`min` must not be greater than `max`"]).await;
     let amount = json!({"resources": {"limits": {"memory": "much"}}});
@@ -173,7 +173,7 @@ async fn bad_selections_and_samplings_are_refused_in_clear_words() {
     refuses(tail(inner), &["andSubPolicy[0]", "a policy has exactly one rule"]).await;
     let logs = |filter: Value| json!({"filter": [filter], "output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
     let severity = logs(json!({"severityBelow": "WARN", "bodies": ["x"]}));
-    world.refuses("LogPipeline", "x", severity, &["`severityBelow` stands alone in a filter"]).await;
+    world.refuses("LogPipeline", "x", severity, &["`severityBelow` must be the only condition of a filter"]).await;
     world
         .refuses("MetricPipeline", "x", logs(json!({})), &["a filter without a condition would drop everything"])
         .await;

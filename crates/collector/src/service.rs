@@ -47,7 +47,7 @@ const RELOAD_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// Why a document is not in force.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("failed to read {}: {source}", path.display())]
     Read { path: PathBuf, source: Arc<io::Error> },
     /// The document is invalid.
     #[error("{0}")]
@@ -227,7 +227,7 @@ impl CollectorService {
             let _ = match tokio::time::timeout(patience, changed).await {
                 Ok(()) => self.reload_if_changed().await,
                 Err(_) => {
-                    tracing::info!("the configuration that was refused is tried again");
+                    tracing::info!("retrying the refused configuration");
                     self.reload().await
                 }
             };
@@ -281,14 +281,14 @@ impl CollectorService {
             info.refused = None;
             info.pipelines = pipelines.clone();
         });
-        tracing::info!(revision = number, pipelines = pipelines.len(), "the configuration is in force");
+        tracing::info!(revision = number, pipelines = pipelines.len(), "the configuration is applied");
         number
     }
 
     fn record_refusal(&self, error: &LoadError, text: &str) {
         let reasons = error.reasons();
         tracing::error!(file = %self.path.display(), reasons = ?reasons,
-            "the new configuration is refused; the one before stays in force");
+            "the new configuration is refused; the previous configuration stays in use");
         let refused = RefusedRevision { hash: fingerprint(text), refused_at: SystemTime::now(), reasons };
         self.telemetry.update(|info| info.refused = Some(refused.clone()));
         self.engine.registry().reloads_refused.fetch_add(1, Ordering::Release);

@@ -36,18 +36,18 @@ pub enum KubeconfigCredential {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeconfigError {
     /// The file is not YAML.
-    #[error("it is not YAML: line {0}")]
+    #[error("the kubeconfig is not valid YAML: line {0}")]
     Syntax(usize),
     /// Neither the caller nor `current-context` names a context.
-    #[error("it has no current-context")]
+    #[error("the kubeconfig has no current-context")]
     NoContext,
     /// A context, cluster or user that is named does not exist.
-    #[error("it has no {0} \"{1}\"")]
+    #[error("the kubeconfig has no {0} \"{1}\"")]
     Missing(&'static str, String),
     #[error("the cluster \"{0}\" has no server")]
     NoServer(String),
     /// The user needs another program or a password.
-    #[error("the user \"{0}\" signs in by `{1}`, which is not supported: use a token or a certificate")]
+    #[error("the user \"{0}\" authenticates with `{1}`, which is not supported: use a token or a client certificate")]
     Unsupported(String, &'static str),
 }
 
@@ -171,10 +171,10 @@ users:
     #[test]
     fn what_is_wrong_is_said_without_what_is_in_it() {
         let error = |text, context| KubeconfigContext::parse(text, Path::new("."), context).unwrap_err().to_string();
-        assert_eq!(error(TWO, Some("nowhere")), "it has no context \"nowhere\"");
-        assert_eq!(error(TWO, Some("lost")), "it has no cluster \"three\"");
+        assert_eq!(error(TWO, Some("nowhere")), "the kubeconfig has no context \"nowhere\"");
+        assert_eq!(error(TWO, Some("lost")), "the kubeconfig has no cluster \"three\"");
         assert!(error(TWO, Some("cloud")).contains("`exec`, which is not supported"));
-        assert_eq!(error("{}", None), "it has no current-context");
-        assert!(error("a: [s3cret", None).starts_with("it is not YAML: line "));
+        assert_eq!(error("{}", None), "the kubeconfig has no current-context");
+        assert!(error("a: [s3cret", None).starts_with("the kubeconfig is not valid YAML: line "));
     }
 }

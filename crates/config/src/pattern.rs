@@ -71,7 +71,7 @@ impl fmt::Debug for RegexPattern {
 /// The last line of the crate's message; those before it show the expression.
 fn reason(error: &regex::Error) -> String {
     match error {
-        regex::Error::CompiledTooBig(limit) => format!("it takes more than {limit} bytes when compiled"),
+        regex::Error::CompiledTooBig(limit) => format!("the compiled expression takes more than {limit} bytes"),
         error => {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();

@@ -37,7 +37,7 @@ impl ConfigSources for SystemSources {
         if read > MAX_DOCUMENT_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("it is longer than {MAX_DOCUMENT_BYTES} bytes"),
+                format!("the file is longer than {MAX_DOCUMENT_BYTES} bytes"),
             ));
         }
         Ok(content)

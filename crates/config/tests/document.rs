@@ -226,7 +226,7 @@ fn what_has_no_effect_is_taken_with_a_warning_where_it_could_mislead() {
         assert_eq!(with_exporter(kind, settings).warnings, [], "{settings}");
     }
     let warned = [
-        ("otlp", "{endpoint: 'http://b:1'}", "switches TLS off"),
+        ("otlp", "{endpoint: 'http://b:1'}", "disables TLS"),
         ("otlp", "{endpoint: 'b:1', timeout: 10}", "nanoseconds"),
         ("otlp", "{endpoint: 'b:1', keepalive: {time: 1s}}", "raised to 10s"),
         ("otlp", "{endpoint: 'b:1', tls: {min_version: '1.0'}}", "below 1.2"),

@@ -259,20 +259,26 @@ fn all_that_is_wrong_with_actions_is_said_at_once() {
         "traces",
         &[
             ("processors::resource::attributes::0::key", "`key` is missing"),
-            ("processors::resource::attributes::1::value", "there is no value to set"),
+            ("processors::resource::attributes::1::value", "has no value to set"),
             ("processors::resource::attributes::2::from_attribute", "more than one source"),
             ("processors::resource::attributes::3::value", "`delete` does not use `value`"),
             ("processors::resource::attributes::4::key", "`key` or `pattern`"),
             ("processors::resource::attributes::5::pattern", "`pattern` is missing"),
             ("processors::resource::attributes::6::pattern", "needs a name"),
             ("processors::resource::attributes::7::pattern", "needs a name"),
-            ("processors::resource::attributes::8::pattern", "\"(?P<x>\" is no regular expression: unclosed group"),
+            (
+                "processors::resource::attributes::8::pattern",
+                "\"(?P<x>\" is not a valid regular expression: unclosed group",
+            ),
             ("processors::resource::attributes::9::converted_type", "`converted_type` is missing"),
             ("processors::resource::attributes::10::converted_type", "known values: double, int, string"),
             ("processors::resource::attributes::11::from_attribute", "`from_attribute` is missing"),
             ("processors::resource::attributes::12::action", "did you mean `upsert`?"),
             ("processors::resource::attributes::13::action", "`action` is missing"),
-            ("processors::resource::attributes::14::pattern", "the value of ${env:BAD} is no regular expression"),
+            (
+                "processors::resource::attributes::14::pattern",
+                "the value of ${env:BAD} is not a valid regular expression",
+            ),
             ("processors::resource::attributes::15::colour", "unknown field `colour`"),
         ],
     );
@@ -305,11 +311,11 @@ fn all_that_is_wrong_with_a_match_is_said_at_once() {
             ("processors::filter::spans::exclude::span_names::2", "unclosed character class"),
             ("processors::filter::spans::exclude::attributes::0::value", "must be text"),
             ("processors::filter::spans::exclude::attributes::1::key", "`key` must not be empty"),
-            ("processors::filter::spans::exclude::metric_names", "says nothing about spans"),
+            ("processors::filter::spans::exclude::metric_names", "does not apply to spans"),
             ("processors::filter::metrics::include::match_type", "not supported"),
             ("processors::filter::metrics::include::expressions", "not supported"),
             ("processors::filter::metrics::exclude::match_type", "did you mean `regexp`?"),
-            ("processors::filter::logs::include::severity_number::min", "\"loud\" is no severity"),
+            ("processors::filter::logs::include::severity_number::min", "\"loud\" is not a severity"),
             ("processors::filter::logs::include::libraries", "unknown field"),
         ],
     );
@@ -319,7 +325,7 @@ fn all_that_is_wrong_with_a_match_is_said_at_once() {
         &[
             ("processors::filter::error_mode", "shrug"),
             ("processors::filter::spans::include::span_kinds", "SPAN_KIND_SERVER"),
-            ("processors::filter::spans::exclude", "says nothing to match"),
+            ("processors::filter::spans::exclude", "has no conditions"),
         ],
     );
 }
@@ -463,14 +469,14 @@ fn a_value_from_the_context_that_no_request_has_is_said() {
     let from =
         |context: &str| format!("attributes: {{actions: [{{action: insert, key: k, from_context: {context}}}]}}");
     for (receiver, context, words) in [
-        (plain, "metadata.tenant", Some("no receiver of its pipelines keeps headers")),
-        (plain, "tenant", Some("no receiver of its pipelines keeps headers")),
-        (known, "metadata.tenant", Some("no receiver of its pipelines keeps headers")),
+        (plain, "metadata.tenant", Some("no receiver of the pipelines keeps the request headers")),
+        (plain, "tenant", Some("no receiver of the pipelines keeps the request headers")),
+        (known, "metadata.tenant", Some("no receiver of the pipelines keeps the request headers")),
         (headers, "metadata.tenant", None),
         (plain, "client.address", None),
-        (plain, "auth.subject", Some("no receiver of its pipelines has an authenticator")),
+        (plain, "auth.subject", Some("no receiver of the pipelines has an authenticator")),
         (known, "auth.subject", None),
-        (known, "auth.tenant", Some("an authenticator does not say that")),
+        (known, "auth.tenant", Some("authenticators do not provide this attribute")),
     ] {
         let found = warnings(receiver, &[&from(context)]);
         match words {
@@ -488,9 +494,9 @@ fn a_value_from_the_context_that_no_request_has_is_said() {
 fn redaction_of_everything_or_of_nothing_is_said() {
     let plain = "otlp: {protocols: {grpc: }}";
     for (settings, words) in [
-        ("redaction: {}", Some("every attribute is removed")),
-        ("redaction: {blocked_values: ['4[0-9]{12}']}", Some("every attribute is removed")),
-        ("redaction: {allow_all_keys: true}", Some("nothing is redacted")),
+        ("redaction: {}", Some("the processor removes every attribute")),
+        ("redaction: {blocked_values: ['4[0-9]{12}']}", Some("the processor removes every attribute")),
+        ("redaction: {allow_all_keys: true}", Some("the processor redacts nothing")),
         ("redaction: {allow_all_keys: true, blocked_values: ['4[0-9]{12}']}", None),
         ("redaction: {allowed_keys: [id]}", None),
     ] {

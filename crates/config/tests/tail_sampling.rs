@@ -116,7 +116,7 @@ fn what_is_wrong_is_refused_with_its_place() {
                 "{name: a, type: and, and: {and_sub_policy: [{name: b, type: and, and: {and_sub_policy: [{name: c, type: always_sample}]}}]}}",
             ),
             at("policies::0::and::and_sub_policy::0::type"),
-            "put its sub-policies beside the others",
+            "move its sub-policies up",
         ),
         (
             policy("{name: a, type: not, not: {not_sub_policy: {name: b, type: composite}}}"),
@@ -209,12 +209,12 @@ fn what_has_no_effect_is_said() {
             ),
             "`policy_order` has no effect",
         ),
-        (document("tail_sampling: {decision_wait: 1s}"), "there are no policies"),
-        (with("num_traces: 0"), "`num_traces: 0` is taken for 1"),
+        (document("tail_sampling: {decision_wait: 1s}"), "the processor has no policies"),
+        (with("num_traces: 0"), "`num_traces: 0` means 1"),
         (policy("{name: a, type: numeric_attribute, numeric_attribute: {min_value: 1}}"), "`key` is missing"),
         (policy("{name: a, type: boolean_attribute}"), "`key` is missing"),
-        (policy("{name: a, type: string_attribute, string_attribute: {key: k}}"), "there are no `values`"),
-        (policy("{name: a, type: trace_state, trace_state: {key: k}}"), "there are no `values`"),
+        (policy("{name: a, type: string_attribute, string_attribute: {key: k}}"), "`values` is empty"),
+        (policy("{name: a, type: trace_state, trace_state: {key: k}}"), "`values` is empty"),
         (
             policy("{name: a, type: numeric_attribute, numeric_attribute: {key: k, min_value: 5, max_value: 1}}"),
             "`max_value` is below `min_value`",
@@ -231,12 +231,12 @@ fn what_has_no_effect_is_said() {
         ),
         (policy("{name: a, type: probabilistic}"), "no trace is kept"),
         (policy("{name: a, type: composite}"), "`max_total_spans_per_second` is not positive"),
-        (policy("{name: a, type: composite}"), "there is no `composite_sub_policy`"),
-        (shares("{policy: z, percent: 50}"), "there is no policy \"z\" in `composite_sub_policy`"),
-        (shares("{policy: y, percent: 60}, {policy: x, percent: 60}"), "gives away 120 %"),
-        (shares("{policy: y, percent: -60}"), "is taken for an equal part"),
-        (shares("{policy: y}"), "is taken for an equal part"),
-        (shares("{policy: y, percent: 10}, {policy: y, percent: 20}"), "another share further down"),
+        (policy("{name: a, type: composite}"), "`composite_sub_policy` is empty"),
+        (shares("{policy: z, percent: 50}"), "`composite_sub_policy` has no policy \"z\""),
+        (shares("{policy: y, percent: 60}, {policy: x, percent: 60}"), "allocates 120 %"),
+        (shares("{policy: y, percent: -60}"), "means an equal share"),
+        (shares("{policy: y}"), "means an equal share"),
+        (shares("{policy: y, percent: 10}, {policy: y, percent: 20}"), "another share below"),
         (policy(&format!("{}, {}", chance("a", 10, ""), chance("b", 20, "x"))), "have different `hash_salt`s"),
         (
             policy(&format!(
@@ -248,14 +248,14 @@ fn what_has_no_effect_is_said() {
         ),
         (
             policy(&format!("{{name: d, type: drop, drop: {{drop_sub_policy: [{}]}}}}", chance("a", 90, ""))),
-            "do not say that they stand for more",
+            "does not account for it",
         ),
         (
             document(
                 "tail_sampling: {sampling_strategy: span-ingest, policies: [{name: all, type: always_sample}, \
                  {name: d, type: drop, drop: {drop_sub_policy: [{name: f, type: trace_flags}]}}]}",
             ),
-            "nothing is ever kept: with `span-ingest`",
+            "no trace is kept: with `span-ingest`",
         ),
     ] {
         let loaded = load(&text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{text}\n{errors}"));

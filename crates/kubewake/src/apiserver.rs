@@ -22,50 +22,50 @@ pub(crate) struct ApiServerArgs {
 /// How to run an API server, alone or in a cluster.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Where to listen; port 0 takes any that is free
+    /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// Where to write the administrator's kubeconfig; its directory is made if it is not there
+    /// File for the administrator's kubeconfig; missing directories are created
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Keep objects and certificates here; in memory without it
+    /// Directory for objects and certificates [default: only in memory]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Bearer tokens: token,user,uid,"group1,group2" in each line
+    /// File of bearer tokens: token,user,uid,"group1,group2" in each line
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// For tests: take a token for so many seconds after it was found to be good, as kube-apiserver does for
-    /// 10, although its account may be gone
+    /// For tests: cache the validation of a token for this number of seconds, as kube-apiserver does for
+    /// 10 seconds, even if its ServiceAccount is deleted
     #[arg(long, value_name = "SECONDS", hide = true, value_parser = clap::value_parser!(u64).range(1..=3600))]
     token_cache_ttl: Option<u64>,
-    /// Let requests without credentials in, as system:anonymous
+    /// Accept requests without credentials as system:anonymous
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     anonymous_auth: bool,
-    /// Who is asked whose a token is (TokenReview): a kubeconfig
+    /// Kubeconfig of the webhook that authenticates tokens (TokenReview)
     #[arg(long, value_name = "FILE")]
     authentication_token_webhook_config_file: Option<PathBuf>,
-    /// Who is asked, after RBAC, whether something may be done (SubjectAccessReview): a kubeconfig
+    /// Kubeconfig of the webhook that authorizes requests after RBAC (SubjectAccessReview)
     #[arg(long, value_name = "FILE")]
     authorization_webhook_config_file: Option<PathBuf>,
-    /// Where spans go: a TracingConfiguration, or KEP-647's OpenTelemetryClientConfiguration
+    /// Tracing configuration: a TracingConfiguration, or KEP-647's OpenTelemetryClientConfiguration
     #[arg(long, value_name = "FILE")]
     tracing_config_file: Option<PathBuf>,
-    /// The same, by the name that KEP-647 has for it
+    /// Alias of --tracing-config-file in KEP-647
     #[arg(long, value_name = "FILE", conflicts_with = "tracing_config_file")]
     opentelemetry_config_file: Option<PathBuf>,
-    /// Switches features: APIServerTracing=true|false
+    /// Feature gates: APIServerTracing=true|false
     #[arg(long, value_name = "GATE=BOOL,…", default_value = "")]
     feature_gates: FeatureGates,
-    /// Another name that clients use for the server; may be given more than once
+    /// Additional host name of the server, for its certificate; can be repeated
     #[arg(long = "tls-name", value_name = "NAME")]
     names: Vec<String>,
-    /// How many connections are served at once; more are closed
+    /// Maximum number of connections; further connections are closed
     #[arg(long, value_name = "N", default_value_t = Options::default().max_connections)]
     max_connections: usize,
-    /// How many requests that read are served at once; more are refused with 429. 0 is no limit
+    /// Maximum number of read requests in flight; further ones are refused with 429. 0 means no limit
     #[arg(long, value_name = "N", default_value_t = Options::default().max_requests_in_flight)]
     max_requests_inflight: usize,
-    /// The same for requests that write
+    /// Maximum number of write requests in flight; further ones are refused with 429. 0 means no limit
     #[arg(long, value_name = "N", default_value_t = Options::default().max_mutating_requests_in_flight)]
     max_mutating_requests_inflight: usize,
 }
@@ -93,7 +93,7 @@ impl ServerArgs {
     /// Writes the administrator's kubeconfig where it was asked for.
     pub(crate) fn write_kubeconfig(&self, server: &ApiServer) -> anyhow::Result<()> {
         let Some(path) = &self.kubeconfig else { return Ok(()) };
-        server.kubeconfig().write(path).with_context(|| format!("cannot write the kubeconfig {}", path.display()))
+        server.kubeconfig().write(path).with_context(|| format!("failed to write the kubeconfig {}", path.display()))
     }
 }
 
@@ -123,7 +123,7 @@ impl ServerSignals {
 pub(crate) async fn run(args: ApiServerArgs) -> anyhow::Result<()> {
     let _logging = logging::start(&kubewake_config::model::LogsConfig::default());
     let signals = ServerSignals::new()?;
-    let server = ApiServer::start(args.server.options()).await.context("the API server does not start")?;
+    let server = ApiServer::start(args.server.options()).await.context("failed to start the API server")?;
     args.server.write_kubeconfig(&server)?;
     println!("ready apiserver on {}", server.address());
     signals.wait_for_shutdown(&server).await;

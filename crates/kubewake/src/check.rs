@@ -46,38 +46,38 @@ const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 /// Arguments of `kubewake check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubewake check --pre                                     before an install: may I, and does the cluster fit?
-  kubewake check                                           after it, with a span that is followed to the backend
-  kubewake check --wait=2m --no-probe                      after an install, until a pipeline can be applied
-  kubewake check --wait                                    until all is well, for five minutes at most
-  kubewake check --viewer http://127.0.0.1:16686           the span has to arrive there
+  kubewake check --pre                                     before an install: permissions and the cluster's version
+  kubewake check                                           after an install, with a span that is followed to the backend
+  kubewake check --wait=2m --no-probe                      after an install, wait until a pipeline can be applied
+  kubewake check --wait                                    wait until all checks pass, at most five minutes
+  kubewake check --viewer http://127.0.0.1:16686           expect the span in this viewer
   kubewake check --no-probe -o json | jq -r '.sections[].lines[] | select(.result == \"failed\") | .code'
 
-Exit codes: 0 if nothing failed (warnings do not count), 1 if something did, 2 if the arguments are wrong. With --wait, what
-is still under way at the end has failed.
+Exit codes: 0 if no check failed (warnings do not count), 1 if one failed, 2 if the arguments are invalid. With --wait, a
+check that is still in progress at the timeout has failed.
 docs/troubleshooting.md lists every code with its causes.")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]
     viewer: ViewerArgs,
-    /// Look at what an install needs, and at nothing else
+    /// Check only the requirements of an install
     #[arg(long)]
     pre: bool,
-    /// Look again until nothing fails and nothing is under way, for this long at most: 120, 90s, 5m [default: 5m]
+    /// Repeat the checks until none fails or is in progress, at most for this time: 120, 90s, 5m [default: 5m]
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "5m", value_parser = parse_wait)]
     wait: Option<Duration>,
-    /// Send no span
+    /// Do not send a span
     #[arg(long, conflicts_with_all = ["endpoint", "pre"])]
     no_probe: bool,
-    /// Where to send the span, by OTLP/HTTP [default: the Service of the collectors, or through the API server]
+    /// The OTLP/HTTP endpoint for the span [default: the Service of the collectors, or through the API server]
     #[arg(long, value_name = "URL", conflicts_with = "pre")]
     endpoint: Option<String>,
-    /// How long the span may take to the backend; pipelines that wait for whole traces need more than their
+    /// Time limit for the arrival of the span at the backend; pipelines that sample whole traces need more than their
     /// decisionWait
     #[arg(long, value_name = "SECONDS", default_value_t = 45, value_parser = clap::value_parser!(u64).range(1..=3600))]
     probe_seconds: u64,
-    /// The form of the output; `name` is the codes of what failed
+    /// Output format; `name` prints the codes of failed checks
     #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
 }
@@ -124,9 +124,9 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
 fn parse_wait(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().map(Duration::from_secs).ok();
     let limit = seconds.or_else(|| text.parse::<jiff::SignedDuration>().ok().and_then(|limit| limit.try_into().ok()));
-    let limit = limit.ok_or_else(|| format!("{text:?} is no duration such as 120, 90s or 5m"))?;
+    let limit = limit.ok_or_else(|| format!("invalid duration {text:?}: write for example 120, 90s or 5m"))?;
     let is_allowed = (Duration::from_secs(1)..=MAX_WAIT).contains(&limit);
-    is_allowed.then_some(limit).ok_or_else(|| "a wait lasts from a second to a day".to_owned())
+    is_allowed.then_some(limit).ok_or_else(|| "the duration must be between a second and a day".to_owned())
 }
 
 /// Looks once. Without a cluster there is nothing else to look at.
@@ -140,7 +140,7 @@ async fn run_checks(args: &CheckArgs, viewer: &ViewerLocation, bar: &ProgressBar
     let viewer = viewer.clone().or_discover(&cluster.client).await;
     let scene = CheckContext { args, cluster, viewer };
     if args.pre {
-        begin("what an install needs");
+        begin("requirements of an install");
         report.sections.push(permissions::check(&scene).await);
         report.sections.push(definitions::check_before_install(&scene).await);
         return report;
@@ -157,7 +157,7 @@ async fn run_checks(args: &CheckArgs, viewer: &ViewerLocation, bar: &ProgressBar
     report.sections.push(collectors::check(&scene, &pipelines, &seen));
     report.sections.push(viewer::check(&scene).await);
     if !args.no_probe {
-        begin("a span on its way to the backend");
+        begin("sending a span to the backend");
         report.sections.push(probe::check(&scene, &pipelines).await);
     }
     report.sections.retain(|section: &CheckSection| !section.lines.is_empty());

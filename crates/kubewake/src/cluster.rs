@@ -26,26 +26,26 @@ use crate::{
   KUBECONFIG=./kubeconfig kubectl logs -f clock
   kubewake cluster --nodes 3 --data-dir ./data
 
-A pod's image is the name of a program on this machine, completed as a kubelet does: example/shell is
-docker.io/example/shell:latest, and another image than example/shell:1. Its program must bind the pod's own address (the variable POD_IP by a
-fieldRef to status.podIP), since all pods share one machine.")]
+The image of a pod names a program on this machine. Image names are completed as by a kubelet: example/shell is
+docker.io/example/shell:latest, and differs from example/shell:1. A program must listen on the address of its pod (the variable
+POD_IP by a fieldRef to status.podIP), because all pods share the machine.")]
 pub(crate) struct EmbeddedClusterArgs {
     #[command(flatten)]
     server: ServerArgs,
-    /// How many nodes, 15 at most; each has addresses and capacity of its own
+    /// Number of nodes, 15 at most; each node has its own addresses and capacity
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::MAX_NODES)))]
     nodes: u8,
-    /// A program that pods can name as their image: NAME=PATH; may be given more than once
+    /// A program that pods can use as image, as NAME=PATH; can be repeated
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = parse_image_entry)]
     images: Vec<String>,
-    /// An archive of images that every node has from the start, such as one of `cargo xtask image`; may be
-    /// given more than once
+    /// An archive of images for all nodes, such as one of `cargo xtask image`; can be
+    /// repeated
     #[arg(long = "image-archive", value_name = "FILE")]
     image_archives: Vec<PathBuf>,
-    /// Without Kubewake's own images: nodes have what --image and --image-archive give them
+    /// Omit Kubewake's own images: nodes have only those of --image and --image-archive
     #[arg(long)]
     only_given_images: bool,
-    /// How often the autoscaler looks, in seconds
+    /// Interval of the autoscaler, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
     autoscaler_period: u64,
 }
@@ -71,7 +71,7 @@ impl EmbeddedClusterArgs {
 
 /// This program, under the names that Kubewake's own workloads have.
 pub(crate) fn builtin_images() -> anyhow::Result<ImageStore> {
-    let this = std::env::current_exe().context("this program does not know where it is")?;
+    let this = std::env::current_exe().context("failed to find the path of this program")?;
     let add = |images: ImageStore, image: ReleaseImage| {
         images.with_image(image.reference(), ImageEntrypoint::new(this.clone()).arg(image.name()))
     };
@@ -97,7 +97,7 @@ pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the number of open files stays as limited as it was");
+        tracing::warn!(%error, "failed to raise the limit of open files");
     }
 }
 
@@ -105,9 +105,9 @@ pub(crate) fn raise_file_limit() {
 fn warn_about_root() {
     if rustix::process::geteuid().is_root() {
         tracing::warn!(
-            "the cluster was started by root: a container with runAsNonRoot that names no runAsUser, or user 0, is refused \
-             (CreateContainerConfigError), and every other one runs as root, whatever its securityContext says: start the \
-             cluster as another user unless you trust all that it will run"
+            "the cluster runs as root: containers with runAsNonRoot and without runAsUser, or with user 0, are refused \
+             (CreateContainerConfigError), and all other containers run as root, regardless of their securityContext: start the \
+             cluster as another user unless you trust all its containers"
         );
     }
 }
@@ -118,9 +118,9 @@ pub(crate) async fn run(args: EmbeddedClusterArgs) -> anyhow::Result<()> {
     raise_file_limit();
     warn_about_root();
     let signals = ServerSignals::new()?;
-    let cluster = EmbeddedCluster::start(options).await.context("the cluster does not start")?;
+    let cluster = EmbeddedCluster::start(options).await.context("failed to start the cluster")?;
     args.server.write_kubeconfig(cluster.api())?;
     println!("ready cluster on {}", cluster.api().address());
     signals.wait_for_shutdown(cluster.api()).await;
-    cluster.stop().await.context("the cluster did not stop as it should")
+    cluster.stop().await.context("failed to stop the cluster")
 }

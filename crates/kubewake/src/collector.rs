@@ -23,20 +23,20 @@ use crate::logging;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  kubewake collector --config collector.yaml            run it; SIGHUP or a change of the file reloads
+  kubewake collector --config collector.yaml            run a file; SIGHUP or a change of the file reloads it
   kubewake collector validate --config collector.yaml   only check the file
-  kubewake collector components                         what this build can run"
+  kubewake collector components                         list the components of this build"
 )]
 pub(crate) struct CollectorArgs {
     #[command(subcommand)]
     command: Option<CollectorCommand>,
-    /// The configuration: the OpenTelemetry Collector's YAML
+    /// Configuration file, in the OpenTelemetry Collector's YAML
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<PathBuf>,
-    /// How long to go on delivering what is held after SIGTERM, in seconds
+    /// Time limit for the delivery of held data after SIGTERM, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 25)]
     drain_seconds: u64,
-    /// Taken for those who swap the binary, without effect
+    /// Accepted for compatibility with the OpenTelemetry Collector, without effect
     #[arg(long, value_name = "GATES", hide = true, allow_hyphen_values = true)]
     feature_gates: Vec<String>,
 }
@@ -56,10 +56,10 @@ enum CollectorCommand {
   kubewake collector validate --config collector.yaml
   kubewake collector validate --config collector.yaml && systemctl reload kubewake")]
 struct FileArgs {
-    /// The configuration: the OpenTelemetry Collector's YAML
+    /// Configuration file, in the OpenTelemetry Collector's YAML
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Taken for those who swap the binary, without effect
+    /// Accepted for compatibility with the OpenTelemetry Collector, without effect
     #[arg(long, value_name = "GATES", hide = true, allow_hyphen_values = true)]
     feature_gates: Vec<String>,
 }
@@ -164,18 +164,18 @@ async fn wait_for_shutdown(service: &Arc<CollectorService>) -> std::io::Result<(
     watcher.abort();
     tracing::info!(
         limit = ?service.engine().drain_limit(),
-        "stopping: receivers close, and what is held is delivered; a second signal ends it at once"
+        "stopping: receivers close and held data is delivered; a second signal stops the collector immediately"
     );
     tokio::select! {
         report = service.stop() => {
             // The endpoint is gone by then: the operator reads the final status from the pod's termination
             // message.
             if let Err(error) = report.write_termination_log() {
-                tracing::warn!(%error, "cannot leave word of what was lost in the termination message");
+                tracing::warn!(%error, "failed to write the lost data to the termination message");
             }
             Ok(())
         }
-        _ = terminate.recv() => Err(std::io::Error::other("stopped at once by a second signal; what was still held is lost")),
-        _ = interrupt.recv() => Err(std::io::Error::other("stopped at once by a second signal; what was still held is lost")),
+        _ = terminate.recv() => Err(std::io::Error::other("stopped immediately after a second signal; data that was not delivered is lost")),
+        _ = interrupt.recv() => Err(std::io::Error::other("stopped immediately after a second signal; data that was not delivered is lost")),
     }
 }

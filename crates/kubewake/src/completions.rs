@@ -13,7 +13,7 @@ use crate::{KubewakeCli, output};
   kubewake completions zsh > \"${fpath[1]}/_kubewake\"
   kubewake completions fish > ~/.config/fish/completions/kubewake.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Name of the shell
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -36,18 +36,18 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Arguments of `kubewake demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubewake up                 in another terminal
-  kubewake demo head          a Head with children, each with a Deployment: one trace until all are ready
-  kubewake demo scheduler     a scheduler gets another configuration, and a pod is decided by it
-  kubewake demo head          the same again, with a change: another trace, with a link to the one before
-  kubewake demo head -o name  the id of its trace, for `kubewake trace --id`")]
+  kubewake up                 first, in another terminal
+  kubewake demo head          creates a Head with children, each with a Deployment: one trace until all are ready
+  kubewake demo scheduler     changes the configuration of a scheduler, which then places a pod
+  kubewake demo head          changes the Head: another trace, with a link to the previous one
+  kubewake demo head -o name  prints only the id of the trace, for `kubewake trace --id`")]
 pub(crate) struct DemoArgs {
-    /// What to show
+    /// The sample to apply or change
     sample: DemoSample,
-    /// The cluster of a running `kubewake up` [default: $KUBECONFIG if it is one, or the one that was started last]
+    /// Kubeconfig of a running `kubewake up` [default: $KUBECONFIG if it is one, else the latest `kubewake up`]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The form of the output; `name` is the id of the trace
+    /// Output format; `name` prints the id of the trace
     #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
 }
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<()> {
     if args.output == OutputFormat::Table {
         println!("{title} {}", applied.change);
     }
-    let step = StartProgress::new().begin_step("until its trace is whole");
+    let step = StartProgress::new().begin_step("waiting for the complete trace");
     let is_ready = wait_until_ready(&clients, args.sample);
     let followed = wait_for_trace(&found.page, &applied.trace_id, args.sample.converge_span_name(), is_ready).await;
     let followed = followed.with_context(|| args.sample.title())?;
@@ -120,17 +120,18 @@ async fn find_cluster(kubeconfig: Option<PathBuf>) -> anyhow::Result<DemoCluster
             return Ok(found);
         }
     }
-    bail!("no running `kubewake up` is found: start one in another terminal, or name its kubeconfig by --kubeconfig")
+    bail!("no running `kubewake up` found: start one in another terminal, or name its kubeconfig with --kubeconfig")
 }
 
 /// Where the viewer of this cluster is.
 async fn locate_viewer(config: Config, kubeconfig: Option<&Path>) -> anyhow::Result<DemoCluster> {
     let mut brief = config.clone();
     brief.connect_timeout = Some(CONNECT_TIMEOUT);
-    let told =
-        instance_record::fetch_advertised_viewer(&Client::try_from(brief)?).await.context("it does not answer")?;
+    let told = instance_record::fetch_advertised_viewer(&Client::try_from(brief)?)
+        .await
+        .context("failed to get the address of the viewer")?;
     let (page, otlp) = told
         .and_then(|told| Some((told.page, told.otlp?)))
-        .context("it is none of `kubewake up`: there is no viewer")?;
+        .context("not a cluster of `kubewake up`: no viewer is registered")?;
     Ok(DemoCluster { config, kubeconfig: kubeconfig.map(Path::to_owned), page, otlp })
 }

@@ -30,11 +30,11 @@ const READ_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 /// How to reach the cluster.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct KubeconfigArgs {
-    /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, the pod's own account, or `kubewake up`
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, the pod's ServiceAccount, or `kubewake up`
     /// on this machine]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: its current one]
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct KubeconfigArgs {
 pub(crate) struct ClusterArgs {
     #[command(flatten)]
     pub(crate) kubeconfig_args: KubeconfigArgs,
-    /// Where the operator and the collectors run
+    /// Namespace of the operator and the collectors
     #[arg(long, value_name = "NAMESPACE", default_value = "kubewake-system")]
     pub(crate) namespace: String,
 }
@@ -52,7 +52,7 @@ pub(crate) struct ClusterArgs {
 /// How to reach the viewer.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ViewerArgs {
-    /// Where the viewer is [default: $KUBEWAKE_VIEWER, that of the cluster, `kubewake up` on this machine, or
+    /// URL of the viewer [default: $KUBEWAKE_VIEWER, the cluster's viewer, `kubewake up` on this machine, or
     /// http://127.0.0.1:16686]
     #[arg(long, value_name = "URL")]
     pub(crate) viewer: Option<String>,
@@ -100,7 +100,7 @@ impl KubeconfigArgs {
         let found = match connect::find(self.kubeconfig.as_deref(), context).await {
             Err(connect::ClusterConnectError::NoCluster) => {
                 let Some(up) = InstanceRecord::find_newest() else {
-                    bail!("there is no cluster: name one by --kubeconfig or KUBECONFIG, or start one by `kubewake up`")
+                    bail!("no cluster found: name one with --kubeconfig or KUBECONFIG, or start one with `kubewake up`")
                 };
                 return Ok((connect::find(Some(&up.kubeconfig), context).await?.config, "kubewake up".to_owned()));
             }
@@ -120,20 +120,21 @@ impl ViewerArgs {
         }
         let why = match reach.load_config().await {
             Ok((config, source)) => {
-                let client = Client::try_from(without_tracing(config)).context("the cluster cannot be asked")?;
+                let client =
+                    Client::try_from(without_tracing(config)).context("failed to create a client for the cluster")?;
                 match timeout(CONNECT_TIMEOUT, instance_record::fetch_advertised_viewer(&client)).await {
                     Ok(Ok(told)) => return Ok(viewer.or_advertised(told)),
                     // The cluster responds, but does not return the record.
                     Ok(Err(kube::Error::Api(_))) => return Ok(viewer),
                     Ok(Err(error)) => format!("{source}: {}", error_chain(&error)),
-                    Err(_) => format!("{source}: it does not answer"),
+                    Err(_) => format!("{source}: timed out while waiting for the API server"),
                 }
             }
             Err(error) if reach.is_named() => return Err(error),
             Err(error) if is_set(KUBECONFIG_VARIABLE) => error_chain(error.as_ref()),
             Err(_) => return Ok(viewer),
         };
-        eprintln!("the cluster does not say where its viewer is ({why}): {} is asked", viewer.url);
+        eprintln!("failed to get the viewer's address from the cluster ({why}): using {}", viewer.url);
         Ok(viewer)
     }
 
@@ -145,7 +146,7 @@ impl ViewerArgs {
             .or_else(|| InstanceRecord::find_newest().map(|up| up.page))
             .unwrap_or_else(|| DEFAULT_VIEWER_URL.to_owned());
         Ok(ViewerLocation {
-            url: validate_url(&url).with_context(|| format!("the viewer's address {url:?}"))?,
+            url: validate_url(&url).with_context(|| format!("invalid address of the viewer {url:?}"))?,
             is_named,
         })
     }
@@ -172,12 +173,12 @@ fn is_set(variable: &str) -> bool {
 
 /// The address without its last slash.
 fn validate_url(url: &str) -> anyhow::Result<String> {
-    let uri: Uri = url.parse().context("is no URL")?;
+    let uri: Uri = url.parse().context("not a URL")?;
     ensure!(
         uri.scheme_str() == Some("http") && uri.authority().is_some(),
-        "must begin with http:// and a host; behind TLS use `kubectl port-forward`"
+        "the URL must begin with http:// and a host; use `kubectl port-forward` for a viewer behind TLS"
     );
-    ensure!(uri.query().is_none(), "may have no query");
+    ensure!(uri.query().is_none(), "the URL must not have a query");
     Ok(url.trim_end_matches('/').to_owned())
 }
 

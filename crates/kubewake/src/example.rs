@@ -13,10 +13,10 @@ pub(crate) struct ExampleArgs {
 
 #[derive(Debug, Subcommand)]
 enum ExampleCommand {
-    /// An operator whose work is one trace
+    /// Operator whose reconciles form one trace
     #[command(subcommand)]
     HeadOperator(head_operator::HeadOperatorCommand),
-    /// A scheduler, and the operator that owns its configuration
+    /// Scheduler, and the operator of its configuration
     #[command(subcommand)]
     Scheduler(scheduler::SchedulerCommand),
 }

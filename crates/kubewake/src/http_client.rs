@@ -41,11 +41,11 @@ pub(crate) enum JsonHttpError {
 impl std::fmt::Display for JsonHttpError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Timeout => write!(f, "it does not answer in time"),
-            Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
-            Self::Status(status, said) if said.is_empty() => write!(f, "it answers {status}"),
-            Self::Status(status, said) => write!(f, "it answers {status}: {said}"),
-            Self::InvalidResponse(why) => write!(f, "its answer cannot be used: {why}"),
+            Self::Timeout => write!(f, "timed out while waiting for a response"),
+            Self::Unreachable(why) => write!(f, "failed to connect: {why}"),
+            Self::Status(status, said) if said.is_empty() => write!(f, "the server responded with {status}"),
+            Self::Status(status, said) => write!(f, "the server responded with {status}: {said}"),
+            Self::InvalidResponse(why) => write!(f, "failed to read the response: {why}"),
         }
     }
 }
@@ -141,7 +141,7 @@ impl EventStream {
                 return Ok(Some(event));
             }
             if self.read.len() > MAX_EVENT_BYTES {
-                return Err(JsonHttpError::InvalidResponse("an event is too long".to_owned()));
+                return Err(JsonHttpError::InvalidResponse("an event exceeds the maximum length".to_owned()));
             }
             let Some(frame) = self.body.frame().await else { return Ok(None) };
             let frame = frame.map_err(|error| JsonHttpError::InvalidResponse(error.to_string()))?;
@@ -230,7 +230,7 @@ mod tests {
         let web = JsonHttpClient::new(Duration::from_secs(10));
         let url = somebody("HTTP/1.1 404 Not Found\r\ncontent-length: 26\r\n\r\n{\"error\": \"no such trace\"}").await;
         let error = web.get::<serde_json::Value>(&url).await.unwrap_err();
-        assert_eq!(error.to_string(), "it answers 404 Not Found: no such trace");
+        assert_eq!(error.to_string(), "the server responded with 404 Not Found: no such trace");
         let url = somebody("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno").await;
         assert!(matches!(web.get::<serde_json::Value>(&url).await, Err(JsonHttpError::InvalidResponse(_))));
         let closed = { TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap() };

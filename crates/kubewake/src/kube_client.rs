@@ -17,8 +17,8 @@ pub(crate) async fn load_config(kubeconfig: Option<&Path>) -> anyhow::Result<Con
 pub(crate) async fn new_client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     let config = load_config(kubeconfig).await?;
     Trail::disabled().client(config).with_context(|| match kubeconfig {
-        Some(file) => format!("the kubeconfig {} cannot be used", file.display()),
-        None => "the kubeconfig cannot be used".to_owned(),
+        Some(file) => format!("failed to create a client for the kubeconfig {}", file.display()),
+        None => "failed to create a client for the default kubeconfig".to_owned(),
     })
 }
 

@@ -47,64 +47,64 @@ use self::{
   kubewake load --target http://127.0.0.1:4317 --rate 80000 --seconds 20
   kubewake load --target http://127.0.0.1:4318 --protocol http --compression gzip --requests 1000 --json")]
 pub(crate) struct LoadArgs {
-    /// The receiver, as http://host:port
+    /// URL of the receiver, as http://host:port
     #[arg(long, value_name = "URL")]
     target: String,
-    /// How to speak to it
+    /// Protocol of requests
     #[arg(long, value_enum, default_value_t = LoadProtocol::Grpc)]
     protocol: LoadProtocol,
-    /// What to send
+    /// Signal to send
     #[arg(long, value_enum, default_value_t = SignalArg::Traces)]
     signal: SignalArg,
-    /// Items a second, all connections together; flat out without it
+    /// Items per second over all connections [default: no limit]
     #[arg(long, value_name = "N", value_parser = parse_positive)]
     rate: Option<f64>,
-    /// How long to send (10 s if neither this nor --requests is given)
+    /// Duration of the run in seconds [default: 10 without --requests]
     #[arg(long, value_name = "N", value_parser = parse_positive)]
     seconds: Option<f64>,
-    /// How many requests to send
+    /// Number of requests to send
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
-    /// Items in a request: spans, log records or data points
+    /// Items per request: spans, log records or data points
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     spans: u64,
-    /// Traces that the items of a request belong to
+    /// Traces per request
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     traces: u64,
-    /// Requests in a row that the items of each trace come in
+    /// Number of consecutive requests over which the items of each trace are spread
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     spread: u64,
-    /// Attributes of each item
+    /// Attributes per item
     #[arg(long, value_name = "N", default_value_t = 10)]
     attributes: usize,
-    /// The share of items that are errors, 0 to 1
+    /// Share of items with an error, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = crate::sink::mode::parse_share)]
     error_share: f64,
-    /// Connections
+    /// Number of connections
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Requests under way on each connection; with HTTP, which carries one at a time, as many connections more
+    /// Requests in flight per connection; with HTTP, each of them has its own connection
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     in_flight: u32,
-    /// How bodies are compressed
+    /// Compression of request bodies
     #[arg(long, value_enum, default_value_t = LoadCompression::None)]
     compression: LoadCompression,
-    /// Send again what was refused with a retryable answer, after the time that the receiver names
+    /// Retry requests after retryable responses, with the delay that the receiver requests
     #[arg(long)]
     retry: bool,
-    /// How long after the end of the run a refused request may still be sent again
+    /// How long after the end of the run refused requests are retried
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     grace: f64,
-    /// How long to wait for an answer
+    /// Time limit for a response
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = parse_positive)]
     timeout: f64,
-    /// The number of the run, which its ids carry; random without it
+    /// Number of the run, which is part of all ids [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write the acknowledged items here, as lines of `seed first end`: what the sink's /missing takes
+    /// File for the acknowledged items, as lines of `seed first end`, the input of the sink's /missing
     #[arg(long, value_name = "FILE")]
     acked_file: Option<PathBuf>,
-    /// Report as one JSON object on standard output
+    /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -141,7 +141,7 @@ impl From<SignalArg> for Signal {
 fn parse_positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
-        _ => Err("a number above 0 is needed".to_owned()),
+        _ => Err("the number must be above 0".to_owned()),
     }
 }
 
@@ -163,14 +163,14 @@ pub(crate) async fn run(args: LoadArgs) -> anyhow::Result<()> {
         connections: LoadRunReport::connection_counts(target.connections()),
     };
     if let Some(path) = &args.acked_file {
-        report.write_acknowledged(path).with_context(|| format!("cannot write {}", path.display()))?;
+        report.write_acknowledged(path).with_context(|| format!("failed to write {}", path.display()))?;
     }
     if args.json {
         println!("{}", report.to_json());
     } else {
         println!("{report}");
     }
-    ensure!(!report.all_failed(), "no request got an answer that takes or refuses it");
+    ensure!(!report.all_failed(), "no request was accepted or refused by the receiver");
     Ok(())
 }
 
@@ -282,6 +282,6 @@ mod tests {
         for wrong in ["2", "nan", "inf", "x"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(parse("2").unwrap_err().to_string().contains("a number from 0 to 1 is needed"));
+        assert!(parse("2").unwrap_err().to_string().contains("the number must be from 0 to 1"));
     }
 }

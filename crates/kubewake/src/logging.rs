@@ -8,7 +8,7 @@ use tracing_subscriber::{
 /// The active log output, whose level can follow the configuration.
 #[cfg_attr(
     not(feature = "data-plane"),
-    expect(dead_code, reason = "only a collector's document changes while it runs")
+    expect(dead_code, reason = "only the collector changes its log settings at run time")
 )]
 pub(crate) struct LoggingHandle(Option<reload::Handle<Targets, Registry>>);
 

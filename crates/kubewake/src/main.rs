@@ -53,21 +53,21 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Kubewake carries a cluster's telemetry to the backend of your choice.
+/// Kubewake sends the telemetry of a Kubernetes cluster to the backends of your choice.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubewake",
     version,
     propagate_version = true,
     after_help = "Examples:
-  kubewake up                                              everything, on this machine
-  kubewake operator manifests | kubectl apply -f -         on a cluster
-  kubewake check                                           is it well, and what to do if not
-  kubewake status                                          what runs, and what flows
-  kubewake trace deployment/web                            what happened to it
-  kubewake collector --config collector.yaml               in the place of an OpenTelemetry Collector
+  kubewake up                                              run everything on this machine
+  kubewake operator manifests | kubectl apply -f -         install on a cluster
+  kubewake check                                           find problems, and how to solve them
+  kubewake status                                          show all parts and their throughput
+  kubewake trace deployment/web                            show the latest trace of an object
+  kubewake collector --config collector.yaml               run instead of an OpenTelemetry Collector
 
-`kubewake COMMAND --help` has examples of each. Colours and progress are for terminals only; NO_COLOR switches colours off."
+`kubewake COMMAND --help` has examples of each command. Colours and progress appear only on terminals; NO_COLOR disables colours."
 )]
 struct KubewakeCli {
     #[command(subcommand)]
@@ -76,17 +76,17 @@ struct KubewakeCli {
 
 #[derive(Debug, Subcommand)]
 enum KubewakeCommand {
-    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and the page
+    /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and a page
     /// that shows their traces
     #[cfg(feature = "desk")]
     Up(Box<up::UpArgs>),
-    /// Applies a sample to a running `up`, and gives the link of its trace
+    /// Applies a sample to a running `up`, and prints the link of its trace
     #[cfg(feature = "desk")]
     Demo(demo::DemoArgs),
-    /// Shows how everything is, at a glance
+    /// Shows the state of all parts on one screen
     #[cfg(feature = "desk")]
     Status(status::StatusArgs),
-    /// Says what is wrong and how to mend it, before and after an install
+    /// Finds problems and shows how to solve them, before and after an install
     #[cfg(feature = "desk")]
     Check(check::CheckArgs),
     /// Draws the latest trace of an object
@@ -95,35 +95,35 @@ enum KubewakeCommand {
     /// Shows spans as they arrive
     #[cfg(feature = "desk")]
     Tail(tail::TailArgs),
-    /// Serves Kubernetes' API from one process, every request traced
+    /// Runs a Kubernetes API server in one process, with every request traced
     #[cfg(feature = "apiserver")]
     Apiserver(apiserver::ApiServerArgs),
-    /// Runs a Kubernetes on this machine, with pods as local processes
+    /// Runs a Kubernetes cluster on this machine, with pods as local processes
     #[cfg(feature = "cluster")]
     Cluster(cluster::EmbeddedClusterArgs),
-    /// Receives, buffers and ships traces, logs and metrics
+    /// Receives, buffers and exports traces, logs and metrics
     #[cfg(feature = "data-plane")]
     Collector(collector::CollectorArgs),
     /// Runs a sample operator
     #[cfg(feature = "desk")]
     #[command(hide = true)]
     Example(Box<example::ExampleArgs>),
-    /// Sends OTLP at a fixed rate or flat out, and says what became of it
+    /// Sends OTLP at a fixed or unlimited rate, and reports the results
     #[cfg(feature = "tools")]
     Load(load::LoadArgs),
-    /// Makes the collectors that pipelines ask for
+    /// Runs the operator, which manages the collectors of pipeline resources
     #[cfg(feature = "operator")]
     Operator(operator::OperatorCliArgs),
-    /// Receives OTLP, counts it, and misbehaves when asked to
+    /// Receives and counts OTLP, with configurable failures
     #[cfg(feature = "tools")]
     Sink(sink::SinkArgs),
     /// Receives traces and shows them in a browser
     #[cfg(feature = "viewer")]
     Viewer(viewer::ViewerRunArgs),
-    /// Puts trace context on objects as they are written
+    /// Runs the webhook that adds trace context to objects
     #[cfg(feature = "webhook")]
     Webhook(Box<webhook::WebhookArgs>),
-    /// Prints what a shell needs to complete commands
+    /// Prints a completion script for a shell
     #[cfg(feature = "desk")]
     Completions(completions::CompletionsArgs),
 }
@@ -137,7 +137,7 @@ fn main() -> ExitCode {
     let runtime = match builder.enable_all().max_blocking_threads(MAX_BLOCKING_THREADS).build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: cannot start: {error}");
+            eprintln!("error: failed to start the runtime: {error}");
             return ExitCode::FAILURE;
         }
     };

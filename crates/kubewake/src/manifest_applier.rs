@@ -37,7 +37,7 @@ struct ObjectReference<'a> {
 impl<'a> ObjectReference<'a> {
     fn from_object(object: &'a Value) -> anyhow::Result<Self> {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str);
-        let has = |path: &str| text(path).with_context(|| format!("an object has no {path}"));
+        let has = |path: &str| text(path).with_context(|| format!("an object in the manifest has no {path}"));
         Ok(Self {
             version: has("/apiVersion")?,
             kind: has("/kind")?,
@@ -75,7 +75,7 @@ impl ManifestApplier {
     pub(crate) async fn get(&mut self, object: &Value) -> anyhow::Result<Option<DynamicObject>> {
         let name = ObjectReference::from_object(object)?;
         let found = self.api_for_reference(&name).await?.get_opt(name.name).await;
-        found.map_err(|error| anyhow!("{} {} cannot be read: {}", name.kind, name.name, error_chain(&error)))
+        found.map_err(|error| anyhow!("failed to get {} {}: {}", name.kind, name.name, error_chain(&error)))
     }
 
     /// Retries errors that are transient, such as those of a registered webhook that cannot be reached yet, or
@@ -91,7 +91,7 @@ impl ManifestApplier {
                     tokio::time::sleep(RETRY_INTERVAL).await;
                 }
                 Err(error) => {
-                    return Err(anyhow!("{} {} cannot be applied: {}", name.kind, name.name, error_chain(&error)));
+                    return Err(anyhow!("failed to apply {} {}: {}", name.kind, name.name, error_chain(&error)));
                 }
             }
         }
@@ -128,7 +128,7 @@ impl ManifestApplier {
             match discovery::pinned_kind(&self.client, &wanted).await {
                 Ok(found) => return Ok(found),
                 Err(error) if Instant::now() > deadline => {
-                    return Err(anyhow!("the cluster does not know {}: {}", name.kind, error_chain(&error)));
+                    return Err(anyhow!("failed to discover kind {}: {}", name.kind, error_chain(&error)));
                 }
                 Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
             }
@@ -137,7 +137,7 @@ impl ManifestApplier {
 }
 
 pub(crate) fn parse_manifest(manifest: &str) -> anyhow::Result<Vec<Value>> {
-    serde_saphyr::from_multiple(manifest).context("a manifest of this program cannot be read")
+    serde_saphyr::from_multiple(manifest).context("failed to parse a built-in manifest")
 }
 
 /// The Deployment of this name among the objects.
@@ -145,7 +145,7 @@ pub(crate) fn find_deployment<'a>(objects: &'a mut [Value], name: &str) -> anyho
     let is_it = |object: &&mut Value| {
         ObjectReference::from_object(object).is_ok_and(|it| it.kind == "Deployment" && it.name == name)
     };
-    objects.iter_mut().find(is_it).with_context(|| format!("there is no Deployment {name} in the manifest"))
+    objects.iter_mut().find(is_it).with_context(|| format!("the manifest has no Deployment {name}"))
 }
 
 /// Sets a variable of a Deployment's first container.
@@ -180,5 +180,5 @@ where
 {
     let condition = |object: Option<&K>| object.is_some_and(&holds);
     let found = await_condition(api, name, condition).await;
-    found?.with_context(|| format!("{name} is gone"))
+    found?.with_context(|| format!("{name} was deleted"))
 }

@@ -16,8 +16,8 @@ use clap::Subcommand;
   kubewake operator manifests | kubectl apply -f -
   kubewake operator tracing-config > tracing.yaml
 
-The custom resource definitions must be there. Its own spans go where OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, which may be the
-collectors that it makes."
+The custom resource definitions must be installed. The operator exports its own spans as the variables
+OTEL_EXPORTER_OTLP_… configure; the endpoint may be the Service of the collectors."
 )]
 pub(crate) struct OperatorCliArgs {
     #[command(subcommand)]
@@ -28,9 +28,9 @@ pub(crate) struct OperatorCliArgs {
 
 #[derive(Debug, Subcommand)]
 enum OperatorCommand {
-    /// Prints all that a cluster needs: the kinds, the operator, and what it may do
+    /// Prints the manifests of the CRDs, the operator and its permissions
     Manifests(manifests::ManifestsArgs),
-    /// Prints the file that makes a kube-apiserver send its spans to the pipelines
+    /// Prints a tracing configuration with which kube-apiserver exports its spans to the pipelines
     TracingConfig(tracing_config::TracingConfigArgs),
 }
 

@@ -17,13 +17,13 @@ use serde::Serialize;
 /// The form of what is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people
+    /// A table for reading
     Table,
-    /// For programs
+    /// JSON
     Json,
-    /// For programs and people
+    /// YAML
     Yaml,
-    /// Only names, one in a line, as kubectl writes them
+    /// Only names, one per line, as kubectl prints them
     Name,
 }
 
@@ -97,7 +97,7 @@ impl TerminalLayout {
 pub(crate) fn serialize_document<T: Serialize>(format: OutputFormat, what: &T) -> anyhow::Result<Option<String>> {
     let text = match format {
         OutputFormat::Json => serde_json::to_string_pretty(what)? + "\n",
-        OutputFormat::Yaml => serde_saphyr::to_string(what).context("cannot be written as YAML")?,
+        OutputFormat::Yaml => serde_saphyr::to_string(what).context("failed to write YAML")?,
         OutputFormat::Table | OutputFormat::Name => return Ok(None),
     };
     Ok(Some(text))
@@ -113,6 +113,6 @@ pub(crate) fn print_if_open(text: &str) -> anyhow::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        written => written.map(|()| true).context("cannot print"),
+        written => written.map(|()| true).context("failed to write to standard output"),
     }
 }

@@ -48,39 +48,39 @@ use self::{
   kubewake sink --listen 127.0.0.1:14317
   kubewake sink --listen 127.0.0.1:0 --fail-share 0.3 --fail-code UNAVAILABLE --retry-after 100ms
   curl -X POST 'http://127.0.0.1:14317/mode?hang=true'; curl http://127.0.0.1:14317/stats
-  curl 'http://127.0.0.1:14317/missing?seed=1&count=1000'   # of kubewake load --seed 1
+  curl 'http://127.0.0.1:14317/missing?seed=1&count=1000'   # after kubewake load --seed 1
 
-On its port: GET /stats, GET /traces, GET /missing?seed=N&count=N[&first=N] (which items have not arrived), POST /missing \
+Endpoints on the same port: GET /stats, GET /traces, GET /missing?seed=N&count=N[&first=N] (which items have not arrived), POST /missing \
 (with the lines that load --acked-file writes), GET /mode, POST /mode?FIELD=VALUE, POST /reset.")]
 pub(crate) struct SinkArgs {
-    /// Where to listen, for gRPC and HTTP alike
+    /// Address to listen on, for gRPC and HTTP
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:14317")]
     listen: SocketAddr,
-    /// Wait this long before each answer: 50ms, 2s
+    /// Delay of each response: 50ms, 2s
     #[arg(long, value_name = "DURATION", value_parser = mode::parse_duration, default_value = "0ms")]
     delay: Duration,
-    /// The share of requests that fail, 0 to 1
+    /// Share of requests that fail, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = mode::parse_share)]
     fail_share: f64,
-    /// How they fail: a gRPC code by name, or an HTTP status
+    /// Status of failures: the name of a gRPC code, or an HTTP status
     #[arg(long, value_name = "CODE", default_value = "UNAVAILABLE")]
     fail_code: FailureCode,
-    /// The retry hint on failures: 100ms, 2s
+    /// Retry delay in failures: 100ms, 2s
     #[arg(long, value_name = "DURATION", value_parser = mode::parse_duration)]
     retry_after: Option<Duration>,
-    /// Neither read nor answer requests until told otherwise
+    /// Neither read nor answer requests until POST /mode?hang=false
     #[arg(long)]
     hang: bool,
-    /// Refuse everything for good, as malformed
+    /// Refuse all requests permanently, as malformed
     #[arg(long, conflicts_with_all = ["fail_share", "fail_code"])]
     refuse: bool,
-    /// Answer with a partial success that rejects so many items
+    /// Respond with a partial success that rejects this number of items
     #[arg(long, value_name = "N", default_value_t = 0)]
     reject_items: u64,
-    /// Append each request to this file: a byte for the signal (t, m, l), its length (u32, big endian), its protobuf
+    /// Append each request to this file: a byte for the signal (t, m, l), the length (u32, big endian), the protobuf
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Count the items of each trace, for GET /traces
+    /// Count the items per trace, for GET /traces
     #[arg(long)]
     traces: bool,
 }
@@ -105,7 +105,8 @@ struct SinkServer {
 
 /// Receives until SIGTERM or Ctrl-C.
 pub(crate) async fn run(args: SinkArgs) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
     let sink = Arc::new(SinkServer::new(&args)?);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -115,7 +116,7 @@ pub(crate) async fn run(args: SinkArgs) -> anyhow::Result<()> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    sink.counters.flush().context("cannot write the received requests")
+    sink.counters.flush().context("failed to write the received requests")
 }
 
 async fn accept(listener: TcpListener, sink: &Arc<SinkServer>) {

@@ -20,17 +20,18 @@ use crate::{
   kubewake status
   kubewake status --kubeconfig ./kubeconfig -o json
   kubewake status -o name
-  kubewake status > /dev/null && echo all is well
+  kubewake status > /dev/null && echo no problems
 
-Exit codes: 0 if all that is there is well, 1 if something is not or the cluster cannot be reached, 2 if the arguments are wrong.
-What is optional and not installed (webhook, viewer, Telemetry) is well. `kubewake check` says how to mend what is not.
-RECEIVED, SENT and DROPPED count spans, records and data points since the collectors started or the pipeline was made; DROPPED has what collectors lost that have ended, too; SENT can be less where a pipeline samples or filters.")]
+Exit codes: 0 without problems, 1 with problems or if the cluster is not reachable, 2 if the arguments are invalid.
+Absent optional parts (webhook, viewer, Telemetry) are no problem. `kubewake check` shows how to solve problems.
+RECEIVED, SENT and DROPPED count spans, log records and data points since the collectors started or the pipeline was
+created. DROPPED includes data that terminated collectors lost. SENT can be less where a pipeline samples or filters.")]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]
     viewer: ViewerArgs,
-    /// The form of the output
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
 }

@@ -36,23 +36,22 @@ const SERVICE_COLUMN_WIDTH: usize = 22;
   kubewake tail -o json | jq -r '[.service, .name, .duration] | @tsv'
   kubewake tail --limit 1 -o json                          wait for one span
 
-Ctrl-C ends it, with exit code 0. Times are UTC.")]
+Ctrl-C ends the command with exit code 0. Times are in UTC.")]
 pub(crate) struct TailArgs {
-    /// Only spans of this service
+    /// Show only spans of this service
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// Only spans that are errors
+    /// Show only spans with an error
     #[arg(long)]
     errors: bool,
-    /// End after so many spans
+    /// End after this number of spans
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     #[command(flatten)]
     viewer: ViewerArgs,
     #[command(flatten)]
     kubeconfig_args: KubeconfigArgs,
-    /// The form of the output; `json` is one object in a line, `yaml` a document for each, `name` the ids of
-    /// their traces
+    /// Output format; `json` prints one object per line, `yaml` one document per span, `name` their trace ids
     #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
 }
@@ -96,7 +95,7 @@ async fn tail(args: &TailArgs) -> anyhow::Result<()> {
     // A viewer that is missing at the start is an error, and not an interruption.
     let hint = || {
         format!(
-            "the viewer at {} cannot be followed: is it there? (kubewake up, kubewake viewer, --viewer URL)",
+            "failed to follow the viewer at {} (start one with kubewake up or kubewake viewer, or name one with --viewer URL)",
             viewer.url
         )
     };
@@ -107,7 +106,7 @@ async fn tail(args: &TailArgs) -> anyhow::Result<()> {
                 return Ok(());
             }
         }
-        eprintln!("the viewer at {} has gone; waiting for it", viewer.url);
+        eprintln!("lost the connection to the viewer at {}; waiting for the viewer", viewer.url);
         events = loop {
             tokio::time::sleep(RECONNECT_DELAY).await;
             if let Ok(events) = web.events(&url).await {
@@ -153,7 +152,7 @@ impl TailArgs {
             "skipped" => {
                 let skipped: Value = serde_json::from_str(&event.data).ok()?;
                 Some(format!(
-                    "{} left out: more arrive than are read",
+                    "{} skipped: spans arrive faster than they are printed",
                     format_count(skipped.get("spans")?.as_u64()?, "span")
                 ))
             }
@@ -245,7 +244,7 @@ mod tests {
     fn what_was_left_out_is_said_and_what_is_unknown_passed_over() {
         let screen = TerminalLayout::plain(80);
         let said = args(OutputFormat::Json).format_event(&event("skipped", r#"{"spans": 7}"#), &screen).unwrap();
-        assert_eq!(said, "7 spans left out: more arrive than are read");
+        assert_eq!(said, "7 spans skipped: spans arrive faster than they are printed");
         assert_eq!(args(OutputFormat::Table).format_event(&event("later", "{}"), &screen), None);
         assert_eq!(args(OutputFormat::Table).format_event(&event("span", "no"), &screen), None);
     }

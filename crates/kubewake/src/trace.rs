@@ -54,40 +54,40 @@ const CLEAR_SCREEN: &str = "\u{1b}[2J\u{1b}[H";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   kubewake trace deployment/web -n shop
-  kubewake trace head/demo --follow                        until it is as it should be
+  kubewake trace head/demo --follow                        until the object has converged
   kubewake trace head/demo --generation 2
   kubewake trace --id 4bf92f3577b34da6a3ce929d0e0e4736 -o json
-  kubewake trace head/demo -o name                         the id of the trace
+  kubewake trace head/demo -o name                         only the id of the trace
 
-Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace it is looked for in all of them.
-Where the viewer's cluster, or the one that is named, has a newer generation, its first spans are waited for: --follow does so until they come. So are those of an object that
-the viewer does not know, as it may be new.
-Of what happened a moment ago the rest is waited for, too, for some seconds where spans have no parent yet.
-A line is a span: who did what, when, and for how long. ⋯ is a time in which nothing was recorded, ✗ an error.")]
+Kinds are written as for kubectl: Deployment, deployment, deployments, deploy. Without --namespace the command searches all
+namespaces. If the viewer's cluster, or the named one, has a newer generation of the object, or the viewer does not know the
+object, the command waits a few seconds for the first spans. With --follow it waits until they arrive. It also waits some
+seconds for the missing parents of spans that arrived recently.
+Each line is a span: service, operation, start and duration. ⋯ marks a time without recorded spans, ✗ an error.")]
 pub(crate) struct TraceArgs {
-    /// The object: KIND/NAME, or KIND NAME
+    /// The object, as KIND/NAME or KIND NAME
     #[arg(value_name = "KIND/NAME", num_args = 1..=2, required_unless_present = "id", conflicts_with = "id")]
     object: Vec<String>,
-    /// The object's namespace
+    /// Namespace of the object
     #[arg(long, short, value_name = "NAMESPACE", conflicts_with = "id")]
     namespace: Option<String>,
-    /// A trace by its id
+    /// Id of a trace, instead of an object
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// The trace of this generation of the object [default: the latest]
+    /// Show the trace of this generation of the object [default: the latest]
     #[arg(long, value_name = "N", conflicts_with = "id")]
     generation: Option<i64>,
-    /// Show also spans that say nothing which the only one below them does not
+    /// Show also spans that add nothing to their only child
     #[arg(long)]
     all: bool,
-    /// Look until the object is as it should be, or has failed
+    /// Wait until the object has converged or failed
     #[arg(long, short, conflicts_with_all = ["id", "generation"])]
     follow: bool,
     #[command(flatten)]
     viewer: ViewerArgs,
     #[command(flatten)]
     kubeconfig_args: KubeconfigArgs,
-    /// The form of the output
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
 }
@@ -106,7 +106,7 @@ pub(crate) async fn run(args: TraceArgs) -> anyhow::Result<()> {
     let id = match (&args.id, &object) {
         (Some(id), _) => id.clone(),
         (None, Some(object)) => lookup::find_trace_id(&web, url, object, args.generation).await?,
-        (None, None) => bail!("name an object as KIND/NAME, or a trace by --id"),
+        (None, None) => bail!("an object (KIND/NAME) or a trace (--id) is required"),
     };
     let trace = match args.output {
         OutputFormat::Name => fetch_trace(&web, url, &id).await?,
@@ -120,12 +120,12 @@ impl TraceArgs {
         let (kind, name) = match self.object.as_slice() {
             [] => return Ok(None),
             [both] => {
-                both.split_once('/').ok_or_else(|| usage_error(&format!("{both:?} is no object: write KIND/NAME")))?
+                both.split_once('/').ok_or_else(|| usage_error(&format!("invalid object {both:?}: write KIND/NAME")))?
             }
             [kind, name, ..] => (kind.as_str(), name.as_str()),
         };
         if kind.is_empty() || name.is_empty() || name.contains('/') {
-            return Err(usage_error("an object is KIND/NAME, its namespace --namespace NAME"));
+            return Err(usage_error("invalid object: write KIND/NAME, and the namespace as --namespace NAME"));
         }
         Ok(Some(ObjectQuery {
             kind: kind_aliases::expand_kind(kind).to_owned(),
@@ -141,7 +141,7 @@ fn usage_error(words: &str) -> anyhow::Error {
 
 async fn fetch_trace(web: &JsonHttpClient, url: &str, id: &str) -> anyhow::Result<Value> {
     let what = format!("{url}/api/v1/traces/{}", crate::http_client::percent_encode(id));
-    web.get(&what).await.with_context(|| format!("the viewer at {url} does not give trace {id}"))
+    web.get(&what).await.with_context(|| format!("failed to get trace {id} from the viewer at {url}"))
 }
 
 /// The trace, and of what has just happened as much as comes in a moment.
@@ -160,7 +160,8 @@ fn render_trace(args: &TraceArgs, url: &str, trace: &Value) -> anyhow::Result<St
     if let Some(document) = output::serialize_document(args.output, trace)? {
         return Ok(document);
     }
-    let trace: TraceDocument = serde_json::from_value(trace.clone()).context("the viewer's answer is no trace")?;
+    let trace: TraceDocument =
+        serde_json::from_value(trace.clone()).context("failed to decode the trace from the viewer")?;
     Ok(match args.output {
         OutputFormat::Name => format!("{}\n", output::text::sanitize(&trace.trace_id)),
         _ => render::render_waterfall(&trace, url, !args.all, &TerminalLayout::stdout()),
@@ -183,7 +184,7 @@ async fn wait_for_first_spans(
     }
     while let Some(newer) = find_newer(web, url, object, live).await {
         if began.elapsed() > FIRST_SPAN_TIMEOUT {
-            let advice = if args.follow { "" } else { "; --follow waits for it" };
+            let advice = if args.follow { "" } else { "; --follow waits for them" };
             return eprintln!("{}{advice}", newer.timeout_message(url));
         }
         tokio::time::sleep(FIRST_SPAN_POLL_INTERVAL).await;

@@ -42,41 +42,41 @@ use crate::{cluster, logging};
 /// Arguments of `kubewake up`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubewake up                          everything, gone when it ends
-  kubewake up --data-dir ./data        objects and traces are there again the next time
-  kubewake up --no-demo --open         without the samples; opens the page
-  kubewake demo head                   in another terminal: a change, and the link of its trace
+  kubewake up                          start everything; nothing remains after the end
+  kubewake up --data-dir ./data        keep objects and traces for the next start
+  kubewake up --no-demo --open         start without samples, and open the page
+  kubewake demo head                   in another terminal: change the sample, and print the link of the trace
 
-A port that is busy moves to the next one that is free.")]
+If a port is in use, the next free one is taken.")]
 pub(crate) struct UpArgs {
-    /// Keep objects, traces, kubeconfig and ports here; without it all is gone when it ends
+    /// Directory for objects, traces, kubeconfig and ports [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Where to write the administrator's kubeconfig [default: in the data directory, or in the user's state folder]
+    /// File for the administrator's kubeconfig [default: in the data directory, or in the user's state directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Without the sample operators and the sample Head; `kubewake demo` brings them when they are wanted
+    /// Do not start the sample operators and the sample Head; `kubewake demo` starts them on request
     #[arg(long)]
     no_demo: bool,
     /// Open the page in a browser
     #[arg(long)]
     open: bool,
-    /// Where the page is [default: 127.0.0.1:16686]
+    /// Address of the page [default: 127.0.0.1:16686]
     #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     listen: Option<SocketAddr>,
-    /// Where OTLP over gRPC is taken [default: 127.0.0.1:4317]
+    /// Address for OTLP over gRPC [default: 127.0.0.1:4317]
     #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     otlp: Option<SocketAddr>,
-    /// Where OTLP over HTTP is taken [default: 127.0.0.1:4318]
+    /// Address for OTLP over HTTP [default: 127.0.0.1:4318]
     #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     otlp_http: Option<SocketAddr>,
-    /// Where the API server listens [default: 127.0.0.1:6443]
+    /// Address of the API server [default: 127.0.0.1:6443]
     #[arg(long, value_name = "ADDR", value_parser = ports::parse_local_address)]
     api: Option<SocketAddr>,
-    /// How many nodes, 15 at most
+    /// Number of nodes, 15 at most
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=i64::from(addresses::MAX_NODES)))]
     nodes: u8,
-    /// A program that pods can name as their image: NAME=PATH; may be given more than once
+    /// A program that pods can use as image, as NAME=PATH; can be repeated
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = cluster::parse_image_entry)]
     images: Vec<String>,
 }
@@ -150,8 +150,8 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let step = progress.begin_step("stopping");
     tokio::select! {
         stopped = parts.stop() => stopped?,
-        () = ends.wait_for_signal() => bail!("stopped at once by a second signal"),
+        () = ends.wait_for_signal() => bail!("stopped immediately after a second signal"),
     }
-    step.succeed("everything has ended");
+    step.succeed("all parts have stopped");
     ended
 }

@@ -17,31 +17,31 @@ use crate::logging;
   kubewake viewer --kubeconfig ./kubeconfig
   kubewake viewer --listen 0.0.0.0:16686 --allow-host viewer.example
 
-Whoever can reach the page reads all traces: there is no sign-in.")]
+The page has no authentication: every client that reaches the page can read all traces.")]
 pub(crate) struct ViewerRunArgs {
-    /// Where the page is served
+    /// Address of the page
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:16686")]
     listen: SocketAddr,
-    /// Where OTLP over gRPC is received
+    /// Address for OTLP over gRPC
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4317")]
     otlp: SocketAddr,
-    /// Where OTLP over HTTP is received
+    /// Address for OTLP over HTTP
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
     otlp_http: SocketAddr,
-    /// Keep traces here across restarts
+    /// Directory that keeps traces across restarts [default: only in memory]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Show the pipelines and objects of this cluster
+    /// Kubeconfig of the cluster whose pipelines and objects the page shows
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Where the operator and the collectors of that cluster run
+    /// Namespace of the operator and the collectors of that cluster
     #[arg(long, value_name = "NAMESPACE", default_value = "kubewake-system")]
     namespace: String,
-    /// How much memory traces may take; the oldest go when it is full
+    /// Memory limit for traces; the oldest traces are evicted at the limit
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     memory: usize,
-    /// A host name, beside addresses and localhost, by which the page, and OTLP over HTTP on a loopback
-    /// address, may be asked for; may be given more than once
+    /// A host name that requests may use for the page, and for OTLP over HTTP on a loopback address, beside addresses
+    /// and localhost; can be repeated
     #[arg(long = "allow-host", value_name = "NAME")]
     hosts: Vec<String>,
 }
@@ -53,7 +53,10 @@ pub(crate) async fn run(args: ViewerRunArgs) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     if let Some(file) = args.kubeconfig.as_ref().filter(|file| !file.exists()) {
-        eprintln!("warning: {} is not there: the cluster is shown once it is", file.display());
+        eprintln!(
+            "warning: kubeconfig {} does not exist: the page shows the cluster when the file exists",
+            file.display()
+        );
     }
     let options = ViewerOptions {
         listen: args.listen,
@@ -65,7 +68,7 @@ pub(crate) async fn run(args: ViewerRunArgs) -> anyhow::Result<()> {
         namespace: args.namespace,
         hosts: args.hosts,
     };
-    let viewer = Viewer::start(options).await.context("the viewer does not start")?;
+    let viewer = Viewer::start(options).await.context("failed to start the viewer")?;
     println!("ready http://{}", viewer.addresses().page);
     tokio::select! {
         _ = terminate.recv() => {}
@@ -84,10 +87,10 @@ fn parse_size(text: &str) -> Result<usize, String> {
     let (number, unit) = units
         .into_iter()
         .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number.trim(), unit)))
-        .ok_or("a number with KiB, MiB or GiB is needed, for example 256MiB")?;
-    let number: usize = number.parse().map_err(|_| format!("{number:?} is no number"))?;
-    let size = number.checked_mul(unit).ok_or("this is more than there is")?;
-    if size < MIN_STORE_BYTES { Err("1MiB at least".to_owned()) } else { Ok(size) }
+        .ok_or("write a number with KiB, MiB or GiB, for example 256MiB")?;
+    let number: usize = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
+    let size = number.checked_mul(unit).ok_or("the size is too large")?;
+    if size < MIN_STORE_BYTES { Err("the size must be at least 1MiB".to_owned()) } else { Ok(size) }
 }
 
 #[cfg(test)]

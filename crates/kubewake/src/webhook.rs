@@ -43,7 +43,8 @@ const OWNER_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let _logging = logging::start(&kubewake_config::model::LogsConfig::default());
     let mut terminate = signal(SignalKind::terminate())?;
-    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
     let endpoint = args.webhook_endpoint(listener.local_addr()?)?;
     let client = new_client(args.kubeconfig.as_deref()).await?;
 
@@ -52,8 +53,8 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         TelemetrySetup::new(FIELD_MANAGER).version(env!("CARGO_PKG_VERSION")).without_subscriber().start()?;
     if !telemetry.is_enabled() {
         tracing::warn!(
-            "the webhook records no spans and begins no traces: OTEL_EXPORTER_OTLP_ENDPOINT is not set; \
-             objects get the API server's own context, if it sends one"
+            "the webhook records no spans and starts no traces, because OTEL_EXPORTER_OTLP_ENDPOINT is not set; \
+             objects get only trace context that the API server sends"
         );
     }
     let webhook = Arc::new(StampWebhook::new(telemetry.tracer(FIELD_MANAGER), options));
@@ -70,11 +71,11 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         clock: TrailClock::default(),
         counters: Arc::clone(webhook.counters().upkeep()),
     };
-    let mut upkeep = WebhookMaintenance::start(plan).await.context("the webhook does not start")?;
+    let mut upkeep = WebhookMaintenance::start(plan).await.context("failed to start the webhook")?;
     let ready = Arc::new(AtomicBool::new(false));
     let server =
         WebhookServer::start(listener, upkeep.certificate_resolver().config()?, webhook.router(Arc::clone(&ready)))?;
-    upkeep.register().await.context("the webhook does not start")?;
+    upkeep.register().await.context("failed to start the webhook")?;
     ready.store(true, Ordering::Relaxed);
     println!("ready webhook on {}", server.address());
 
@@ -118,8 +119,8 @@ async fn build_registration(
         tracing::warn!(
             namespace,
             error = refused.message,
-            "failed to get the namespace of the Service, so that MutatingWebhookConfiguration {} is left behind when the namespace is \
-             deleted: apply deploy/webhook again, or delete the configuration by hand",
+            "failed to get the namespace of the Service, so MutatingWebhookConfiguration {} remains when the namespace is \
+             deleted: apply deploy/webhook again, or delete the configuration yourself",
             args.name
         );
     }

@@ -73,15 +73,15 @@ pub struct AdmissionOptions {
 /// Why the webhook did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    #[error("the admission webhook does not start")]
+    #[error("failed to start the admission webhook")]
     Start(#[from] WebhookStartError),
     /// TLS does not accept the certificate.
-    #[error("the certificate cannot be used")]
+    #[error("failed to load the certificate of the admission webhook")]
     Tls(#[from] rustls::Error),
     /// The listener cannot be used.
-    #[error("the admission webhook cannot listen")]
+    #[error("failed to listen for the admission webhook")]
     Listen(#[from] std::io::Error),
-    #[error("the operator's namespace cannot be read")]
+    #[error("failed to read the operator's namespace")]
     Namespace(#[source] Box<kube::Error>),
 }
 

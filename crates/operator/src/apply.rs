@@ -29,11 +29,11 @@ mod compare;
 mod tests;
 
 #[derive(Debug, thiserror::Error)]
-#[error("{kind:?} {name} cannot be {what}")]
+#[error("failed to {verb} {kind:?} {name}")]
 pub struct ObjectApplyError {
     kind: ObjectKind,
     name: String,
-    what: &'static str,
+    verb: &'static str,
     source: Box<kube::Error>,
 }
 
@@ -107,7 +107,7 @@ impl ServerSideApplier {
         let (api, params) =
             (desired.kind.api(&self.client, &self.namespace), PatchParams::apply(names::FIELD_MANAGER).force());
         let answer = api.patch(&desired.name, &params, &Patch::Apply(&stamped)).await;
-        let answer = answer.map_err(|error| apply_error(desired.kind, &desired.name, "applied", error))?;
+        let answer = answer.map_err(|error| apply_error(desired.kind, &desired.name, "apply", error))?;
         self.object_cache.record_response(desired.kind, &answer);
         Ok(true)
     }
@@ -164,7 +164,7 @@ impl ServerSideApplier {
             Ok(answer) => self.object_cache.record_response(desired.kind, &answer),
             // Somebody wrote the object since. A watch event will trigger the next run.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => return Err(apply_error(desired.kind, &desired.name, "scaled", error)),
+            Err(error) => return Err(apply_error(desired.kind, &desired.name, "scale", error)),
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl ServerSideApplier {
     pub async fn replace(&self, read: Option<&ConfigMap>, desired: &DesiredObject) -> Result<bool, ObjectApplyError> {
         let params = PostParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let api: Api<DynamicObject> = desired.kind.api(&self.client, &self.namespace);
-        let failed = |error| apply_error(desired.kind, &desired.name, "written", error);
+        let failed = |error| apply_error(desired.kind, &desired.name, "write", error);
         let unreadable = |error| failed(kube::Error::SerdeError(error));
         let mut base = desired.with_applied_hash();
         if let Some(read) = read {
@@ -230,11 +230,12 @@ impl ServerSideApplier {
         };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         match kind.api(&self.client, &self.namespace).delete(name, &params).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => return Err(apply_error(kind, name, "deleted", error)),
+            Ok(_) => self.object_cache.remove_absent(kind, name),
+            Err(kube::Error::Api(status)) if status.code == 404 => self.object_cache.remove_absent(kind, name),
+            // The object has changed, and the cache may hold its newer state by now.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(apply_error(kind, name, "delete", error)),
         }
-        self.object_cache.remove_absent(kind, name);
         Ok(true)
     }
 }
@@ -249,8 +250,8 @@ fn desired_replicas(live: &Value) -> i64 {
     live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
 }
 
-fn apply_error(kind: ObjectKind, name: &str, what: &'static str, source: kube::Error) -> ObjectApplyError {
-    ObjectApplyError { kind, name: name.to_owned(), what, source: Box::new(source) }
+fn apply_error(kind: ObjectKind, name: &str, verb: &'static str, source: kube::Error) -> ObjectApplyError {
+    ObjectApplyError { kind, name: name.to_owned(), verb, source: Box::new(source) }
 }
 
 fn annotations_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {

@@ -185,9 +185,12 @@ fn startup_problem(pod: &Pod, some_end: bool, image_source: ImageSource) -> Opti
     let unschedulable =
         status.conditions.iter().flatten().find(|it| it.type_ == "PodScheduled" && it.status == "False");
     if let Some(condition) = unschedulable {
-        let why = condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or("nobody says why");
+        let why = condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or("no reason is given");
         let is_stuck = condition.reason.as_deref() == Some(UNSCHEDULABLE_REASON) && !some_end;
-        return Some(StartupProblem { message: format!("the pod {} has no node: {why}", pod.name_any()), is_stuck });
+        return Some(StartupProblem {
+            message: format!("the pod {} is not scheduled: {why}", pod.name_any()),
+            is_stuck,
+        });
     }
     let containers = status.container_statuses.iter().flatten();
     let waits = containers.filter_map(|it| Some((it, it.state.as_ref()?.waiting.as_ref()?.reason.as_deref()?)));
@@ -197,5 +200,5 @@ fn startup_problem(pod: &Pod, some_end: bool, image_source: ImageSource) -> Opti
     } else {
         reason.to_owned()
     };
-    Some(StartupProblem { message: format!("the pod {} does not start: {why}", pod.name_any()), is_stuck: true })
+    Some(StartupProblem { message: format!("the pod {} failed to start: {why}", pod.name_any()), is_stuck: true })
 }

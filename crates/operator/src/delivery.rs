@@ -67,7 +67,7 @@ async fn poll_all(world: &OperatorState) -> (Vec<CollectorAnswer>, BTreeMap<Stri
                 kind = "Pod",
                 name = asked.name,
                 error = error as &dyn std::error::Error,
-                "a collector does not say how it is"
+                "failed to fetch the status of a collector"
             );
         });
         (asked, report.ok())

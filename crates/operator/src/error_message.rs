@@ -19,13 +19,13 @@ pub enum ErrorDisclosure {
 pub fn api_error_message(error: &Error, discretion: ErrorDisclosure) -> String {
     match (error, discretion) {
         (Error::Api(status), ErrorDisclosure::Full) => {
-            let said = format!("the API server says {} {}: {}", status.code, status.reason, status.message);
+            let said = format!("the API server returned {} {}: {}", status.code, status.reason, status.message);
             to_one_line(said.trim_end_matches([':', ' ']))
         }
         (Error::Api(status), ErrorDisclosure::Redacted) => {
-            to_one_line(&format!("the API server says {} {}{}", status.code, status.reason, refused_fields(status)))
+            to_one_line(&format!("the API server returned {} {}{}", status.code, status.reason, refused_fields(status)))
         }
-        (Error::SerdeError(_), _) => "what the API server answers cannot be understood".to_owned(),
+        (Error::SerdeError(_), _) => "failed to parse the response of the API server".to_owned(),
         _ => "the API server cannot be reached".to_owned(),
     }
 }
@@ -62,14 +62,14 @@ mod tests {
     fn what_holds_secrets_is_not_repeated() {
         assert_eq!(
             api_error_message(&refused(), ErrorDisclosure::Full),
-            "the API server says 422 Invalid: Invalid value: \"planted\""
+            "the API server returned 422 Invalid: Invalid value: \"planted\""
         );
         assert_eq!(
             api_error_message(&refused(), ErrorDisclosure::Redacted),
-            "the API server says 422 Invalid at data[token]"
+            "the API server returned 422 Invalid at data[token]"
         );
         let silent = Error::Api(Box::new(Status::failure("", "Conflict").with_code(409)));
-        assert_eq!(api_error_message(&silent, ErrorDisclosure::Full), "the API server says 409 Conflict");
+        assert_eq!(api_error_message(&silent, ErrorDisclosure::Full), "the API server returned 409 Conflict");
         let long = Error::Api(Box::new(Status::failure(&"x".repeat(5000), "Invalid").with_code(422)));
         assert_eq!(api_error_message(&long, ErrorDisclosure::Full).len(), MAX_MESSAGE_CHARS);
     }

@@ -67,18 +67,18 @@ pub enum LayerError {
     #[error(transparent)]
     Lock(#[from] lock::SlotLockError),
     /// A document or the anchor cannot be read.
-    #[error("the documents cannot be read")]
+    #[error("failed to read the collectors' configuration")]
     Read(#[source] Box<kube::Error>),
     /// The API server does not list the pipelines.
-    #[error("the pipelines cannot be listed")]
+    #[error("failed to list the pipelines")]
     List(#[source] Box<kube::Error>),
     #[error(transparent)]
     Apply(#[from] apply::ObjectApplyError),
     /// The anchor, which owns all other objects, was deleted in between.
-    #[error("the ConfigMap {name} does not stay", name = names::LAYER_CONFIG_MAP)]
+    #[error("ConfigMap {name} was deleted while the operator reconciled", name = names::LAYER_CONFIG_MAP)]
     AnchorLost,
     /// The collector's rules refuse the document, and no pipeline is at fault.
-    #[error("the document is refused: {0}")]
+    #[error("the collectors would reject the configuration: {0}")]
     Refused(String),
 }
 
@@ -158,7 +158,7 @@ impl CollectorReconciler {
                 .failure
                 .insert(LayerFailure { message: failure_message(&error), cause: FailureCause::from(&error) });
             if attempt == MAX_RUN_ATTEMPTS || !error.is_transient() {
-                tracing::warn!(error = failure.message, "the collector layer is not as it should be yet");
+                tracing::warn!(error = failure.message, "failed to reconcile the collector layer");
                 break;
             }
             tokio::time::sleep(RETRY_DELAY).await;
@@ -388,7 +388,10 @@ impl CollectorReconciler {
         match made {
             Err(error) if !ObjectKind::REQUIRED.contains(&kind) => {
                 self.world.metrics.count_failure(ReconcileStep::Layer, FailureCause::from(&error));
-                tracing::warn!(error = error.message(), "the collectors run without it");
+                tracing::warn!(
+                    error = error.message(),
+                    "failed to write an optional object, and the collectors run without it"
+                );
             }
             made => self.count_write(kind, made?),
         }

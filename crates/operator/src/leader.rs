@@ -82,10 +82,10 @@ impl LeaseConfig {
 enum LeaseError {
     #[error(transparent)]
     Api(#[from] kube::Error),
-    #[error("the API server does not answer")]
+    #[error("the request to the API server timed out")]
     Timeout,
     /// The Lease has changed since it was read.
-    #[error("somebody else was faster")]
+    #[error("another client wrote the Lease first")]
     Conflict,
 }
 
@@ -139,7 +139,7 @@ impl Candidate {
                 Err(LeaseError::Api(error)) if !self.has_succeeded && status_code(&error) == Some(403) => {
                     return Err(error);
                 }
-                Err(error) => self.log_once(&error, "this operator cannot stand for election"),
+                Err(error) => self.log_once(&error, "failed to acquire the Lease, retrying"),
             }
             sleep(self.config.retry_period()).await;
         }
@@ -151,11 +151,11 @@ impl Candidate {
             match timeout_at(sent + self.config.renew_deadline(), self.renew_when_due(sent)).await {
                 Ok(Some(sent)) => self.last_renewal = Some(sent),
                 Ok(None) => {
-                    tracing::warn!("another operator has taken the Lease");
+                    tracing::warn!("another operator acquired the Lease");
                     self.last_renewal = None;
                 }
                 Err(_) => {
-                    tracing::error!("the Lease could not be renewed in time, and another operator may take it");
+                    tracing::error!("failed to renew the Lease in time: another operator can acquire it");
                     self.last_renewal = None;
                 }
             }
@@ -166,8 +166,8 @@ impl Candidate {
     pub async fn resign(self) {
         match timeout(RELEASE_TIMEOUT, self.release_lease()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(error = error_chain(&error), "the Lease is not given back"),
-            Err(_) => tracing::warn!("the Lease is not given back: the API server does not answer"),
+            Ok(Err(error)) => tracing::warn!(error = error_chain(&error), "failed to release the Lease"),
+            Err(_) => tracing::warn!("failed to release the Lease: the request to the API server timed out"),
         }
     }
 
@@ -178,7 +178,7 @@ impl Candidate {
         loop {
             match self.acquire_or_renew().await {
                 Ok(asked) => return asked,
-                Err(error) => self.log_once(&error, "the Lease is not renewed"),
+                Err(error) => self.log_once(&error, "failed to renew the Lease, retrying"),
             }
             sleep(self.config.retry_period()).await;
         }
@@ -236,7 +236,7 @@ impl Candidate {
         let metadata = ObjectMeta { name: name.map(str::to_owned), ..ObjectMeta::default() };
         let namespace = Namespace { metadata, ..Namespace::default() };
         if let Err(error) = self.with_timeout(self.namespaces.create(&PostParams::default(), &namespace)).await {
-            tracing::debug!(kind = "Namespace", name, %error, "it is not made");
+            tracing::debug!(kind = "Namespace", name, %error, "failed to create the namespace of the Lease");
         }
     }
 

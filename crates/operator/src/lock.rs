@@ -54,10 +54,13 @@ pub struct SlotAttempt {
 #[derive(Debug, thiserror::Error)]
 pub enum SlotLockError {
     /// The API server refused a request, or did not answer.
-    #[error("the lock {name} cannot be read or written")]
+    #[error("failed to read or write lock ConfigMap {name}")]
     Api { name: String, source: Box<kube::Error> },
     /// Every attempt met a write conflict.
-    #[error("the lock {0} is in demand")]
+    #[error(
+        "too many write conflicts on lock ConfigMap {0}, giving up after {max} attempts",
+        max = MAX_WRITE_ATTEMPTS
+    )]
     Contended(String),
 }
 

@@ -170,36 +170,36 @@ impl OperatorMetrics {
                 "# HELP kubewake_operator_{name} {help}\n# TYPE kubewake_operator_{name} {kind}\nkubewake_operator_{name} {value}"
             )
         };
-        single("leader", "gauge", "Whether this replica leads.", self.leading.load(Ordering::Relaxed).into())?;
-        single("reconciles_running", "gauge", "Reconciles under way.", self.running.load(Ordering::Relaxed).into())?;
+        single("leader", "gauge", "Whether this replica is the leader.", self.leading.load(Ordering::Relaxed).into())?;
+        single("reconciles_running", "gauge", "Reconciles in progress.", self.running.load(Ordering::Relaxed).into())?;
         single(
             "layer_runs_total",
             "counter",
-            "Looks at the collector layer.",
+            "Reconciles of the collector layer.",
             self.runs.load(Ordering::Relaxed).into(),
         )?;
         let failed = self.failed_runs.load(Ordering::Relaxed);
-        single("layer_failures_total", "counter", "Looks after which it was not as it should be.", failed.into())?;
-        let took = "How long reconciles took, those that failed included.";
+        single("layer_failures_total", "counter", "Failed reconciles of the collector layer.", failed.into())?;
+        let took = "Duration of reconciles, including failed ones.";
         write_histograms(page, "reconcile_duration_seconds", took, &lock(&self.durations))?;
-        write_header(
-            page,
-            "queue_depth",
-            "gauge",
-            "Pipelines to which something happened and whose reconcile has not begun.",
-        )?;
+        write_header(page, "queue_depth", "gauge", "Pipelines that wait for their reconcile to start.")?;
         for (signal, depth) in &*lock(&self.depths) {
             writeln!(page, "kubewake_operator_queue_depth{{signal=\"{signal}\"}} {depth}")?;
         }
-        let waited = "How long after something happened to pipelines their reconciles began.";
+        let waited = "Time from a trigger to the start of the reconcile.";
         write_histograms(page, "queue_wait_seconds", waited, &lock(&self.waits))?;
-        write_header(page, "errors_total", "counter", "What failed, by the step that did and the reason.")?;
+        write_header(page, "errors_total", "counter", "Errors, by step and reason.")?;
         for ((step, cause), count) in &*lock(&self.failures) {
             let step = step.as_str();
             let reason = cause.as_str();
             writeln!(page, "kubewake_operator_errors_total{{step=\"{step}\",reason=\"{reason}\"}} {count}")?;
         }
-        write_header(page, "writes_total", "counter", "Requests that wrote or removed objects of the layer.")?;
+        write_header(
+            page,
+            "writes_total",
+            "counter",
+            "Requests that wrote or deleted objects of the collector layer.",
+        )?;
         for (kind, count) in &*lock(&self.writes) {
             writeln!(page, "kubewake_operator_writes_total{{kind=\"{kind:?}\"}} {count}")?;
         }
@@ -211,7 +211,7 @@ impl OperatorMetrics {
         for (id, state) in &*lock(&self.states) {
             *counts.entry((id.signal, state.as_str())).or_default() += 1;
         }
-        write_header(page, "pipelines", "gauge", "Pipelines, by what flows through them and their state.")?;
+        write_header(page, "pipelines", "gauge", "Pipelines, by signal and state.")?;
         for ((signal, state), count) in counts {
             writeln!(page, "kubewake_operator_pipelines{{signal=\"{signal}\",state=\"{state}\"}} {count}")?;
         }

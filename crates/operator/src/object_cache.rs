@@ -48,6 +48,8 @@ pub struct ObjectCache {
     awaited: BTreeSet<ObjectKind>,
     listed: watch::Sender<BTreeSet<ObjectKind>>,
     resync_trigger: ResyncTrigger,
+    /// Changes by watches and by own writes.
+    changes: watch::Sender<()>,
 }
 
 impl ObjectCache {
@@ -55,7 +57,7 @@ impl ObjectCache {
     pub fn new(awaited: impl IntoIterator<Item = ObjectKind>, resync_trigger: ResyncTrigger) -> Self {
         let awaited = awaited.into_iter().collect();
         let listed = watch::Sender::default();
-        Self { objects: Mutex::default(), awaited, listed, resync_trigger }
+        Self { objects: Mutex::default(), awaited, listed, resync_trigger, changes: watch::Sender::default() }
     }
 
     /// Watches all objects of these kinds. Runs for ever.
@@ -78,7 +80,7 @@ impl ObjectCache {
                 Ok(event) => self.observe(kind, event, &mut listed),
                 Err(error) => {
                     metrics.count_failure(ReconcileStep::Watch, FailureCause::from(&error));
-                    tracing::warn!(?kind, error = error_chain(&error), "objects cannot be watched");
+                    tracing::warn!(?kind, error = error_chain(&error), "failed to watch objects");
                 }
             }
         }
@@ -110,6 +112,11 @@ impl ObjectCache {
         self.objects().get(&(kind, name.to_owned())).cloned()
     }
 
+    /// Changes of the content from now on. Unlike a [`ResyncTrigger`] it also reports the operator's own writes.
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
     /// The keys of all objects with this purpose.
     pub fn keys(&self, part: ManagedPart) -> Vec<KindAndName> {
         let is_of = |object: &Value| {
@@ -121,14 +128,16 @@ impl ObjectCache {
 
     /// Adds the response to a write.
     pub fn record_response(&self, kind: ObjectKind, answer: &impl Serialize) {
-        if let Ok(answer) = serde_json::to_value(answer) {
-            self.insert_if_newer(kind, answer);
+        if serde_json::to_value(answer).is_ok_and(|answer| self.insert_if_newer(kind, answer)) {
+            self.changes.send_replace(());
         }
     }
 
     /// Removes an object that the API server does not have.
     pub fn remove_absent(&self, kind: ObjectKind, name: &str) {
-        self.objects().remove(&(kind, name.to_owned()));
+        if self.objects().remove(&(kind, name.to_owned())).is_some() {
+            self.changes.send_replace(());
+        }
     }
 
     fn observe(
@@ -155,6 +164,7 @@ impl ObjectCache {
             Event::Delete(object) => self.remove(kind, &object),
         };
         if changed {
+            self.changes.send_replace(());
             self.resync_trigger.notify();
         }
     }

@@ -51,7 +51,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// The API server forbids access to the Lease.
-    #[error("there can be no Lease {namespace}/{name}", name = names::LEASE_NAME)]
+    #[error("failed to access Lease {namespace}/{name}", name = names::LEASE_NAME)]
     Lease { namespace: String, source: kube::Error },
 }
 
@@ -104,7 +104,7 @@ impl Operator {
         candidate: &mut Candidate,
         stop: impl Future<Output = ()> + Clone + Send + Sync + 'static,
     ) -> TermEnd {
-        tracing::info!(identity = self.lease_config.identity, "this operator leads");
+        tracing::info!(identity = self.lease_config.identity, "this operator is now the leader");
         self.metrics.set_leading(true);
         let next = tokio::select! {
             // The loss of the Lease is checked first, so that a process that was suspended for too long begins
@@ -114,7 +114,7 @@ impl Operator {
             () = self.run_as_leader(stop) => TermEnd::Shutdown,
         };
         self.metrics.set_leading(false);
-        tracing::info!(identity = self.lease_config.identity, "this operator does not lead any more");
+        tracing::info!(identity = self.lease_config.identity, "this operator is no longer the leader");
         next
     }
 
@@ -147,7 +147,7 @@ impl Operator {
         let clear = async {
             world.sync_caches().await;
             context.settled().await;
-            tracing::info!("everything was looked at once");
+            tracing::info!("completed the first reconcile of the collector layer");
             orphans::collect_orphans(&world, &context).await
         };
         let late = {
@@ -179,7 +179,7 @@ impl Operator {
             _ = work => {}
             _ = watches => {}
             _ = duties => {}
-            () = late => tracing::warn!("what is under way is not finished"),
+            () = late => tracing::warn!("stopping before all reconciles have finished"),
         }
     }
 
@@ -230,7 +230,7 @@ impl Operator {
     fn report<T>(&self, result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
         if let Err(controller::Error::QueueError(error)) = result {
             self.metrics.count_failure(ReconcileStep::Watch, FailureCause::from(&error));
-            tracing::warn!(error = error_chain(&error), "pipelines cannot be watched");
+            tracing::warn!(error = error_chain(&error), "failed to watch pipelines");
         }
     }
 
@@ -264,7 +264,7 @@ impl Operator {
                 }
                 Err(error) => {
                     metrics.count_failure(ReconcileStep::Watch, FailureCause::from(&error));
-                    tracing::warn!(kind = %K::kind(&()), error = error_chain(&error), "objects cannot be watched");
+                    tracing::warn!(kind = %K::kind(&()), error = error_chain(&error), "failed to watch objects");
                 }
             }
             future::ready(())

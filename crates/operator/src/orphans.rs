@@ -49,7 +49,7 @@ enum OrphanError {
     Lock(#[from] lock::SlotLockError),
     #[error(transparent)]
     Delete(#[from] apply::ObjectApplyError),
-    #[error("it is not known whether a pipeline is gone")]
+    #[error("failed to check whether the pipeline still exists")]
     Lookup(#[source] Box<kube::Error>),
 }
 
@@ -115,14 +115,14 @@ async fn collect_once(world: &OperatorState, applier: &ServerSideApplier) -> boo
     let mut is_done = true;
     let mut note = |kind: ObjectKind, name: &str, result: Result<bool, OrphanError>| match result {
         Ok(true) => {
-            tracing::info!(?kind, name, "its pipeline is gone, and it is cleared away");
+            tracing::info!(?kind, name, "cleaned up an object of a deleted pipeline");
             world.metrics.count_write(kind);
         }
         Ok(false) => {}
         Err(error) => {
             is_done = false;
             world.metrics.count_failure(ReconcileStep::Orphans, error.failure_cause());
-            tracing::warn!(?kind, name, error = error.message(), "what a pipeline left cannot be cleared away");
+            tracing::warn!(?kind, name, error = error.message(), "failed to clean up an object of a deleted pipeline");
         }
     };
     for signal in Signal::ALL {

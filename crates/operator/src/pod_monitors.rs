@@ -18,13 +18,13 @@ pub async fn follow_pod_monitors(world: &OperatorState) {
     let OperatorState { object_cache: live, client, options, metrics, .. } = world;
     loop {
         wait_until_served(world, true).await;
-        tracing::info!("the cluster has PodMonitors");
+        tracing::info!("the cluster serves PodMonitors");
         tokio::select! {
             () = live.watch_kinds([ObjectKind::PodMonitor], client, &options.namespace, metrics) => {}
             () = wait_until_served(world, false) => {}
         }
         live.drop_kind(ObjectKind::PodMonitor);
-        tracing::info!("the cluster has no PodMonitors any more");
+        tracing::info!("the cluster no longer serves PodMonitors");
     }
 }
 

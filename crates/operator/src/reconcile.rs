@@ -99,7 +99,7 @@ pub enum PipelineReconcileError {
     /// The run of the layer failed; the message is that of the status.
     #[error("{words}", words = .0.message)]
     Layer(LayerFailure),
-    #[error("the status cannot be written")]
+    #[error("failed to write the status")]
     Status(#[source] Box<kube::Error>),
 }
 
@@ -207,7 +207,7 @@ impl PipelineContext {
                 self.state.metrics.count_failure(ReconcileStep::LastValid, FailureCause::from(&error));
                 let kind = K::kind(&());
                 let error = error.message();
-                tracing::warn!(%kind, name = object.name_any(), error, "what it is now cannot be kept");
+                tracing::warn!(%kind, name = object.name_any(), error, "failed to save the last valid spec");
             }
         }
     }
@@ -373,7 +373,8 @@ pub fn error_policy<K: PipelineKind>(
     let (step, why) = error.step_and_cause();
     context.state.metrics.count_failure(step, why);
     let cause = error as &dyn std::error::Error;
-    tracing::warn!(%kind, name = ?meta.name, error = cause, "it does not work yet");
     let doublings = context.count_failure(meta.uid.as_deref().unwrap_or_default()).min(10) - 1;
-    Action::requeue((MIN_RETRY_DELAY * 2_u32.pow(doublings)).min(MAX_RETRY_DELAY))
+    let delay = (MIN_RETRY_DELAY * 2_u32.pow(doublings)).min(MAX_RETRY_DELAY);
+    tracing::warn!(%kind, name = ?meta.name, error = cause, "reconcile failed, retrying in {delay:?}");
+    Action::requeue(delay)
 }

@@ -212,12 +212,12 @@ pub async fn report_deleted_pipelines(world: &OperatorState, events: &EventPubli
         world.prune_and_list_pipelines();
         for (uid, items) in world.shutdown_losses.take_unreported() {
             let Some(pipeline) = directory.known.get(&uid) else {
-                tracing::warn!(uid, items, "collectors dropped data of a deleted pipeline when they ended");
+                tracing::warn!(uid, items, "collectors dropped data of a deleted pipeline when they terminated");
                 continue;
             };
             let kind = pipeline.kind.as_deref();
             let name = pipeline.name.as_deref();
-            tracing::warn!(kind, name, items, "collectors dropped data of a deleted pipeline when they ended");
+            tracing::warn!(kind, name, items, "collectors dropped data of a deleted pipeline when they terminated");
             if let Err(error) = events.publish(&dropped_event(items), pipeline).await {
                 tracing::warn!(kind, name, %error, "failed to publish an event");
             }
@@ -232,7 +232,9 @@ fn dropped_event(items: u64) -> Event {
     Event {
         type_: EventType::Warning,
         reason: "DataDropped".to_owned(),
-        note: Some(format!("the pipeline was deleted, and collectors that ended could not deliver {items} items")),
+        note: Some(format!(
+            "the pipeline was deleted, and {items} items were dropped: collectors terminated before they delivered all data"
+        )),
         action: "Delete".to_owned(),
         secondary: None,
     }

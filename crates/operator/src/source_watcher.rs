@@ -120,7 +120,7 @@ impl SourceWatcher {
 
     async fn wait_content(&self, source: &ReferencedSource) -> SourceContent {
         let Some(mut content) = self.ensure_watch(source) else {
-            return SourceContent::Unreadable(format!("pipelines name more than {MAX_WATCHED_OBJECTS} objects"));
+            return SourceContent::Unreadable(format!("pipelines reference more than {MAX_WATCHED_OBJECTS} objects"));
         };
         let answered =
             timeout(FIRST_READ_TIMEOUT, content.wait_for(|content| *content != SourceContent::Unknown)).await;
@@ -255,8 +255,8 @@ fn unreadable_reason(error: &watcher::Error) -> String {
         _ => None,
     };
     match source {
-        Some(kube::Error::Api(status)) if status.code == 403 => "the operator may not read it".to_owned(),
-        Some(kube::Error::Api(status)) => format!("the API server says {} {}", status.code, status.reason),
+        Some(kube::Error::Api(status)) if status.code == 403 => "the operator is not allowed to read it".to_owned(),
+        Some(kube::Error::Api(status)) => format!("the API server returned {} {}", status.code, status.reason),
         _ => "the API server cannot be reached".to_owned(),
     }
 }

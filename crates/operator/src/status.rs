@@ -25,7 +25,7 @@ mod tests;
 
 /// The condition that shows that a pipeline's latest generation is in effect.
 pub const READY_CONDITION: &str = "CollectorReady";
-const CONFIGURED_MESSAGE: &str = "it is part of the collectors' document";
+const CONFIGURED_MESSAGE: &str = "the pipeline is part of the collectors' configuration";
 /// The limit of a condition's message.
 pub(crate) const MAX_MESSAGE_CHARS: usize = 2048;
 
@@ -81,8 +81,8 @@ pub fn status(before: Option<&PipelineStatus>, facts: &PipelineFacts<'_>, now: T
 pub fn terminating_status(before: Option<&PipelineStatus>, meta: &ObjectMeta, now: Timestamp) -> PipelineStatus {
     let old = before.map(|before| before.conditions.as_slice()).unwrap_or_default();
     let finalizers = meta.finalizers.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let held = if finalizers.is_empty() { String::new() } else { format!("; finalizers hold it: {finalizers}") };
-    let message = format!("it is being deleted, and collectors carry it no more{held}");
+    let held = if finalizers.is_empty() { String::new() } else { format!("; waiting for finalizers: {finalizers}") };
+    let message = format!("the pipeline is being deleted, and the collectors no longer run it{held}");
     let said = |type_, status| ConditionContent {
         type_,
         status,
@@ -135,7 +135,7 @@ fn accepted_content(facts: &PipelineFacts<'_>) -> ConditionContent {
     }
     if facts.pipeline.slot != Some(Slot::Held) {
         let message = format!(
-            "all slots for pipelines of {} are used up ({}); it takes over when one is deleted",
+            "all slots for pipelines of {} are in use ({}): the pipeline waits until another one is deleted",
             facts.id.signal, facts.slots
         );
         return said(false, ConditionReason::Pending, message);
@@ -144,7 +144,7 @@ fn accepted_content(facts: &PipelineFacts<'_>) -> ConditionContent {
     let words: Vec<String> = warnings.iter().chain(&facts.warnings).map(ToString::to_string).collect();
     let expires = warnings.iter().any(|warning| warning.reason == ConditionReason::CertificateExpiresSoon);
     let reason = if expires { ConditionReason::CertificateExpiresSoon } else { ConditionReason::Valid };
-    said(true, reason, if words.is_empty() { "everything is right".to_owned() } else { words.join("; ") })
+    said(true, reason, if words.is_empty() { "the spec is valid".to_owned() } else { words.join("; ") })
 }
 
 fn configured_content(facts: &PipelineFacts<'_>, old: &[Condition]) -> ConditionContent {
@@ -161,15 +161,25 @@ fn configured_content(facts: &PipelineFacts<'_>, old: &[Condition]) -> Condition
         return said(false, ConditionReason::DocumentRefused, why);
     }
     if !facts.is_accepted() {
-        let words = if facts.is_rendered() { "what was valid before goes on" } else { "it is not accepted" };
+        let words =
+            if facts.is_rendered() { "the last valid spec stays in effect" } else { "the pipeline is not accepted" };
         return said(false, ConditionReason::NotAccepted, words);
     }
     if !facts.is_rendered() {
         let is_asked = facts.pipeline.valid.as_ref().is_some_and(|valid| valid.is_rendered());
         return if is_asked {
-            said(false, ConditionReason::RolloutInProgress, "it is not part of the document yet")
+            said(
+                false,
+                ConditionReason::RolloutInProgress,
+                "the pipeline is not part of the collectors' configuration yet",
+            )
         } else {
-            said(false, ConditionReason::Paused, "nothing flows, as it says so")
+            let is_paused = facts.pipeline.valid.as_ref().is_some_and(|valid| valid.is_paused());
+            said(
+                false,
+                ConditionReason::Paused,
+                if is_paused { "paused by spec.paused" } else { "no input is enabled" },
+            )
         };
     }
     // A condition about an earlier generation does not count.
@@ -184,18 +194,18 @@ fn configured_content(facts: &PipelineFacts<'_>, old: &[Condition]) -> Condition
         Some(DeliveryHealth { rollout: RolloutState::Incomplete(reason, words), .. }) => said(false, *reason, words),
         Some(verdict) if is_read(verdict) => said(true, ConditionReason::Configured, CONFIGURED_MESSAGE),
         // Running collectors may still have the document before: none has reported this one.
-        _ if facts.collectors.are_serving() && !old.iter().any(is_said) => said(
-            false,
-            ConditionReason::RolloutInProgress,
-            "collectors have not said yet that they have read the new document",
-        ),
+        _ if facts.collectors.are_serving() && !old.iter().any(is_said) => {
+            said(false, ConditionReason::RolloutInProgress, "waiting for the collectors to load the new configuration")
+        }
         _ => said(true, ConditionReason::Configured, CONFIGURED_MESSAGE),
     }
 }
 
 fn collector_ready_content(facts: &PipelineFacts<'_>) -> ConditionContent {
     let (status, reason, message) = match facts.collectors {
-        _ if !facts.is_rendered() => (false, ConditionReason::CollectorNotNeeded, "it needs no collectors".to_owned()),
+        _ if !facts.is_rendered() => {
+            (false, ConditionReason::CollectorNotNeeded, "the pipeline needs no collectors".to_owned())
+        }
         collectors if collectors.are_serving() && !collectors.are_stuck() => {
             (true, ConditionReason::CollectorReady, collectors.describe())
         }
@@ -215,7 +225,7 @@ fn delivering_content(
         type_,
         status: None,
         reason: ConditionReason::Unknown,
-        message: "the collectors have not been asked".to_owned(),
+        message: "the collectors have not reported the health of the pipeline yet".to_owned(),
     };
     let is_recent =
         |drops: &&ShutdownDrops| now.duration_since(drops.last_time.0) < shutdown_losses::RECENT_LOSS_WINDOW;
@@ -249,7 +259,7 @@ fn delivering_content(
 fn loss_message(drops: &ShutdownDrops) -> String {
     let ShutdownDrops { items, last_time: Time(at) } = drops;
     format!(
-        "data was dropped lately: a collector ended at {at} before it could deliver ({items} items since the pipeline was made)"
+        "data was dropped lately: a collector terminated at {at} before it delivered all data ({items} items dropped since the pipeline was created)"
     )
 }
 

@@ -51,7 +51,7 @@ impl<'a> StatusEvent<'a> {
         }
         if let Err(error) = events.publish(&self.into_event(), &object.object_ref(&())).await {
             let name = object.meta().name.as_deref();
-            tracing::warn!(kind = %K::kind(&()), name, %error, "an event is lost");
+            tracing::warn!(kind = %K::kind(&()), name, %error, "failed to publish an event");
         }
     }
 

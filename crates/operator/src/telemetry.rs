@@ -43,6 +43,7 @@ pub async fn run(world: &OperatorState, events: &EventPublisher) {
     let mut relays = RelayCheck::default();
     let mut strokes = pin!(world.resync_trigger.subscribe());
     let mut failures = world.layer_failure.subscribe();
+    let mut objects = world.object_cache.subscribe();
     loop {
         if !world.has_pipelines() {
             world.prune_and_list_pipelines();
@@ -52,6 +53,8 @@ pub async fn run(world: &OperatorState, events: &EventPublisher) {
         tokio::select! {
             _ = strokes.next() => {}
             _ = failures.changed() => {}
+            // The layer's own writes do not trigger a resync.
+            _ = objects.changed() => {}
             () = sleep(RESYNC_INTERVAL) => {}
         }
     }
@@ -95,7 +98,7 @@ async fn update_status(world: &OperatorState, events: &EventPublisher, relays: &
         Err(error) => {
             world.metrics.count_failure(ReconcileStep::Status, FailureCause::from(&error));
             let error = api_error_message(&error, ErrorDisclosure::Full);
-            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "the status cannot be written");
+            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "failed to write the status");
         }
     }
 }
@@ -156,11 +159,11 @@ fn telemetry_status(
 
 fn accepted_content(problems: &[SpecProblem], warnings: &[String]) -> TelemetryConditionContent {
     if problems.is_empty() {
-        let words = if warnings.is_empty() { "everything is right".to_owned() } else { warnings.join("; ") };
+        let words = if warnings.is_empty() { "the spec is valid".to_owned() } else { warnings.join("; ") };
         return (true, ConditionReason::Valid, words);
     }
     let words: Vec<String> = problems.iter().map(ToString::to_string).chain(warnings.iter().cloned()).collect();
-    let until = "what was valid before holds, and where nothing is known of that, the rest of it";
+    let until = "the last valid settings stay in effect, or defaults where none are known";
     (false, ConditionReason::SettingInvalid, format!("{}; {until}", words.join("; ")))
 }
 
@@ -168,20 +171,20 @@ fn configured_content(is_accepted: bool, layer: &LayerSummary) -> TelemetryCondi
     match (&layer.failure, &layer.collectors) {
         (Some(failure), _) => (false, ConditionReason::ApplyFailed, failure.clone()),
         (None, None) if layer.is_needed => {
-            (false, ConditionReason::CollectorNotReady, "the collectors are being made".to_owned())
+            (false, ConditionReason::CollectorNotReady, "creating the collectors".to_owned())
         }
         (None, None) => (false, ConditionReason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
         (None, Some(_)) if !is_accepted => {
-            (false, ConditionReason::NotAccepted, "the collectors go on as they are".to_owned())
+            (false, ConditionReason::NotAccepted, "the collectors keep their current settings".to_owned())
         }
-        (None, Some(_)) => (true, ConditionReason::Configured, "the collectors are what is asked for".to_owned()),
+        (None, Some(_)) => (true, ConditionReason::Configured, "the collectors are up to date".to_owned()),
     }
 }
 
 fn ready_content(layer: &LayerSummary) -> TelemetryConditionContent {
     match &layer.collectors {
         None if layer.is_needed => {
-            (false, ConditionReason::CollectorNotReady, "there are no collectors yet".to_owned())
+            (false, ConditionReason::CollectorNotReady, "waiting for the collectors to start".to_owned())
         }
         None => (false, ConditionReason::CollectorNotNeeded, "no pipeline needs collectors".to_owned()),
         Some(collectors) if collectors.are_serving() && !collectors.are_stuck() => {

@@ -30,7 +30,7 @@ impl Allowance for UnlimitedAllowance {
 
 /// The allowance refused the memory that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no memory for what the operation needs")]
+#[error("not enough memory for the operation")]
 pub struct NoMemory;
 
 /// Bytes of one operation that are not reserved. Requests of usual size stay below it, so that they do not

@@ -54,10 +54,10 @@ pub enum TranslateError<E> {
     #[error("protocol violation: Export's first message must have a Node")]
     NoNode,
     /// The node or the resource is too large to be remembered.
-    #[error("node and resource are larger than {MAX_SENDER_BYTES} bytes together")]
+    #[error("node and resource together are larger than {MAX_SENDER_BYTES} bytes")]
     SenderTooLarge,
     /// There is no memory for the translation.
-    #[error("no memory for the translation")]
+    #[error("not enough memory for the translation")]
     Memory(E),
 }
 

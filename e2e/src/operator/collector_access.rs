@@ -56,7 +56,7 @@ impl OperatorCluster {
             }
             let path = format!("/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{name}:13133/proxy/status");
             serde_json::from_str(&self.kubectl.run_ok(&format!("get --raw {path}")))
-                .expect("a collector answers in JSON")
+                .expect("the collector's status is JSON")
         };
         self.addresses().into_iter().map(ask).collect()
     }

@@ -70,7 +70,7 @@ impl InClusterOperator {
         let pods = format!(
             "get pods --namespace {OPERATOR_NAMESPACE} -l app.kubernetes.io/name={OPERATOR_DEPLOYMENT} -o name"
         );
-        wait_until("no operator runs", || kubectl.run_ok(&pods).is_empty());
+        wait_until("no pod of the operator remains", || kubectl.run_ok(&pods).is_empty());
     }
 
     pub(super) fn logs(&self, kubectl: &Kubectl) -> String {
@@ -83,7 +83,7 @@ impl InClusterOperator {
         kubectl.run(&format!("delete {pipelines} --all --timeout=60s"), "");
         let everything = kubectl.run_anywhere("delete --ignore-not-found --timeout=180s -f -", &self.manifests);
         if everything.code != 0 {
-            eprintln!("not everything could be removed:\n{}", everything.stderr);
+            eprintln!("failed to delete all objects:\n{}", everything.stderr);
         }
     }
 }
@@ -94,8 +94,8 @@ pub(super) fn assert_not_installed(kubectl: &Kubectl) {
     let there = ["crd tracepipelines.telemetry.kubewake.io", &namespace].into_iter().find(|it| kubectl.exists(it));
     assert!(
         there.is_none(),
-        "Kubewake is on this cluster already ({}). Pipelines are in no namespace, so that these stories want a cluster without it. \
-         If nobody needs it, or a story was interrupted: kubewake operator manifests | kubectl delete --ignore-not-found -f -",
+        "Kubewake is already installed on this cluster ({}). Pipelines are cluster-scoped, so these stories need a cluster without Kubewake. \
+         To remove an installation that is not needed, or that an interrupted story left: kubewake operator manifests | kubectl delete --ignore-not-found -f -",
         there.unwrap_or_default()
     );
 }

@@ -90,7 +90,7 @@ impl ExpectedTrace {
         self.lines.iter().filter_map(|(path, line)| {
             let wanted = line.count?;
             let node = tree.0.get(path)?;
-            (wanted != node.count).then(|| format!("{} is there {} times, not {wanted}", path.join(" > "), node.count))
+            (wanted != node.count).then(|| format!("{} occurs {} times, not {wanted}", path.join(" > "), node.count))
         })
     }
 }
@@ -113,6 +113,6 @@ fn parse_line(words: &str) -> (String, ExpectedSpans) {
     let words = words.trim_start_matches("? ");
     let counted = words.rsplit_once(" x").and_then(|(label, count)| Some((label, count.parse().ok()?)));
     let (label, count) = counted.map_or((words, None), |(label, count)| (label, Some(count)));
-    assert!(label.contains('['), "an expected span is `name [service] kind`, and not {words:?}");
+    assert!(label.contains('['), "invalid line {words:?}: write `name [service] kind`");
     (label.split_whitespace().collect::<Vec<_>>().join(" "), ExpectedSpans { may_be_missing, count })
 }

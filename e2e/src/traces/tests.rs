@@ -57,7 +57,7 @@ fn whatever_is_missing_or_too_much_is_told() {
           ? e [o] internal
     ";
     let told = differences(&spans, CallerVisibility::Trusted, expected);
-    for line in ["c [o] internal", "root [o] internal", "ORPHAN lost [o] internal", "is there 1 times, not 2"] {
+    for line in ["c [o] internal", "root [o] internal", "ORPHAN lost [o] internal", "occurs 1 times, not 2"] {
         assert!(told.contains(line), "{told}");
     }
     assert!(!told.contains("> d"), "a branch is told once: {told}");

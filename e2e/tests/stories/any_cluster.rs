@@ -75,7 +75,7 @@ fn tell(stories: &[&str], kubectl: &Kubectl, variables: &[(&str, &str)]) {
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
     assert!(said.contains(&format!("{} passed", stories.len())), "{said}");
-    wait_until("what they made is gone", || all() == before);
+    wait_until("the objects of the stories are deleted", || all() == before);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn stories_are_told_on_the_cluster_that_is_named_and_leave_nothing_behind() {
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{said}{}", String::from_utf8_lossy(&told.stderr));
     assert!(said.contains("12 passed"), "{said}");
-    wait_until("what they made is gone", || all() == before);
+    wait_until("the objects of the stories are deleted", || all() == before);
     assert_eq!(version(), untouched);
     assert!(kubectl.run_ok("get events --all-namespaces -o name").is_empty());
 }
@@ -143,6 +143,6 @@ fn pipelines_of_somebody_else_are_left_alone() {
     let told = told(&PIPELINES[..1], &kubectl, &[]);
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(!told.status.success(), "{said}");
-    assert!(said.contains("Kubewake is on this cluster already (namespace kubewake-system)"), "{said}");
+    assert!(said.contains("Kubewake is already installed on this cluster (namespace kubewake-system)"), "{said}");
     assert!(kubectl.exists("namespace kubewake-system"), "it is somebody's");
 }

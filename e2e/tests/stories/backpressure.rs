@@ -28,7 +28,7 @@ fn filled(config: ConfigBuilder) -> CollectorProcess {
     let collector = CollectorProcess::with_config(config).start();
     let body = spans(&["x".repeat(20_000).as_str()]);
     let mut connection = Http1Connection::connect(collector.http());
-    wait_until("it is full", || connection.post("/v1/traces", "application/x-protobuf", &body).status == 503);
+    wait_until("the queue is full", || connection.post("/v1/traces", "application/x-protobuf", &body).status == 503);
     collector
 }
 
@@ -48,7 +48,7 @@ fn refusals_say_when_to_come_back() {
         assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds > 0), "{answer:?}");
         sink.recover();
         let again = || http::post(collector.http(), "/v1/traces", "application/x-protobuf", &body).status == 200;
-        wait_until("it takes data again", again);
+        wait_until("the collector accepts data again", again);
     }
 }
 

@@ -66,7 +66,7 @@ fn every_compression_is_understood_by_the_next() {
     let first = CollectorProcess::with_config(config).start();
     let report = LoadGenerator::run("http", first.http(), &["--requests", "3"]);
     assert_eq!(report.items("acknowledged"), 300);
-    wait_until("each of them delivers", || {
+    wait_until("every pipeline has delivered its data", || {
         let status = first.status();
         status["pipelines"].as_object().unwrap().values().all(|pipeline| pipeline["delivered"] == 300)
     });

@@ -41,9 +41,9 @@ impl Said {
 /// nobody names.
 fn run(home: &Path, command: &str) -> Said {
     let output: Output = start(home, command).output();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints text");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is text");
     Said {
-        code: output.status.code().expect("nobody killed it"),
+        code: output.status.code().expect("the command exits with a code"),
         stdout: text(output.stdout),
         stderr: text(output.stderr),
     }

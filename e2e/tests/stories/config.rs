@@ -105,7 +105,7 @@ fn a_command_line_of_the_collector_is_understood() {
     let nowhere = CollectorProcess::with_config("").config_at("file:/nowhere/collector.yaml".into()).args(&gates).run();
     assert_eq!(nowhere.status.code(), Some(1));
     let said = text(&nowhere);
-    assert!(said.contains("cannot read /nowhere/collector.yaml"), "{said}");
+    assert!(said.contains("failed to read /nowhere/collector.yaml"), "{said}");
     assert!(said.contains("warning: `--feature-gates` has no effect"), "{said}");
     let elsewhere = CollectorProcess::with_config("").config_at("yaml:exporters::otlp::endpoint: s3cret".into()).run();
     assert_eq!(elsewhere.status.code(), Some(2));
@@ -150,7 +150,7 @@ fn a_running_collector_does_not_log_secrets() {
     let answer =
         kubewake_e2e::Http1Connection::connect(collector.http()).request("POST", "/v1/traces", &headers, &body);
     assert_eq!(answer.status, 200);
-    wait_until("all backends were tried", || {
+    wait_until("all backends have requests", || {
         !refusing.requests().is_empty()
             && sulking.requests().len() > 2
             && collector.status()["pipelines"]["traces"]["exporters"]["otlp/absent"]["failures"].as_u64() > Some(2)

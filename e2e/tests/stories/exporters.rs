@@ -13,7 +13,7 @@ fn a_file_gets_otlp_json_lines() {
         http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&[name, "✓"]));
     }
     let lines = || fs::read_to_string(collector.folder().join("spans.json")).unwrap_or_default();
-    wait_until("both are written", || lines().lines().count() == 2);
+    wait_until("both requests are written", || lines().lines().count() == 2);
     for (line, name) in lines().lines().zip(["one", "two"]) {
         let expected: Value = serde_json::from_str(&spans_json(&[name, "✓"])).unwrap();
         assert_eq!(serde_json::from_str::<Value>(line).unwrap(), expected);
@@ -30,7 +30,7 @@ fn a_file_that_cannot_be_written_is_for_the_sender_to_know() {
     let mut collector = CollectorProcess::with_config(config).start();
     let post = || http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&["x"])).status;
     // What is still on its way to the file may be taken; nothing is once it is known that there is no room.
-    wait_until("it is refused for now", || post() == 503);
+    wait_until("the request is refused with a retryable status", || post() == 503);
     assert_eq!(collector.status()["pipelines"]["traces"]["last_error"], "local");
     assert!(collector.is_running());
 }
@@ -55,7 +55,7 @@ fn debug_prints_one_json_object_for_each_span() {
         let printed = collector.stdout();
         printed.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    wait_until("both are printed", || lines().len() == 2);
+    wait_until("both spans are printed", || lines().len() == 2);
     for (line, name) in lines().iter().zip(["one", "two"]) {
         assert_eq!(line["name"], name);
         assert_eq!(line["traceId"], "5b8efff798038103d269b633813fc60c");
@@ -68,7 +68,7 @@ fn debug_prints_names_and_attributes_for_people() {
     let collector =
         CollectorProcess::with_config(ConfigBuilder::exporting_to("debug", "{verbosity: detailed}")).start();
     http::post(collector.http(), "/v1/traces", "application/x-protobuf", &spans(&["one"]));
-    wait_until("it is printed", || {
+    wait_until("the span is printed", || {
         let said = collector.stdout() + &collector.logs();
         ["Name           : one", "service.name: Str(shop)", "5b8efff798038103d269b633813fc60c"]
             .iter()

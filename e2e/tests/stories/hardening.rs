@@ -42,7 +42,7 @@ fn values_of_any_depth_break_nothing() {
         let dropped: u64 = pipeline["dropped"].as_object().unwrap().values().filter_map(|count| count.as_u64()).sum();
         dropped + pipeline["delivered"].as_u64().unwrap() == 2
     };
-    wait_until("every pipeline is done with it", || {
+    wait_until("every pipeline has processed the request", || {
         collector.status()["pipelines"].as_object().unwrap().values().all(settled)
     });
     let written = std::fs::read_to_string(collector.folder().join("out.json")).unwrap();
@@ -78,5 +78,5 @@ fn text_that_is_not_utf8_goes_through() {
     body[at..at + 4].copy_from_slice(&[0xff, 0xc0, 0x80, 0xfe]);
     assert_eq!(http::post(collector.http(), "/v1/traces", "application/x-protobuf", &body).status, 200);
     sink.wait_for_items(2);
-    wait_until("it is printed too", || collector.stdout().contains("less\""));
+    wait_until("the debug exporter prints the span", || collector.stdout().contains("less\""));
 }

@@ -35,7 +35,7 @@ fn the_other_pipeline_gets_everything_once() {
     assert_eq!(failed, dropped as f64);
 
     hanging.recover();
-    wait_until("what the other one held arrives", || hanging.items() >= 3000 - dropped);
+    wait_until("held data arrives at the other backend", || hanging.items() >= 3000 - dropped);
     assert_eq!(hanging.count("duplicates"), 0);
     assert_eq!(collector.metric("otelcol_receiver_accepted_spans", &[]), 3000.0);
     assert_eq!(collector.metric("otelcol_receiver_refused_spans", &[]), 0.0);
@@ -64,7 +64,7 @@ fn one_pipelines_memory_is_not_the_others() {
     let dropped = status["pipelines"]["traces/hanging"]["dropped"]["memory_limit"].as_u64().unwrap();
     assert!(dropped > 5000, "most of it does not fit: {status}");
     hanging.recover();
-    wait_until("what fitted arrives", || hanging.items() == 10_000 - dropped);
+    wait_until("the queued data arrives", || hanging.items() == 10_000 - dropped);
 }
 
 #[test]
@@ -84,5 +84,7 @@ fn two_exporters_of_one_pipeline_get_no_duplicates() {
     assert_eq!((good.items(), good.count("duplicates")), (report.items("acknowledged"), 0));
     let dropped = collector.metric("kubewake_pipeline_dropped_items", &[]) as u64;
     hanging.recover();
-    wait_until("the other one gets what was not dropped", || hanging.items() == report.items("acknowledged") - dropped);
+    wait_until("the other backend gets all data that was not dropped", || {
+        hanging.items() == report.items("acknowledged") - dropped
+    });
 }

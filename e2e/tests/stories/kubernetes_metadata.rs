@@ -118,7 +118,7 @@ fn a_pod_is_known_by_the_address_that_it_sends_from() {
     let pods: BTreeSet<String> = names().split(' ').map(str::to_owned).collect();
     assert_eq!(pods.len(), 2);
     let seen = || resources(&sink).iter().map(|given| attribute(given, "k8s.pod.name").to_owned()).collect();
-    wait_until("spans of both pods come with their names", || {
+    wait_until("spans of both pods have the names of their pods", || {
         let seen: BTreeSet<String> = seen();
         pods.is_subset(&seen)
     });
@@ -139,8 +139,9 @@ fn a_pod_is_known_by_the_address_that_it_sends_from() {
     }
     // A pod that comes later is known, too.
     kubectl.run_ok("scale deployment/shop --replicas=3");
-    let new = wait_for("there is a third", || names().split(' ').map(str::to_owned).find(|name| !pods.contains(name)));
-    wait_until("its spans have its name", || {
+    let new =
+        wait_for("a third pod exists", || names().split(' ').map(str::to_owned).find(|name| !pods.contains(name)));
+    wait_until("spans of the new pod have its name", || {
         let seen: BTreeSet<String> = seen();
         seen.contains(&new)
     });
@@ -168,7 +169,7 @@ fn a_cluster_that_cannot_be_asked_is_seen_until_it_can_be() {
     let path = builder.folder().join("kubeconfig");
     let collector = builder.env("CLUSTER", path).start();
     let cluster = |id: &str| collector.status()["clusters"][id].clone();
-    wait_until("it is failing", || cluster("k8s_attributes/pods")["state"] == "failing");
+    wait_until("the cluster has the state failing", || cluster("k8s_attributes/pods")["state"] == "failing");
     let failing = cluster("k8s_attributes/pods");
     assert_eq!(
         (&failing["last_error"], &failing["last_error_code"]),
@@ -183,8 +184,8 @@ fn a_cluster_that_cannot_be_asked_is_seen_until_it_can_be() {
         "{logs}"
     );
     allowed.store(true, Ordering::Relaxed);
-    wait_until("it is synced", || cluster("k8s_attributes/pods")["state"] == "synced");
-    wait_until("that is in the log", || collector.logs().contains("the cluster can be asked again"));
+    wait_until("the cluster has the state synced", || cluster("k8s_attributes/pods")["state"] == "synced");
+    wait_until("that is in the log", || collector.logs().contains("the Kubernetes API responds again"));
     assert_eq!(cluster("k8s_attributes/elsewhere")["state"], "failing");
 }
 
@@ -228,7 +229,7 @@ fn peers_are_the_ready_pods_of_a_service() {
     let kubeconfig = kubectl.cluster().kubeconfig().to_owned();
     let collector = CollectorProcess::with_config(config).env("KUBECONFIG", kubeconfig).start();
     let peers = || collector.metric("otelcol_loadbalancer_num_backends", &["resolver=\"k8s\""]);
-    wait_until("both are found", || peers() == 2.0);
+    wait_until("both peers are found", || peers() == 2.0);
     let items = || {
         let ips = kubectl.field("pods -l app=tier", ".items[*].status.podIP");
         let count = |ip: &str| http::get(format!("{ip}:4317").parse().unwrap(), "/stats").json()["items"].as_u64();
@@ -236,10 +237,10 @@ fn peers_are_the_ready_pods_of_a_service() {
     };
     let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "50", "--retry"]);
     assert_eq!(report.items("acknowledged"), 5000);
-    wait_until("all arrives", || items().iter().sum::<u64>() == 5000);
+    wait_until("all items arrive", || items().iter().sum::<u64>() == 5000);
     assert!(items().iter().all(|count| *count > 1500), "in fair parts: {:?}", items());
     kubectl.run_ok("scale deployment/tier --replicas=3");
-    wait_until("the third is found", || peers() == 3.0);
+    wait_until("the third peer is found", || peers() == 3.0);
     kubectl.run_ok("scale deployment/tier --replicas=1");
     wait_until("those that went are not peers any more", || peers() == 1.0);
     let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "10", "--retry"]);

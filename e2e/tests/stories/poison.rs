@@ -88,14 +88,14 @@ fn requests_that_were_cut_lose_no_more_than_the_poisoned_one() {
                 names[2] = "poison";
             }
             // While one batch waits and another is full, senders are asked to come back.
-            wait_until("it is taken", || {
+            wait_until("the request is accepted", || {
                 let status = connection.post("/v1/traces", "application/x-protobuf", &spans(&names)).status;
                 assert!([200, 503].contains(&status), "{status}");
                 status == 200
             });
         }
         let count = |name: &str| collector.metric(name, &["pipeline=\"traces\""]);
-        wait_until("everything has an end", || {
+        wait_until("all items are delivered or dropped", || {
             count("kubewake_pipeline_delivered_items") + count("kubewake_pipeline_dropped_items") == 50.0
         });
         let taken = backend.requests().split_off(before);

@@ -29,10 +29,10 @@ fn sighup_loads_the_document_again() {
     let collector = CollectorProcess::with_config(to(&one)).start();
     goes_to(&collector, &one, "before");
     collector.signal("HUP");
-    wait_until("it is loaded again", || collector.reloads("applied") == 2);
+    wait_until("the document is loaded again", || collector.reloads("applied") == 2);
     fs::write(collector.folder().join("collector.yaml"), to(&two).to_string()).unwrap();
     collector.signal("HUP");
-    wait_until("the new one is loaded", || collector.reloads("applied") >= 3);
+    wait_until("the new document is loaded", || collector.reloads("applied") >= 3);
     goes_to(&collector, &two, "after");
     assert_eq!(one.span_names(), ["before"]);
 }
@@ -50,7 +50,7 @@ fn a_file_that_is_replaced_or_rewritten_is_loaded() {
     assert_eq!(second["number"], 2);
     assert_ne!(first["hash"], second["hash"]);
     fs::write(collector.folder().join("collector.yaml"), to(&three).to_string()).unwrap();
-    wait_until("it is loaded", || collector.reloads("applied") > 2);
+    wait_until("the document is loaded", || collector.reloads("applied") > 2);
     goes_to(&collector, &three, "rewritten");
 }
 
@@ -74,7 +74,7 @@ fn a_swapped_symlink_is_a_change() {
     symlink("..v2", mount.join("..data_tmp")).unwrap();
     fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
     fs::remove_dir_all(mount.join("..v1")).unwrap();
-    wait_until("it is loaded", || collector.reloads("applied") == 2);
+    wait_until("the document is loaded", || collector.reloads("applied") == 2);
     goes_to(&collector, &two, "after");
 }
 
@@ -107,7 +107,7 @@ fn files_are_found_and_followed_under_the_root_that_a_node_names() {
     let collector = builder.config_at(config).env("KUBEWAKE_ROOT", root).start();
     goes_to(&collector, &one, "before");
     version("..v2", &two);
-    wait_until("it is loaded", || collector.reloads("applied") == 2);
+    wait_until("the document is loaded", || collector.reloads("applied") == 2);
     goes_to(&collector, &two, "after");
 }
 
@@ -134,7 +134,7 @@ fn a_refused_document_changes_nothing_and_is_seen() {
     assert!(collector.reload_refused(to(&two).extension("health_check/more", health)).contains(&busy.to_string()));
     collector.reload_refused("{not: yaml");
     fs::remove_file(collector.folder().join("collector.yaml")).unwrap();
-    wait_until("its absence is seen", || collector.reloads("refused") == 5);
+    wait_until("the missing file is refused", || collector.reloads("refused") == 5);
 
     goes_to(&collector, &one, "as before");
     let status = collector.status();
@@ -155,7 +155,9 @@ fn what_was_queued_goes_to_the_new_endpoint() {
     let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("otlp", grpc_to(down))).start();
     let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "20"]);
     assert_eq!(report.items("acknowledged"), 2000);
-    wait_until("it tries in vain", || collector.status()["pipelines"]["traces"]["failures"].as_u64() > Some(1));
+    wait_until("the pipeline fails to deliver", || {
+        collector.status()["pipelines"]["traces"]["failures"].as_u64() > Some(1)
+    });
     let sink = SinkProcess::start();
     collector.reload(to(&sink));
     sink.wait_for_all(&report.acknowledged);
@@ -173,7 +175,7 @@ fn a_hanging_backend_does_not_hold_back_what_is_queued() {
     };
     let collector = CollectorProcess::with_config(to(&hanging)).start();
     let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "20"]);
-    wait_until("some of it is under way", || hanging.count("hanging") == 2);
+    wait_until("two requests are in flight", || hanging.count("hanging") == 2);
     collector.reload(to(&sink));
     sink.wait_for_all(&report.acknowledged);
     assert_eq!((hanging.items(), sink.items()), (0, 2000));
@@ -187,7 +189,7 @@ fn what_was_queued_goes_to_another_kind_of_exporter_or_is_tried_to_the_end() {
     let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "20"]);
     collector.reload(ConfigBuilder::exporting_to("otlphttp", http_to(sink.address())));
     hanging.recover();
-    wait_until("all of it is somewhere", || hanging.items() + sink.items() == 2000);
+    wait_until("all items have arrived", || hanging.items() + sink.items() == 2000);
     assert_eq!(hanging.missing(&report.acknowledged) + sink.missing(&report.acknowledged), 2000);
 }
 
@@ -205,7 +207,7 @@ fn a_removed_pipeline_delivers_what_it_holds() {
     let collector = CollectorProcess::with_config(&config).start();
     let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "30", "--spans", "10"]);
     collector.reload(config.without_pipeline("traces/slow").without_pipeline("traces/batched"));
-    wait_until("both of them deliver", || slow.items() == 600);
+    wait_until("the slow backend has its items", || slow.items() == 600);
     assert_eq!(slow.missing(&report.acknowledged) + other.missing(&report.acknowledged), 0);
     let pipelines = collector.status()["pipelines"].clone();
     assert_eq!(pipelines.as_object().unwrap().keys().collect::<Vec<_>>(), ["traces/other"]);

@@ -82,7 +82,7 @@ fn the_end_comes_while_a_removed_pipeline_still_drains() {
     let (mut collector, report) = held(&sink, &config);
     collector.reload(config.without_pipeline("traces"));
     collector.signal("TERM");
-    wait_until("it drains", || collector.status()["phase"] == "draining");
+    wait_until("the collector drains", || collector.status()["phase"] == "draining");
     sink.recover();
     assert!(collector.wait_for_exit().success());
     assert_eq!(sink.missing(&report.acknowledged), 0);
@@ -114,7 +114,7 @@ fn the_console_moves() {
     let config = ConfigBuilder::exporting_to("nop", "");
     let collector = CollectorProcess::with_config(&config).start();
     collector.write(config.clone().extension("health_check", format!("{{endpoint: \"{moved}\"}}")));
-    wait_until("it is there", || std::net::TcpStream::connect(moved).is_ok());
+    wait_until("the collector listens on the new address", || std::net::TcpStream::connect(moved).is_ok());
     assert_eq!(http::get(moved, "/status").json()["revision"]["number"], 2);
 }
 

@@ -34,7 +34,7 @@ fn the_backends_hint_is_followed() {
         let collector = CollectorProcess::with_config(config).start();
         let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "1"]);
         let before = sink.count("failed");
-        wait_until("it has failed twice more", || sink.count("failed") >= before + 2);
+        wait_until("two more requests have failed", || sink.count("failed") >= before + 2);
         assert_eq!(collector.status()["pipelines"]["traces"]["last_error"], "throttled", "{protocol}");
         sink.set_mode("fail_share=0");
         sink.wait_for_all(&report.acknowledged);
@@ -50,7 +50,7 @@ fn what_is_refused_for_good_is_dropped_and_counted() {
         let collector = CollectorProcess::with_config(config).start();
         LoadGenerator::run("grpc", collector.grpc(), &["--requests", "3", "--spans", "10"]);
         let refused = || collector.metric("kubewake_pipeline_dropped_items", &["reason=\"refused\""]);
-        wait_until("they are dropped", || refused() == 30.0);
+        wait_until("the items are dropped", || refused() == 30.0);
         assert_eq!(sink.count("failed") - before, 3, "{protocol}: none is sent twice");
         assert_eq!(collector.metric("otelcol_exporter_send_failed_spans", &[]), 30.0, "{protocol}");
         let traces = collector.status()["pipelines"]["traces"].clone();
@@ -77,7 +77,7 @@ fn retries_end() {
     let collector = CollectorProcess::with_config(ConfigBuilder::exporting_to("otlp", settings)).start();
     LoadGenerator::run("grpc", collector.grpc(), &["--requests", "2", "--spans", "10"]);
     let dropped = || collector.metric("kubewake_pipeline_dropped_items", &["reason=\"retries_exhausted\""]);
-    wait_until("they are given up", || dropped() == 20.0);
+    wait_until("the items are dropped after the last attempt", || dropped() == 20.0);
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn the_percentage_changes_while_data_flows() {
     send(&collector, Signal::Traces, &spans(50));
     send(&collector, Signal::Logs, body);
     sink.wait_for_items(51);
-    wait_until("the record says how it was sampled", || {
+    wait_until("the log record has its sampling threshold", || {
         sink.received(Signal::Logs).iter().any(|request| request.to_string().contains("sampling.threshold"))
     });
     assert_eq!((dropped("traces"), dropped("logs")), (50.0, 1.0), "counters go on");

@@ -75,7 +75,7 @@ fn what_python_sends_arrives_filtered_changed_and_redacted() {
     let sink = SinkProcess::start();
     let collector = CollectorProcess::with_config(config(&sink)).start();
     send(&collector);
-    wait_until("everything arrives", || Signal::ALL.iter().all(|signal| !sink.received(*signal).is_empty()));
+    wait_until("all signals arrive", || Signal::ALL.iter().all(|signal| !sink.received(*signal).is_empty()));
     wait_until("all spans arrive", || arrived(&sink, Signal::Traces).1.len() >= 3);
 
     let (resources, spans) = arrived(&sink, Signal::Traces);

@@ -48,7 +48,7 @@ fn a_second_signal_ends_it_at_once() {
         CollectorProcess::with_config(ConfigBuilder::exporting_to("otlp", grpc_to(sink.address()))).start();
     LoadGenerator::run("grpc", collector.grpc(), &["--requests", "1"]);
     collector.signal("TERM");
-    wait_until("it drains", || collector.status()["phase"] == "draining");
+    wait_until("the collector drains", || collector.status()["phase"] == "draining");
     assert_eq!(collector.health("/readyz").status, 503);
     assert_eq!(collector.health("/livez").status, 200);
     collector.signal("TERM");

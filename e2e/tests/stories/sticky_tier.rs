@@ -57,7 +57,7 @@ fn every_trace_is_whole_at_one_peer() {
     let collector = CollectorProcess::with_config(document(&peers.each_ref().map(address))).start();
     let report = LoadGenerator::run("grpc", collector.grpc(), &[&LOAD[..], &["--requests", "200"]].concat());
     assert_eq!(report.items("acknowledged"), 4000);
-    wait_until("all arrives", || peers.iter().map(SinkProcess::items).sum::<u64>() >= 4000);
+    wait_until("all items arrive", || peers.iter().map(SinkProcess::items).sum::<u64>() >= 4000);
     assert_eq!(whole(&peers.each_ref(), &BTreeSet::new()), 160);
     for peer in &peers {
         let sizes: BTreeSet<usize> = traces(peer).values().map(BTreeSet::len).collect();
@@ -86,13 +86,13 @@ fn a_peer_is_killed_and_only_its_traces_go_elsewhere() {
         report.acknowledged
     };
     let first = send();
-    wait_until("all arrives", || [&a, &b, &killed].iter().map(|peer| peer.items()).sum::<u64>() >= 2000);
+    wait_until("all items arrive", || [&a, &b, &killed].iter().map(|peer| peer.items()).sum::<u64>() >= 2000);
     let of_killed = traces(&killed).len();
     assert!(of_killed > 0);
     drop(killed);
     let second = send();
     // What is not at one is at the other, and nothing is at both.
-    wait_until("what came later arrives at the others", || {
+    wait_until("later data arrives at the other peers", || {
         (a.missing(&second) + b.missing(&second)).saturating_sub(2000) == 0
     });
     assert_eq!((a.count("duplicates"), b.count("duplicates")), (0, 0));
@@ -102,7 +102,7 @@ fn a_peer_is_killed_and_only_its_traces_go_elsewhere() {
 
     // It is started again at the same place, and its own come back to it.
     let back = SinkProcess::start_at(place, &[]);
-    wait_until("it gets what belongs to it", || {
+    wait_until("the peer receives its traces again", || {
         send();
         back.items() > 0
     });
@@ -116,16 +116,16 @@ fn a_peer_comes_and_one_leaves_while_data_flows() {
     let collector = CollectorProcess::with_config(document(&peers)).start();
     let args = [&LOAD[..], &["--seconds", "4", "--rate", "4000", "--retry"]].concat();
     let load = LoadGenerator::start("grpc", collector.grpc(), &args);
-    wait_until("it flows", || a.items() > 400);
+    wait_until("data arrives at the first peer", || a.items() > 400);
     peers.push(address(&new));
     collector.reload(document(&peers));
-    wait_until("the one that came gets its part", || new.items() > 200);
+    wait_until("the new peer receives data", || new.items() > 200);
     peers.remove(2);
     collector.reload(document(&peers));
     let report = load.finish();
     let all = [&a, &b, &c, &new];
     let sent = report.items("acknowledged");
-    wait_until("all arrives", || all.iter().map(|peer| peer.items()).sum::<u64>() >= sent);
+    wait_until("all items arrive", || all.iter().map(|peer| peer.items()).sum::<u64>() >= sent);
     assert_eq!(all.iter().map(|peer| peer.items()).sum::<u64>(), sent, "nothing twice, nothing lost");
     let mut at: BTreeMap<String, usize> = BTreeMap::new();
     all.iter().for_each(|peer| traces(peer).into_keys().for_each(|id| *at.entry(id).or_default() += 1));
@@ -162,12 +162,12 @@ fn a_document_that_cannot_be_meant_is_refused_with_its_place() {
     let words = bad(&format!("{{{protocol}, resolver: {{static: {{hostnames: ['a:b:c']}}}}}}"));
     assert!(words.contains("exporters::load_balancing::resolver::static::hostnames::0"), "{words}");
     let words = bad(&format!("{{{protocol}, resolver: {{k8s: {{service: 'a..b'}}}}}}"));
-    assert!(words.contains("names no Service"), "{words}");
+    assert!(words.contains("is not the name of a Service"), "{words}");
     let words = bad(&format!("{{{protocol}, routing_key: metric, resolver: {{static: {{hostnames: [a]}}}}}}"));
     assert!(words.contains("cannot route traces by `metric`"), "{words}");
     let unused = free_address();
     let words = bad(&format!(
         "{{{protocol}, resolver: {{static: {{hostnames: ['{unused}']}}, dns: {{hostname: localhost}}}}}}"
     ));
-    assert!(words.contains("more than one resolver"), "{words}");
+    assert!(words.contains("one resolver only"), "{words}");
 }

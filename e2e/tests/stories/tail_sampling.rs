@@ -102,7 +102,7 @@ fn a_backend_that_is_down_costs_no_trace_that_was_taken() {
     let config = sampling(&sink, "{decision_wait: 1s, policies: [{name: all, type: always_sample}]}");
     let collector = CollectorProcess::with_config(config).start();
     let report = LoadGenerator::run("grpc", collector.grpc(), &["--requests", "50", "--spans", "100"]);
-    wait_until("they were decided on", || {
+    wait_until("all traces are sampled", || {
         collector.metric("otelcol_processor_tail_sampling_global_count_traces_sampled", &[r#"sampled="true""#]) == 500.0
     });
     sink.recover();
@@ -146,7 +146,7 @@ fn when_memory_runs_short_a_share_is_kept_with_its_weight_until_there_is_some_ag
     assert!(scopes.map(|span| &span["traceState"]).all(|state| state == "ot=th:8"), "{requests:?}");
 
     collector.reload(config("1s"));
-    wait_until("what waited was decided on, and there is memory", || state() == "ok" && gauge() == 0.0);
+    wait_until("waiting traces are decided and memory is free", || state() == "ok" && gauge() == 0.0);
     assert_eq!(collector.metric("kubewake_tail_sampling_overloads", &[]), 1.0);
 }
 

@@ -114,7 +114,7 @@ fn collectors_trust_each_other_by_certificates() {
     assert_eq!(answer.code, 0);
     sink.wait_for_items(2);
     let failing = |pipeline: &str| client.status()["pipelines"][pipeline]["failures"].as_u64() > Some(1);
-    wait_until("the others fail", || failing("traces/wrong_ca") && failing("traces/stranger"));
+    wait_until("the other pipelines fail", || failing("traces/wrong_ca") && failing("traces/stranger"));
     assert_eq!(sink.span_names(), ["secured", "secured"]);
 }
 
@@ -174,7 +174,7 @@ fn exporters_show_their_credentials() {
         || backend.requests().iter().map(|request| request.header("authorization").to_owned()).collect::<Vec<_>>();
     let send = || assert_eq!(GrpcCall::traces(collector.grpc()).send(&spans(&["x"])).code, 0);
     send();
-    wait_until("both have sent", || shown().len() == 2);
+    wait_until("both pipelines have sent requests", || shown().len() == 2);
     assert!(shown().contains(&"Bearer first".to_owned()) && shown().contains(&"Basic YWRhOmxvdmVsYWNl".to_owned()));
     std::fs::write(collector.folder().join("token"), "second").unwrap();
     wait_until("the new token is sent", || {
@@ -200,7 +200,7 @@ fn a_collector_logs_in_at_another() {
     let client = CollectorProcess::with_config(config).start();
     assert_eq!(GrpcCall::traces(client.grpc()).send(&spans(&["x"])).code, 0);
     sink.wait_for_items(1);
-    wait_until("the other one is turned away", || {
+    wait_until("the pipeline with wrong credentials fails", || {
         client.status()["pipelines"]["traces/bad"]["last_error"] == "authentication"
     });
     let bad = &client.status()["pipelines"]["traces/bad"];
@@ -229,7 +229,7 @@ fn a_token_is_fetched_and_used_until_it_expires() {
     for _ in 0..3 {
         assert_eq!(GrpcCall::traces(collector.grpc()).send(&spans(&["x"])).code, 0);
     }
-    wait_until("all three arrive", || backend.requests().len() == 3);
+    wait_until("all three requests arrive", || backend.requests().len() == 3);
     assert!(backend.requests().iter().all(|request| request.header("authorization") == "Bearer fresh"));
     let asked = issuer.requests();
     assert_eq!(asked.len(), 1, "one token is enough");

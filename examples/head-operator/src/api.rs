@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The API group of both.
 pub const API_GROUP: &str = "demo.kubewake.io";
 
-/// Something that is ready when all its children are.
+/// Specification of a Head and its children.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "demo.kubewake.io", version = "v1alpha1", kind = "Head", namespaced)]
 #[kube(status = "HeadStatus", derive = "Default", derive = "PartialEq")]
@@ -26,7 +26,7 @@ pub const API_GROUP: &str = "demo.kubewake.io";
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadSpec {
-    /// What it is made of. A child that is no longer listed is deleted.
+    /// Children of the Head. The operator deletes children that are not listed.
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub children: Vec<HeadChild>,
 }
@@ -35,27 +35,27 @@ pub struct HeadSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadChild {
-    /// Its ChildA object is called `HEAD-NAME`.
+    /// Name of the child. The ChildA object has the name `HEAD-NAME`.
     #[schemars(length(min = 1, max = 20), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// What its ChildA object asks for.
+    /// Specification of the ChildA object.
     pub template: ChildASpec,
 }
 
-/// What a Head has come to.
+/// Observed state of a Head object.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HeadStatus {
-    /// The generation that all of this is about.
+    /// Generation of the specification that this status describes.
     pub observed_generation: Option<i64>,
-    /// How many children are ready.
+    /// Number of children that are ready.
     pub ready_children: i32,
-    /// `Ready`.
+    /// The condition `Ready` of the object.
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }
 
-/// Something that is ready when its Deployment is available.
+/// Specification of a ChildA and its Deployment.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "demo.kubewake.io", version = "v1alpha1", kind = "ChildA", namespaced)]
 #[kube(status = "ChildAStatus", derive = "Default", derive = "PartialEq")]
@@ -70,32 +70,32 @@ pub struct HeadStatus {
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildASpec {
-    /// How many pods its Deployment has.
+    /// Number of pods of the Deployment.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 16))]
     pub replicas: i32,
-    /// What they run.
+    /// Image of the container in each pod.
     #[schemars(length(min = 1, max = 512))]
     pub image: String,
-    /// The program, if it is not the image's own.
+    /// Program of the container. Defaults to the entry point of the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub command: Vec<String>,
-    /// Its arguments.
+    /// Arguments of the program in the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub args: Vec<String>,
 }
 
-/// What a ChildA has come to.
+/// Observed state of a ChildA object.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChildAStatus {
-    /// The generation that all of this is about.
+    /// Generation of the specification that this status describes.
     pub observed_generation: Option<i64>,
-    /// How many pods are ready.
+    /// Number of pods that are ready.
     pub ready_replicas: i32,
-    /// `Ready`.
+    /// The condition `Ready` of the object.
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }

@@ -11,7 +11,7 @@ use crate::{manifests, operator};
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
 pub enum HeadOperatorCommand {
-    /// Works until SIGTERM; spans go where the OTEL_* variables say
+    /// Runs the operator until SIGTERM; the OTEL_* variables configure the export of spans
     Run(HeadOperatorArgs),
     /// Prints the custom resource definitions
     Crds,
@@ -20,19 +20,19 @@ pub enum HeadOperatorCommand {
 /// Arguments of the operator.
 #[derive(Debug, clap::Args)]
 pub struct HeadOperatorArgs {
-    /// The cluster to work on; else $KUBECONFIG, or the one that it is a pod of
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The namespace to work in; all of them without it
+    /// Namespace of the objects [default: all namespaces]
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Whether a reconcile is a child of the context on its object, or a new trace with a link to it
+    /// Whether a reconcile continues the trace context of its object, or starts a new trace with a link
     #[arg(long, value_enum, default_value_t = TraceModeArg::Tree)]
     mode: TraceModeArg,
-    /// A namespace whose contexts are not followed; may be given more than once
+    /// A namespace whose trace context is not trusted; can be repeated
     #[arg(long, value_name = "NAMESPACE")]
     distrust: Vec<String>,
-    /// How long an object is left alone when nothing happens to it, in milliseconds
+    /// Interval of periodic reconciles of each object, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     resync_ms: u64,
 }
@@ -63,7 +63,7 @@ impl HeadOperatorArgs {
             TelemetrySetup::new("head-operator").version(env!("CARGO_PKG_VERSION")).options(self.trail_options());
         let (telemetry, trail) = setup.start()?;
         let config = connect::config(self.kubeconfig.as_deref()).await?;
-        let client = trail.client(config).context("the cluster cannot be reached")?;
+        let client = trail.client(config).context("failed to create a client for the cluster")?;
         let mut terminate = signal(SignalKind::terminate())?;
         let stop = async move {
             tokio::select! {

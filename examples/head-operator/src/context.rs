@@ -33,11 +33,11 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// The failed step of a reconcile.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
-    #[error("the children cannot be made")]
+    #[error("failed to apply the children")]
     Child(#[source] kube::Error),
-    #[error("the Deployment cannot be made")]
+    #[error("failed to apply the Deployment")]
     Deployment(#[source] kube::Error),
-    #[error("the status cannot be written")]
+    #[error("failed to write the status")]
     Status(#[source] kube::Error),
 }
 
@@ -111,7 +111,7 @@ impl ReconcileContext {
         if object.status() == Some(&status) {
             let kind = K::kind(&());
             let meta = object.meta();
-            tracing::debug!(%kind, namespace = ?meta.namespace, name = ?meta.name, "all is as it should be");
+            tracing::debug!(%kind, namespace = ?meta.namespace, name = ?meta.name, "the status is up to date");
             return Ok(());
         }
         let api = self.namespaced_api::<K>(object);
@@ -139,7 +139,7 @@ impl ReconcileContext {
         };
         if let Err(error) = self.events.publish(&event, &object.object_ref(&())).await {
             let meta = object.meta();
-            tracing::warn!(kind = %K::kind(&()), namespace = meta.namespace, name = meta.name, error = error_chain(&error), "an event is lost");
+            tracing::warn!(kind = %K::kind(&()), namespace = meta.namespace, name = meta.name, error = error_chain(&error), "failed to publish an Event");
         }
     }
 }

@@ -80,13 +80,13 @@ pub async fn run(
 /// Logs watch errors. [`error_policy`] logs reconcile errors.
 async fn log_watch_error<T>(result: Result<T, controller::Error<ReconcileError, watcher::Error>>) {
     if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(error = error_chain(&error), "objects cannot be watched");
+        tracing::warn!(error = error_chain(&error), "failed to watch objects");
     }
 }
 
 fn error_policy<K: HasConditions>(object: Arc<K>, error: &ReconcileError, _: Arc<ReconcileContext>) -> Action {
     let kind = K::kind(&());
     let meta = object.meta();
-    tracing::warn!(%kind, namespace = meta.namespace, name = meta.name, error = error_chain(error), "it does not work yet");
+    tracing::warn!(%kind, namespace = meta.namespace, name = meta.name, error = error_chain(error), "reconcile failed and will be retried");
     context::retry_action(&*object, Timestamp::now())
 }

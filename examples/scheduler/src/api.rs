@@ -7,7 +7,7 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A scheduler and the plugins that it decides by.
+/// Specification of a scheduler and its plugins.
 #[derive(Clone, Debug, PartialEq, CustomResource, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "demo.kubewake.io",
@@ -24,23 +24,23 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulerSpec {
-    /// The name that pods ask for it by, in their `spec.schedulerName`. The name of this object, unless it is given.
+    /// The `spec.schedulerName` of its pods. Defaults to the name of this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub scheduler_name: Option<String>,
-    /// The image of the scheduler. The operator's choice, unless it is given.
+    /// Image of the scheduler. Defaults to the operator's --image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub image: Option<String>,
-    /// The plugins that a node must pass, in this order.
+    /// Filter plugins, in the order in which they run.
     #[serde(default)]
     #[schemars(length(max = 16), inner(length(max = 63)))]
     pub filters: Vec<String>,
-    /// The plugins that give points to the nodes that passed.
+    /// Score plugins, which rank the nodes that pass all filters.
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub scores: Vec<ScorePlugin>,
-    /// How long a pod that fits nowhere waits at least until it is tried again.
+    /// Delay of the next attempt for a pod that is unschedulable.
     #[serde(default)]
     pub backoff: BackoffSpec,
     /// Whether each configuration is tried with a small pod before it counts as ready. The pod is deleted once
@@ -53,10 +53,10 @@ pub struct SchedulerSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScorePlugin {
-    /// Which one.
+    /// Name of the plugin.
     #[schemars(length(max = 63))]
     pub name: String,
-    /// Its points are multiplied by this.
+    /// Factor for the points of the plugin.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     pub weight: i64,
@@ -70,15 +70,15 @@ fn one() -> i64 {
     1
 }
 
-/// Twice as long after each attempt that fails.
+/// Exponential backoff, which doubles after each failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackoffSpec {
-    /// After the first attempt.
+    /// Delay after the first attempt, in seconds.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 3600))]
     pub initial_seconds: i64,
-    /// After many.
+    /// Maximum delay, in seconds.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 3600))]
     pub max_seconds: i64,
@@ -95,24 +95,24 @@ impl Default for BackoffSpec {
     }
 }
 
-/// What became of it.
+/// Observed state of the scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulerStatus {
-    /// The generation that the rest is about.
+    /// Generation of the specification that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Accepted`: the specification is a good one. `Ready`: the scheduler decides by it.
+    /// `Accepted`: the specification is valid. `Ready`: the scheduler uses the specification.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// The configuration that the operator gave the scheduler last.
+    /// Revision of the configuration that the operator wrote last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The configuration that was tried last.
+    /// Latest configuration with which the operator scheduled a test pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<ProbedConfiguration>,
-    /// What the scheduler says of itself.
+    /// Status that the scheduler reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningScheduler>,
 }
@@ -121,24 +121,24 @@ pub struct SchedulerStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbedConfiguration {
-    /// Which one.
+    /// Revision of the configuration.
     pub revision: String,
-    /// Which node.
+    /// Node of the test pod.
     pub node: String,
 }
 
-/// What the scheduler says of itself.
+/// Status that the scheduler reports.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningScheduler {
-    /// The configuration that it decides by; none before it took one.
+    /// Revision of the active configuration, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The pod that it is.
+    /// Name of the scheduler's pod.
     pub pod: String,
-    /// Since when it does.
+    /// Time at which this configuration became active.
     pub since: Time,
-    /// The configuration that it was given and does not take.
+    /// Configuration that the scheduler refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedConfiguration>,
 }
@@ -147,9 +147,9 @@ pub struct RunningScheduler {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedConfiguration {
-    /// Which one.
+    /// Revision of the refused configuration.
     pub revision: String,
-    /// Why not.
+    /// Reason of the refusal.
     pub reason: String,
 }
 

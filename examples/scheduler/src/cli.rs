@@ -18,27 +18,27 @@ const SCHEDULER_SERVICE_NAME: &str = "demo-scheduler";
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
 pub enum SchedulerCommand {
-    /// Looks after the Schedulers of a namespace
+    /// Runs the operator for the Schedulers of a namespace
     Operator(OperatorArgs),
-    /// Gives pods a node: what the operator runs for each Scheduler
+    /// Runs a scheduler, as the operator does for each Scheduler
     Schedule(ScheduleArgs),
-    /// Prints the custom resource
+    /// Prints the custom resource definition
     Crds,
 }
 
 /// Arguments of the operator.
 #[derive(Debug, clap::Args)]
 pub struct OperatorArgs {
-    /// How to reach the cluster; $KUBECONFIG, or the one around, unless given
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Where its Schedulers are; where the kubeconfig says, unless given
+    /// Namespace of the Schedulers [default: that of the kubeconfig's context]
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// The image of schedulers
+    /// Image of the schedulers
     #[arg(long, value_name = "IMAGE", default_value = kubewake_release::ReleaseImage::DemoScheduler.reference())]
     image: String,
-    /// The ServiceAccount of schedulers
+    /// ServiceAccount of the schedulers
     #[arg(long, value_name = "NAME", default_value = "demo-scheduler")]
     service_account: String,
     #[command(flatten)]
@@ -48,10 +48,10 @@ pub struct OperatorArgs {
 /// How work hangs together with what caused it.
 #[derive(Debug, clap::Args)]
 struct TracingArgs {
-    /// Whether the trace of a change goes on, or each piece of work has one of its own with a link to it
+    /// Whether work continues the trace of a change, or starts a new trace with a link
     #[arg(long, value_enum, default_value_t = TraceModeArg::Tree)]
     mode: TraceModeArg,
-    /// A namespace whose contexts are not followed; may be given more than once
+    /// A namespace whose trace context is not trusted; can be repeated
     #[arg(long, value_name = "NAMESPACE")]
     distrust: Vec<String>,
 }
@@ -65,16 +65,16 @@ enum TraceModeArg {
 /// Arguments of a scheduler.
 #[derive(Debug, clap::Args)]
 pub struct ScheduleArgs {
-    /// How to reach the cluster; $KUBECONFIG, or the one around, unless given
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Its Scheduler
+    /// Name of its Scheduler object
     #[arg(long, value_name = "NAME")]
     scheduler: String,
-    /// The name that pods ask for it by
+    /// The `spec.schedulerName` of its pods
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// The ConfigMap of its configuration
+    /// Name of the ConfigMap with its configuration
     #[arg(long, value_name = "NAME")]
     config_map: String,
     #[command(flatten)]
@@ -102,7 +102,7 @@ async fn run_operator(args: OperatorArgs) -> anyhow::Result<()> {
     // What holds for the operator holds for its schedulers.
     let passed_on = args.tracing.to_scheduler_args();
     let (telemetry, trail) = setup_tracing("scheduler-operator", args.tracing)?;
-    let client = trail.client(config).context("the kubeconfig is no good")?;
+    let client = trail.client(config).context("failed to create a client for the cluster")?;
     let operand = OperandSettings {
         image: args.image,
         command: Vec::new(),
@@ -121,7 +121,7 @@ async fn run_scheduler(args: ScheduleArgs) -> anyhow::Result<()> {
     let config = connect::config(args.kubeconfig.as_deref()).await?;
     let namespace = config.default_namespace.clone();
     let (telemetry, trail) = setup_tracing(SCHEDULER_SERVICE_NAME, args.tracing)?;
-    let client = trail.client(config).context("the kubeconfig is no good")?;
+    let client = trail.client(config).context("failed to create a client for the cluster")?;
     let pod = std::env::var("POD_NAME").unwrap_or_else(|_| args.scheduler.clone());
     let scheduler = args.scheduler;
     let name = args.name;
@@ -136,7 +136,7 @@ async fn run_scheduler(args: ScheduleArgs) -> anyhow::Result<()> {
 /// Spans and log lines of one of the two programs that this is.
 fn setup_tracing(service: &str, tracing: TracingArgs) -> anyhow::Result<(TelemetryGuard, Trail)> {
     let setup = TelemetrySetup::new(service).version(env!("CARGO_PKG_VERSION")).options(tracing.into_trail_options());
-    setup.start().context("telemetry cannot be set up")
+    setup.start().context("failed to set up telemetry")
 }
 
 impl TracingArgs {
@@ -159,7 +159,7 @@ impl TracingArgs {
 }
 
 fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()> + Send + Sync + 'static> {
-    let mut terminate = signal(SignalKind::terminate()).context("signals cannot be heard")?;
+    let mut terminate = signal(SignalKind::terminate()).context("failed to register a signal handler")?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}

@@ -88,10 +88,10 @@ impl fmt::Display for ConfigurationProblem {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// The document cannot be parsed.
-    #[error("it cannot be read: {0}")]
+    #[error("failed to parse the configuration: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// The revision does not match: the document was changed by hand or written by a newer version.
-    #[error("its content is not that of revision {0:?}: only the operator writes it")]
+    #[error("the content does not match revision {0:?}: only the operator may write the configuration")]
     RevisionMismatch(String),
     /// The document is not valid.
     #[error("{}", join_problems(.0))]
@@ -159,7 +159,7 @@ impl ConfigurationDocument {
                     note(path, unknown_plugin_message("filter", name, FILTER_PLUGINS.iter().map(|(known, _)| *known)))
                 }
                 Some((name, _)) if found.iter().any(|(other, _)| *other == name) => {
-                    note(path, format!("{name} is there twice"));
+                    note(path, format!("{name} is listed twice"));
                 }
                 Some(plugin) => found.push(plugin),
             }
@@ -178,7 +178,7 @@ impl ConfigurationDocument {
             match resolve_score_plugin(asked) {
                 Err((field, what)) => note(format!("{path}.{field}"), what),
                 Ok(scorer) if found.iter().any(|other| other.name == scorer.name && other.label == scorer.label) => {
-                    note(path, format!("{} is there twice: give one of them the sum of the weights", scorer.name));
+                    note(path, format!("{} is listed twice: keep one entry with the sum of the weights", scorer.name));
                 }
                 Ok(scorer) => found.push(scorer),
             }
@@ -196,7 +196,7 @@ impl ConfigurationDocument {
         if initial_seconds > max_seconds {
             note(
                 "backoff".to_owned(),
-                format!("it begins with {initial_seconds} s, more than its most, {max_seconds} s"),
+                format!("initialSeconds {initial_seconds} is more than maxSeconds {max_seconds}"),
             );
         }
         let seconds = |seconds: i64| Duration::from_secs(seconds.unsigned_abs());
@@ -215,7 +215,7 @@ fn resolve_score_plugin(asked: &ScorePlugin) -> Result<WeightedScorePlugin, (&'s
     let weight = asked.weight;
     if asked.name == NODE_LABEL {
         let text =
-            asked.label.as_deref().ok_or_else(|| ("label", format!("{NODE_LABEL} needs one, such as disk=ssd")))?;
+            asked.label.as_deref().ok_or_else(|| ("label", format!("{NODE_LABEL} needs a label, such as disk=ssd")))?;
         let label = LabelPreference::parse(text).map_err(|what| ("label", what))?;
         return Ok(WeightedScorePlugin { name: NODE_LABEL, weight, label: Some(label), plugin: None });
     }
@@ -223,20 +223,20 @@ fn resolve_score_plugin(asked: &ScorePlugin) -> Result<WeightedScorePlugin, (&'s
     let plugin = SCORE_PLUGINS.into_iter().find(|(known, _)| *known == asked.name);
     let (name, plugin) = plugin.ok_or_else(|| ("name", unknown_plugin_message("score", &asked.name, known())))?;
     if asked.label.is_some() {
-        return Err(("label", format!("{name} has none, only {NODE_LABEL} has")));
+        return Err(("label", format!("{name} takes no label, only {NODE_LABEL} does")));
     }
     Ok(WeightedScorePlugin { name, weight, label: None, plugin: Some(plugin) })
 }
 
 fn check_plugin_count(path: &str, count: usize, note: &mut impl FnMut(String, String)) {
     if count > MAX_PLUGINS {
-        note(path.to_owned(), format!("{count} plugins are too many, {MAX_PLUGINS} are allowed"));
+        note(path.to_owned(), format!("{count} plugins are too many: at most {MAX_PLUGINS} are allowed"));
     }
 }
 
 fn unknown_plugin_message(sort: &str, name: &str, known: impl Iterator<Item = &'static str>) -> String {
     let name: String = name.chars().take(63).collect();
-    format!("unknown {sort} plugin {name:?}; known are {}", known.collect::<Vec<_>>().join(", "))
+    format!("unknown {sort} plugin {name:?}; known plugins are {}", known.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

@@ -48,15 +48,15 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The failed step of a reconcile.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedulerReconcileError {
-    #[error("the configuration cannot be written as text")]
+    #[error("failed to serialize the configuration")]
     Text(#[from] serde_json::Error),
-    #[error("the ConfigMap of the configuration is not written")]
+    #[error("failed to apply the ConfigMap of the configuration")]
     ConfigMap(#[source] kube::Error),
-    #[error("the Deployment of the scheduler is not written")]
+    #[error("failed to apply the Deployment of the scheduler")]
     Deployment(#[source] kube::Error),
-    #[error("the configuration is not tried")]
+    #[error("failed to test the configuration with a pod")]
     Probe(#[source] kube::Error),
-    #[error("the status is not written")]
+    #[error("failed to write the status")]
     Status(#[source] kube::Error),
 }
 
@@ -89,14 +89,20 @@ where
 /// Logs watch errors. [`error_policy`] logs reconcile errors.
 async fn log_watch_error<T>(result: Result<T, controller::Error<SchedulerReconcileError, watcher::Error>>) {
     if let Err(controller::Error::QueueError(error)) = result {
-        tracing::warn!(error = error_chain(&error), "objects cannot be watched");
+        tracing::warn!(error = error_chain(&error), "failed to watch objects");
     }
 }
 
 fn error_policy(scheduler: Arc<Scheduler>, error: &SchedulerReconcileError, _: Arc<SchedulerContext>) -> Action {
     let namespace = scheduler.namespace();
     let name = scheduler.name_any();
-    tracing::warn!(kind = "Scheduler", namespace, name, error = error_chain(error), "it does not work yet");
+    tracing::warn!(
+        kind = "Scheduler",
+        namespace,
+        name,
+        error = error_chain(error),
+        "reconcile failed and will be retried"
+    );
     Action::requeue(RETRY_DELAY)
 }
 

@@ -170,7 +170,7 @@ impl PodScheduler {
         let span = self.spans.start_configuration_span(config_map, &revision, before);
         let report = match read {
             Ok(configuration) => {
-                tracing::info!(revision, "a configuration is taken");
+                tracing::info!(revision, "the scheduler uses a new configuration");
                 self.spans.record_configuration(&span, &configuration);
                 let at = SystemTime::now();
                 let used = AtomicBool::new(false);
@@ -181,7 +181,7 @@ impl PodScheduler {
                 ConfigurationReport { revision: Some(revision), refused: None, span }
             }
             Err(refusal) => {
-                tracing::warn!(revision, %refusal, "a configuration is not taken");
+                tracing::warn!(revision, %refusal, "the scheduler refused a configuration");
                 self.refused = Some(revision.clone());
                 let refused = RefusedConfiguration { revision, reason: refusal.to_string() };
                 ConfigurationReport { revision: current, refused: Some(refused), span }
@@ -267,7 +267,7 @@ async fn bind_pod(
             name = pod.name_any(),
             node,
             error = error_chain(&error),
-            "it is not bound"
+            "failed to bind the pod"
         );
         error_chain(&error)
     });
@@ -296,7 +296,13 @@ async fn report_unschedulable(pods: &PodWriter, attempt: OpenSpan, pod: Arc<Pod>
     if let Err(error) = told {
         let namespace = pod.namespace();
         let name = pod.name_any();
-        tracing::warn!(kind = "Pod", namespace, name, error = error_chain(&error), "its status is not written");
+        tracing::warn!(
+            kind = "Pod",
+            namespace,
+            name,
+            error = error_chain(&error),
+            "failed to write the status of the pod"
+        );
         return PodRequestResult { pod, outcome: PodRequestOutcome::NotReported };
     }
     PodRequestResult { pod, outcome: PodRequestOutcome::Reported }

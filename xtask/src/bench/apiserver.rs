@@ -76,9 +76,10 @@ impl BenchApiServer {
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let size = plan.api;
     let how = format!(
-        "`kubewake apiserver` in memory; ConfigMaps of 2 KiB; {} connections, HTTP/1.1 over TLS with a client certificate, kept open, \
-         one request at a time on each, nothing compressed. CPU time is the server's, all of it, also for TLS; the median of the \
-         rounds is shown. The client (`benches/apiclient`) runs on the same machine.",
+        "`kubewake apiserver` runs in memory with ConfigMaps of 2 KiB. {} connections speak HTTP/1.1 over TLS with a \
+         client certificate. They stay open, have one request at a time each, and use no compression. CPU time is the \
+         total of the server, including TLS, and the median of the rounds is shown. The client (`benches/apiclient`) \
+         runs on the same machine.",
         requests::CONNECTIONS
     );
     let mut section = BenchSection::new("API server", how);

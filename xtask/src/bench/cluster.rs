@@ -66,8 +66,9 @@ impl BenchCluster {
 
 /// Runs all measurements in sequence.
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
-    let how = "`kubewake cluster` in memory, with one node. A Deployment of one pod (`/bin/sleep`) is created, and a watch says when it is ready; \
-               memory is that of the cluster's process without its pods, less that of an API server alone which holds nothing.";
+    let how = "`kubewake cluster` runs in memory with one node. The bench creates a Deployment of one pod \
+               (`/bin/sleep`), and a watch shows when it is ready. Memory is that of the cluster's process without its \
+               pods, minus that of an empty API server alone.";
     let mut section = BenchSection::new("Embedded cluster", how);
     let mut cluster = BenchCluster::start("cluster")?;
     measure_ready(plan.cluster, &mut cluster, &mut section)?;

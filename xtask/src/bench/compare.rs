@@ -27,9 +27,9 @@ const REQUESTS: u64 = 1000;
 pub(super) fn run(before: &Path, plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     ensure!(before.is_file(), "no program at {}: write --before PROGRAM", before.display());
     let how = format!(
-        "The collector of another build and this one, {} spans/s to each at the same time, 100 spans a request, 10 attributes \
-         a span, {} s measured after {} s of warm-up, {} rounds (the median of their ratios is shown). Instructions are \
-         callgrind's, of {REQUESTS} requests.",
+        "The collectors of another build and of this one each receive {} spans/s at the same time, with 100 spans a \
+         request and 10 attributes a span. A round measures {} s after {} s of warm-up. The median of the ratios of {} \
+         rounds is shown. callgrind counts the instructions of {REQUESTS} requests.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),

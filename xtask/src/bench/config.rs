@@ -65,8 +65,8 @@ impl CollectorFile {
     /// Writes any text, including invalid configurations.
     pub(crate) fn write_text(&self, text: &str) -> anyhow::Result<()> {
         let new = self.path.with_extension("new");
-        fs::write(&new, text).with_context(|| format!("cannot write {}", new.display()))?;
-        fs::rename(&new, &self.path).with_context(|| format!("cannot write {}", self.path.display()))
+        fs::write(&new, text).with_context(|| format!("failed to write {}", new.display()))?;
+        fs::rename(&new, &self.path).with_context(|| format!("failed to write {}", self.path.display()))
     }
 
     /// Starts a collector with this configuration.

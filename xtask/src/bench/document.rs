@@ -9,9 +9,10 @@ use crate::workspace_root;
 
 /// The initial content of the document.
 const INITIAL_TEXT: &str = "# Benchmarks\n\n\
-`cargo xtask bench` measures all of this and replaces the results below; `cargo xtask bench throughput` only that part.\n\
-CPU time and memory are those of the process under test, from /proc. The relay (`benches/relay`) is the least that any\n\
-collector can cost: it speaks gRPC on the same HTTP/2 stack, joins requests to the same size, and looks at nothing.\n";
+`cargo xtask bench` measures all figures of this page and replaces the results below; `cargo xtask bench throughput`\n\
+replaces only that part. CPU time and memory are those of the process under test, from /proc. The relay\n\
+(`benches/relay`) is the lower bound of the cost of any collector: it speaks gRPC on the same HTTP/2 stack, joins\n\
+requests to the same size, and looks at no request.\n";
 
 /// Replaces the results of one scenario.
 pub(crate) fn write(scenario: Scenario, section: &BenchSection) -> anyhow::Result<()> {
@@ -19,7 +20,7 @@ pub(crate) fn write(scenario: Scenario, section: &BenchSection) -> anyhow::Resul
     let old = fs::read_to_string(&path).unwrap_or_else(|_| INITIAL_TEXT.to_owned());
     let name = format!("{scenario:?}").to_lowercase();
     let results = format!("{section}\nMeasured {}.\n", machine::describe()?);
-    fs::write(&path, replace(&old, &name, &results)).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(&path, replace(&old, &name, &results)).with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// The document with these results between the markers of this name, which are appended if they are missing.

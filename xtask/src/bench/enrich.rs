@@ -21,10 +21,10 @@ const PODS: usize = 5000;
 /// Measures relay and collector side by side.
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "`otlp → k8s_attributes → filter → batch → otlp` over gRPC, {} spans/s to the relay and as many to the collector at the \
-         same time, 100 spans a request, 10 attributes a span, {} s measured after {} s of warm-up, {} rounds. {PODS} pods are \
-         known; seven attributes are added to each resource, and each span is looked at and kept. The relay joins {RELAY_JOIN_COUNT} \
-         requests to one.",
+        "The pipeline is `otlp → k8s_attributes → filter → batch → otlp` over gRPC. The relay and the collector each \
+         receive {} spans/s at the same time, with 100 spans a request and 10 attributes a span. A round measures {} s \
+         after {} s of warm-up, and there are {} rounds. The collector knows {PODS} pods, adds seven attributes to \
+         each resource, and checks and keeps each span. The relay joins {RELAY_JOIN_COUNT} requests to one.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),
@@ -34,7 +34,7 @@ pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     section.header(&COLUMNS);
     let stub = ClusterStub::start(PODS)?;
     let kubeconfig = directory().join("enrich.kubeconfig");
-    fs::write(&kubeconfig, stub.kubeconfig()).context("cannot write the kubeconfig")?;
+    fs::write(&kubeconfig, stub.kubeconfig()).context("failed to write the kubeconfig")?;
     let parts = |backend: &str| {
         let mut processors = String::from("  batch:\n");
         let _ = write!(

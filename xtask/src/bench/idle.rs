@@ -16,7 +16,10 @@ const SETTLE_PERIOD: Duration = Duration::from_secs(5);
 pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let mut section = BenchSection::new(
         "Idle",
-        format!("`otlp → batch → otlp` without a sender, {} s after the start.", SETTLE_PERIOD.as_secs()),
+        format!(
+            "The pipeline is `otlp → batch → otlp`. It is measured without a sender, {} s after the start.",
+            SETTLE_PERIOD.as_secs()
+        ),
     );
     let config = CollectorFile::new("idle")?;
     config.write(&forward_parts(&free_address()?, false))?;

@@ -36,8 +36,8 @@ struct IsolationRun {
 /// Measures with two healthy backends, then with one that hangs.
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "One receiver, two pipelines with a backend each, {SPANS_PER_SECOND} spans/s for {} s: first both backends answer, then one of \
-         them hangs. Measured at the other.",
+        "One receiver feeds two pipelines with a backend each, at {SPANS_PER_SECOND} spans/s for {} s. First both \
+         backends answer, then one of them hangs. The figures are those of the other backend.",
         plan.isolation.as_secs()
     );
     let mut section = BenchSection::new("Isolation", how);

@@ -67,7 +67,7 @@ impl LoadCommand {
 
     pub(crate) fn start(mut self) -> anyhow::Result<RunningLoad> {
         let child =
-            self.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the load")?;
+            self.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("failed to start the load")?;
         Ok(RunningLoad { child, acknowledged: self.acknowledged })
     }
 }
@@ -81,8 +81,8 @@ impl RunningLoad {
     /// Waits for the end of the run.
     pub(crate) fn finish(self) -> anyhow::Result<LoadOutcome> {
         let output = self.child.wait_with_output()?;
-        ensure!(output.status.success(), "the load ended with {}", output.status);
-        let report = serde_json::from_slice(&output.stdout).context("the load gave no report")?;
+        ensure!(output.status.success(), "the load failed with {}", output.status);
+        let report = serde_json::from_slice(&output.stdout).context("the load printed no report")?;
         Ok(LoadOutcome { report, acknowledged: self.acknowledged })
     }
 }

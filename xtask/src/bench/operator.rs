@@ -35,8 +35,10 @@ const RECONCILE_COUNT_METRIC: &str = "kubewake_operator_reconcile_duration_secon
 const WRITES_METRIC: &str = "kubewake_operator_writes_total";
 
 pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
-    let how = "`kubewake operator`, built alone as its image has it and run as its manifests do, on `kubewake apiserver`, with 200 pipelines over three kinds and no node, so that no collector answers. A resync looks at each of them once; its time is that from the end of the first \
-               reconcile to the end of the last. Memory is resident memory, with the pages of the binary that are in use.";
+    let how = "`kubewake operator` is built as for its image and runs as its manifests specify. It uses `kubewake \
+               apiserver` with 200 pipelines of three kinds and no node, so that no collector answers. A resync \
+               reconciles each pipeline once. Its time is that from the end of the first reconcile to the end of the \
+               last. Memory is resident memory, including the pages of the binary that are in use.";
     let mut section = BenchSection::new("Operator", how);
     let kubeconfig = directory().join("operator.kubeconfig");
     let mut command = Command::new(program("kubewake"));
@@ -97,7 +99,7 @@ fn wait_until_idle(page: &str) -> anyhow::Result<ReconcileCounts> {
         if read_counts(page)?.count == before.count {
             return Ok(before);
         }
-        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator never rests");
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator did not become idle");
     }
 }
 
@@ -110,7 +112,7 @@ fn wait_until_settled(page: &str) -> anyhow::Result<()> {
         if after.writes == before.writes {
             return Ok(());
         }
-        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator writes and writes");
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "the operator did not stop writing");
         before = after;
     }
 }
@@ -123,7 +125,7 @@ fn wait_for_reconciles(page: &str, count: f64) -> anyhow::Result<ReconcileCounts
         if figures.count >= count {
             return Ok(figures);
         }
-        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "{} reconciles are too few", figures.count);
+        ensure!(begun.elapsed() < SETTLE_TIMEOUT, "only {} reconciles were counted", figures.count);
         sleep(Duration::from_millis(20));
     }
 }

@@ -41,14 +41,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
         ensure!(!listed.is_empty(), "no function of {part:?} ran in one of {MIN_RUN_DIVISOR} requests");
         let file = file(part);
         fs::write(&file, listed.join("\n") + "\n")?;
-        println!("{} names are in {}; build again to use them", listed.len(), file.display());
+        println!("wrote {} names to {}; build again to use them", listed.len(), file.display());
     }
     Ok(())
 }
 
 /// How many patterns in the list of a program match its symbols, and how many there are.
 pub(crate) fn count_found(part: BenchProgram) -> anyhow::Result<(usize, usize)> {
-    let list = fs::read_to_string(file(part)).context("cannot read the list of functions")?;
+    let list = fs::read_to_string(file(part)).context("failed to read the list of functions")?;
     let symbols = SymbolTable::from_program(&part.program())?;
     Ok((list.lines().filter(|pattern| symbols.count_forms(pattern) > 0).count(), list.lines().count()))
 }
@@ -84,7 +84,7 @@ fn profile(part: BenchProgram, workload: BenchWorkload) -> anyhow::Result<HashMa
     let program =
         if part == BenchProgram::Relay { ProfiledProgram::Relay(&path) } else { ProfiledProgram::Collector(&path) };
     let run = CallgrindRun { name: &name, program, workload, requests: REQUESTS, options: &["--dump-instr=yes"] };
-    let object = path.file_name().and_then(|name| name.to_str()).context("a program has a name")?;
+    let object = path.file_name().and_then(|name| name.to_str()).context("the path of the program has a file name")?;
     profile::parse(&run.profile()?, object)
 }
 

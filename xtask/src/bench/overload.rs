@@ -20,8 +20,8 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_secs(90);
 /// Runs once over gRPC and once over HTTP.
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "The backend hangs, senders go flat out for {} s (4 connections, 16 requests under way on each), \
-         `memory_limiter: limit_mib: {BUDGET_MIB}`; then the backend answers again.",
+        "The backend hangs while senders send at full speed for {} s (4 connections, 16 requests in flight on each). \
+         The setting is `memory_limiter: limit_mib: {BUDGET_MIB}`. Then the backend answers again.",
         plan.overload.as_secs()
     );
     let mut section = BenchSection::new("Overload", how);

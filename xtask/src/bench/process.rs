@@ -40,18 +40,18 @@ impl BenchProcess {
     pub(crate) fn start(name: &str, command: &mut Command) -> anyhow::Result<Self> {
         let log = directory().join(format!("{name}.log"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
-        let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let mut child = command.spawn().with_context(|| format!("failed to start {command:?}"))?;
         let lines = child.stdout.take().map(watch_output);
         let mut process = Self { name: name.to_owned(), child, ready: String::new() };
         let ready = lines.and_then(|lines| lines.recv_timeout(START_TIMEOUT).ok());
-        process.ready = ready.with_context(|| format!("{name} did not get ready, see {}", log.display()))?;
+        process.ready = ready.with_context(|| format!("{name} did not become ready: see {}", log.display()))?;
         Ok(process)
     }
 
     /// The address in the line `ready NAME on ADDRESS`.
     pub(crate) fn address(&self) -> anyhow::Result<String> {
         let word = self.ready.split_whitespace().last().unwrap_or_default();
-        ensure!(word.contains(':'), "{} said {:?}, without an address", self.name, self.ready);
+        ensure!(word.contains(':'), "the ready line of {} has no address: {:?}", self.name, self.ready);
         Ok(word.to_owned())
     }
 
@@ -89,12 +89,12 @@ impl BenchProcess {
         let deadline = Instant::now() + STOP_TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
-                ensure!(status.success(), "{} ended with {status}", self.name);
+                ensure!(status.success(), "{} exited with {status}", self.name);
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        bail!("{} did not end within {} s of SIGTERM", self.name, STOP_TIMEOUT.as_secs())
+        bail!("{} did not exit within {} s after SIGTERM", self.name, STOP_TIMEOUT.as_secs())
     }
 }
 

@@ -29,8 +29,9 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Changes the file repeatedly under load.
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "{SPANS_PER_SECOND} spans/s while the configuration is replaced {} times, {} ms apart, and one time in {REFUSED_ONE_IN} by one that is \
-         wrong. The receiver stays the same; batch, exporter and pipelines change.",
+        "The collector receives {SPANS_PER_SECOND} spans/s while its configuration is replaced {} times, {} ms apart. \
+         One in {REFUSED_ONE_IN} configurations is invalid. The receiver stays the same; batch, exporter and pipelines \
+         change.",
         plan.reloads,
         RELOAD_INTERVAL.as_millis()
     );

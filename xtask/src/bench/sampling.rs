@@ -15,9 +15,10 @@ const TOLERANCE_PERCENT: f64 = 1.0;
 
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "`otlp → probabilistic_sampler ({PERCENTAGE} %) → batch → otlp` over gRPC, {} spans/s to the relay and as many to the \
-         collector at the same time, 100 spans a request, 10 attributes a span, {} s measured after {} s of warm-up, {} \
-         rounds. The relay joins {RELAY_JOIN_COUNT} requests to one and sends all on. CPU is for each span that arrives.",
+        "The pipeline is `otlp → probabilistic_sampler ({PERCENTAGE} %) → batch → otlp` over gRPC. The relay and the \
+         collector each receive {} spans/s at the same time, with 100 spans a request and 10 attributes a span. A \
+         round measures {} s after {} s of warm-up, and there are {} rounds. The relay joins {RELAY_JOIN_COUNT} \
+         requests to one and passes on all spans. CPU time is per span that arrives.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Columns of a line in a document.
+const MAX_COLUMNS: usize = 120;
+
 #[derive(Debug, Default)]
 pub(crate) struct BenchSection {
     title: &'static str,
@@ -51,7 +54,7 @@ impl BenchSection {
 
 impl fmt::Display for BenchSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "### {}\n\n{}\n", self.title, self.how)?;
+        writeln!(f, "### {}\n\n{}\n", self.title, wrap(&self.how, ""))?;
         if !self.rows.is_empty() {
             writeln!(f, "| {} |", self.header.join(" | "))?;
             writeln!(f, "|{}", " --- |".repeat(self.header.len()))?;
@@ -62,10 +65,31 @@ impl fmt::Display for BenchSection {
         }
         for check in &self.checks {
             let mark = if check.holds { "holds" } else { "**does not hold**" };
-            writeln!(f, "- {}: {} ({mark})", check.what, check.value)?;
+            let line = format!("- {}: {} ({mark})", check.what, check.value);
+            writeln!(f, "{}", wrap(&line, "  "))?;
         }
         Ok(())
     }
+}
+
+/// The words of a text in lines of at most [`MAX_COLUMNS`]. All lines but the first are indented.
+fn wrap(text: &str, indent: &str) -> String {
+    let mut wrapped = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > MAX_COLUMNS {
+            wrapped.push('\n');
+            wrapped.push_str(indent);
+            column = indent.len();
+        } else if column > 0 {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += width;
+    }
+    wrapped
 }
 
 pub(crate) fn format_mib(bytes: u64) -> String {
@@ -75,4 +99,19 @@ pub(crate) fn format_mib(bytes: u64) -> String {
 pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_results_are_wrapped_and_keep_their_words() {
+        let mut section = BenchSection::new("Title", "word ".repeat(30));
+        section.check("a promise ".repeat(12).trim_end(), "a value", true);
+        let shown = section.to_string();
+        assert!(shown.lines().all(|line| line.chars().count() <= MAX_COLUMNS), "{shown}");
+        assert_eq!(shown.split_whitespace().filter(|word| *word == "word").count(), 30);
+        assert!(shown.ends_with("\n  a promise: a value (holds)\n"), "{shown}");
+    }
 }

@@ -55,9 +55,10 @@ const CHAINS: [ProcessorChain; 3] = [
 /// Measures each chain beside the relay.
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "The processors named, then `batch`, between `otlp` and `otlp` over gRPC; {} spans/s to the relay and as many to the \
-         collector at the same time, 100 spans a request, 10 attributes a span, {} s measured after {} s of warm-up, {} rounds. \
-         No span is dropped. The relay joins {RELAY_JOIN_COUNT} requests to one.",
+        "Each pipeline has the named processors and `batch` between `otlp` and `otlp` over gRPC. The relay and the \
+         collector each receive {} spans/s at the same time, with 100 spans a request and 10 attributes a span. A \
+         round measures {} s after {} s of warm-up, and there are {} rounds. No span is dropped. The relay joins \
+         {RELAY_JOIN_COUNT} requests to one.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),

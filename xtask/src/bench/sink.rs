@@ -66,16 +66,18 @@ impl BenchSink {
     pub(crate) fn latency(&self, quantile: &str) -> anyhow::Result<f64> {
         let stats = http::get(&self.address, "/stats")?;
         let value = stats.pointer(&format!("/latency_ms/{quantile}")).and_then(Value::as_f64);
-        value.with_context(|| format!("the sink knows no {quantile}"))
+        value.with_context(|| format!("the load reports no {quantile}"))
     }
 
     /// How many of the acknowledged items are missing, after waiting up to `patience` for all of them.
     pub(crate) fn missing(&self, acknowledged: &Path, patience: Duration) -> anyhow::Result<u64> {
-        let ranges = std::fs::read(acknowledged).with_context(|| format!("cannot read {}", acknowledged.display()))?;
+        let ranges =
+            std::fs::read(acknowledged).with_context(|| format!("failed to read {}", acknowledged.display()))?;
         let deadline = Instant::now() + patience;
         loop {
             let answer = http::post(&self.address, "/missing", &ranges)?;
-            let missing = answer.pointer("/missing").and_then(Value::as_u64).context("the sink does not answer")?;
+            let missing =
+                answer.pointer("/missing").and_then(Value::as_u64).context("failed to get a response from the sink")?;
             if missing == 0 || Instant::now() > deadline {
                 return Ok(missing);
             }

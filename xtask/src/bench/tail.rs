@@ -29,10 +29,11 @@ pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let measured = plan.measured.max(2 * DECISION_WAIT);
     let plan = &BenchPlan { rate: SPANS_PER_SECOND, warm_up: plan.warm_up + DECISION_WAIT, measured, ..*plan };
     let how = format!(
-        "`otlp → tail_sampling → batch → otlp` over gRPC: status, latency and {PERCENTAGE} % of the rest, `decision_wait` {} s. \
-         {} spans/s to the relay and as many to the collector at the same time, 10 spans a trace, 100 spans a request, 10 \
-         attributes a span, {} s measured after {} s of warm-up, {} rounds. The relay joins {RELAY_JOIN_COUNT} requests to one and sends \
-         all on. CPU is for each span that arrives.",
+        "The pipeline is `otlp → tail_sampling → batch → otlp` over gRPC. Its policies are status, latency and \
+         {PERCENTAGE} % of the rest, with a `decision_wait` of {} s. The relay and the collector each receive {} \
+         spans/s at the same time, with 10 spans a trace, 100 spans a request and 10 attributes a span. A round \
+         measures {} s after {} s of warm-up, and there are {} rounds. The relay joins {RELAY_JOIN_COUNT} requests to \
+         one and passes on all spans. CPU time is per span that arrives.",
         DECISION_WAIT.as_secs(),
         plan.rate,
         plan.measured.as_secs(),

@@ -18,9 +18,9 @@ const MIN_FOUND_SHARE: f64 = 0.9;
 /// Measures relay and collector side by side in several rounds.
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "`otlp → batch → otlp` over gRPC, {} spans/s to the relay and as many to the collector at the same time, 100 spans \
-         a request, 10 attributes a span, {} s measured after {} s of warm-up, {} rounds (the median of their ratios is \
-         shown). The relay joins {RELAY_JOIN_COUNT} requests to one.",
+        "The pipeline is `otlp → batch → otlp` over gRPC. The relay and the collector each receive {} spans/s at the \
+         same time, with 100 spans a request and 10 attributes a span. A round measures {} s after {} s of warm-up. \
+         The median of the ratios of {} rounds is shown. The relay joins {RELAY_JOIN_COUNT} requests to one.",
         plan.rate,
         plan.measured.as_secs(),
         plan.warm_up.as_secs(),

@@ -33,9 +33,10 @@ type SpansByTrace = HashMap<String, u64>;
 pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     let third = plan.isolation / 3;
     let how = format!(
-        "`otlp → load_balancing` over three peers, {SPANS_PER_SECOND} spans/s for {} s, 10 traces of 10 spans in each request, the spans of \
-         a trace in {REQUESTS_PER_TRACE} requests. After a third of the time one peer is killed, after two thirds it is taken from the list and \
-         another one is added.",
+        "The pipeline is `otlp → load_balancing` over three peers. It receives {SPANS_PER_SECOND} spans/s for {} s, \
+         with 10 traces of 10 spans in each request, and the spans of a trace in {REQUESTS_PER_TRACE} requests. After \
+         a third of the time one peer is killed. After two thirds it is removed from the list and another peer is \
+         added.",
         plan.isolation.as_secs()
     );
     let mut section = BenchSection::new("A sticky tier", how);
@@ -92,7 +93,7 @@ pub(crate) fn run(plan: &BenchPlan) -> anyhow::Result<BenchSection> {
     section.check(format!("traces that were open on the killed peer, at most {most}"), by_kill, by_kill <= most);
     section.check(format!("traces that the change moved, at most {most}"), by_change, by_change <= most);
     section.check("the peer that came took its part", format!("{} traces", at_new.len()), !at_new.is_empty());
-    ensure!(acknowledged > 0, "nothing was sent");
+    ensure!(acknowledged > 0, "the load sent no spans");
     collector.stop()?;
     Ok(section)
 }

@@ -33,8 +33,9 @@ struct TrailRequests {
 
 pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let report = measure()?;
-    let how = "A reconciler that does nothing, wrapped by `Trail::reconcile` with a sampler that records nothing, beside the same reconciler alone; the best of 5 \
-               rounds of 200000 runs. Memory is what a run allocates, all told. Requests are those of 100 runs that make one each.";
+    let how = "A reconciler that does nothing is wrapped by `Trail::reconcile` with a sampler that records nothing, \
+               and compared with the same reconciler alone. The best of 5 rounds of 200000 runs counts. Memory is the \
+               total of all allocations of a run. Requests are those of 100 runs that make one request each.";
     let mut section = BenchSection::new("Tracing an operator that records nothing", how);
     section.header(&["the object has", "alone", "traced", "allocated more"]);
     for TrailRow { object, plain_ns, traced_ns, more_bytes } in &report.rows {
@@ -57,7 +58,7 @@ pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
 fn measure() -> anyhow::Result<TrailReport> {
     let mut command: Command = cargo();
     command.args(["run", "--release", "--locked", "--quiet", "-p", "kubewake-trail", "--example", "overhead"]);
-    let output = command.output().context("cannot run the example `overhead`")?;
+    let output = command.output().context("failed to run the example `overhead`")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "the example `overhead` failed: {errors}");
     serde_json::from_slice(&output.stdout).context("the example `overhead` printed no report")

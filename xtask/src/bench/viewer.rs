@@ -29,8 +29,9 @@ const MAX_OVERHEAD_BYTES: u64 = 128 << 20;
 
 pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let how = format!(
-        "`kubewake viewer` with 100 000 spans of 10 000 traces, and one trace of {LARGE_TRACE_SPANS} more whose spans name 100 objects. Each question is asked {QUERY_REPETITIONS} times over a connection of \
-         its own; times are those of the whole answer, the one in the middle. Then a viewer that may keep {} is sent 500 000 spans.",
+        "`kubewake viewer` has 100 000 spans of 10 000 traces, and one trace of {LARGE_TRACE_SPANS} more whose spans \
+         name 100 objects. Each query is sent {QUERY_REPETITIONS} times, over a separate connection each. The time is \
+         the median until the end of the answer. Then a viewer with a limit of {} receives 500 000 spans.",
         format_mib(SMALL_STORE_BYTES)
     );
     let mut section = BenchSection::new("Viewer", how);
@@ -39,7 +40,7 @@ pub(crate) fn run(_: &BenchPlan) -> anyhow::Result<BenchSection> {
     let page = fill(&viewer, REQUEST_COUNT)?;
     let imported = http::post_json(&page, "/api/v1/import", encode_large_trace().to_string().as_bytes())?;
     let spans = imported.get("spans").and_then(Value::as_u64);
-    ensure!(spans == Some(LARGE_TRACE_SPANS), "the large trace did not come: {imported}");
+    ensure!(spans == Some(LARGE_TRACE_SPANS), "failed to import the large trace: {imported}");
     for (question, path) in query_paths(&page)? {
         let (time, bytes) = measure_query(&page, &path)?;
         section.row([question.to_owned(), format!("{time:.1} ms"), format!("{} KiB", bytes / 1024)]);
@@ -71,9 +72,9 @@ fn start(name: &str, memory: &str) -> anyhow::Result<BenchProcess> {
 fn fill(viewer: &BenchProcess, requests: &str) -> anyhow::Result<String> {
     let page = viewer.address()?.trim_start_matches("http://").to_owned();
     let info = http::get(&page, "/api/v1/info")?;
-    let otlp = info.pointer("/otlp/grpc").and_then(Value::as_str).context("there is no address for OTLP")?;
+    let otlp = info.pointer("/otlp/grpc").and_then(Value::as_str).context("the viewer reports no address for OTLP")?;
     let sent = LoadCommand::new("viewer", otlp).args(&["--requests", requests]).run()?;
-    ensure!(sent.acknowledged() > 0, "nothing was taken: {}", sent.codes());
+    ensure!(sent.acknowledged() > 0, "the viewer accepted no spans: {}", sent.codes());
     Ok(page)
 }
 

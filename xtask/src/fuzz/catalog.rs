@@ -14,7 +14,7 @@ pub(super) fn read_targets(sources: &Path) -> anyhow::Result<Vec<FuzzTarget>> {
     let mut targets = Vec::new();
     for part in FUZZERS {
         let file = sources.join(part).with_extension("rs");
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
         let target = |name: &str| FuzzTarget { part: part.to_owned(), name: name.to_owned() };
         targets.extend(names(&text).map(target));
     }

@@ -31,7 +31,7 @@ pub(super) fn write(archive: &Path, root: &Path, about: &ImageDescription<'_>) -
     if layout.exists() {
         fs::remove_dir_all(&layout)?;
     }
-    fs::create_dir_all(&blobs).with_context(|| format!("cannot write {}", blobs.display()))?;
+    fs::create_dir_all(&blobs).with_context(|| format!("failed to write {}", blobs.display()))?;
 
     let layer = layout.join("layer");
     pack(root, ".", &layer)?;

@@ -21,18 +21,18 @@ const GROUP: &str = "kubewake:x:65532:\n";
 pub(super) fn write(root: &Path, program: &Path, materials: &Value) -> anyhow::Result<()> {
     match fs::remove_dir_all(root) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("cannot empty {}", root.display()));
+            return Err(error).with_context(|| format!("failed to empty {}", root.display()));
         }
         _ => {}
     }
-    let there = || format!("cannot write {}", root.display());
+    let there = || format!("failed to write {}", root.display());
     for file in [CA_BUNDLE_PATH, sbom::SBOM_PATH] {
         let folder = root.join(file).parent().map(Path::to_owned).unwrap_or_default();
         fs::create_dir_all(folder).with_context(there)?;
     }
     let authorities = Path::new("/").join(CA_BUNDLE_PATH);
     fs::copy(&authorities, root.join(CA_BUNDLE_PATH))
-        .with_context(|| format!("no {}: install ca-certificates", authorities.display()))?;
+        .with_context(|| format!("{} does not exist: install ca-certificates", authorities.display()))?;
     fs::write(root.join("etc/passwd"), PASSWD).with_context(there)?;
     fs::write(root.join("etc/group"), GROUP).with_context(there)?;
     fs::write(root.join(sbom::SBOM_PATH), serde_json::to_vec(materials)?).with_context(there)?;
@@ -57,7 +57,7 @@ pub(super) fn list(root: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
+    for entry in fs::read_dir(directory).with_context(|| format!("failed to list {}", directory.display()))? {
         let entry = entry?;
         if entry.file_type()?.is_dir() { collect(&entry.path(), files)? } else { files.push(entry.path()) }
     }

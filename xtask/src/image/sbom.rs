@@ -42,9 +42,10 @@ struct CargoCrate<'a> {
 /// Builds the bill of materials of the image with this name.
 pub(super) fn build_sbom(reference: &str, recipe: &ImageRecipe, features: Option<&str>) -> anyhow::Result<Value> {
     let tree = cargo_tree(recipe, features)?;
-    let crates = tree.lines().map(|line| parse(line).with_context(|| format!("cargo tree says {line:?}")));
+    let crates =
+        tree.lines().map(|line| parse(line).with_context(|| format!("unexpected line of cargo tree: {line:?}")));
     let crates = crates.collect::<anyhow::Result<Vec<_>>>()?;
-    let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).context("cannot read Cargo.lock")?;
+    let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).context("failed to read Cargo.lock")?;
     document(reference, &crates, &checksums(&lock), &linked_runtime()?)
 }
 
@@ -71,7 +72,7 @@ fn cargo_tree(recipe: &ImageRecipe, features: Option<&str>) -> anyhow::Result<St
     if let Some(features) = features.or(recipe.features) {
         command.args(["--no-default-features", "--features", features]);
     }
-    let output = command.output().context("cannot run cargo tree")?;
+    let output = command.output().context("failed to run cargo tree")?;
     ensure!(output.status.success(), "cargo tree failed: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).context("cargo tree prints no text")
 }
@@ -110,9 +111,9 @@ struct LinkedRuntime {
 fn linked_runtime() -> anyhow::Result<LinkedRuntime> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let version = command_output(&rustc, &["--version"])?;
-    let rust = version.split_whitespace().nth(1).context("rustc says no version")?.to_owned();
+    let rust = version.split_whitespace().nth(1).context("rustc prints no version")?.to_owned();
     let libc = command_output("getconf", &["GNU_LIBC_VERSION"])?;
-    let libc = libc.split_whitespace().nth(1).context("getconf says no version of glibc")?.to_owned();
+    let libc = libc.split_whitespace().nth(1).context("getconf prints no version of glibc")?.to_owned();
     let authorities = sha256(&Path::new("/").join(super::root_fs::CA_BUNDLE_PATH))?;
     Ok(LinkedRuntime { rust, libc, authorities })
 }

@@ -85,11 +85,11 @@ fn read_package(sources: &Path, name: &str) -> anyhow::Result<GoStructs> {
     let path = name.trim_start_matches("io.k8s.").replace('.', "/");
     let directory = sources.join(path);
     let mut structs = GoStructs::new();
-    for entry in fs::read_dir(&directory).with_context(|| format!("cannot list {}", directory.display()))? {
+    for entry in fs::read_dir(&directory).with_context(|| format!("failed to list {}", directory.display()))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.ends_with(".go") && !name.ends_with("_test.go") && !name.contains("generated") {
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
             parse_structs(&text, &mut structs);
         }
     }

@@ -31,7 +31,11 @@ pub(crate) fn install() -> anyhow::Result<()> {
     if can_install() {
         run(Command::new("apt-get").args(["update", "--quiet"]))?;
     } else if !needed.is_empty() {
-        bail!("please install {} (on Debian: apt-get install {})", needed.join(", "), needed.join(" "));
+        bail!(
+            "packages are missing, and may not be installed here: install {} (on Debian: apt-get install {})",
+            needed.join(", "),
+            needed.join(" ")
+        );
     }
     if !needed.is_empty() {
         install_packages(&needed)?;

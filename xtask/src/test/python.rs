@@ -47,7 +47,7 @@ impl PythonEnvironment {
             return Ok(python);
         }
         if venv.exists() {
-            fs::remove_dir_all(&venv).with_context(|| format!("cannot remove {}", venv.display()))?;
+            fs::remove_dir_all(&venv).with_context(|| format!("failed to remove {}", venv.display()))?;
         }
         run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
         run(Command::new(&python).args([
@@ -60,7 +60,7 @@ impl PythonEnvironment {
             self.requirements,
         ]))?;
         // Written last, so that an incomplete installation is not mistaken for a complete one.
-        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+        fs::write(&stamp, wanted).with_context(|| format!("failed to write {}", stamp.display()))?;
         Ok(python)
     }
 }

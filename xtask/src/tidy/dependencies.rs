@@ -31,17 +31,16 @@ struct CargoPackage {
 
 pub(super) fn check() -> anyhow::Result<Vec<String>> {
     let file = workspace_root().join("deny.toml");
-    let rules = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let rules = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
     let allowed: BTreeSet<&str> = list(&rules, "licenses", "allow").collect();
     let banned: Vec<&str> = list(&rules, "bans", "deny").collect();
     ensure!(!allowed.is_empty() && !banned.is_empty(), "deny.toml allows no licence, or bans no crate");
     let mut wrong = packages()?.iter().flat_map(|package| package_problems(package, &allowed)).collect::<Vec<_>>();
     let built = built_packages()?;
     let banned = banned.into_iter().filter(|name| built.contains(*name));
-    wrong.extend(
-        banned
-            .map(|name| format!("deny.toml bans {name}, and it is built: `cargo tree --invert {name}` says for whom")),
-    );
+    wrong.extend(banned.map(|name| {
+        format!("deny.toml bans {name}, which the build uses: `cargo tree --invert {name}` shows the dependants")
+    }));
     Ok(wrong)
 }
 
@@ -56,7 +55,7 @@ fn packages() -> anyhow::Result<Vec<CargoPackage>> {
         "--filter-platform",
         TARGET_PLATFORM,
     ]);
-    let output = command.current_dir(workspace_root()).output().context("cannot run cargo metadata")?;
+    let output = command.current_dir(workspace_root()).output().context("failed to run cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     Ok(serde_json::from_slice::<CargoMetadata>(&output.stdout)?.packages)
 }
@@ -65,12 +64,12 @@ fn package_problems(package: &CargoPackage, allowed: &BTreeSet<&str>) -> Vec<Str
     let mut wrong = Vec::new();
     let CargoPackage { name, license, source } = package;
     if let Some(source) = source.as_ref().filter(|source| *source != CRATES_IO) {
-        wrong.push(format!("{name} comes from {source}, and not from crates.io"));
+        wrong.push(format!("the source of {name} is {source}, not crates.io"));
     }
     match license {
         Some(text) if licence::is_allowed(text, allowed) => {}
         Some(text) => wrong.push(format!("{name} has the licence {text}, which deny.toml does not allow")),
-        None => wrong.push(format!("{name} names no licence")),
+        None => wrong.push(format!("{name} declares no licence")),
     }
     wrong
 }
@@ -88,7 +87,7 @@ fn built_packages() -> anyhow::Result<BTreeSet<String>> {
         "--prefix",
         "none",
     ]);
-    let output = command.current_dir(workspace_root()).output().context("cannot run cargo tree")?;
+    let output = command.current_dir(workspace_root()).output().context("failed to run cargo tree")?;
     ensure!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())

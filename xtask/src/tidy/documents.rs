@@ -47,7 +47,7 @@ pub(super) fn check() -> anyhow::Result<Vec<String>> {
     let stories = stories.iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?.join("\n");
     let mut wrong = Vec::new();
     for path in &documents {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
         let (name, document) =
             (path.strip_prefix(workspace_root()).unwrap_or(path).display().to_string(), parse(&text));
         let problems = check_commands(&name, &document, &stories).into_iter().chain(check_links(path, &document));
@@ -58,7 +58,7 @@ pub(super) fn check() -> anyhow::Result<Vec<String>> {
 
 /// Files with this extension, without those that are built, installed or hidden.
 pub(super) fn find_files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
+    for entry in fs::read_dir(directory).with_context(|| format!("failed to list {}", directory.display()))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
@@ -98,13 +98,16 @@ fn check_commands(name: &str, document: &MarkdownDocument<'_>, stories: &str) ->
         let (language, rest) = block.info.split_once(' ').unwrap_or((block.info, ""));
         match (language, rest) {
             ("sh", "") if typed => None,
-            ("sh", "") => Some(format!("no story types these commands: let one name {name:?}, or write `sh needs=…`")),
+            ("sh", "") => Some(format!("no story runs these commands: add {name:?} to a story, or write `sh needs=…`")),
             ("sh", needs) if needs.strip_prefix("needs=").is_some_and(|what| !what.is_empty()) => None,
             (other, "") if BLOCK_LANGUAGES.contains(&other.split(',').next().unwrap_or(other)) => {
                 let command = block.lines.iter().find(|line| is_command(line))?;
-                Some(format!("{command:?} is a command: it belongs into a block `sh`, or `sh needs=…`"))
+                Some(format!("the command {command:?} must be in a block `sh` or `sh needs=…`"))
             }
-            _ => Some(format!("a block is `sh`, `sh needs=…`, or one of {}", BLOCK_LANGUAGES.join(", "))),
+            _ => Some(format!(
+                "the language of a block must be `sh`, `sh needs=…`, or one of {}",
+                BLOCK_LANGUAGES.join(", ")
+            )),
         }
     };
     document.blocks.iter().filter_map(|block| judge(block).map(|problem| (block.line, problem))).collect()
@@ -126,7 +129,7 @@ fn is_command(line: &str) -> bool {
 fn check_links(path: &Path, document: &MarkdownDocument<'_>) -> Vec<(usize, String)> {
     let all = document.prose.iter().flat_map(|(number, line)| link_targets(line).map(move |target| (*number, target)));
     let broken = all.filter(|(_, target)| !leads_somewhere(path, target));
-    broken.map(|(number, target)| (number, format!("{target} leads nowhere"))).collect()
+    broken.map(|(number, target)| (number, format!("the link {target} has no target"))).collect()
 }
 
 /// The targets of the links in a line.

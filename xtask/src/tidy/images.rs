@@ -27,7 +27,7 @@ pub(super) fn check() -> anyhow::Result<Vec<String>> {
         let mut files: Vec<PathBuf> = Vec::new();
         find_files(&workspace_root().join(folder), extension, &mut files)?;
         for file in files {
-            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
             let name = file.strip_prefix(workspace_root()).unwrap_or(Path::new("")).display().to_string();
             wrong.extend(judge(&text).into_iter().map(|problem| format!("{name}:{problem}")));
         }
@@ -49,7 +49,7 @@ fn check_manifest(text: &str) -> Vec<String> {
         }
         let policy = format!("imagePullPolicy: {}", pull_policy(name.reference()));
         if lines.get(number + 1) != Some(&policy.as_str()) {
-            problems.push(format!("{}: below the image there must be {policy:?}", number + 1));
+            problems.push(format!("{}: the line after the image must be {policy:?}", number + 1));
         }
     }
     problems
@@ -64,12 +64,12 @@ fn check_tags(text: &str) -> Vec<String> {
         for word in words.filter(|word| our_image(word).is_some()) {
             let tag = word.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
             if tag.is_some_and(|tag| tag != VERSION) {
-                problems.push(format!("{}: {word} is another version than {VERSION}", number + 1));
+                problems.push(format!("{}: {word} differs from version {VERSION}", number + 1));
             }
         }
         let tag = line.split_once("newTag: ").map(|(_, rest)| rest.trim_end_matches(['}', ']']));
         if let Some(tag) = tag.filter(|tag| *tag != VERSION) {
-            problems.push(format!("{}: newTag {tag} is another version than {VERSION}", number + 1));
+            problems.push(format!("{}: newTag {tag} differs from version {VERSION}", number + 1));
         }
     }
     problems

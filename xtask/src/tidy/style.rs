@@ -61,7 +61,8 @@ impl StyleFigures {
         let lines = text.lines().enumerate();
         let wide =
             lines.filter(|(_, line)| line.trim_start().starts_with("//") && line.chars().count() > MAX_COMMENT_COLUMNS);
-        wide.map(|(index, _)| format!("line {}: a comment of over {MAX_COMMENT_COLUMNS} columns", index + 1)).collect()
+        wide.map(|(index, _)| format!("line {}: the comment has more than {MAX_COMMENT_COLUMNS} columns", index + 1))
+            .collect()
     }
 
     fn add(&mut self, code: &str) {
@@ -136,6 +137,6 @@ mod tests {
     fn wide_comments_are_named_by_their_line() {
         let text = format!("fn main() {{}}\n// {}\n", "x".repeat(MAX_COMMENT_COLUMNS));
         let problems = StyleFigures::default().count(Path::new("xtask/src/main.rs"), &text);
-        assert_eq!(problems, ["line 2: a comment of over 120 columns"]);
+        assert_eq!(problems, ["line 2: the comment has more than 120 columns"]);
     }
 }

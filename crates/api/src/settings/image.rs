@@ -18,17 +18,14 @@ pub fn image_name_error(text: &str) -> Option<&'static str> {
         (name.len() > MAX_NAME_BYTES, "has a name that is longer than 255 characters"),
         (
             !registry.is_none_or(is_registry),
-            "names a registry that is none; write it as registry.example.com:5000/team/collector:v1",
+            "has an invalid registry; write it as registry.example.com:5000/team/collector:v1",
         ),
         (
             !path.split('/').all(is_component),
-            "is no name of an image: lower-case letters and digits, with `-`, `_` or `.` inside, and `/` between",
+            "is not a valid image name; use lower-case letters and digits, with `-`, `_` or `.` inside, and `/` between",
         ),
-        (!tag.is_none_or(is_tag), "has a tag that is none: letters, digits, `_`, `-` and `.`, at most 128"),
-        (
-            !digest.is_none_or(is_digest),
-            "has a digest that is none; write it as sha256 and 64 hexadecimal digits, with a colon between",
-        ),
+        (!tag.is_none_or(is_tag), "has an invalid tag; use at most 128 letters, digits, `_`, `-` and `.`"),
+        (!digest.is_none_or(is_digest), "has an invalid digest; write it as sha256, a colon and 64 hexadecimal digits"),
     ];
     faults.into_iter().find(|(holds, _)| *holds).map(|(_, words)| words)
 }
@@ -79,20 +76,20 @@ mod tests {
         ];
         assert_eq!(good.map(image_name_error), [None; 7]);
         for (text, words) in [
-            ("", "no name"),
-            ("Kubewake/Collector", "no name"),
-            ("kubewake collector", "no name"),
-            ("https://kubewake/collector", "a registry"),
-            ("a//b", "no name"),
-            ("a/", "no name"),
-            ("-a", "no name"),
-            ("a..b", "no name"),
-            ("a:", "a tag"),
-            ("a:b c", "a tag"),
-            ("a:b:c", "a tag"),
-            ("a::b", "a tag"),
-            ("a@sha256:12", "a digest"),
-            ("r.example.com:x/a", "a registry"),
+            ("", "valid image name"),
+            ("Kubewake/Collector", "valid image name"),
+            ("kubewake collector", "valid image name"),
+            ("https://kubewake/collector", "invalid registry"),
+            ("a//b", "valid image name"),
+            ("a/", "valid image name"),
+            ("-a", "valid image name"),
+            ("a..b", "valid image name"),
+            ("a:", "invalid tag"),
+            ("a:b c", "invalid tag"),
+            ("a:b:c", "invalid tag"),
+            ("a::b", "invalid tag"),
+            ("a@sha256:12", "invalid digest"),
+            ("r.example.com:x/a", "invalid registry"),
         ] {
             assert!(
                 image_name_error(text).is_some_and(|fault| fault.contains(words)),

@@ -74,11 +74,11 @@ pub(super) fn check(path: &str, resources: &ContainerResources, problems: &mut V
             if !is_resource(name) {
                 refuse(
                     path,
-                    "is nothing that a container has; that is cpu, memory, ephemeral-storage, or a name such as example.com/device",
+                    "is not a container resource; use cpu, memory, ephemeral-storage, or a name such as example.com/device",
                     problems,
                 );
             } else if parse_quantity(&amount.0).is_none() {
-                refuse(path, "is no amount; write it as 100m, 2 or 512Mi", problems);
+                refuse(path, "is not a quantity; write it as 100m, 2 or 512Mi", problems);
             }
         }
     }
@@ -88,13 +88,13 @@ pub(super) fn check(path: &str, resources: &ContainerResources, problems: &mut V
         if request.zip(limit).is_some_and(|(request, limit)| request > limit) {
             refuse(path, "is more than its limit", problems);
         } else if name == "cpu" && request == Some(0.0) {
-            refuse(path, "must be positive: collectors scale by what they use of it", problems);
+            refuse(path, "must be positive: the autoscaler measures CPU utilization in percent of it", problems);
         } else if !NATIVE_RESOURCES.contains(&name.as_str()) && request != limit {
             refuse(path, "must be the same as its limit", problems);
         }
     }
     if amount(limits, "memory").is_some_and(|limit| limit < MIN_MEMORY_BYTES) {
-        refuse(format!("{path}.limits[memory]"), "is less than 32Mi, in which no collector runs", problems);
+        refuse(format!("{path}.limits[memory]"), "is less than 32Mi, which is too little for a collector", problems);
     }
 }
 
@@ -149,8 +149,8 @@ mod tests {
                 "spec.resources.requests[memory]: is more than its limit",
             ),
             (json!({"limits": {"memory": "512m"}}), "spec.resources.limits[memory]: is less than 32Mi"),
-            (json!({"limits": {"memory": "much"}}), "spec.resources.limits[memory]: is no amount"),
-            (json!({"limits": {"ram": "1Gi"}}), "spec.resources.limits[ram]: is nothing that a container has"),
+            (json!({"limits": {"memory": "much"}}), "spec.resources.limits[memory]: is not a quantity"),
+            (json!({"limits": {"ram": "1Gi"}}), "spec.resources.limits[ram]: is not a container resource"),
             (json!({"requests": {"cpu": "0"}}), "spec.resources.requests[cpu]: must be positive"),
             (json!({"requests": {"example.com/gpu": 1}}), "spec.resources.requests[example.com/gpu]: must be the same"),
         ] {

@@ -1,22 +1,22 @@
-//! What a pipeline drops.
+//! Filters: the telemetry that a pipeline drops.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How texts are compared.
+/// How a filter compares text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchType {
-    /// The texts are the same.
+    /// The whole text must be equal.
     #[default]
     Strict,
-    /// The expression (RE2) is found in the text.
+    /// The regular expression (RE2) must match somewhere in the text.
     Regexp,
 }
 
-/// Spans to drop: those that match everything that is set here, and of each list one item. All attributes must
-/// be there.
+/// A filter drops the spans that match all conditions set in it. For a list of texts or enum values, one item
+/// must match. For a list of attributes, all items must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -24,38 +24,38 @@ pub enum MatchType {
     "a filter without a condition would drop everything: set `services`, `spanNames`, `spanKinds`, `statusCodes`, `attributes` or `resources`"
 ))]
 pub struct SpanFilter {
-    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says
-    /// `^` and `$`).
+    /// How text is compared: `strict` (default) for equality, or `regexp` for a regular expression (RE2). An
+    /// expression matches anywhere in the text unless it is anchored with `^` and `$`.
     #[serde(default)]
     pub match_type: MatchType,
-    /// The resource's `service.name`.
+    /// Values of the resource attribute `service.name`, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub services: Vec<String>,
-    /// The span's name.
+    /// Span names, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub span_names: Vec<String>,
-    /// The span's kind.
+    /// Span kinds, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 5))]
     pub span_kinds: Vec<SpanKind>,
-    /// The span's status.
+    /// Status codes of spans, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 3))]
     pub status_codes: Vec<StatusCode>,
-    /// Attributes of the span.
+    /// Span attributes. All of them must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
     pub attributes: Vec<AttributeMatcher>,
-    /// Attributes of its resource.
+    /// Resource attributes. All of them must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
     pub resources: Vec<AttributeMatcher>,
 }
 
-/// Log records to drop: those that match everything that is set here, and of each list one item. All attributes
-/// must be there.
+/// A filter drops the log records that match all conditions set in it. For a list of texts, one item must
+/// match. For a list of attributes, all items must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -64,40 +64,41 @@ pub struct SpanFilter {
 ))]
 #[x_kube(validation = (
     "!has(self.severityBelow) || !(has(self.services) || has(self.severityTexts) || has(self.bodies) || has(self.attributes) || has(self.resources))",
-    "`severityBelow` stands alone in a filter"
+    "`severityBelow` must be the only condition of a filter"
 ))]
 pub struct LogFilter {
-    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says
-    /// `^` and `$`).
+    /// How text is compared: `strict` (default) for equality, or `regexp` for a regular expression (RE2). An
+    /// expression matches anywhere in the text unless it is anchored with `^` and `$`.
     #[serde(default)]
     pub match_type: MatchType,
-    /// The resource's `service.name`.
+    /// Values of the resource attribute `service.name`, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub services: Vec<String>,
-    /// Records that are less severe than this. Those without a severity stay.
+    /// Drops log records with a severity number below this severity. Log records without a severity number are
+    /// kept. Cannot be combined with other conditions in the same filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity_below: Option<LogSeverity>,
-    /// The severity as the program wrote it.
+    /// Severity texts of log records, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub severity_texts: Vec<String>,
-    /// The body.
+    /// Bodies of log records, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub bodies: Vec<String>,
-    /// Attributes of the record.
+    /// Attributes of log records. All of them must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
     pub attributes: Vec<AttributeMatcher>,
-    /// Attributes of its resource.
+    /// Resource attributes. All of them must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
     pub resources: Vec<AttributeMatcher>,
 }
 
-/// Metrics to drop: those that match everything that is set here, and of each list one item. All attributes
-/// must be there.
+/// A filter drops the metrics that match all conditions set in it. For a list of texts, one item must match.
+/// For a list of attributes, all items must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -105,79 +106,80 @@ pub struct LogFilter {
     "a filter without a condition would drop everything: set `services`, `metricNames` or `resources`"
 ))]
 pub struct MetricFilter {
-    /// How texts are compared: `strict` (default) or `regexp` (RE2, found anywhere in the text unless it says
-    /// `^` and `$`).
+    /// How text is compared: `strict` (default) for equality, or `regexp` for a regular expression (RE2). An
+    /// expression matches anywhere in the text unless it is anchored with `^` and `$`.
     #[serde(default)]
     pub match_type: MatchType,
-    /// The resource's `service.name`.
+    /// Values of the resource attribute `service.name`, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub services: Vec<String>,
-    /// The metric's name.
+    /// Metric names, of which one must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 128), inner(length(max = 1024)))]
     pub metric_names: Vec<String>,
-    /// Attributes of its resource.
+    /// Resource attributes. All of them must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64))]
     pub resources: Vec<AttributeMatcher>,
 }
 
-/// An attribute that must be there.
+/// An attribute that must be present, and the value that it must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttributeMatcher {
-    /// Its key.
+    /// Key of the attribute, such as `http.route`.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
-    /// Its value; numbers and booleans are compared as they are written. Without it any value will do.
+    /// Value of the attribute. Numbers and booleans are compared in their text form. Without a value, the
+    /// attribute matches if it is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub value: Option<String>,
 }
 
-/// What a span is.
+/// Kind of a span in OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanKind {
-    /// Work within a program
+    /// An operation inside an application
     Internal,
-    /// A request that is answered
+    /// The handling of a remote request
     Server,
-    /// A request that is made
+    /// A request to a remote service
     Client,
-    /// A message that is sent
+    /// The sending of a message
     Producer,
-    /// A message that is received
+    /// The processing of a received message
     Consumer,
 }
 
-/// How a span ended.
+/// Status code of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum StatusCode {
-    /// It does not say.
+    /// The status is not set.
     Unset,
-    /// Well.
+    /// The operation completed without an error.
     Ok,
-    /// Not well.
+    /// The operation ended with an error.
     Error,
 }
 
-/// How severe a log record is.
+/// Severity of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogSeverity {
-    /// Debugging in detail
+    /// Debugging information in full detail
     Trace,
-    /// Debugging
+    /// Debugging information, less detailed than `TRACE`
     Debug,
-    /// Something happened.
+    /// Information about a normal event
     Info,
-    /// Something may be wrong.
+    /// A warning: something may be wrong
     Warn,
-    /// Something is wrong.
+    /// An error: an operation failed
     Error,
-    /// It ends.
+    /// A fatal error, such as a crash
     Fatal,
 }

@@ -1,61 +1,62 @@
-//! What a pipeline takes.
+//! Inputs: the telemetry that a pipeline receives.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a pipeline takes: everything that is sent to the collectors, unless it is said here.
+/// Selects the telemetry that the pipeline receives by the namespace and workload of the sending pod. By
+/// default the pipeline receives everything that is sent to the collectors.
 ///
-/// Who sent something is what the collectors know of the pod that it came from, or what the sender says of itself
-/// (`k8s.namespace.name` and its like). Selecting is for order, and keeps no secrets.
+/// The collectors identify the sending pod by the address of its connection. For a sender that they cannot
+/// identify, they use the resource attributes that it sends, such as `k8s.namespace.name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TracePipelineInput {
-    /// The namespaces that it takes from.
+    /// Namespaces to receive telemetry from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<NamespaceSelector>,
-    /// The workloads that it takes from.
+    /// Workloads to receive telemetry from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workloads: Option<WorkloadSelector>,
 }
 
-/// What a pipeline of logs or metrics takes.
+/// Inputs of a pipeline for logs or metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineInputs {
-    /// What is sent to the collectors by OTLP.
+    /// Telemetry that is sent to the collectors with OTLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp: Option<OtlpInput>,
 }
 
-/// What is sent to the collectors by OTLP.
+/// Selects the OTLP telemetry that the pipeline receives by the namespace and workload of the sending pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OtlpInput {
-    /// Whether the pipeline takes it. Default: true.
+    /// Whether the pipeline receives OTLP telemetry. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// The namespaces that it takes from.
+    /// Namespaces to receive telemetry from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<NamespaceSelector>,
-    /// The workloads that it takes from.
+    /// Workloads to receive telemetry from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workloads: Option<WorkloadSelector>,
 }
 
-/// Namespaces: only these, or all but these.
+/// Selects namespaces by name, with either `include` or `exclude`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!(has(self.include) && has(self.exclude))", "set either `include` or `exclude`"))]
 pub struct NamespaceSelector {
-    /// Only these.
+    /// Selects only these namespaces. Telemetry without a namespace is not selected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 256),
         inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
     )]
     pub include: Vec<String>,
-    /// All but these.
+    /// Selects all namespaces except these. Telemetry without a namespace is selected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 256),
@@ -64,51 +65,51 @@ pub struct NamespaceSelector {
     pub exclude: Vec<String>,
 }
 
-/// Workloads: only these, or all but these.
+/// Selects workloads, with either `include` or `exclude`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!(has(self.include) && has(self.exclude))", "set either `include` or `exclude`"))]
 pub struct WorkloadSelector {
-    /// Only these.
+    /// Selects only the workloads in this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
     pub include: Vec<WorkloadReference>,
-    /// All but these.
+    /// Selects all workloads except those in this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
     pub exclude: Vec<WorkloadReference>,
 }
 
-/// A workload.
+/// A workload by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadReference {
-    /// What it is.
+    /// Kind of the workload, such as `Deployment`.
     pub kind: WorkloadKind,
-    /// Its name.
+    /// Name of the workload in its namespace.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// Its namespace. Without it that name is meant in all namespaces.
+    /// Namespace of the workload. Without it, workloads of this name match in all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: Option<String>,
 }
 
-/// What a workload is.
+/// Kind of a workload in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum WorkloadKind {
-    /// Deployment
+    /// A Deployment of the group `apps`
     Deployment,
-    /// StatefulSet
+    /// A StatefulSet of the group `apps`
     StatefulSet,
-    /// DaemonSet
+    /// A DaemonSet of the group `apps`
     DaemonSet,
-    /// ReplicaSet
+    /// A ReplicaSet of the group `apps`
     ReplicaSet,
-    /// Job
+    /// A Job of the group `batch`
     Job,
-    /// CronJob
+    /// A CronJob of the group `batch`
     CronJob,
-    /// Pod
+    /// A Pod, with or without another workload as its owner
     Pod,
 }

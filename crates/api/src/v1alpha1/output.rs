@@ -1,4 +1,4 @@
-//! Where a pipeline sends to.
+//! Outputs: the backend that a pipeline sends to.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,87 +11,90 @@ use super::{
     value::{ValueFrom, ValueType, duration},
 };
 
-/// Where a pipeline sends to. One output has to be set.
+/// The backend that the pipeline sends to. `otlp` is required.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.otlp)", "an output must be set: `otlp`"))]
 pub struct PipelineOutput {
-    /// A backend that speaks OTLP.
+    /// A backend that receives OTLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp: Option<OtlpOutput>,
 }
 
-/// A backend that speaks OTLP.
+/// A backend that receives OTLP.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
     "!has(self.path) || (has(self.protocol) && self.protocol == 'http')",
-    "`path` has a meaning only with `protocol: http`"
+    "`path` is only allowed with `protocol: http`"
 ))]
 pub struct OtlpOutput {
-    /// How to speak to it: `grpc` (default) or `http`.
+    /// Protocol of the backend: `grpc` (default) or `http`.
     #[serde(default)]
     pub protocol: OtlpProtocol,
-    /// Its address: `host:port`, with `https://` or `http://` before it if that shall decide on TLS. With
-    /// `protocol: http` a whole URL such as `https://backend.example.com:4318`.
+    /// Address of the backend. With `protocol: grpc`: `host:port`, optionally prefixed with `https://` or
+    /// `http://` to turn TLS on or off. With `protocol: http`: a URL such as
+    /// `https://backend.example.com:4318`.
     pub endpoint: ValueType,
-    /// With `protocol: http`, the path of requests, instead of `/v1/traces`, `/v1/logs` or `/v1/metrics`.
+    /// Path that is appended to the URL of the endpoint, instead of `/v1/traces`, `/v1/logs` or `/v1/metrics`.
+    /// Only with `protocol: http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub path: Option<String>,
-    /// Who we are to the backend.
+    /// Authentication to the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication: Option<AuthenticationOptions>,
-    /// Headers that every request has.
+    /// Headers that are added to every request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub headers: Vec<RequestHeader>,
-    /// How the connection is secured. Without it TLS is used, and the backend's certificate must be signed by a
-    /// well-known authority.
+    /// TLS settings of the connection. By default the connection uses TLS, and the certificate of the backend
+    /// must be signed by a well-known certificate authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsOptions>,
-    /// How requests are compressed: `gzip` (unless Telemetry has another default), `snappy`, `zstd` or `none`.
+    /// Compression of requests: `gzip`, `snappy`, `zstd` or `none`. Default: `spec.defaults.compression` of the
+    /// Telemetry, or else `gzip`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<OtlpCompression>,
-    /// How long one attempt may take, such as `10s`; `0s` is no limit. Without it 5s with gRPC and 30s with
-    /// HTTP, unless Telemetry has another default.
+    /// Timeout of one attempt to send a request, such as `10s`. `0s` means no timeout. Default:
+    /// `spec.defaults.timeout` of the Telemetry, or else 5s with gRPC and 30s with HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "duration")]
     pub timeout: Option<String>,
-    /// What happens to a request that failed and may be sent again.
+    /// Retries of requests that failed with a retryable error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryOptions>,
-    /// What is held for the backend in each collector while it cannot take it.
+    /// Queue of each collector for this backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueOptions>,
 }
 
-/// How to speak OTLP.
+/// Transport protocol of OTLP requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OtlpProtocol {
-    /// gRPC
+    /// OTLP over gRPC, with TLS or without
     #[default]
     Grpc,
-    /// Protobuf over HTTP
+    /// OTLP over HTTP, encoded as Protobuf
     Http,
 }
 
-/// How requests are compressed.
+/// Compression of requests to the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OtlpCompression {
-    /// Not at all
+    /// Requests are sent without compression.
     None,
-    /// gzip
+    /// Requests are compressed with gzip.
     Gzip,
-    /// Snappy
+    /// Requests are compressed with Snappy.
     Snappy,
-    /// Zstandard
+    /// Requests are compressed with Zstandard.
     Zstd,
 }
 
-/// Who we are to a backend: exactly one of these.
+/// Authentication to a server. Exactly one method must be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -99,24 +102,24 @@ pub enum OtlpCompression {
     "set exactly one of `basic`, `oauth2` and `bearer`"
 ))]
 pub struct AuthenticationOptions {
-    /// A user and a password.
+    /// HTTP basic authentication with a user name and a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basic: Option<BasicAuthOptions>,
-    /// Tokens by the client credentials flow of OAuth 2.0.
+    /// Tokens from the client credentials flow of OAuth 2.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2Options>,
-    /// A token.
+    /// A static token in the header `Authorization`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer: Option<BearerAuthOptions>,
 }
 
-/// A user and a password.
+/// HTTP basic authentication with a user name and a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicAuthOptions {
-    /// The user.
+    /// User name. It must not contain `:`.
     pub user: ValueType,
-    /// The password.
+    /// Password of the given user.
     pub password: ValueType,
 }
 
@@ -124,58 +127,59 @@ pub struct BasicAuthOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OAuth2Options {
-    /// Where tokens are issued: a whole URL.
+    /// URL of the token endpoint.
     #[serde(rename = "tokenURL")]
     pub token_url: ValueType,
-    /// The client's id.
+    /// ID of the OAuth 2.0 client.
     #[serde(rename = "clientID")]
     pub client_id: ValueType,
-    /// The client's secret.
+    /// Secret of the OAuth 2.0 client.
     pub client_secret: ValueType,
-    /// What the token shall allow.
+    /// Scopes of the requested token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub scopes: Vec<String>,
-    /// More parameters of the request for a token, such as `audience`.
+    /// Additional parameters of the token request, such as `audience`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub params: BTreeMap<String, String>,
-    /// How the connection to where tokens are issued is secured, if a well-known authority is not what it takes.
+    /// TLS settings of the connection to the token endpoint. By default its certificate must be signed by a
+    /// well-known certificate authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsOptions>,
 }
 
-/// A token.
+/// A static token in the header `Authorization`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BearerAuthOptions {
-    /// The token, which is sent as `Authorization: Bearer …`.
+    /// Token that is sent in the header `Authorization: Bearer …`.
     pub token: ValueType,
 }
 
-/// A header of every request.
+/// A header that is added to every request.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "set either `value` or `valueFrom`"))]
 pub struct RequestHeader {
-    /// Its name.
+    /// Name of the header, in upper or lower case.
     #[schemars(length(min = 1, max = 128), regex(pattern = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))]
     pub name: String,
-    /// Its value.
+    /// Value of the header. Everyone who can read the resource can read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16384))]
     pub value: Option<String>,
-    /// Where its value stands.
+    /// Source of the value of the header: a Secret or a ConfigMap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<ValueFrom>,
-    /// A word before the value, with a space between them, such as `Bearer` or `Api-Token`.
+    /// Prefix of the value, such as `Bearer` or `Api-Token`. A space separates it from the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub prefix: Option<String>,
 }
 
 impl RequestHeader {
-    /// Its value.
+    /// The value, or the reference to it.
     pub fn source(&self) -> ValueType {
         ValueType { value: self.value.clone(), value_from: self.value_from.clone() }
     }
@@ -187,28 +191,29 @@ impl fmt::Debug for RequestHeader {
     }
 }
 
-/// How a connection is secured.
+/// TLS settings of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("has(self.cert) == has(self.key)", "`cert` and `key` go together"))]
+#[x_kube(validation = ("has(self.cert) == has(self.key)", "set both `cert` and `key`, or neither"))]
 pub struct TlsOptions {
-    /// No TLS at all.
+    /// Disables TLS for this connection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
-    /// TLS, but whoever answers is believed.
+    /// Skips verification of the server certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure_skip_verify: bool,
-    /// The authorities, as PEM, of which one must have signed the other side's certificate. Without them the
-    /// well-known ones.
+    /// PEM bundle of the certificate authorities that may sign the server certificate. Default: the well-known
+    /// certificate authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<ValueType>,
-    /// Our own certificate as PEM, with those between it and the authority after it.
+    /// PEM client certificate, followed by its intermediate certificates. Requires `key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert: Option<ValueType>,
-    /// The key of our certificate, as PEM.
+    /// PEM private key of the client certificate. Requires `cert`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<ValueType>,
-    /// The name that the other side's certificate must be for, if it is not that of the endpoint.
+    /// Server name that is sent to the server and that its certificate must match. Default: the host of the
+    /// endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub server_name_override: Option<String>,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::State;
 
-/// What a pipeline of traces takes, keeps, and where it sends it.
+/// Specification of a TracePipeline: its input, filters, sampling and output.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(group = "telemetry.kubewake.io", version = "v1alpha1", kind = "TracePipeline", shortname = "tracep")]
 #[kube(status = "PipelineStatus", derive = "PartialEq", category = "telemetry")]
@@ -26,24 +26,24 @@ use crate::State;
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct TracePipelineSpec {
-    /// What it takes. Without it everything.
+    /// Input of the pipeline. By default the pipeline receives all traces that are sent to the collectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<TracePipelineInput>,
-    /// What it drops: spans that match one of these.
+    /// Filters of the pipeline. A span that matches any of them is dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<SpanFilter>,
-    /// Which traces it keeps. Without it all of them.
+    /// Sampling of traces. By default all traces are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingOptions>,
-    /// Where it sends to.
+    /// Output of the pipeline: the backend that it sends to.
     pub output: PipelineOutput,
-    /// Nothing flows while this is true. It keeps its slot.
+    /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
 
-/// What a pipeline of logs takes, keeps, and where it sends it.
+/// Specification of a LogPipeline: its input, filters and output.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(group = "telemetry.kubewake.io", version = "v1alpha1", kind = "LogPipeline", shortname = "logp")]
 #[kube(status = "PipelineStatus", derive = "PartialEq", category = "telemetry")]
@@ -56,21 +56,21 @@ pub struct TracePipelineSpec {
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct LogPipelineSpec {
-    /// What it takes. Without it everything.
+    /// Input of the pipeline. By default the pipeline receives all logs that are sent to the collectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<PipelineInputs>,
-    /// What it drops: records that match one of these.
+    /// Filters of the pipeline. A log record that matches any of them is dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<LogFilter>,
-    /// Where it sends to.
+    /// Output of the pipeline: the backend that it sends to.
     pub output: PipelineOutput,
-    /// Nothing flows while this is true. It keeps its slot.
+    /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
 
-/// What a pipeline of metrics takes, keeps, and where it sends it.
+/// Specification of a MetricPipeline: its input, filters and output.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(group = "telemetry.kubewake.io", version = "v1alpha1", kind = "MetricPipeline", shortname = "metricp")]
 #[kube(status = "PipelineStatus", derive = "PartialEq", category = "telemetry")]
@@ -83,56 +83,57 @@ pub struct LogPipelineSpec {
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricPipelineSpec {
-    /// What it takes. Without it everything.
+    /// Input of the pipeline. By default the pipeline receives all metrics that are sent to the collectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<PipelineInputs>,
-    /// What it drops: metrics that match one of these.
+    /// Filters of the pipeline. A metric that matches any of them is dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<MetricFilter>,
-    /// Where it sends to.
+    /// Output of the pipeline: the backend that it sends to.
     pub output: PipelineOutput,
-    /// Nothing flows while this is true. It keeps its slot.
+    /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
 
-/// What has become of a pipeline.
+/// Observed status of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineStatus {
-    /// The generation that all of this is about.
+    /// Generation of the pipeline that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// All of it in one word.
+    /// Summary of the conditions in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// Why it is in that state: the reason of the condition that decides.
+    /// Reason of the condition that determines the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How many of the collectors that carry it are ready, of how many: `2/2`.
+    /// Number of ready collectors and of all collectors that run the pipeline, such as `2/2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// Where it sends to, or where that is written if that is a Secret.
+    /// Endpoint of the output, or the Secret or ConfigMap that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// What collectors held for it that ended before they could deliver it.
+    /// Telemetry of this pipeline that collectors dropped because they could not deliver it before they
+    /// terminated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_at_shutdown: Option<ShutdownDrops>,
-    /// `Accepted`, `Configured`, `CollectorReady` and `Delivering`.
+    /// Conditions of the pipeline: `Accepted`, `Configured`, `CollectorReady` and `Delivering`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }
 
-/// What collectors dropped when they ended.
+/// Telemetry that collectors dropped when they terminated.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShutdownDrops {
-    /// Spans, log records or data points, since the pipeline was made.
+    /// Number of spans, log records or data points that were dropped since the pipeline was created.
     #[schemars(range(min = 0))]
     pub items: i64,
-    /// When the last of these collectors ended.
+    /// When the last of these collectors terminated.
     #[schemars(schema_with = "date_time")]
     pub last_time: Time,
 }

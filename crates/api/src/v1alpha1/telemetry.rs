@@ -1,4 +1,4 @@
-//! How the collectors run.
+//! Telemetry: the settings of the collectors.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::{pipelines::conditions, sending::OutputDefaults};
 use crate::State;
 
-/// How the collectors run. Everything in it has a default, and without it all defaults hold.
+/// Settings of the collectors. Every field has a default, and without a Telemetry all defaults apply.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[kube(
     group = "telemetry.kubewake.io",
@@ -20,59 +20,59 @@ use crate::State;
     shortname = "tel"
 )]
 #[kube(status = "TelemetryStatus", derive = "PartialEq", category = "telemetry")]
-#[kube(doc = "Telemetry says how the collectors run. There is one, named `default`.")]
-#[kube(validation = ("self.metadata.name == 'default'", "there is one Telemetry, and its name is `default`"))]
+#[kube(doc = "Telemetry configures the collectors. Its only object is named `default`.")]
+#[kube(validation = ("self.metadata.name == 'default'", "the only Telemetry is named `default`"))]
 #[kube(printcolumn = r#"{"name": "State", "type": "string", "jsonPath": ".status.state"}"#)]
 #[kube(printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.reason"}"#)]
 #[kube(printcolumn = r#"{"name": "Endpoint", "type": "string", "jsonPath": ".status.endpoints.otlp.grpc"}"#)]
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct TelemetrySpec {
-    /// How many collectors there are.
+    /// Minimum and maximum number of gateway collectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<ReplicaRange>,
-    /// When there are more of them.
+    /// Settings of the autoscaler of the gateway collectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<ScalingOptions>,
-    /// What each of them may use.
+    /// Resource requests and limits of each gateway collector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ContainerResources>,
-    /// The collectors in which whole traces wait, which are there while a pipeline has `sampling.tail`.
+    /// Collectors of the sticky tier, which run while a pipeline has `sampling.tail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sticky: Option<StickyTierOptions>,
-    /// The collector's image.
+    /// Image of the collectors. Default: `--collector-image` of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub image: Option<String>,
-    /// What it takes to pull the image: Secrets in the operator's namespace.
+    /// Secrets in the operator's namespace for pulling the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub image_pull_secrets: Vec<PullSecret>,
-    /// How many pipelines of each kind are active at once.
+    /// Maximum number of active pipelines of each kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<PipelineSlots>,
-    /// What the collectors receive beside OTLP.
+    /// Receivers of the collectors in addition to OTLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receivers: Option<ReceiverOptions>,
-    /// Whether the collectors say which pod sent something.
+    /// Enrichment of telemetry with attributes of the sending pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrichment: Option<EnrichmentOptions>,
-    /// Pods that forward telemetry of others, such as a collector of your own in front of these: they are
-    /// believed which pod something comes from. Of every other pod it is what the address of its connection
-    /// says: `k8s.pod.uid`, `k8s.pod.ip`, `k8s.pod.name`, `k8s.namespace.name` and the names of its workload
-    /// that it claims are overwritten.
+    /// Pods that forward telemetry of other pods, such as your own collectors in front of these collectors. The
+    /// collectors trust these pods to name the pod that the telemetry comes from. For all other pods, the
+    /// collectors overwrite `k8s.pod.uid`, `k8s.pod.ip`, `k8s.pod.name`, `k8s.namespace.name` and the names of
+    /// workloads with those of the pod that the connection comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub trusted_relays: Vec<TrustedRelay>,
-    /// What the collectors log: `debug`, `info` (default), `warn` or `error`.
+    /// Log level of the collectors: `debug`, `info` (default), `warn` or `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<CollectorLogLevel>,
-    /// What pipelines have that do not say it themselves.
+    /// Defaults of the outputs of all pipelines. Fields that a pipeline sets take precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defaults: Option<OutputDefaults>,
 }
 
-/// How many collectors there are.
+/// Minimum and maximum number of gateway collectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -80,41 +80,43 @@ pub struct TelemetrySpec {
     "`min` must not be greater than `max`"
 ))]
 pub struct ReplicaRange {
-    /// At least so many. Default: 2, or `max` if that is less.
+    /// Minimum number of collectors. Default: 2, or `max` if that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub min: Option<i32>,
-    /// At most so many. Default: 10, or `min` if that is more.
+    /// Maximum number of collectors. Default: 10, or `min` if that is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub max: Option<i32>,
 }
 
-/// When there are more collectors.
+/// Settings of the autoscaler of the gateway collectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScalingOptions {
-    /// When they use more CPU than so many percent of what they request. Default: 80.
+    /// Target of the CPU utilization, in percent of the CPU request. Above it collectors are added. Default:
+    /// 80.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub cpu_utilization: Option<i32>,
 }
 
-/// What a container requests, and what it may use.
+/// Resource requests and limits of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerResources {
-    /// What it requests, such as `cpu: 100m` and `memory: 128Mi`.
+    /// Resource requests, such as `cpu: 100m` and `memory: 128Mi`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub requests: BTreeMap<String, ResourceQuantity>,
-    /// What it may use. The collectors hold telemetry in three quarters of `memory`.
+    /// Resource limits, such as `memory: 512Mi`. A collector uses up to three quarters of its memory limit for
+    /// telemetry.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub limits: BTreeMap<String, ResourceQuantity>,
 }
 
-/// An amount as Kubernetes writes it: `100m`, `512Mi`, `2`.
+/// A quantity in the format of Kubernetes, such as `100m`, `512Mi` or `2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ResourceQuantity(pub String);
 
@@ -123,7 +125,7 @@ impl<'de> Deserialize<'de> for ResourceQuantity {
         match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::String(text) => Ok(Self(text)),
             serde_json::Value::Number(number) => Ok(Self(number.to_string())),
-            _ => Err(de::Error::custom("a quantity is a number or a text")),
+            _ => Err(de::Error::custom("a quantity must be a number or a string")),
         }
     }
 }
@@ -143,81 +145,84 @@ impl JsonSchema for ResourceQuantity {
     }
 }
 
-/// The collectors in which whole traces wait.
+/// Collectors of the sticky tier, which hold the spans of a trace until its sampling decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StickyTierOptions {
-    /// How many there are. Default: 2. When that changes, traces that wait may be seen by two of them.
+    /// Number of collectors in the sticky tier. When it changes, two collectors may decide about the same
+    /// waiting trace. Default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub replicas: Option<i32>,
-    /// What each of them may use.
+    /// Resource requests and limits of each collector in the sticky tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ContainerResources>,
 }
 
-/// A Secret to pull images with.
+/// A Secret for pulling images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PullSecret {
-    /// Its name.
+    /// Name of the Secret in the operator's namespace.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
-/// Pods that run under one ServiceAccount.
+/// Pods that run under a given ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustedRelay {
-    /// The namespace of the pods.
+    /// Namespace of the pods and of their ServiceAccount.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: String,
-    /// The ServiceAccount that the pods run under.
+    /// Name of the ServiceAccount of the pods.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub service_account: String,
 }
 
-/// How many pipelines of each kind are active at once. Others wait until one is deleted.
+/// Maximum number of active pipelines of each kind. Further pipelines are Pending until an active one is
+/// deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineSlots {
-    /// TracePipelines. Default: 1.
+    /// Maximum number of active TracePipelines. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub traces: Option<i32>,
-    /// LogPipelines. Default: 1.
+    /// Maximum number of active LogPipelines. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub logs: Option<i32>,
-    /// MetricPipelines. Default: 1.
+    /// Maximum number of active MetricPipelines. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub metrics: Option<i32>,
 }
 
-/// What the collectors receive beside OTLP, which they always do.
+/// Receivers of the collectors in addition to OTLP, which is always enabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiverOptions {
-    /// OpenCensus, for programs and meshes of old.
+    /// OpenCensus, for older applications and service meshes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opencensus: Option<OpenCensusOptions>,
 }
 
-/// OpenCensus.
+/// The OpenCensus receiver of the collectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenCensusOptions {
-    /// Whether it is received, at port 55678. Default: false.
+    /// Whether the collectors receive OpenCensus on port 55678. Default: false.
     #[serde(default)]
     pub enabled: bool,
 }
 
-/// Whether the collectors say which pod sent something.
+/// Enrichment of telemetry with attributes of the sending pod.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnrichmentOptions {
-    /// Whether they do. They do in any case while a pipeline selects what it takes. Default: true.
+    /// Whether the collectors add attributes of the sending pod. While a pipeline selects by namespace or
+    /// workload, they always add them. Default: true.
     #[serde(default = "default_true")]
     pub enabled: bool,
 }
@@ -226,61 +231,61 @@ fn default_true() -> bool {
     true
 }
 
-/// What the collectors log.
+/// Log level of the collectors' own log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CollectorLogLevel {
-    /// Everything
+    /// All messages, including debugging information
     Debug,
-    /// What happens
+    /// Informational messages, warnings and errors
     #[default]
     Info,
-    /// What may be wrong
+    /// Warnings and errors, and nothing else
     Warn,
-    /// What is wrong
+    /// Errors, and nothing else
     Error,
 }
 
-/// What has become of the collectors.
+/// Observed status of the collectors.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TelemetryStatus {
-    /// The generation that all of this is about.
+    /// Generation of the Telemetry that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// All of it in one word.
+    /// Summary of the conditions in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// Why it is so.
+    /// Reason of the condition that determines the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where programs send to.
+    /// Addresses that applications send telemetry to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<CollectorEndpoints>,
-    /// What holds.
+    /// Conditions of the Telemetry: `Accepted`, `Configured` and `CollectorReady`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }
 
-/// Where programs send to.
+/// Addresses that applications send telemetry to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CollectorEndpoints {
-    /// OTLP.
+    /// Addresses for OTLP, by transport protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp: Option<OtlpEndpoints>,
-    /// OpenCensus.
+    /// Address for OpenCensus, if that receiver is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opencensus: Option<String>,
 }
 
-/// Where programs send OTLP to.
+/// Addresses for OTLP, by transport protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OtlpEndpoints {
-    /// With gRPC.
+    /// Address for OTLP over gRPC.
     pub grpc: String,
-    /// With HTTP.
+    /// Address for OTLP over HTTP.
     pub http: String,
 }

@@ -1,4 +1,4 @@
-//! Values that stand in a resource or somewhere else.
+//! Values that are given in a resource, or in a Secret or a ConfigMap.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A text that stands here, or in a Secret or a ConfigMap.
+/// A value that is given in this resource, or in a Secret or a ConfigMap.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "set either `value` or `valueFrom`"))]
 pub struct ValueType {
-    /// The text itself. Whoever may read this resource can read it.
+    /// The value. Everyone who can read this resource can read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 131072))]
     pub value: Option<String>,
-    /// Where the text stands.
+    /// Source of the value: a Secret or a ConfigMap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<ValueFrom>,
 }
 
-/// Where a text stands.
+/// Source of a value: a Secret or a ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -28,25 +28,25 @@ pub struct ValueType {
     "set either `secretKeyRef` or `configMapKeyRef`"
 ))]
 pub struct ValueFrom {
-    /// A key of a Secret. Whoever names a Secret here must be allowed to read it.
+    /// Key of a Secret that holds the value. A user who references a Secret must be allowed to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key_ref: Option<KeyRef>,
-    /// A key of a ConfigMap.
+    /// Key of a ConfigMap that holds the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeyRef>,
 }
 
-/// A key of a Secret or a ConfigMap. When its value changes, the pipeline follows.
+/// Key of a Secret or a ConfigMap. When the value changes, the collectors use the new value without a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyRef {
-    /// The name of the object.
+    /// Name of the Secret or ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The namespace of the object.
+    /// Namespace of the Secret or ConfigMap.
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
-    /// The key in its `data`.
+    /// Key in `data` of the Secret or ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
 }

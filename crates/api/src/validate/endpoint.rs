@@ -17,7 +17,7 @@ pub(super) fn grpc(text: &str) -> Result<EndpointAddress, String> {
     let (secure, rest) = scheme(text).map_err(|what| format!("{what}; {GRPC_HELP}"))?;
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     if authority.contains(['/', '?', '#']) {
-        return Err(format!("has a path, which gRPC has no use for; {GRPC_HELP}"));
+        return Err(format!("has a path, which gRPC does not use; {GRPC_HELP}"));
     }
     match self::authority(authority).map_err(|what| format!("{what}; {GRPC_HELP}"))? {
         Some(_) => Ok(EndpointAddress { authority: authority.to_owned(), secure }),
@@ -40,7 +40,7 @@ pub(super) fn url(text: &str) -> Result<bool, String> {
 /// Splits off the scheme.
 fn scheme(text: &str) -> Result<(Option<bool>, &str), &'static str> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
-        return Err("has spaces, control characters or characters beyond ASCII in it");
+        return Err("contains spaces, control characters or non-ASCII characters");
     }
     match text.split_once("://") {
         None => Ok((None, text)),
@@ -53,39 +53,39 @@ fn scheme(text: &str) -> Result<(Option<bool>, &str), &'static str> {
 /// Checks `host` or `host:port`, and returns the port.
 fn authority(text: &str) -> Result<Option<u16>, &'static str> {
     if text.contains('@') {
-        return Err("has a user in it; credentials stand in `authentication`");
+        return Err("contains user information; set credentials in `authentication`");
     }
     let (host, port) = match text.strip_prefix('[') {
         Some(inner) => {
             let (address, after) = inner.split_once(']').ok_or("has a bracket that is not closed")?;
             if address.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err("has something in brackets that is no IPv6 address");
+                return Err("has brackets without an IPv6 address");
             }
             match after.strip_prefix(':') {
                 Some(port) => ("v6", Some(port)),
                 None if after.is_empty() => ("v6", None),
-                None => return Err("has something behind its brackets that is no port"),
+                None => return Err("has text after the brackets that is not a port"),
             }
         }
         None => match text.split_once(':') {
             Some((_, port)) if port.contains(':') => {
-                return Err("has too many colons; an IPv6 address goes in brackets");
+                return Err("has too many colons; write an IPv6 address in brackets");
             }
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
         },
     };
     if host.is_empty() {
-        return Err("names no host");
+        return Err("has no host");
     }
     if host.len() > 253 || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-        return Err("has characters in its host that a host cannot have");
+        return Err("has invalid characters in its host");
     }
     match port {
         None => Ok(None),
         Some(port) => match port.parse::<u16>() {
             Ok(number) if number > 0 && !port.starts_with('+') => Ok(Some(number)),
-            _ => Err("has a port that is no number from 1 to 65535"),
+            _ => Err("has a port that is not a number from 1 to 65535"),
         },
     }
 }

@@ -103,7 +103,7 @@ fn request_path(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) {
     let Some(path) = &otlp.path else { return };
     let place = format!("{OTLP_PATH}.path");
     if otlp.protocol != OtlpProtocol::Http {
-        check.refuse(&place, ConditionReason::EndpointInvalid, "has a meaning only with `protocol: http`");
+        check.refuse(&place, ConditionReason::EndpointInvalid, "is only allowed with `protocol: http`");
     }
     if path.is_empty() {
         check.refuse(&place, ConditionReason::EndpointInvalid, "is empty; write a path such as /v1/traces");
@@ -112,13 +112,9 @@ fn request_path(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) {
     if let Some((index, c)) = path.chars().enumerate().find(|(_, c)| !is_of_path(*c)) {
         let encoded: String = c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect();
         let message = match c {
-            '?' => format!("has a query, from character {} on (`?`): write the query behind the endpoint", index + 1),
-            '#' => format!("has a fragment, from character {} on (`#`), which is never sent", index + 1),
-            c => format!(
-                "has `{}` as character {}, which a path cannot have: write {encoded}",
-                c.escape_debug(),
-                index + 1
-            ),
+            '?' => format!("has a query at position {} (`?`): append the query to the endpoint", index + 1),
+            '#' => format!("has a fragment at position {} (`#`), which is never sent", index + 1),
+            c => format!("has the invalid character `{}` at position {}: write {encoded}", c.escape_debug(), index + 1),
         };
         check.refuse(place, ConditionReason::EndpointInvalid, message);
     }
@@ -133,7 +129,7 @@ fn warn_plaintext_credentials(check: &mut ValidationContext<'_>, otlp: &OtlpOutp
         (None, true) => return,
     };
     if insecure {
-        let message = "is sent without TLS: whoever is on the way can read it";
+        let message = "is sent without TLS, so that others on the network can read it";
         check.warn(format!("{OTLP_PATH}.{field}"), ConditionReason::AuthenticationInvalid, message);
     }
 }
@@ -183,11 +179,11 @@ fn oauth2(
     let client_secret = secret(check, &format!("{path}.clientSecret"), "oauth2.client-secret", &oauth2.client_secret);
     let tls = tls::tls(check, &format!("{path}.tls"), "oauth2.tls", oauth2.tls.as_ref(), secure);
     if oauth2.scopes.iter().any(|scope| scope.is_empty() || scope.contains(char::is_whitespace)) {
-        let message = "each is a word of its own: none is empty or has a space in it";
+        let message = "each scope must be non-empty and without spaces";
         check.refuse(format!("{path}.scopes"), ConditionReason::AuthenticationInvalid, message);
     }
     for name in oauth2.params.keys().filter(|name| RESERVED_TOKEN_PARAMETERS.contains(&name.as_str())) {
-        let message = "is set already, by the flow itself";
+        let message = "is reserved: the client credentials flow sets it";
         check.refuse(format!("{path}.params[{name}]"), ConditionReason::AuthenticationInvalid, message);
     }
     Some(ValidAuthentication::OAuth2(Box::new(ValidOAuth2 {
@@ -207,15 +203,11 @@ const RESERVED_TOKEN_PARAMETERS: [&str; 4] = ["grant_type", "client_id", "client
 fn credential(check: &mut ValidationContext<'_>, path: &str, field: &str, value: &ValueType) -> Option<DocumentText> {
     let ResolvedText { text, revision } = check.text(path, value)?;
     if text.chars().any(char::is_control) {
-        check.refuse(
-            path,
-            ConditionReason::AuthenticationInvalid,
-            "has control characters in it, which cannot be sent",
-        );
+        check.refuse(path, ConditionReason::AuthenticationInvalid, "contains control characters, which cannot be sent");
         return None;
     }
     if field == "basic.user" && text.contains(':') {
-        check.refuse(path, ConditionReason::AuthenticationInvalid, "has a `:` in it, which a user name cannot have");
+        check.refuse(path, ConditionReason::AuthenticationInvalid, "contains `:`, which is not allowed in a user name");
         return None;
     }
     Some(check.secret_text(field, text, revision.as_deref()))
@@ -230,7 +222,7 @@ fn secret(check: &mut ValidationContext<'_>, path: &str, field: &str, value: &Va
 }
 
 fn warn_inline_secret(check: &mut ValidationContext<'_>, path: &str) {
-    let message = "stands in the resource, where everybody who may read it sees it: put it into a Secret";
+    let message = "is readable by everyone who can read the resource: reference a Secret instead";
     check.warn(path, ConditionReason::AuthenticationInvalid, message);
 }
 
@@ -244,15 +236,15 @@ fn headers(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) -> Option<Vec<(
         let path = format!("{OTLP_PATH}.headers[{index}]");
         let name = header.name.to_ascii_lowercase();
         if name == "authorization" && otlp.authentication.is_some() {
-            let message = "is what `authentication` sets: keep one of the two";
+            let message = "is also set by `authentication`: remove one of the two";
             check.refuse(format!("{path}.name"), ConditionReason::AuthenticationInvalid, message);
         }
         if !seen.insert(name.clone()) {
-            let message = "is there twice; upper and lower case are the same";
+            let message = "is a duplicate; header names are case-insensitive";
             check.refuse(format!("{path}.name"), ConditionReason::AuthenticationInvalid, message);
         }
         if is_protocol_header(&name) {
-            let message = "is what the protocol itself sets, and has no effect: leave it out";
+            let message = "is set by the protocol, and has no effect here: remove it";
             check.warn(format!("{path}.name"), ConditionReason::SpecInvalid, message);
         }
         if header.value.is_some() && SECRET_HEADER_WORDS.iter().any(|word| name.contains(word)) {
@@ -277,22 +269,18 @@ fn is_protocol_header(name: &str) -> bool {
 fn header(check: &mut ValidationContext<'_>, path: &str, index: usize, header: &RequestHeader) -> Option<DocumentText> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if header.name.is_empty() || !header.name.bytes().all(token) {
-        let message = "has characters that the name of a header cannot have";
+        let message = "has characters that are not allowed in a header name";
         check.refuse(format!("{path}.name"), ConditionReason::AuthenticationInvalid, message);
     }
     let prefix = header.prefix.as_deref().map(str::trim).filter(|prefix| !prefix.is_empty());
     let is_sendable = |text: &str| !text.chars().any(|c| c.is_control() && c != '\t');
     if !prefix.is_none_or(is_sendable) {
-        let message = "has control characters in it, which cannot be sent";
+        let message = "contains control characters, which cannot be sent";
         check.refuse(format!("{path}.prefix"), ConditionReason::AuthenticationInvalid, message);
     }
     let ResolvedText { text, revision } = check.text(path, &header.source())?;
     if !is_sendable(&text) {
-        check.refuse(
-            path,
-            ConditionReason::AuthenticationInvalid,
-            "has control characters in it, which cannot be sent",
-        );
+        check.refuse(path, ConditionReason::AuthenticationInvalid, "contains control characters, which cannot be sent");
         return None;
     }
     let value = match prefix {

@@ -21,7 +21,7 @@ const MIN_PERCENTAGE: f64 = 100.0 / (1_u64 << 56) as f64;
 pub(super) fn sampling(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) -> ValidSampling {
     let Some(given) = &pipeline.sampling else { return ValidSampling::default() };
     if pipeline.signal != Signal::Traces {
-        check.refuse("spec.sampling", ConditionReason::SamplingInvalid, "is for traces");
+        check.refuse("spec.sampling", ConditionReason::SamplingInvalid, "is only supported for traces");
     }
     if let Some(percentage) = given.percentage {
         percent(check, "spec.sampling.percentage", percentage);
@@ -33,7 +33,7 @@ fn percent(check: &mut ValidationContext<'_>, path: &str, percentage: f64) {
     if !(0.0..=100.0).contains(&percentage) || percentage > 0.0 && percentage < MIN_PERCENTAGE {
         check.refuse(path, ConditionReason::SamplingInvalid, "must be from 0 to 100");
     } else if percentage == 0.0 {
-        check.warn(path, ConditionReason::SamplingInvalid, "is 0: nothing is kept");
+        check.warn(path, ConditionReason::SamplingInvalid, "is 0: no traces are kept");
     }
 }
 
@@ -82,11 +82,7 @@ fn policies(check: &mut ValidationContext<'_>, given: &[v1alpha1::TailSamplingPo
     for (index, policy) in given.iter().enumerate() {
         let path = format!("{TAIL_PATH}.policies[{index}]");
         if !seen.insert(&policy.name) {
-            check.refuse(
-                format!("{path}.name"),
-                ConditionReason::SamplingInvalid,
-                "is the name of another policy, too",
-            );
+            check.refuse(format!("{path}.name"), ConditionReason::SamplingInvalid, "is the name of another policy");
         }
         policies.extend(top_level_policy(check, &path, policy));
     }
@@ -149,7 +145,7 @@ fn parts(check: &mut ValidationContext<'_>, path: &str, parts: &[AndPart]) -> Ve
 
 fn not_empty<T>(check: &mut ValidationContext<'_>, path: &str, list: &[T]) {
     if list.is_empty() {
-        check.refuse(path, ConditionReason::SamplingInvalid, "must hold at least one");
+        check.refuse(path, ConditionReason::SamplingInvalid, "must not be empty");
     }
 }
 
@@ -179,7 +175,7 @@ fn composite(check: &mut ValidationContext<'_>, path: &str, given: &CompositePol
             check.refuse(
                 format!("{path}.policy"),
                 ConditionReason::SamplingInvalid,
-                "names none of `compositeSubPolicy`",
+                "is not the name of a policy in `compositeSubPolicy`",
             );
         }
     }
@@ -245,7 +241,7 @@ fn by_attribute(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRule
         not_empty(check, &place, &given.values);
         for (index, value) in given.values.iter().enumerate().filter(|_| given.enabled_regex_matching) {
             if let Err(error) = RegexPattern::new(value) {
-                let message = format!("is no regular expression: {error}");
+                let message = format!("is not a valid regular expression: {error}");
                 check.refuse(format!("{place}[{index}]"), ConditionReason::SamplingInvalid, message);
             }
         }
@@ -261,7 +257,7 @@ fn by_attribute(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRule
         let min = given.min_value.filter(|min| *min != 0);
         let max = given.max_value.filter(|max| *max != 0);
         if min.is_none() && max.is_none() {
-            let message = "has no bound, and 0 is none: set `minValue` or `maxValue`";
+            let message = "has no limit: set `minValue` or `maxValue` to a value other than 0";
             check.refuse(&place, ConditionReason::SamplingInvalid, message);
         }
         if min.zip(max).is_some_and(|(min, max)| min > max) {

@@ -18,7 +18,7 @@ pub(super) fn input(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipel
     let input = &pipeline.input;
     let path = input_path(pipeline.signal);
     if !input.enabled {
-        let message = "is false, and there is no other input yet: nothing will flow";
+        let message = "is false, and the pipeline has no other input: it receives nothing";
         check.warn(format!("{path}.enabled"), ConditionReason::InputInvalid, message);
     }
     let namespaces = &input.namespaces;
@@ -72,7 +72,8 @@ pub(super) fn filter(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipe
         check_filter(check, pipeline.signal, &format!("spec.filter[{index}]"), filter, &mut patterns);
     }
     if patterns > MAX_PATTERNS {
-        let message = format!("has {patterns} expressions, and at most {MAX_PATTERNS} are possible: join some by `|`");
+        let message =
+            format!("has {patterns} expressions, but at most {MAX_PATTERNS} are allowed: combine some with `|`");
         check.refuse("spec.filter", ConditionReason::FilterInvalid, message);
     }
 }
@@ -91,7 +92,7 @@ fn check_filter(
     }
     let alone = RecordFilter { severity_below: filter.severity_below, ..plain };
     if filter.severity_below.is_some() && *filter != alone {
-        let message = "stands alone in a filter: put the other conditions into another one";
+        let message = "must be the only condition of a filter: move the other conditions to another filter";
         check.refuse(format!("{path}.severityBelow"), ConditionReason::FilterInvalid, message);
     }
     let names = if signal == Signal::Metrics { "metricNames" } else { "spanNames" };
@@ -136,7 +137,7 @@ fn check_pattern(check: &mut ValidationContext<'_>, path: &str, text: &str, kind
         if *patterns <= MAX_PATTERNS
             && let Err(error) = RegexPattern::new(text)
         {
-            check.refuse(path, ConditionReason::FilterInvalid, format!("is no regular expression: {error}"));
+            check.refuse(path, ConditionReason::FilterInvalid, format!("is not a valid regular expression: {error}"));
         }
     }
 }

@@ -59,37 +59,34 @@ fn endpoints_are_refused_for_what_is_wrong_with_them() {
     let http_path = |path: &str| otlp(json!({"protocol": "http", "endpoint": {"value": "http://b"}, "path": path}));
     for (pipeline, words) in [
         (grpc("backend"), "EndpointInvalid spec.output.otlp.endpoint: has no port; write it as host:port"),
-        (grpc("backend:0"), "has a port that is no number from 1 to 65535"),
-        (grpc("backend:99999"), "has a port that is no number"),
-        (grpc("backend:http"), "has a port that is no number"),
-        (grpc("::1:4317"), "an IPv6 address goes in brackets"),
+        (grpc("backend:0"), "has a port that is not a number from 1 to 65535"),
+        (grpc("backend:99999"), "has a port that is not a number"),
+        (grpc("backend:http"), "has a port that is not a number"),
+        (grpc("::1:4317"), "write an IPv6 address in brackets"),
         (grpc("[::1:4317"), "a bracket that is not closed"),
-        (grpc("[::x]:4317"), "no IPv6 address"),
-        (grpc("back end:4317"), "has spaces"),
+        (grpc("[::x]:4317"), "without an IPv6 address"),
+        (grpc("back end:4317"), "contains spaces"),
         (grpc("unix:///socket"), "has a scheme that is neither https nor http"),
         (grpc("https://backend:4317/v1/traces"), "has a path"),
-        (grpc("https://me:secret@backend:4317"), "credentials stand in `authentication`"),
-        (grpc(":4317"), "names no host"),
+        (grpc("https://me:secret@backend:4317"), "set credentials in `authentication`"),
+        (grpc(":4317"), "has no host"),
         (grpc("a/b:4317"), "has a path"),
-        (grpc("ü:4317"), "beyond ASCII"),
+        (grpc("ü:4317"), "non-ASCII characters"),
         (grpc(""), "SpecInvalid spec.output.otlp.endpoint: is empty"),
         (http("backend:4318"), "does not begin with https:// or http://; write it as a whole URL"),
-        (http("https://"), "names no host"),
-        (http("https://backend:x/"), "has a port that is no number"),
+        (http("https://"), "has no host"),
+        (http("https://backend:x/"), "has a port that is not a number"),
         (http("https://backend/#a"), "has a fragment"),
-        (
-            otlp(json!({"path": "/x"})),
-            "EndpointInvalid spec.output.otlp.path: has a meaning only with `protocol: http`",
-        ),
+        (otlp(json!({"path": "/x"})), "EndpointInvalid spec.output.otlp.path: is only allowed with `protocol: http`"),
         (
             http_path("/a b"),
-            "EndpointInvalid spec.output.otlp.path: has ` ` as character 3, which a path cannot have: write %20",
+            "EndpointInvalid spec.output.otlp.path: has the invalid character ` ` at position 3: write %20",
         ),
-        (http_path("/ü\n"), "path: has `ü` as character 2, which a path cannot have: write %C3%BC"),
-        (http_path("/\n"), "path: has `\\n` as character 2, which a path cannot have: write %0A"),
-        (http_path("/a`b"), "path: has ``` as character 3, which a path cannot have: write %60"),
-        (http_path("/a?key=b#c"), "path: has a query, from character 3 on (`?`): write the query behind the endpoint"),
-        (http_path("/a#b"), "path: has a fragment, from character 3 on (`#`), which is never sent"),
+        (http_path("/ü\n"), "path: has the invalid character `ü` at position 2: write %C3%BC"),
+        (http_path("/\n"), "path: has the invalid character `\\n` at position 2: write %0A"),
+        (http_path("/a`b"), "path: has the invalid character ``` at position 3: write %60"),
+        (http_path("/a?key=b#c"), "path: has a query at position 3 (`?`): append the query to the endpoint"),
+        (http_path("/a#b"), "path: has a fragment at position 3 (`#`), which is never sent"),
         (http_path(""), "path: is empty"),
     ] {
         is_refused(&pipeline, words);
@@ -137,7 +134,7 @@ fn what_stands_elsewhere_is_named_when_it_is_not_there() {
         ),
         (
             ReferencedValue::text("a\nb", "1"),
-            "AuthenticationInvalid spec.output.otlp.authentication.bearer.token: has control characters in it, which cannot be sent",
+            "AuthenticationInvalid spec.output.otlp.authentication.bearer.token: contains control characters, which cannot be sent",
         ),
         (
             ReferencedValue::Unreadable("forbidden".into()),
@@ -166,8 +163,8 @@ fn all_that_is_wrong_is_said_at_once() {
     let problems = refused(&pipeline, &ResolvedReferences::new());
     let expected = [
         "EndpointInvalid spec.output.otlp.endpoint: has no port",
-        "TlsInvalid spec.output.otlp.tls: `cert` and `key` go together",
-        "AuthenticationInvalid spec.output.otlp.headers[1].name: is there twice",
+        "TlsInvalid spec.output.otlp.tls: set both `cert` and `key`, or neither",
+        "AuthenticationInvalid spec.output.otlp.headers[1].name: is a duplicate",
         "AuthenticationInvalid spec.output.otlp.headers[2].name: has characters",
         "SettingInvalid spec.output.otlp.timeout: has no unit",
         "SettingInvalid spec.output.otlp.retry.maxElapsedTime: is negative",
@@ -186,15 +183,15 @@ fn what_contradicts_itself_is_refused() {
     let tls = |endpoint: &str, tls: Value| otlp(json!({"endpoint": {"value": endpoint}, "tls": tls}));
     is_refused(
         &tls("https://b:1", json!({"insecure": true})),
-        "TlsInvalid spec.output.otlp.tls.insecure: says that there is no TLS",
+        "TlsInvalid spec.output.otlp.tls.insecure: disables TLS",
     );
     let token = json!({"headers": [{"name": "authorization", "value": "x"}],
         "authentication": {"basic": {"user": {"value": "u"}, "password": secret("p")}}});
     let resolved = ResolvedReferences::new().with(secret_reference("p"), ReferencedValue::text("p", "1"));
     let problems = refused(&otlp(token), &resolved);
-    assert!(problems[0].contains("headers[0].name: is what `authentication` sets"), "{problems:?}");
+    assert!(problems[0].contains("headers[0].name: is also set by `authentication`"), "{problems:?}");
     let user = json!({"authentication": {"basic": {"user": {"value": "a:b"}, "password": secret("p")}}});
-    assert!(refused(&otlp(user), &resolved)[0].contains("basic.user: has a `:` in it"));
+    assert!(refused(&otlp(user), &resolved)[0].contains("basic.user: contains `:`"));
     // Specs that the schema would refuse.
     let both = json!({"authentication": {"bearer": {"token": {"value": "x"}}, "basic": {"user": {"value": "u"}, "password": {"value": "p"}}}});
     is_refused(&otlp(both), "SpecInvalid spec.output.otlp.authentication: set exactly one");
@@ -214,21 +211,18 @@ fn what_is_unwise_is_warned_about() {
     let pipeline = otlp(json!({"endpoint": {"value": "http://b:1"},
         "authentication": {"bearer": {"token": {"value": "topsecret"}}}}));
     let warnings = warned(&pipeline, &ResolvedReferences::new());
-    assert!(warnings[0].contains("bearer.token: stands in the resource"), "{warnings:?}");
+    assert!(warnings[0].contains("bearer.token: is readable by everyone"), "{warnings:?}");
     assert!(warnings[1].contains("authentication: is sent without TLS"), "{warnings:?}");
     assert!(!warnings.concat().contains("topsecret"));
     let header =
         otlp(json!({"headers": [{"name": "X-Auth", "value": "topsecret"}, {"name": "x-tenant", "value": "t"}]}));
     let warnings = warned(&header, &ResolvedReferences::new());
-    assert!(warnings.len() == 1 && warnings[0].contains("headers[0]: stands in the resource"), "{warnings:?}");
+    assert!(warnings.len() == 1 && warnings[0].contains("headers[0]: is readable by everyone"), "{warnings:?}");
     let idle = otlp(json!({"headers": [{"name": "Content-Type", "value": "text/plain"}]}));
     let warnings = warned(&idle, &ResolvedReferences::new());
-    assert!(
-        warnings.len() == 1 && warnings[0].contains("headers[0].name: is what the protocol itself sets"),
-        "{warnings:?}"
-    );
+    assert!(warnings.len() == 1 && warnings[0].contains("headers[0].name: is set by the protocol"), "{warnings:?}");
     let believing = otlp(json!({"tls": {"insecureSkipVerify": true}}));
-    assert!(warned(&believing, &ResolvedReferences::new())[0].contains("insecureSkipVerify: believes whoever answers"));
+    assert!(warned(&believing, &ResolvedReferences::new())[0].contains("insecureSkipVerify: skips verification"));
     let spec = json!({"input": {"otlp": {"enabled": false}}, "output": {"otlp": {"endpoint": {"value": "b:1"}}}});
     let deaf = TelemetryPipeline::from(&LogPipeline::new("deaf", serde_json::from_value(spec).unwrap()));
     assert!(warned(&deaf, &ResolvedReferences::new())[0].contains("spec.input.otlp.enabled: is false"));
@@ -287,9 +281,9 @@ fn certificates_are_read_and_their_time_is_told() {
     let (good, key) = certificate(-1, 100);
     let (other, _) = certificate(-1, 100);
     let path = "spec.output.otlp.tls";
-    assert_eq!(refused(&other, &key), format!("TlsInvalid {path}: `cert` and `key` do not belong together"));
-    assert!(refused("nothing", &key).starts_with(&format!("TlsInvalid {path}.cert: holds no certificate in PEM")));
-    assert!(refused(&good, "nothing").starts_with(&format!("TlsInvalid {path}.key: holds no private key in PEM")));
+    assert_eq!(refused(&other, &key), format!("TlsInvalid {path}: `cert` and `key` do not match"));
+    assert!(refused("nothing", &key).starts_with(&format!("TlsInvalid {path}.cert: contains no certificate in PEM")));
+    assert!(refused(&good, "nothing").starts_with(&format!("TlsInvalid {path}.key: contains no private key in PEM")));
     assert!(refused(&good.replace('M', "*"), &key).contains("cert: has a PEM section that is not valid base64"));
     let (old, old_key) = certificate(-9, -1);
     assert_eq!(
@@ -300,10 +294,10 @@ fn certificates_are_read_and_their_time_is_told() {
     assert!(refused(&young, &young_key).contains("is not valid before 2026-06-02T00:00:00Z"));
     // The key is not at fault.
     let first = refused(VERSION_1.0, VERSION_1.1);
-    assert!(first.contains(&format!("{path}.cert: is a certificate that cannot be used")), "{first}");
+    assert!(first.contains(&format!("{path}.cert: is not a usable certificate")), "{first}");
     assert!(!first.contains("tls.key"), "{first}");
     let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let none = format!("TlsInvalid {path}.cert: holds something that is no X.509 certificate");
+    let none = format!("TlsInvalid {path}.cert: contains data that is not an X.509 certificate");
     assert_eq!(refused(garbage, &key), none, "that is all that is wrong");
     // Certificates in the middle of the chain count, too.
     assert!(refused(&format!("{good}{old}"), &key).contains("expired at"));
@@ -331,7 +325,7 @@ fn every_certificate_of_a_bundle_is_read() {
     let (old, _) = certificate(-9, -1);
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let (pipeline, resolved) = authorities(&format!("{good}{broken}"));
-    assert!(refused(&pipeline, &resolved)[0].contains("tls.ca: its certificate number 2 cannot be read"));
+    assert!(refused(&pipeline, &resolved)[0].contains("tls.ca: certificate number 2 is not a valid"));
     let (pipeline, resolved) = authorities(&old);
     assert!(
         refused(&pipeline, &resolved)[0]
@@ -339,10 +333,10 @@ fn every_certificate_of_a_bundle_is_read() {
     );
     // As long as one authority is valid the others do no harm.
     let (pipeline, resolved) = authorities(&format!("{old}{good}"));
-    assert!(warned(&pipeline, &resolved)[0].contains("1 of its 2 certificates are not valid now"));
+    assert!(warned(&pipeline, &resolved)[0].contains("1 of 2 certificates are not valid now"));
     let (mut pipeline, resolved) = authorities(&good);
     pipeline.output.as_mut().unwrap().tls.as_mut().unwrap().insecure = true;
-    assert!(refused(&pipeline, &resolved)[0].contains("has certificates, and there is no TLS"));
+    assert!(refused(&pipeline, &resolved)[0].contains("has certificates, but TLS is disabled"));
 }
 
 fn pipeline_with_field(field: &str, value: Value) -> TelemetryPipeline {
@@ -361,7 +355,7 @@ fn selections_are_refused_for_what_is_wrong_with_them() {
         ),
         (
             pipeline_with_field("filter", json!([{"matchType": "regexp", "spanNames": ["a", "("]}])),
-            "spec.filter[0].spanNames[1]: is no regular expression",
+            "spec.filter[0].spanNames[1]: is not a valid regular expression",
         ),
         (
             pipeline_with_field("filter", json!([{"matchType": "regexp", "resources": [{"key": "k", "value": "["}]}])),
@@ -434,7 +428,7 @@ fn samplings_are_refused_for_what_is_wrong_with_them() {
         ),
         (
             tail(json!({"name": "a", "numericAttribute": {"key": "k"}})),
-            format!("{path}.numericAttribute: has no bound"),
+            format!("{path}.numericAttribute: has no limit"),
         ),
         (
             tail(json!({"name": "a", "numericAttribute": {"key": "k", "minValue": 5, "maxValue": 4}})),
@@ -442,7 +436,7 @@ fn samplings_are_refused_for_what_is_wrong_with_them() {
         ),
         (
             tail(json!({"name": "a", "stringAttribute": {"key": "k", "values": ["("], "enabledRegexMatching": true}})),
-            format!("{path}.stringAttribute.values[0]: is no regular expression"),
+            format!("{path}.stringAttribute.values[0]: is not a valid regular expression"),
         ),
         (
             tail(json!({"name": "a", "spanCount": {"minSpans": 5, "maxSpans": 4}})),
@@ -457,7 +451,7 @@ fn samplings_are_refused_for_what_is_wrong_with_them() {
         (
             tail(json!({"name": "a", "composite": {"maxTotalSpansPerSecond": 5,
                 "compositeSubPolicy": [{"name": "b", "alwaysSample": {}}], "rateAllocation": [{"policy": "c", "percent": 5}]}})),
-            format!("{path}.composite.rateAllocation[0].policy: names none"),
+            format!("{path}.composite.rateAllocation[0].policy: is not the name"),
         ),
     ] {
         let problems = refused(&pipeline, &ResolvedReferences::new());
@@ -465,6 +459,6 @@ fn samplings_are_refused_for_what_is_wrong_with_them() {
     }
     assert!(
         warned(&pipeline_with_field("sampling", json!({"percentage": 0})), &ResolvedReferences::new())[0]
-            .contains("is 0: nothing is kept")
+            .contains("is 0: no traces are kept")
     );
 }

@@ -41,14 +41,14 @@ pub(super) fn tls(
         (Some(cert), Some(key)) => Some(self::pair(check, path, field, cert, key)),
         (None, None) => None,
         _ => {
-            check.refuse(path, ConditionReason::TlsInvalid, "`cert` and `key` go together: set both, or none");
+            check.refuse(path, ConditionReason::TlsInvalid, "set both `cert` and `key`, or neither");
             Some(None)
         }
     };
     if let Some(name) = &given.server_name_override
         && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))
     {
-        let message = "has characters that the name of a server cannot have";
+        let message = "has characters that are not allowed in a server name";
         check.refuse(format!("{path}.serverNameOverride"), ConditionReason::TlsInvalid, message);
     }
     let all_or_nothing = |given: Option<Option<DocumentText>>| match given {
@@ -76,15 +76,15 @@ fn check_consistency(
 ) {
     let certificates = given.ca.is_some() || given.cert.is_some() || given.key.is_some();
     if given.insecure && secure == Some(true) {
-        let message = "says that there is no TLS, and the endpoint begins with https://: change one of the two";
+        let message = "disables TLS, but the endpoint begins with https://: change one of the two";
         check.refuse(format!("{path}.insecure"), ConditionReason::TlsInvalid, message);
     }
     if certificates && (given.insecure || secure == Some(false)) {
-        let message = "has certificates, and there is no TLS: remove `insecure` or http://, or the certificates";
+        let message = "has certificates, but TLS is disabled: remove `insecure` or http://, or the certificates";
         check.refuse(path, ConditionReason::TlsInvalid, message);
     }
     if given.insecure_skip_verify {
-        let message = "believes whoever answers: name the authority in `ca` instead";
+        let message = "skips verification of the server certificate: set `ca` to the certificate authority instead";
         check.warn(format!("{path}.insecureSkipVerify"), ConditionReason::TlsInvalid, message);
     }
 }
@@ -101,7 +101,7 @@ fn authorities(check: &mut ValidationContext<'_>, path: &str, field: &str, value
             _ => check.refuse(
                 &path,
                 ConditionReason::TlsInvalid,
-                format!("its certificate number {} cannot be read as that of an authority", index + 1),
+                format!("certificate number {} is not a valid certificate authority", index + 1),
             ),
         }
     }
@@ -121,7 +121,7 @@ fn check_bundle(check: &mut ValidationContext<'_>, path: &str, periods: &[Validi
         }
         let expired = periods.iter().filter(|period| !period.holds(now)).count();
         if expired > 0 {
-            let message = format!("{expired} of its {} certificates are not valid now", periods.len());
+            let message = format!("{expired} of {} certificates are not valid now", periods.len());
             check.warn(path, ConditionReason::CertificateExpired, message);
         }
     } else if let Some(period) = periods.first() {
@@ -139,7 +139,7 @@ fn pair(
     let cert_path = format!("{path}.cert");
     let key_path = format!("{path}.key");
     if key.value.is_some() {
-        let message = "stands in the resource, where everybody who may read it sees it: put it into a Secret";
+        let message = "is readable by everyone who can read the resource: reference a Secret instead";
         check.warn(&key_path, ConditionReason::TlsInvalid, message);
     }
     let cert = check.any_text(&cert_path, cert, MAX_PEM_BYTES);
@@ -152,16 +152,13 @@ fn pair(
         match CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()) {
             Ok(_) => {}
             Err(Error::InconsistentKeys(_)) => {
-                check.refuse(path, ConditionReason::TlsInvalid, "`cert` and `key` do not belong together");
+                check.refuse(path, ConditionReason::TlsInvalid, "`cert` and `key` do not match");
             }
             Err(Error::InvalidCertificate(_)) => {
-                let message =
-                    "is a certificate that cannot be used: it may be of another version of X.509 than 3, or broken";
+                let message = "is not a usable certificate: it is damaged, or not of X.509 version 3";
                 check.refuse(&cert_path, ConditionReason::TlsInvalid, message);
             }
-            Err(_) => {
-                check.refuse(&key_path, ConditionReason::TlsInvalid, "is of a kind that cannot be used, or broken")
-            }
+            Err(_) => check.refuse(&key_path, ConditionReason::TlsInvalid, "is damaged, or of an unsupported type"),
         }
     }
     let cert = cert?;
@@ -176,7 +173,7 @@ fn pair(
 fn chain_holds(check: &mut ValidationContext<'_>, path: &str, chain: &[CertificateDer<'static>]) -> bool {
     for certificate in chain {
         let Some(period) = ValidityPeriod::from_certificate(certificate) else {
-            check.refuse(path, ConditionReason::TlsInvalid, "holds something that is no X.509 certificate");
+            check.refuse(path, ConditionReason::TlsInvalid, "contains data that is not an X.509 certificate");
             return false;
         };
         if period.holds(check.now) {
@@ -192,7 +189,7 @@ fn certificates(check: &mut ValidationContext<'_>, path: &str, text: &str) -> Op
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     let message = match found {
         Ok(found) if !found.is_empty() => return Some(found),
-        Ok(_) => "holds no certificate in PEM: it begins with -----BEGIN CERTIFICATE-----",
+        Ok(_) => "contains no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----",
         Err(error) => describe_pem_error(&error),
     };
     check.refuse(path, ConditionReason::TlsInvalid, message);
@@ -202,7 +199,7 @@ fn certificates(check: &mut ValidationContext<'_>, path: &str, text: &str) -> Op
 fn private_key(check: &mut ValidationContext<'_>, path: &str, text: &str) -> Option<PrivateKeyDer<'static>> {
     let message = match PrivateKeyDer::from_pem_slice(text.as_bytes()) {
         Ok(key) => return Some(key),
-        Err(PemError::NoItemsFound) => "holds no private key in PEM, or only an encrypted one",
+        Err(PemError::NoItemsFound) => "contains no private key in PEM, or only an encrypted one",
         Err(error) => describe_pem_error(&error),
     };
     check.refuse(path, ConditionReason::TlsInvalid, message);
@@ -213,7 +210,7 @@ fn private_key(check: &mut ValidationContext<'_>, path: &str, text: &str) -> Opt
 fn describe_pem_error(error: &PemError) -> &'static str {
     match error {
         PemError::MissingSectionEnd { .. } => "has a PEM section that does not end",
-        PemError::IllegalSectionStart { .. } => "has a PEM section that does not begin as it should",
+        PemError::IllegalSectionStart { .. } => "has a PEM section with an invalid start",
         PemError::Base64Decode(_) => "has a PEM section that is not valid base64",
         PemError::SectionTooLarge => "has a PEM section that is too large",
         _ => "is not valid PEM",

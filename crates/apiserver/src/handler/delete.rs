@@ -139,8 +139,7 @@ async fn write(
         }
         DeletionPlan::MarkAndRemove(object) => {
             let marked = store_marked(on, stored, object).await?;
-            let object = handler_response::value(on.resource, &marked);
-            remove_stored(on, &marked, object).await
+            remove_marked(on, marked).await
         }
         DeletionPlan::Remove(object) => remove_stored(on, stored, object).await,
     }
@@ -152,6 +151,22 @@ async fn store_marked(on: ResourceRequest<'_>, stored: &Stored, mut object: Valu
     span.add_event("initial value restored");
     versions::store(on.resource, &mut object);
     update::store_updated(on, stored, object, &span).await
+}
+
+/// Removes an object that this request has marked as deleted. Whoever watches it, such as the kubelet of a pod, may
+/// change or remove it first; then the deletion is done nevertheless.
+async fn remove_marked(on: ResourceRequest<'_>, mut marked: Arc<Stored>) -> Result<DeletionOutcome, WriteError> {
+    loop {
+        let last = handler_response::value(on.resource, &marked);
+        match remove_stored(on, &marked, last.clone()).await {
+            Err(WriteError::NotFound) => return Ok(DeletionOutcome::Gone(last)),
+            Err(WriteError::Conflict { .. }) => match get::read_object(on) {
+                Ok(changed) if handler_response::value(on.resource, &changed).uid() == last.uid() => marked = changed,
+                _ => return Ok(DeletionOutcome::Gone(last)),
+            },
+            removed => return removed,
+        }
+    }
 }
 
 async fn remove_stored(on: ResourceRequest<'_>, stored: &Stored, object: Value) -> Result<DeletionOutcome, WriteError> {

@@ -2,13 +2,17 @@
 
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, Namespace},
+    api::core::v1::{ConfigMap, Namespace, Pod},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, CustomResourceExt, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    runtime::wait::{await_condition, conditions::is_deleted},
+    runtime::{
+        WatchStreamExt,
+        wait::{await_condition, conditions::is_deleted},
+        watcher,
+    },
 };
 use kubewake_apiserver::server::Options;
 use serde_json::json;
@@ -166,4 +170,35 @@ async fn everything_is_collected_although_history_is_short() {
 
 async fn is_empty(api: &Api<ConfigMap>) -> Option<()> {
     api.list(&ListParams::default()).await.unwrap().items.is_empty().then_some(())
+}
+
+/// A kubelet removes a pod as soon as it sees that somebody deletes it, possibly before the request of that
+/// client is finished.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletion_succeeds_when_a_watcher_removes_the_marked_object_first() {
+    let world = World::new().await;
+    let pods: Api<Pod> = Api::default_namespaced(world.client.clone());
+    let kubelet = tokio::spawn(remove_marked_pods(pods.clone()));
+    for round in 0..200 {
+        let name = format!("p{round}");
+        let spec = json!({ "containers": [{ "name": "main", "image": "main" }] });
+        let pod = serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap();
+        pods.create(&PostParams::default(), &pod).await.unwrap();
+        let failed = json!({ "status": { "phase": "Failed" } });
+        pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(failed)).await.unwrap();
+        pods.delete(&name, &DeleteParams::default()).await.unwrap();
+        assert_eq!(pods.get_opt(&name).await.unwrap(), None);
+    }
+    kubelet.abort();
+}
+
+async fn remove_marked_pods(pods: Api<Pod>) {
+    let mut changes = watcher(pods.clone(), watcher::Config::default()).touched_objects().boxed();
+    while let Some(pod) = changes.next().await {
+        let pod = pod.unwrap();
+        if pod.metadata.deletion_timestamp.is_some() {
+            let removed = pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await;
+            assert!(removed.is_ok() || refused(removed.map(|_| ())).code == 404);
+        }
+    }
 }

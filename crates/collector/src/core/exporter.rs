@@ -77,7 +77,7 @@ impl SendError {
 
     /// No destination is available.
     pub(super) fn destination_down() -> Self {
-        Self::connection("the destination does not answer")
+        Self::connection("the destination does not respond")
     }
 
     /// Whether there was no response, so that it is unknown if the destination took the batch.

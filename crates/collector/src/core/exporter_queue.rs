@@ -386,7 +386,7 @@ impl ExporterQueue {
                 return Err(error);
             };
             tracing::info!(exporter = %self.id, pipeline = %self.pipeline, pause = ?pause, error = %error,
-                "sending failed; it is tried again");
+                "failed to send a batch, retrying after a pause");
             // New settings and a halt end the pause early.
             let _ = tokio::time::timeout(pause, control.changed()).await;
         }
@@ -441,7 +441,7 @@ impl ExporterQueue {
             settings.stats.rejected.fetch_add(delivered.rejected, Ordering::Relaxed);
             self.pipeline_stats.count_dropped(DropReason::Rejected, delivered.rejected);
             tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, rejected = delivered.rejected,
-                reason = %delivered.message, "the destination accepted only a part");
+                reason = %delivered.message, "the destination rejected a part of the batch");
         }
     }
 

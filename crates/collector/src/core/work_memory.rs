@@ -40,9 +40,9 @@ impl<'a> WorkMemory<'a> {
     /// fits, its requests are tried one by one.
     pub fn send_error(&self) -> SendError {
         if self.could_ever_suffice() {
-            SendError::local("there is no memory to write the batch in the form that is sent")
+            SendError::local("not enough free memory to encode the batch")
         } else {
-            SendError::malformed("to write the batch in the form that is sent takes more memory than there is")
+            SendError::malformed("encoding the batch needs more memory than the budget allows")
         }
     }
 

@@ -203,6 +203,8 @@ impl GraphPlanner<'_> {
 
     fn find_auth<T>(&self, id: &ComponentId, side: impl Fn(&AuthProviders) -> Option<T>) -> Result<T, BuildError> {
         let found = self.auth.get(id).and_then(|entry| side(&entry.auth));
-        found.ok_or_else(|| BuildError(format!("the authenticator {id} is not running, or not of this side")))
+        found.ok_or_else(|| {
+            BuildError(format!("there is no running authenticator {id} for this side of the connection"))
+        })
     }
 }

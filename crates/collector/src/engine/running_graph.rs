@@ -191,7 +191,7 @@ impl RetiredComponents {
             }
         };
         if tokio::time::timeout_at(deadline, closed).await.is_err() {
-            tracing::warn!("connections that did not end in time are cut");
+            tracing::warn!("closing the connections that did not end in time");
             receivers().for_each(|receiver| receiver.abort());
         }
         let gone = async {

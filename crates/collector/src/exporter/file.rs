@@ -79,7 +79,7 @@ pub(crate) fn build(settings: &FileExporter) -> Result<ExporterParts, BuildError
 
 fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<ExporterParts, BuildError> {
     let target = open_target(settings)
-        .map_err(|error| BuildError(format!("cannot write to {}: {error}", settings.path.display())))?;
+        .map_err(|error| BuildError(format!("failed to write to {}: {error}", settings.path.display())))?;
     // When a group's file is opened again, it is no longer known that this process has written to it.
     let keep = settings.append || settings.rotation.is_some() || settings.group_by.is_some();
     let exporter = FileWriter {
@@ -166,13 +166,13 @@ impl FileWriter {
             }
         }
         if rejected > 0 {
-            message = format!("no file for resources without a usable {}", groups.attribute());
+            message = format!("no file for resources without a valid {}", groups.attribute());
         }
         for (path, (data, items)) in files {
             match groups.open(&path).and_then(|sink| self.append(&sink, &data)) {
                 Err(error) if file_groups::is_permanent(&error) => {
                     rejected += items;
-                    message = format!("cannot write to a file of a group: {error}");
+                    message = format!("failed to write to a file of a group: {error}");
                 }
                 written => written.map_err(|error| write_error(&path, &error))?,
             }
@@ -183,5 +183,5 @@ impl FileWriter {
 
 /// The file cannot be written, which may pass.
 fn write_error(path: &Path, error: &io::Error) -> SendError {
-    SendError::local(format!("cannot write to {}: {error}", path.display()))
+    SendError::local(format!("failed to write to {}: {error}", path.display()))
 }

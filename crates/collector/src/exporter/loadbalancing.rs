@@ -156,7 +156,8 @@ impl LoadBalancer {
             return self.report_no_peer_found(ResolverFault::Empty);
         }
         counters.updates.fetch_add(1, Ordering::Relaxed);
-        tracing::info!(exporter = %self.id, pipeline = %self.pipeline, peers = wanted.len(), "the peers have changed");
+        tracing::info!(exporter = %self.id, pipeline = %self.pipeline, peers = wanted.len(),
+            "the list of peers changed");
         let find = |endpoint: &String| old.peers.iter().find(|peer| peer.endpoint == *endpoint).cloned();
         let peers = wanted.iter().filter_map(|endpoint| find(endpoint).or_else(|| self.make_peer(endpoint)));
         self.replace_ring(PeerRing { peers: peers.collect() });
@@ -182,7 +183,7 @@ impl LoadBalancer {
         self.stats.resolver(kind).succeeded.fetch_add(1, Ordering::Relaxed);
         if !known.peers.is_empty() {
             tracing::info!(exporter = %self.id, pipeline = %self.pipeline, resolver = kind.name(),
-                "no peer is listed; those known so far stay");
+                "the resolver found no ready peers; the known peers stay in use");
         }
         self.report_no_peer_found(ResolverFault::Empty);
     }
@@ -191,12 +192,13 @@ impl LoadBalancer {
     fn report_resolver_failure(&self, kind: ResolverKind, fault: ResolverFault, error: &str) {
         self.stats.resolver(kind).failed.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, resolver = kind.name(), error,
-            "the peers cannot be found out; those known so far stay");
+            "failed to resolve the peers; the known peers stay in use");
         self.report_no_peer_found(fault);
     }
 
     fn log_unusable_peer(&self, endpoint: &str, error: &BuildError) {
-        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, peer = endpoint, %error, "a peer cannot be used");
+        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, peer = endpoint, %error,
+            "failed to use a peer");
     }
 
     fn exporter_queue_settings(
@@ -282,7 +284,7 @@ impl LoadBalancer {
                 {
                     health.mark_open();
                     tracing::info!(exporter = %balancer.id, pipeline = %balancer.pipeline, peer = endpoint,
-                        "a peer answers again");
+                        "a peer responds again");
                     balancer.changed.notify_waiters();
                 }
             }

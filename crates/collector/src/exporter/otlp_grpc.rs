@@ -154,7 +154,8 @@ impl OtlpGrpc {
     async fn compress_message(&self, encoder: &BodyEncoder, batch: &Batch) -> Result<Bytes, SendError> {
         let parts = batch.parts().iter().map(|part| &part.bytes);
         let packed = encoder.encode(parts, PREFIX_BYTES).await;
-        let mut packed = packed.map_err(|error| local_error(format!("{} failed: {error}", encoder.name())))?;
+        let mut packed =
+            packed.map_err(|error| local_error(format!("{} compression failed: {error}", encoder.name())))?;
         let prefix = prefix(true, packed.len() - PREFIX_BYTES)?;
         if let Some(room) = packed.first_chunk_mut() {
             *room = prefix;
@@ -188,8 +189,8 @@ impl Exporter for OtlpGrpc {
 }
 
 fn prefix(compressed: bool, length: usize) -> Result<[u8; PREFIX_BYTES], SendError> {
-    let length =
-        u32::try_from(length).map_err(|_| local_error("a batch of more than 4 GiB is no gRPC message".into()))?;
+    let length = u32::try_from(length)
+        .map_err(|_| local_error("a batch of more than 4 GiB exceeds the gRPC message limit".into()))?;
     let [a, b, c, d] = length.to_be_bytes();
     Ok([u8::from(compressed), a, b, c, d])
 }
@@ -206,7 +207,7 @@ fn authority(
 ) -> Result<Authority, BuildError> {
     match settings.authority.as_deref().or(server_name).filter(|name| !name.is_empty()) {
         None => Ok(endpoint.authority().clone()),
-        Some(name) => name.parse().map_err(|_| BuildError(format!("\"{name}\" cannot be used as an authority"))),
+        Some(name) => name.parse().map_err(|_| BuildError(format!("\"{name}\" is not a valid authority"))),
     }
 }
 
@@ -217,7 +218,7 @@ fn uri(scheme: Scheme, authority: Authority, signal: Signal) -> Result<Uri, Buil
         Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
     });
     let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build();
-    uri.map_err(|error| BuildError(format!("the endpoint cannot be used: {error}")))
+    uri.map_err(|error| BuildError(format!("the endpoint is not valid: {error}")))
 }
 
 /// The headers of every call. Configured values of gRPC's reserved headers are replaced, as in the Collector.
@@ -225,7 +226,7 @@ fn headers(settings: &OtlpGrpcExporter, encoder: Option<&BodyEncoder>) -> Result
     let mut headers = request::configured_headers(&settings.headers)?;
     for (name, value) in headers.iter_mut().filter(|(name, _)| name.as_str().ends_with("-bin")) {
         *value = request::sensitive_value(&STANDARD_NO_PAD.encode(value.as_bytes()))
-            .ok_or_else(|| BuildError(format!("the value of header \"{name}\" cannot be sent")))?;
+            .ok_or_else(|| BuildError(format!("the value of header \"{name}\" contains invalid characters")))?;
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert(TE, HeaderValue::from_static("trailers"));

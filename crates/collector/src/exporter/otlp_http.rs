@@ -148,7 +148,7 @@ impl OtlpHttp {
         };
         match packed {
             Ok(packed) => Ok((Some(packed.into()), charge)),
-            Err(error) => Err(local_error(Code::Internal, format!("{} failed: {error}", encoder.name()))),
+            Err(error) => Err(local_error(Code::Internal, format!("{} compression failed: {error}", encoder.name()))),
         }
     }
 
@@ -215,7 +215,7 @@ fn encode_json(batch: &Batch) -> Result<(Bytes, Option<Charge>), SendError> {
     };
     encoded.map_err(|error| match error {
         EncodeError::NoMemory => memory.send_error(),
-        error => local_error(Code::InvalidArgument, format!("the batch has no JSON form: {error}")),
+        error => local_error(Code::InvalidArgument, format!("failed to encode the batch as JSON: {error}")),
     })?;
     Ok((out.into(), memory.into_charge()))
 }

@@ -50,7 +50,7 @@ fn server(settings: &Htpasswd) -> Result<Arc<dyn ServerAuth>, BuildError> {
         users.add(text, "htpasswd::inline")?;
     }
     if users.is_empty() {
-        return Err(BuildError("basicauth has no users: htpasswd names none".into()));
+        return Err(BuildError("basicauth has no users: htpasswd is empty".into()));
     }
     Ok(Arc::new(BasicServerAuth { users: Arc::new(users) }))
 }
@@ -78,8 +78,8 @@ fn identify(name: String, right: bool) -> AuthResult {
 }
 
 fn credentials(headers: &HeaderMap) -> Result<(String, String), AuthError> {
-    let header = headers.get(AUTHORIZATION).ok_or_else(|| AuthError("no authorization".into()))?;
-    let malformed = || AuthError("authorization is not of the form that basic authentication has".into());
+    let header = headers.get(AUTHORIZATION).ok_or_else(|| AuthError("the authorization header is missing".into()))?;
+    let malformed = || AuthError("the authorization header is not valid for basic authentication".into());
     header.to_str().ok().and_then(login).ok_or_else(malformed)
 }
 

@@ -45,7 +45,8 @@ impl ServerAuth for BearerServerAuth {
 
 impl BearerServerAuth {
     fn identify(&self, headers: &HeaderMap) -> AuthResult {
-        let value = headers.get(&self.header).ok_or_else(|| AuthError(format!("no header \"{}\"", self.header)))?;
+        let value =
+            headers.get(&self.header).ok_or_else(|| AuthError(format!("header \"{}\" is missing", self.header)))?;
         // All tokens are compared, so that the time does not reveal a close guess.
         let known = self
             .values
@@ -54,7 +55,7 @@ impl BearerServerAuth {
         match known {
             // A token proves that its holder is allowed, not who the holder is.
             true => Ok(None),
-            false => Err(AuthError(format!("header \"{}\" holds no token that is known", self.header)).into()),
+            false => Err(AuthError(format!("header \"{}\" contains no known token", self.header)).into()),
         }
     }
 }

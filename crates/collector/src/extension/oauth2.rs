@@ -117,7 +117,7 @@ impl ClientAuth for OAuth2Auth {
                 Some(value) => value,
                 None => tokio::spawn(self.0.clone().renew())
                     .await
-                    .unwrap_or_else(|_| Err(AuthError("the request for a token was cut short".into())))?,
+                    .unwrap_or_else(|_| Err(AuthError("the token request was interrupted".into())))?,
             };
             Ok(vec![(AUTHORIZATION, value)])
         })

@@ -18,7 +18,7 @@ use crate::components::BuildError;
 const SERVICE_ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Hint for in-cluster access outside of a pod, which ignores the variable KUBECONFIG.
-const KUBECONFIG_SETTING_HINT: &str = "elsewhere set `auth_type: kubeConfig`";
+const KUBECONFIG_SETTING_HINT: &str = "outside a pod, set `auth_type: kubeConfig`";
 
 /// How to find the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -66,7 +66,7 @@ impl ClusterAccess {
             }
             AccessSource::Inferred => match default_kubeconfig() {
                 Some(path) if !is_pod() => from_kubeconfig(&path, None),
-                _ => from_pod_environment(true, "elsewhere KUBECONFIG names a kubeconfig"),
+                _ => from_pod_environment(true, "outside a pod, set KUBECONFIG"),
             },
         }
     }
@@ -93,8 +93,8 @@ fn is_pod() -> bool {
 
 fn from_pod_environment(with_token: bool, elsewhere: &str) -> Result<ClusterAccess, BuildError> {
     let missing = || {
-        let why = "KUBERNETES_SERVICE_HOST is not set: this is no pod";
-        BuildError(format!("the API server is not known: {why}; {elsewhere}"))
+        let why = "KUBERNETES_SERVICE_HOST is not set";
+        BuildError(format!("failed to find the API server: {why}; {elsewhere}"))
     };
     let host = variable("KUBERNETES_SERVICE_HOST").ok_or_else(missing)?;
     let port = variable("KUBERNETES_SERVICE_PORT_HTTPS").or_else(|| variable("KUBERNETES_SERVICE_PORT"));
@@ -119,7 +119,7 @@ fn default_kubeconfig() -> Option<PathBuf> {
 }
 
 fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<ClusterAccess, BuildError> {
-    let bad = |what: String| BuildError(format!("the kubeconfig {}: {what}", path.display()));
+    let bad = |what: String| BuildError(format!("failed to read the kubeconfig {}: {what}", path.display()));
     let text = fs::read_to_string(mounted_path(path)).map_err(|error| bad(error.to_string()))?;
     let directory = path.parent().unwrap_or(Path::new("."));
     let config = KubeconfigContext::parse(&text, directory, context).map_err(|error| bad(error.to_string()))?;
@@ -132,7 +132,7 @@ fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<ClusterAccess, 
     let identity = match (certificate.transpose()?, key.transpose()?) {
         (Some(cert), Some(key)) => Some(KeyPair { cert, key }),
         (None, None) => None,
-        _ => return Err(bad("a client certificate needs its key, and a key its certificate".into())),
+        _ => return Err(bad("a client certificate and its key must both be set".into())),
     };
     Ok(ClusterAccess {
         server: config.server,

@@ -40,16 +40,16 @@ pub(crate) enum ApiError {
     #[error("{server}: HTTP {status}: {message}")]
     Refused { server: String, status: StatusCode, message: String },
     /// The requested resource version is too old (410 Gone).
-    #[error("the server no longer knows that version")]
+    #[error("the requested resource version is too old")]
     Expired,
     /// The server is unreachable, or closed the connection.
     #[error("{0}")]
     Connection(String),
     /// The response is not what was requested.
-    #[error("an answer that cannot be read: {0}")]
+    #[error("invalid response of the API server: {0}")]
     Answer(String),
     /// The token cannot be read.
-    #[error("the token cannot be read: {0}")]
+    #[error("failed to read the token: {0}")]
     Token(String),
     /// The server address or the credentials are unknown.
     #[error(transparent)]
@@ -98,7 +98,7 @@ struct ApiStatus {
 impl ApiClient {
     /// Creates a client for this access.
     pub(crate) fn new(access: &ClusterAccess) -> Result<Self, BuildError> {
-        let bad = || BuildError(format!("the URL of the API server cannot be read: {}", access.server));
+        let bad = || BuildError(format!("the URL of the API server is not valid: {}", access.server));
         let uri: Uri = access.server.parse().map_err(|_| bad())?;
         let secure = match uri.scheme_str() {
             Some("https") => true,
@@ -144,7 +144,7 @@ impl ApiClient {
         let mut request = Request::new(RequestBody::default());
         *request.method_mut() = Method::GET;
         let uri = format!("{}{path}", self.server).parse();
-        *request.uri_mut() = uri.map_err(|_| ApiError::Connection(format!("{path} is no path")))?;
+        *request.uri_mut() = uri.map_err(|_| ApiError::Connection(format!("{path} is not a valid path")))?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         headers.insert(USER_AGENT, HeaderValue::from_static(request::USER_AGENT));
@@ -162,7 +162,7 @@ impl ApiClient {
     fn authorization(&self) -> Result<Option<HeaderValue>, ApiError> {
         let bearer = |token: &str| {
             let value = request::sensitive_value(&format!("Bearer {}", token.trim()));
-            value.ok_or_else(|| ApiError::Token("it cannot be sent in a header".into()))
+            value.ok_or_else(|| ApiError::Token("the token contains invalid characters".into()))
         };
         match &self.token {
             BearerToken::None => Ok(None),
@@ -193,7 +193,7 @@ async fn collect(mut body: Incoming) -> Result<Vec<u8>, ApiError> {
         let frame = frame.map_err(|error| ApiError::Connection(error.to_string()))?;
         if let Ok(data) = frame.into_data() {
             if bytes.len() + data.len() > MAX_RESPONSE_BYTES {
-                return Err(ApiError::Answer(format!("more than {MAX_RESPONSE_BYTES} bytes")));
+                return Err(ApiError::Answer(format!("the response is larger than {MAX_RESPONSE_BYTES} bytes")));
             }
             bytes.extend_from_slice(&data);
         }

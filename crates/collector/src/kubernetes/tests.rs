@@ -99,7 +99,7 @@ async fn a_refusal_is_told_in_the_servers_words_and_it_is_asked_again() {
     let client = ApiClient::new(&access(&server, BearerToken::None)).unwrap();
     let words = heard(&client, &WatchQuery::all("/api/v1/things"), 6).await;
     assert!(words[1].starts_with("failed: http://") && words[1].ends_with("things is forbidden"), "{}", words[1]);
-    assert!(words[3].contains("cannot be read"), "{}", words[3]);
+    assert!(words[3].contains("invalid response"), "{}", words[3]);
     assert_eq!(words[4..], ["begin", "complete"]);
 }
 

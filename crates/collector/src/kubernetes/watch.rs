@@ -186,9 +186,9 @@ async fn watch_from<T: WatchedObject>(
             Err(WatchFailure { error: ApiError::Connection(what), version: Some(version.clone()) })
         };
         let data = match tokio::time::timeout(query.duration + WATCH_SILENCE_GRACE, body.frame()).await {
-            Err(_) => return ended("the watch fell silent".into(), &version),
+            Err(_) => return ended("the watch received no data in time".into(), &version),
             Ok(None) => return Ok(Some(version)),
-            Ok(Some(Err(error))) => return ended(format!("the watch broke off: {error}"), &version),
+            Ok(Some(Err(error))) => return ended(format!("the watch was interrupted: {error}"), &version),
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
         buffer.extend_from_slice(&data);
@@ -202,7 +202,7 @@ async fn watch_from<T: WatchedObject>(
         }
         buffer = rest.to_vec();
         if buffer.len() > MAX_EVENT_BYTES {
-            return Err(ApiError::Answer(format!("an event of more than {MAX_EVENT_BYTES} bytes")).into());
+            return Err(ApiError::Answer(format!("an event is larger than {MAX_EVENT_BYTES} bytes")).into());
         }
     }
 }

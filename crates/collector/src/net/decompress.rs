@@ -13,7 +13,7 @@ use crate::core::Refusal;
 #[derive(Debug, thiserror::Error)]
 pub enum DecompressError {
     /// The body is larger than allowed.
-    #[error("the body is larger than {0} bytes once it is decompressed")]
+    #[error("the body is larger than {0} bytes after decompression")]
     TooLarge(usize),
     /// The body is not valid in its algorithm.
     #[error("the body is not valid {algorithm}: {source}")]

@@ -41,13 +41,14 @@ pub fn bind(endpoint: &str) -> Result<TcpListener, BuildError> {
         socket.bind(address)?;
         socket.listen(ACCEPT_BACKLOG)
     };
-    listen(address).map_err(|error| BuildError(format!("cannot listen on {endpoint}: {}", describe_bind_error(&error))))
+    listen(address)
+        .map_err(|error| BuildError(format!("failed to listen on {endpoint}: {}", describe_bind_error(&error))))
 }
 
 /// The address that an endpoint names.
 pub(super) fn resolve_endpoint(endpoint: &str) -> Result<SocketAddr, BuildError> {
     let Some((host, port)) = endpoint.rsplit_once(':') else {
-        return Err(BuildError(format!("cannot listen on {endpoint}: missing port in address; write host:port")));
+        return Err(BuildError(format!("failed to listen on {endpoint}: missing port in address; write host:port")));
     };
     // Without a host: every address. The wildcard of IPv6 takes IPv4 too, if there is IPv6.
     let host = match host {
@@ -57,10 +58,10 @@ pub(super) fn resolve_endpoint(endpoint: &str) -> Result<SocketAddr, BuildError>
     };
     let addresses = format!("{host}:{port}").to_socket_addrs();
     let addresses: Vec<_> =
-        addresses.map_err(|error| BuildError(format!("cannot listen on {endpoint}: {error}")))?.collect();
+        addresses.map_err(|error| BuildError(format!("failed to listen on {endpoint}: {error}")))?.collect();
     // `localhost` may resolve to both; clients try IPv4 first.
     let first = addresses.iter().find(|a| a.is_ipv4()).or(addresses.first());
-    first.copied().ok_or_else(|| BuildError(format!("cannot listen on {endpoint}: the name has no address")))
+    first.copied().ok_or_else(|| BuildError(format!("failed to listen on {endpoint}: the host name has no address")))
 }
 
 fn ipv6_works() -> bool {
@@ -68,14 +69,14 @@ fn ipv6_works() -> bool {
 }
 
 pub(super) fn address_in_use_error(endpoint: &str) -> BuildError {
-    BuildError(format!("cannot listen on {endpoint}: {}", describe_bind_error(&io::ErrorKind::AddrInUse.into())))
+    BuildError(format!("failed to listen on {endpoint}: {}", describe_bind_error(&io::ErrorKind::AddrInUse.into())))
 }
 
 fn describe_bind_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => "the address is in use by another listener".into(),
         io::ErrorKind::PermissionDenied => "permission denied (ports below 1024 need a privilege)".into(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".into(),
+        io::ErrorKind::AddrNotAvailable => "the address does not belong to this machine".into(),
         _ => error.to_string(),
     }
 }
@@ -221,7 +222,7 @@ async fn accept_until_shutdown<F, S>(
 async fn pause_after_accept_error(error: &io::Error) {
     let per_connection = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset, io::ErrorKind::Interrupted];
     if !per_connection.contains(&error.kind()) {
-        tracing::warn!(%error, "cannot accept connections");
+        tracing::warn!(%error, "failed to accept connections");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

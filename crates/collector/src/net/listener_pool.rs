@@ -58,12 +58,12 @@ impl AddressClaims {
         let address = listener::resolve_endpoint(endpoint)?;
         let socket = match self.pool.find_open(address) {
             Some(open) => {
-                clone_socket(&open).map_err(|error| BuildError(format!("cannot listen on {endpoint}: {error}")))
+                clone_socket(&open).map_err(|error| BuildError(format!("failed to listen on {endpoint}: {error}")))
             }
             None => listener::bind(endpoint),
         }?;
         let address =
-            socket.local_addr().map_err(|error| BuildError(format!("cannot listen on {endpoint}: {error}")))?;
+            socket.local_addr().map_err(|error| BuildError(format!("failed to listen on {endpoint}: {error}")))?;
         self.claim(address).map_err(|_| listener::address_in_use_error(endpoint))?;
         let socket = Arc::new(socket);
         self.pool.add(address, &socket);

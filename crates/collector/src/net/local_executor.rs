@@ -39,7 +39,7 @@ impl Future for StreamTask {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let polled = std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx)));
         polled.unwrap_or_else(|_| {
-            tracing::error!("a request made the collector panic; its connection goes on");
+            tracing::error!("the handler of a request panicked; its connection stays open");
             Poll::Ready(())
         })
     }

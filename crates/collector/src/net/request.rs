@@ -35,7 +35,7 @@ pub(crate) fn configured_headers(headers: &[(String, SecretString)]) -> Result<H
     for (name, value) in headers {
         let key = HeaderName::try_from(name).map_err(|_| BuildError(format!("\"{name}\" is not a header name")))?;
         let value = sensitive_value(value.reveal())
-            .ok_or_else(|| BuildError(format!("the value of header \"{name}\" cannot be sent")))?;
+            .ok_or_else(|| BuildError(format!("the value of header \"{name}\" contains invalid characters")))?;
         map.append(key, value);
     }
     Ok(map)
@@ -73,7 +73,7 @@ impl CredentialProvider {
             code: Code::Unavailable,
             class: ErrorClass::Authentication,
             backend_status: None,
-            message: format!("no credentials: {error}").into(),
+            message: format!("failed to get credentials: {error}").into(),
             retry_after: None,
             retryable: true,
         })

@@ -83,7 +83,7 @@ fn roots(tls: &ClientTls) -> Result<RootCertStore, BuildError> {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     if store.is_empty() {
-        return Err(BuildError("this system has no root certificates: name one with tls::ca_file".into()));
+        return Err(BuildError("the system has no root certificates: set tls::ca_file".into()));
     }
     Ok(store)
 }
@@ -92,7 +92,7 @@ fn client_verifier(ca: &PemSource) -> Result<Arc<dyn ClientCertVerifier>, BuildE
     let roots = Arc::new(pem::read_roots(ca)?);
     WebPkiClientVerifier::builder_with_provider(roots, provider())
         .build()
-        .map_err(|error| BuildError(format!("{} cannot be used to check clients: {error}", pem::source_name(ca))))
+        .map_err(|error| BuildError(format!("failed to verify clients against {}: {error}", pem::source_name(ca))))
 }
 
 fn key_pair_error(identity: &KeyPair, error: &rustls::Error) -> BuildError {

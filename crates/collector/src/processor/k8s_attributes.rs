@@ -112,7 +112,7 @@ impl KubernetesEnrichmentProcessor {
         }
         if self.gate.swap(Arc::new(None)).is_some() && !ready {
             tracing::warn!(processor = %self.id,
-                "the metadata of the cluster is still not there after wait_for_metadata_timeout; data goes on without it");
+                "the metadata of the cluster is not complete after wait_for_metadata_timeout; data passes without it");
         }
         None
     }
@@ -146,7 +146,7 @@ impl Consumer for KubernetesEnrichmentProcessor {
             return self.transform_processor.clone().consume(batch, pressure);
         };
         if pressure == OverflowPolicy::Refuse {
-            let message = "the metadata of the cluster is not there yet".into();
+            let message = "the metadata of the cluster is not complete yet".into();
             return ConsumeOutcome::Now(Err(Refusal { message, ..Refusal::queue_full() }));
         }
         ConsumeOutcome::later(async move {

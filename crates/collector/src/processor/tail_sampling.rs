@@ -159,7 +159,7 @@ impl TailSampler {
             let shards = self.lanes.len();
             let arrival = ParsedArrival::read(bytes, part.items, &rules.policies, &self.hash, shards, &part.charge);
             let arrival = arrival.map_err(|error| match error {
-                ArrivalError::TooLong => Refusal::invalid("the request is too long to be sampled"),
+                ArrivalError::TooLong => Refusal::invalid("the request is too large to be sampled"),
                 ArrivalError::NoMemory(needed) => self.read_refusal(&part.charge, needed),
             })?;
             Ok(ArrivedRequest { part, arrival })
@@ -201,7 +201,7 @@ impl TailSampler {
     /// were being written, not the shard.
     async fn supervise_shard(self: Arc<Self>, at: usize) {
         while AssertUnwindSafe(self.clone().run_shard(at)).catch_unwind().await.is_err() {
-            tracing::error!(processor = %self.id, shard = at, "a decision broke; the shard goes on");
+            tracing::error!(processor = %self.id, shard = at, "a sampling decision panicked; its shard continues");
         }
     }
 

@@ -171,7 +171,7 @@ impl TransformProcessor {
         tracing::error!(
             items,
             reason = DropReason::MemoryLimit.name(),
-            "dropped data: it needs more memory than there is"
+            "dropped data: processing needs more memory than the budget allows"
         );
         self.stats.refused.fetch_add(items as u64, Ordering::Relaxed);
         self.next.count_loss(&Batch::single(self.signal, part), DropReason::MemoryLimit);

@@ -65,7 +65,7 @@ impl fmt::Display for SlowBodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Late(limit) => write!(f, "the message did not arrive within {limit:?}"),
-            Self::Stalled => write!(f, "nothing of the message arrived for {STALL_TIMEOUT:?}"),
+            Self::Stalled => write!(f, "no part of the message arrived for {STALL_TIMEOUT:?}"),
         }
     }
 }

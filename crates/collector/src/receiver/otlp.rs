@@ -92,7 +92,7 @@ pub fn listen(
     intake: &Arc<PipelineSet>,
     registry: &StatsRegistry,
 ) -> Result<OtlpServer, BuildError> {
-    let nobody = |id: &ComponentId| Err(BuildError(format!("there is no extension {id}")));
+    let nobody = |id: &ComponentId| Err(BuildError(format!("the extension {id} is not configured")));
     let mut prepared = prepare(settings, None, &nobody, &ListenerPool::default().claims())?;
     prepared.http.iter_mut().for_each(|http| http.active.auth = http_guard.clone());
     Ok(prepared.start(&ComponentId::new("otlp"), None, intake, registry).0)

@@ -82,7 +82,7 @@ impl<S: Send + Sync + 'static> BoundServer<S> {
         match opened {
             Ok(door) => Some(ProtocolServer { endpoint: self.endpoint, listener: door, active: live }),
             Err(error) => {
-                tracing::error!(%error, endpoint = self.endpoint, "the listener failed as it was opened");
+                tracing::error!(%error, endpoint = self.endpoint, "failed to open the listener");
                 None
             }
         }

@@ -48,7 +48,8 @@ impl FileWatcher {
                 tell.notify_one();
             }
         });
-        let inner = inner.inspect_err(|error| tracing::warn!(%error, "files are looked at only every few seconds"));
+        let inner = inner
+            .inspect_err(|error| tracing::warn!(%error, "failed to watch files; they are polled every few seconds"));
         let last_seen = fingerprint_files(&BTreeSet::from([document.to_owned()]));
         Self { inner: inner.ok(), notified, file_names, folders: BTreeSet::new(), last_seen }
     }
@@ -86,7 +87,7 @@ impl FileWatcher {
         }
         for new in wanted.difference(&self.folders) {
             if let Err(error) = inner.watch(new, RecursiveMode::NonRecursive) {
-                tracing::debug!(folder = %new.display(), %error, "this folder cannot be watched");
+                tracing::debug!(folder = %new.display(), %error, "failed to watch the folder");
             }
         }
         self.folders = wanted;

@@ -123,7 +123,7 @@ impl TelemetryServers {
                 (Some(listener), _) => match TelemetryServer::start(listener, tls, routes) {
                     Ok(server) => Some(RunningServer { endpoint, server }),
                     Err(error) => {
-                        tracing::error!(endpoint, %error, "the listener failed as it was opened");
+                        tracing::error!(endpoint, %error, "failed to open the listener");
                         None
                     }
                 },

@@ -51,11 +51,16 @@ fn pipelines(page: &mut MetricsPage, registry: &StatsRegistry) {
         let id = id.to_string();
         let labels = [("pipeline", &*id)];
         let received = stats.received();
-        page.counter("kubewake_pipeline_received_items", "Number of items that the pipeline took.", &labels, received);
+        page.counter(
+            "kubewake_pipeline_received_items",
+            "Number of items that the pipeline accepted.",
+            &labels,
+            received,
+        );
         let delivered = stats.delivered.load(Ordering::Relaxed);
         page.counter(
             "kubewake_pipeline_delivered_items",
-            "Number of items that destinations took, each destination counted by itself.",
+            "Number of items that destinations accepted, counted separately for each destination.",
             &labels,
             delivered,
         );
@@ -73,13 +78,18 @@ fn pipelines(page: &mut MetricsPage, registry: &StatsRegistry) {
 fn memory(page: &mut MetricsPage, registry: &StatsRegistry) {
     for (id, budget) in registry.budgets() {
         let labels = [("limiter", id.as_str())];
-        page.gauge("kubewake_memory_used_bytes", "Bytes of telemetry that are held.", &labels, budget.used());
-        page.gauge("kubewake_memory_limit_bytes", "Bytes of telemetry that may be held.", &labels, budget.limit());
+        page.gauge("kubewake_memory_used_bytes", "Bytes of telemetry in memory.", &labels, budget.used());
+        page.gauge(
+            "kubewake_memory_limit_bytes",
+            "Limit of the bytes of telemetry in memory.",
+            &labels,
+            budget.limit(),
+        );
     }
 }
 
 fn reloads(page: &mut MetricsPage, registry: &StatsRegistry) {
-    let help = "Number of configuration documents that were put into effect or refused.";
+    let help = "Number of configuration documents that were applied or refused.";
     for (result, count) in [("applied", &registry.reloads_applied), ("refused", &registry.reloads_refused)] {
         page.counter("kubewake_config_reloads", help, &[("result", result)], count.load(Ordering::Relaxed));
     }

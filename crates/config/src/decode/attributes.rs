@@ -100,9 +100,9 @@ fn action(at: &Cursor<'_>, report: &DecodeReport) -> Option<AttributeAction> {
     }
     if key.is_none() && !(matches!(kind, ActionKind::Delete | ActionKind::Hash) && fields.has("pattern")) {
         let (message, help) = match kind {
-            ActionKind::Delete | ActionKind::Hash => ("`key` or `pattern` must say which attributes", None),
+            ActionKind::Delete | ActionKind::Hash => ("`key` or `pattern` must be set", None),
             ActionKind::Rename => {
-                ("`key` is missing", Some("it is the new name, `from_attribute` the old one".to_owned()))
+                ("`key` is missing", Some("`key` is the new name, `from_attribute` the old name".to_owned()))
             }
             _ => ("`key` is missing", None),
         };
@@ -124,7 +124,7 @@ fn set(fields: &mut FieldReader<'_, '_>, key: Option<String>, when: SetCondition
     let given: Vec<_> =
         ["value", "from_attribute", "from_context"].into_iter().filter(|name| fields.has(name)).collect();
     if let [_, second, ..] = given.as_slice() {
-        let message = format!("there is more than one source of the value: {}", quoted(&given));
+        let message = format!("the value has more than one source: {}", quoted(&given));
         fields.report.error(&fields.cursor_at(second), message, Some("keep one of them".into()));
     }
     let (value, default) = (fields.get("value", value::value), fields.get("default_value", value::value));
@@ -145,7 +145,7 @@ fn set(fields: &mut FieldReader<'_, '_>, key: Option<String>, when: SetCondition
     };
     if from == AttributeValueSource::Nothing && default.is_none() {
         let help = "set `value`, `from_attribute`, `from_context` or `default_value`";
-        fields.require("value", "there is no value to set", Some(help.into()));
+        fields.require("value", "the action has no value to set", Some(help.into()));
         return None;
     }
     Some(AttributeAction::Set { key: key?, when, from, default })
@@ -177,12 +177,16 @@ fn pattern(fields: &mut FieldReader<'_, '_>) -> Option<crate::RegexPattern> {
 
 fn extract(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<AttributeAction> {
     let Some(pattern) = pattern(fields) else {
-        fields.require("pattern", "`pattern` is missing", Some("`extract` takes what its named groups match".into()));
+        fields.require(
+            "pattern",
+            "`pattern` is missing",
+            Some("`extract` creates attributes from the named groups of `pattern`".into()),
+        );
         return None;
     };
     let mut groups = pattern.groups().peekable();
     if groups.peek().is_none() || groups.any(|name| name.is_none()) {
-        let message = "every group of the `pattern` needs a name, and there must be one";
+        let message = "`pattern` must have at least one group, and every group needs a name";
         fields.report.error(
             &fields.cursor_at("pattern"),
             message,
@@ -199,7 +203,11 @@ fn convert(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<Attr
         [("string", ConvertedType::String), ("int", ConvertedType::Int), ("double", ConvertedType::Double)];
     let to = fields.get("converted_type", |at, report| scalar::keyword(at, report, &CONVERTED_TYPES));
     if to.is_none() {
-        fields.require("converted_type", "`converted_type` is missing", Some("it is string, int or double".into()));
+        fields.require(
+            "converted_type",
+            "`converted_type` is missing",
+            Some("`converted_type` is string, int or double".into()),
+        );
     }
     Some(AttributeAction::Convert { key: key?, to: to? })
 }
@@ -210,7 +218,7 @@ fn rename(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<Attri
         fields.require(
             "from_attribute",
             "`from_attribute` is missing",
-            Some("it is the old name, `key` the new one".into()),
+            Some("`from_attribute` is the old name, `key` the new name".into()),
         );
     }
     Some(AttributeAction::Rename { from: from?, to: key? })

@@ -50,8 +50,8 @@ const REMOVED_COMPONENTS: [(&str, &str, &str); 7] = [
     ("exporters", "jaeger_thrift", "use `otlphttp`: Jaeger takes OTLP"),
     ("exporters", "opencensus", "use `otlp`"),
     ("processors", "queued_retry", "use `sending_queue` and `retry_on_failure` of the exporter"),
-    ("extensions", "memory_ballast", "leave it out: there is no garbage collector that needs it"),
-    ("extensions", "ballast", "leave it out: there is no garbage collector that needs it"),
+    ("extensions", "memory_ballast", "remove it: this collector has no garbage collector"),
+    ("extensions", "ballast", "remove it: this collector has no garbage collector"),
 ];
 
 /// The replacement for a component that the Collector has removed.

@@ -44,22 +44,22 @@ fn why_never(
     let mut before = before.filter_map(|reference| parts.processors.components.get(&reference.id));
     if before.any(|processor| matches!(processor, ProcessorConfig::TailSampling(_))) {
         return Some((
-            "behind `tail_sampling` a trace is no longer the request of one sender",
+            "after `tail_sampling` a trace no longer belongs to one request",
             "put this processor before `tail_sampling`",
         ));
     }
     match &used.context {
         ContextKey::ClientAddress => None,
         ContextKey::Auth(name) if !AUTH_CONTEXT_KEYS.contains(&name.as_str()) => Some((
-            "an authenticator does not say that",
-            "`auth.subject` and `auth.username` are who it says that the sender is",
+            "authenticators do not provide this attribute",
+            "use `auth.subject` or `auth.username`, the identity of the sender",
         )),
         ContextKey::Auth(_) if !any_server(wiring, parts, |end| end.auth)? => Some((
-            "no receiver of its pipelines has an authenticator",
+            "no receiver of the pipelines has an authenticator",
             "set `auth: {authenticator: …}` in the receiver",
         )),
         ContextKey::Metadata(_) if !any_server(wiring, parts, |end| end.include_metadata)? => Some((
-            "no receiver of its pipelines keeps headers",
+            "no receiver of the pipelines keeps the request headers",
             "set `include_metadata: true` in the receiver's protocol",
         )),
         ContextKey::Auth(_) | ContextKey::Metadata(_) => None,

@@ -45,7 +45,7 @@ fn output_paths(fields: &mut FieldReader<'_, '_>, internal: bool) {
     } else if paths.is_empty() {
         fields.report.error(&at, "`output_paths` must not be empty", None);
     } else if paths != ["stdout"] {
-        fields.report.warning(&at, "`output_paths` has no effect: the output goes where logs go", None);
+        fields.report.warning(&at, "`output_paths` has no effect: the exporter writes to the output of the logs", None);
     }
 }
 

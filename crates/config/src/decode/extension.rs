@@ -76,7 +76,7 @@ pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<Exten
         }
         (None, None) => {
             let help = "set `htpasswd` for a server, or `client_auth` for a client";
-            fields.require("htpasswd", "there are no credentials", Some(help.into()));
+            fields.require("htpasswd", "the extension has no credentials", Some(help.into()));
             None
         }
     };
@@ -91,7 +91,7 @@ fn htpasswd(at: &Cursor<'_>, report: &DecodeReport) -> Htpasswd {
         inline: fields.get("inline", scalar::secret).filter(|text: &SecretString| !text.is_empty()),
     };
     if htpasswd.file.is_none() && htpasswd.inline.is_none() && !fields.failed("inline") {
-        fields.require("file", "there are no credentials", Some("set `file` or `inline`".into()));
+        fields.require("file", "the extension has no credentials", Some("set `file` or `inline`".into()));
     }
     fields.finish();
     htpasswd
@@ -107,7 +107,7 @@ fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials
     };
     let named = !credentials.username.is_empty() || credentials.username_file.is_some();
     if !named && !fields.failed("username_file") {
-        fields.require("username", "there is no user name", Some("set `username` or `username_file`".into()));
+        fields.require("username", "the extension has no user name", Some("set `username` or `username_file`".into()));
     }
     fields.finish();
     credentials
@@ -123,7 +123,7 @@ pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Optio
         let place = fields.cursor_at("tokens");
         report.error(&place, "`token` and `tokens` cannot both be set", Some("keep one of the two".into()));
     } else if none && !fields.failed("tokens") && !fields.failed("filename") {
-        fields.require("token", "there is no token", Some("set `token`, `tokens` or `filename`".into()));
+        fields.require("token", "the extension has no token", Some("set `token`, `tokens` or `filename`".into()));
     }
     let auth = BearerTokenAuth {
         header: fields.get_or("header", "Authorization".into(), scalar::text),
@@ -183,15 +183,23 @@ pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ex
 
 fn oauth2_complete(fields: &FieldReader<'_, '_>, client: &OAuth2Client) {
     if client.client_id.is_empty() && client.client_id_file.is_none() && !fields.failed("client_id_file") {
-        fields.require("client_id", "there is no client id", Some("set `client_id` or `client_id_file`".into()));
+        fields.require(
+            "client_id",
+            "the extension has no client id",
+            Some("set `client_id` or `client_id_file`".into()),
+        );
     }
     let secretless = client.client_secret.is_empty() && client.client_secret_file.is_none();
     if secretless && !fields.failed("client_secret_file") {
         let help = "set `client_secret` or `client_secret_file`";
-        fields.require("client_secret", "there is no client secret", Some(help.into()));
+        fields.require("client_secret", "the extension has no client secret", Some(help.into()));
     }
     if client.token_url.is_empty() {
-        fields.require("token_url", "there is no `token_url`", Some("set it to where tokens are issued".into()));
+        fields.require(
+            "token_url",
+            "the extension has no `token_url`",
+            Some("set `token_url` to the token endpoint".into()),
+        );
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum IdError {
     BadName,
     #[error("is too long")]
     TooLong,
-    #[error("names no signal that there is")]
+    #[error("has an unknown signal")]
     UnknownSignal,
 }
 

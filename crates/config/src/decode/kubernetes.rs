@@ -33,7 +33,7 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<P
     let grace = fields.get_or("pod_delete_grace_period", Duration::from_secs(120), scalar::duration);
     let verify_senders = fields.find_even_empty("verify_senders").map(|at| verify_senders(&at, report));
     if passthrough && verify_senders.is_some() {
-        let help = "remove one of them: with `passthrough` no cluster is asked";
+        let help = "remove one of them: `passthrough` sends no requests to the Kubernetes API";
         report.error(at, "`verify_senders` and `passthrough` cannot both be set", Some(help.into()));
     }
     fields.accept_without_effect(&["watch_sync_period"], scalar::duration);
@@ -72,7 +72,7 @@ fn trusted_relay(at: &Cursor<'_>, report: &DecodeReport) -> Option<RelayServiceA
     let service_account = fields.text("service_account");
     for (name, given) in [("namespace", &namespace), ("service_account", &service_account)] {
         if given.is_none() {
-            fields.require(name, "a relay is named by `namespace` and `service_account`", None);
+            fields.require(name, "a relay needs `namespace` and `service_account`", None);
         }
     }
     fields.finish();
@@ -176,7 +176,7 @@ fn extract(at: &Cursor<'_>, report: &DecodeReport) -> Option<FieldExtract> {
             None
         }
         (None, None) => {
-            fields.require("key", "`key` or `key_regex` must say which", None);
+            fields.require("key", "`key` or `key_regex` must be set", None);
             None
         }
     };
@@ -218,7 +218,7 @@ fn requirement(at: &Cursor<'_>, report: &DecodeReport, labels: bool) -> Option<S
     let key = key?;
     // Keys and values must not contain the characters that separate requirements.
     if key.contains(|c: char| ",=!() ".contains(c)) || value.contains(|c: char| ",=!() ".contains(c)) {
-        report.error(at, "a key and a value of a filter hold no `,`, `=`, `!`, space or parenthesis", None);
+        report.error(at, "the key and value of a filter must not contain `,`, `=`, `!`, spaces or parentheses", None);
         return None;
     }
     Some(match operation {
@@ -265,7 +265,7 @@ fn source(at: &Cursor<'_>, report: &DecodeReport) -> Option<AssociationSource> {
         fields.require("from", "a source needs a `from`: `connection` or `resource_attribute`", None);
     }
     if from == Some(false) && name.is_none() {
-        fields.require("name", "a source of `resource_attribute` needs the `name` of one", None);
+        fields.require("name", "a source of `resource_attribute` needs the `name` of the attribute", None);
     }
     fields.finish();
     if from? { Some(AssociationSource::Connection) } else { name.map(AssociationSource::Attribute) }

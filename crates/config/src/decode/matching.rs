@@ -33,8 +33,8 @@ pub(crate) fn properties(at: &Cursor<'_>, report: &DecodeReport) -> Option<Match
         libraries: reader.libraries(),
     };
     if found == MatchProperties::default() && !reader.fields.any_failed() {
-        let help = "name what to match, for instance `services`, `attributes` or `resources`";
-        report.error(at, format!("`{}` says nothing to match", at.name()), Some(help.into()));
+        let help = "set at least one condition, for instance `services`, `attributes` or `resources`";
+        report.error(at, format!("`{}` has no conditions", at.name()), Some(help.into()));
     }
     reader.finish();
     Some(found)
@@ -46,7 +46,7 @@ pub(crate) fn span_properties(at: &Cursor<'_>, report: &DecodeReport) -> Option<
     if let Some(field) = found.unsupported_condition(Signal::Traces) {
         report.error(
             &FieldReader::new(at, report).cursor_at(field),
-            format!("`{field}` says nothing about spans"),
+            format!("`{field}` does not apply to spans"),
             None,
         );
     }
@@ -215,7 +215,7 @@ fn attribute(at: &Cursor<'_>, report: &DecodeReport, match_type: Option<Property
             value::compile(&at, report, &text).map(ValueMatch::Regexp)
         }
         (Some(_), Some(PropertyMatchType::Regexp)) => {
-            let help = "put it in quotes: its text is what is compared";
+            let help = "put the value in quotes: its text is compared";
             report.error(&at, "a regular expression must be text", Some(help.into()));
             None
         }
@@ -260,7 +260,7 @@ fn severity(at: &Cursor<'_>, report: &DecodeReport) -> Option<i32> {
     let number = by_name.or_else(|| text.parse().ok().filter(|number| (1..=24).contains(number)));
     if number.is_none() {
         let help = report.suggest(&text, &SEVERITY_NAMES, "known severities");
-        report.error(at, format!("{} is no severity", at.subject(&text)), help);
+        report.error(at, format!("{} is not a severity", at.subject(&text)), help);
     }
     number.and_then(|number| number.try_into().ok())
 }

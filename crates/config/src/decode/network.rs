@@ -27,7 +27,7 @@ pub(crate) fn auth(fields: &mut FieldReader<'_, '_>, side: ConnectionSide) -> Op
         None if enabled => {
             auth.require(
                 "authenticator",
-                "`auth` names no authenticator",
+                "`auth` has no `authenticator`",
                 Some("set `authenticator` to the id of an extension".into()),
             );
         }
@@ -83,7 +83,7 @@ fn pair(at: &Cursor<'_>, report: &DecodeReport) -> Option<(String, SecretString)
 fn header(at: &Cursor<'_>, report: &DecodeReport, name: String, value: SecretString) -> Option<(String, SecretString)> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        report.error(at, "the name of the header has characters that a header name cannot have", None);
+        report.error(at, "the name of the header contains invalid characters", None);
         return None;
     }
     check_header_value(at, report, &value).then_some((name, value))
@@ -93,9 +93,11 @@ fn header(at: &Cursor<'_>, report: &DecodeReport, name: String, value: SecretStr
 pub(crate) fn check_header_value(at: &Cursor<'_>, report: &DecodeReport, value: &SecretString) -> bool {
     let bad = value.reveal().chars().any(|c| c.is_control() && c != '\t');
     if bad {
-        let help =
-            value.reveal().ends_with('\n').then(|| "it ends with a line break: remove that from its source".into());
-        report.error(at, "the value has control characters in it, which a header cannot have", help);
+        let help = value
+            .reveal()
+            .ends_with('\n')
+            .then(|| "remove the line break at the end of the value from its source".into());
+        report.error(at, "the value contains control characters, which are not allowed in a header", help);
     }
     !bad
 }
@@ -122,7 +124,7 @@ pub(crate) fn compression(at: &Cursor<'_>, report: &DecodeReport) -> Option<Comp
 pub(crate) fn grpc_compression(at: &Cursor<'_>, report: &DecodeReport) -> Option<CompressionType> {
     let value = compression(at, report)?;
     if matches!(value, CompressionType::Zlib | CompressionType::Lz4) {
-        let help = "gRPC has gzip, snappy, zstd and none".to_owned();
+        let help = "gRPC supports gzip, snappy, zstd and none".to_owned();
         report.error(
             at,
             format!("the compression {} cannot be used with gRPC", at.quote(&scalar::text(at, report)?)),
@@ -146,7 +148,7 @@ pub(crate) fn compression_algorithms(at: &Cursor<'_>, report: &DecodeReport) -> 
 pub(crate) fn compression_params(fields: &mut FieldReader<'_, '_>) {
     let Some(at) = fields.find("compression_params") else { return };
     let mut params = FieldReader::new(&at, fields.report);
-    params.warn_ineffective("level", "the level of compression is fixed", scalar::integer);
+    params.warn_ineffective("level", "the compression level is fixed", scalar::integer);
     params.finish();
 }
 
@@ -158,7 +160,7 @@ pub(crate) fn client_keepalive(at: &Cursor<'_>, report: &DecodeReport) -> Option
     let enabled = fields.enabled();
     let time = fields.get("time", scalar::loose_duration);
     if time.is_some_and(|time| time < MIN_PING_INTERVAL && !time.is_zero()) {
-        report.warning(&fields.cursor_at("time"), "`time` is raised to 10s, the least that servers tolerate", None);
+        report.warning(&fields.cursor_at("time"), "`time` is raised to 10s, the minimum of gRPC clients", None);
     }
     let timeout = fields.get("timeout", scalar::loose_duration).filter(|timeout| !timeout.is_zero());
     let keepalive = ClientKeepalive {
@@ -191,7 +193,7 @@ pub(crate) fn server_keepalive(at: &Cursor<'_>, report: &DecodeReport) -> Option
     if let Some(at) = fields.find("enforcement_policy") {
         let mut policy = FieldReader::new(&at, report);
         policy.enabled();
-        policy.warn_ineffective("min_time", "clients may ping as often as they like", scalar::nanoseconds);
+        policy.warn_ineffective("min_time", "the server accepts pings at any interval", scalar::nanoseconds);
         policy.accept_without_effect(&["permit_without_stream"], scalar::boolean);
         policy.finish();
     }
@@ -204,7 +206,7 @@ pub(crate) fn listen(fields: &mut FieldReader<'_, '_>, default: &str) -> String 
     if let Some(at) = fields.find("transport") {
         let known = [("tcp", true), ("tcp4", true), ("tcp6", true), ("unix", false), ("unixpacket", false)];
         if scalar::keyword(&at, fields.report, &known) == Some(false) {
-            let message = "sockets other than TCP's are not supported by this build";
+            let message = "sockets other than TCP are not supported by this build";
             fields.report.error(&at, message, Some("use `transport: tcp`".into()));
         }
     }
@@ -240,7 +242,7 @@ impl AddressError {
         match self {
             Self::NoPort => format!("{} has no port: missing port in address", at.subject(address)),
             Self::TooManyColons => {
-                format!("{} has too many colons; an IPv6 address goes in brackets", at.subject(address))
+                format!("{} has too many colons; put an IPv6 address in brackets", at.subject(address))
             }
             Self::Port => {
                 let port = address.rsplit_once(':').map_or("", |(_, port)| port);

@@ -80,7 +80,7 @@ fn describe_bad_id(text: &str, error: IdError, report: &DecodeReport) -> (String
         }
         _ => (
             format!("the id \"{}\" {error}", label(text)),
-            Some("a pipeline is called `signal` or `signal/name`, such as `traces` or `traces/backend`".into()),
+            Some("the id of a pipeline is `signal` or `signal/name`, such as `traces` or `traces/backend`".into()),
         ),
     }
 }
@@ -145,7 +145,7 @@ fn report_duplicate_processors(report: &DecodeReport, processors: &[ComponentRef
     let mut seen = HashSet::new();
     for reference in processors.iter().filter(|reference| !seen.insert(&reference.id)) {
         let message = format!("the processor `{}` is listed more than once", crop(reference.id.as_str()));
-        let help = "remove it here, or define a second one with a name of its own".to_owned();
+        let help = "remove the duplicate, or define another processor with its own name".to_owned();
         report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn batch(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorC
         let size = batch.send_batch_size;
         let message = format!("`send_batch_max_size` ({max}) is less than `send_batch_size` ({size})");
         let help = fields.has("send_batch_size").then_some("raise the one or lower the other");
-        let help = help.unwrap_or("8192 is the default of `send_batch_size`: set that, too");
+        let help = help.unwrap_or("`send_batch_size` is 8192 by default: set it, too");
         report.error(&fields.cursor_at("send_batch_max_size"), message, Some(help.into()));
     }
     fields.finish();
@@ -38,7 +38,7 @@ pub(crate) fn metadata_keys(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ve
     if let Some(twice) = keys.iter().find(|key| !seen.insert(*key)) {
         report.error(
             at,
-            format!("`metadata_keys` has {} twice; upper and lower case are the same", at.quote(twice)),
+            format!("`metadata_keys` contains {} twice; keys are case-insensitive", at.quote(twice)),
             None,
         );
         return None;
@@ -75,7 +75,7 @@ pub(crate) fn memory_limiter(at: &Cursor<'_>, report: &DecodeReport) -> Option<P
 
 /// `check_interval` is required, as in the Collector, so that a document that runs here runs there.
 fn check_interval(fields: &mut FieldReader<'_, '_>) {
-    let help = Some("set it to 1s; the limit holds at any time here, whatever the interval".to_owned());
+    let help = Some("set `check_interval` to 1s; this collector enforces the limit at all times".to_owned());
     match fields.find("check_interval") {
         None => fields.require("check_interval", "`check_interval` must be greater than zero", help),
         Some(at) => {
@@ -107,6 +107,6 @@ fn check_spike_below_limit(
 ) {
     if limit > 0 && limit <= spike {
         let message = format!("`{spike_name}` ({spike}) must be smaller than `{limit_name}` ({limit})");
-        fields.report.error(&fields.cursor_at(spike_name), message, Some("a fifth of the limit is the default".into()));
+        fields.report.error(&fields.cursor_at(spike_name), message, Some("the default is a fifth of the limit".into()));
     }
 }

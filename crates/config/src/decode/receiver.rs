@@ -23,8 +23,11 @@ pub(crate) fn otlp(at: &Cursor<'_>, report: &DecodeReport) -> Option<ReceiverCon
         protocols.finish();
     }
     if receiver.grpc.is_none() && receiver.http.is_none() {
-        let help =
-            if declared { "every protocol here is switched off" } else { "add `grpc:` or `http:` under `protocols`" };
+        let help = if declared {
+            "every protocol of the receiver is disabled"
+        } else {
+            "add `grpc:` or `http:` under `protocols`"
+        };
         fields.require("protocols", "the receiver needs at least one protocol", Some(help.into()));
     }
     fields.finish();

@@ -39,11 +39,11 @@ fn warn_about_settings(fields: &FieldReader<'_, '_>, redaction: &RedactionProces
     let masks = !redaction.blocked_key_patterns.is_empty() || !redaction.blocked_values.is_empty();
     let (message, help) = match redaction.allow_all_keys {
         true if masks => return,
-        true => ("nothing is redacted", "say what to mask in `blocked_values` or `blocked_key_patterns`"),
+        true => ("the processor redacts nothing", "set `blocked_values` or `blocked_key_patterns`"),
         false if redaction.allowed_keys != TextMatcher::strict(Vec::new()) => return,
         false => (
-            "every attribute is removed: no key is allowed",
-            "name those that may stay in `allowed_keys`, or set `allow_all_keys: true`",
+            "the processor removes every attribute: no key is allowed",
+            "list the keys to keep in `allowed_keys`, or set `allow_all_keys: true`",
         ),
     };
     fields.report.warning(&fields.at, message, Some(help.into()));
@@ -83,7 +83,7 @@ fn hash_function(fields: &mut FieldReader<'_, '_>) -> Option<HashFunction> {
         return None;
     }
     let (make, least) = scalar::keyword_any_case(&name, fields.report, &HASH_FUNCTIONS)?;
-    let help = "take it from a file or the environment: ${file:…} or ${env:…}";
+    let help = "set `hmac_key` from a file or the environment: ${file:…} or ${env:…}";
     match key {
         None if least > 0 => {
             fields.require("hmac_key", "`hmac_key` is missing", Some(help.into()));

@@ -157,9 +157,9 @@ fn check_signals<'a>(
     references: impl Iterator<Item = (&'a ComponentReference, &'static [Signal])>,
 ) {
     for (reference, known) in references.filter(|(_, known)| !known.contains(&signal)) {
-        let message = format!("the {noun} `{}` does not work on {signal}", reference.id);
+        let message = format!("the {noun} `{}` does not support {signal}", reference.id);
         let known: Vec<&str> = known.iter().map(|signal| signal.name()).collect();
-        let help = format!("it can be part of pipelines of {}", known.join(" and "));
+        let help = format!("supported signals: {}", known.join(" and "));
         report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
     }
 }
@@ -176,7 +176,7 @@ fn check_conditions(
         let matches = [&attributes.include, &attributes.exclude];
         for field in matches.into_iter().flatten().filter_map(|found| found.unsupported_condition(signal)) {
             let message = format!("the processor `{}` matches by `{field}`, which {signal} do not have", reference.id);
-            let help = format!("define a second one for {signal}");
+            let help = format!("define a separate processor for {signal}");
             report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
         }
     }
@@ -196,10 +196,11 @@ fn warn_sampled_before(
     for (reference, sampler) in samplers.skip(1) {
         if sampler.mode == SamplerMode::HashSeed && sampler.fail_closed {
             let message = format!(
-                "the processor `{}` drops everything: `mode: hash_seed` cannot decide on what was sampled before",
+                "the processor `{}` drops all items: `mode: hash_seed` does not support items that another sampler \
+                 has sampled",
                 reference.id
             );
-            let help = "use `mode: proportional` or `mode: equalizing`, which go on from there";
+            let help = "use `mode: proportional` or `mode: equalizing`, which continue from the earlier probability";
             report.add_warning(new_finding(reference.path.clone(), reference.span, message, Some(help.into())));
         }
     }
@@ -221,7 +222,7 @@ fn check_authenticator(
         return refuse(message, help);
     }
     if !running.contains(id) {
-        refuse(format!("the extension `{id}` does not run"), Some(format!("add `{id}` to `service::extensions`")));
+        refuse(format!("the extension `{id}` is not enabled"), Some(format!("add `{id}` to `service::extensions`")));
     }
     let Some(extension) = extensions.components.get(id) else { return };
     let (server, client) = match extension {
@@ -232,12 +233,12 @@ fn check_authenticator(
     };
     match auth.side {
         ConnectionSide::Server if !server => refuse(
-            format!("the extension `{id}` cannot authenticate those who call"),
-            Some("a server takes `basicauth` with `htpasswd`, or `bearertokenauth`".into()),
+            format!("the extension `{id}` is not a server authenticator"),
+            Some("for a server use `basicauth` with `htpasswd`, or `bearertokenauth`".into()),
         ),
         ConnectionSide::Client if !client => refuse(
-            format!("the extension `{id}` cannot authenticate us towards others"),
-            Some("a client takes `basicauth` with `client_auth`, `bearertokenauth` or `oauth2client`".into()),
+            format!("the extension `{id}` is not a client authenticator"),
+            Some("for a client use `basicauth` with `client_auth`, `bearertokenauth` or `oauth2client`".into()),
         ),
         _ => {}
     }
@@ -249,7 +250,7 @@ fn warn_unused<T>(report: &DecodeReport, noun: &str, section: &DecodedSection<T>
     for (id, span) in read.filter(|(id, _)| !used.contains(id)) {
         let message = match noun {
             "extension" => format!("the extension `{id}` is not listed in `service::extensions` and does not run"),
-            noun => format!("the {noun} `{id}` is in no pipeline and does not run"),
+            noun => format!("the {noun} `{id}` is not used by any pipeline and does not run"),
         };
         report.add_warning(new_finding(format!("{noun}s::{id}"), *span, message, None));
     }

@@ -25,10 +25,10 @@ pub(crate) fn probabilistic(at: &Cursor<'_>, report: &DecodeReport) -> Option<Pr
     let share = sampler.percentage;
     if !fields.has("sampling_percentage") {
         let help = Some("set `sampling_percentage` to the percentage to keep".to_owned());
-        report.warning(&place, "without `sampling_percentage` everything is dropped", help);
+        report.warning(&place, "without `sampling_percentage` all items are dropped", help);
     } else if sampler.mode == SamplerMode::HashSeed && share > 0.0 && share * HASH_BUCKETS_PER_PERCENT < 1.0 {
         let help = Some("use `mode: proportional` or `mode: equalizing`".to_owned());
-        report.warning(&place, "less than 0.0062 percent is nothing to `mode: hash_seed`: all is dropped", help);
+        report.warning(&place, "`mode: hash_seed` drops all items below 0.0062 percent", help);
     }
     if sampler.mode != SamplerMode::HashSeed && sampler.attribute_source == AttributeSource::Record {
         let help = Some("use `mode: hash_seed`".to_owned());
@@ -36,7 +36,7 @@ pub(crate) fn probabilistic(at: &Cursor<'_>, report: &DecodeReport) -> Option<Pr
         report.warning(&fields.cursor_at("attribute_source"), message, help);
     } else if sampler.attribute_source == AttributeSource::Record && sampler.from_attribute.is_none() {
         let help = Some("set `from_attribute` to the key of the attribute".to_owned());
-        let message = "without `from_attribute` there is nothing to sample log records by";
+        let message = "`attribute_source: record` has no effect without `from_attribute`";
         report.warning(&fields.cursor_at("attribute_source"), message, help);
     }
     fields.finish();

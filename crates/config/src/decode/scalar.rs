@@ -147,8 +147,8 @@ pub(crate) fn loose_duration(at: &Cursor<'_>, report: &DecodeReport) -> Option<D
 /// Warns that `timeout: 10` is ten nanoseconds, which nobody means.
 fn hint_nanoseconds(at: &Cursor<'_>, report: &DecodeReport) {
     if let NodeValue::Int(value @ 1..1_000_000) = at.node.value {
-        let help = at.node.origin.is_none().then(|| format!("write {value}s if seconds were meant"));
-        report.warning(at, format!("`{}` is a number without a unit, which counts nanoseconds", at.name()), help);
+        let help = at.node.origin.is_none().then(|| format!("write {value}s for seconds"));
+        report.warning(at, format!("`{}` is a number without a unit and is read as nanoseconds", at.name()), help);
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn wrong_type<T>(at: &Cursor<'_>, report: &DecodeReport, wanted: &str
     };
     let syntax = at.node.origin.as_ref().and_then(|origin| origin.syntax.as_ref());
     let help = match syntax {
-        Some(syntax) => Some(format!("it was taken as text because it cannot be read as YAML: {syntax}")),
+        Some(syntax) => Some(format!("the value was read as text because it is not valid YAML: {syntax}")),
         None => help,
     };
     report.error(at, format!("`{}` must be {wanted}, not {found}", at.name()), help);

@@ -50,12 +50,13 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &DecodeReport) -> Option<Pr
     };
     if settings.policies.is_empty() && !fields.failed("policies") {
         let place = fields.cursor_at("policies");
-        let help = "without `policies` nothing is ever kept; to keep everything, leave the processor out";
-        report.warning(&place, "there are no policies", Some(help.into()));
+        let help = "without `policies` no trace is kept; to keep all traces, remove the processor";
+        report.warning(&place, "the processor has no policies", Some(help.into()));
     }
     if settings.num_traces == 0 {
-        let help = "for no limit but memory set it higher than the traces that come within `decision_wait`";
-        let message = "`num_traces: 0` is taken for 1: each trace is decided on when the next one comes";
+        let help =
+            "to limit by memory only, set `num_traces` above the number of traces that arrive within `decision_wait`";
+        let message = "`num_traces: 0` means 1: each trace is decided when the next trace arrives";
         report.warning(&fields.cursor_at("num_traces"), message, Some(help.into()));
     }
     warn_different_salts(&fields, &settings);
@@ -71,8 +72,8 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &DecodeReport) -> Option<Pr
 fn check_policies_stateless(fields: &FieldReader<'_, '_>, settings: &TailSamplingProcessor) {
     for policy in settings.policies.iter().filter(|policy| policy.rule.is_stateful()) {
         let place = fields.cursor_at("sampling_strategy");
-        let message = format!("`span-ingest` needs stateless policies, and {} is not", place.quote(&policy.name));
-        let help = "limits of rates, and upper bounds of latency and of spans, need whole traces: use trace-complete";
+        let message = format!("`span-ingest` needs stateless policies, and {} is stateful", place.quote(&policy.name));
+        let help = "use trace-complete: rate limits and upper bounds of latency and span count need whole traces";
         fields.report.error(&place, message, Some(help.into()));
     }
 }
@@ -82,7 +83,7 @@ fn check_policies_stateless(fields: &FieldReader<'_, '_>, settings: &TailSamplin
 fn warn_drop_policies(fields: &FieldReader<'_, '_>, settings: &TailSamplingProcessor) {
     if settings.policies.iter().any(|policy| matches!(policy.rule, SamplingRule::Drop(_))) {
         let message =
-            "nothing is ever kept: with `span-ingest` no policy may keep a trace that a `drop` policy may still drop";
+            "no trace is kept: with `span-ingest` no policy may keep a trace that a `drop` policy may still drop";
         let help = "use trace-complete, or policies that keep without `drop`";
         fields.report.warning(&fields.cursor_at("sampling_strategy"), message, Some(help.into()));
     }
@@ -94,8 +95,9 @@ fn warn_different_salts(fields: &FieldReader<'_, '_>, settings: &TailSamplingPro
     let keeping = settings.policies.iter().filter(|policy| !matches!(policy.rule, SamplingRule::Drop(_)));
     let salts: BTreeSet<&str> = keeping.flat_map(|policy| policy.rule.salts()).collect();
     if salts.len() > 1 {
-        let message = "probabilistic policies have different `hash_salt`s: counts are not true of traces that several of them decide on";
-        let help = "with one `hash_salt` for all of them they are";
+        let message = "probabilistic policies have different `hash_salt`s: counts are wrong for traces that several \
+                       of them decide on";
+        let help = "use one `hash_salt` for all of them";
         fields.report.warning(&fields.cursor_at("policies"), message, Some(help.into()));
     }
 }

@@ -106,7 +106,7 @@ fn metrics(at: &Cursor<'_>, report: &DecodeReport) -> Option<MetricsConfig> {
     if fields.has("views") && level != MetricsLevel::Detailed {
         report.error(&fields.cursor_at("views"), "`views` can be set only when `level` is detailed", None);
     }
-    fields.warn_ineffective("views", "metrics are served as they are", anything);
+    fields.warn_ineffective("views", "views cannot change the collector's metrics", anything);
     fields.finish();
     let endpoint = readers.unwrap_or(address.or(default.endpoint));
     Some(MetricsConfig { level, endpoint: endpoint.filter(|_| level != MetricsLevel::None) })
@@ -120,7 +120,7 @@ fn readers(at: &Cursor<'_>, report: &DecodeReport, level: MetricsLevel) -> Optio
     let items: Vec<Cursor<'_>> = items.collect();
     if items.is_empty() && level != MetricsLevel::None {
         let help = "remove `readers` for the default, or set `level: none`";
-        report.error(at, "there must be a reader unless `level` is none", Some(help.into()));
+        report.error(at, "`readers` must not be empty unless `level` is none", Some(help.into()));
     }
     let mut endpoint = None;
     for item in items {
@@ -154,8 +154,8 @@ fn pull(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
         exporter.finish();
         endpoint
     });
-    fields.warn_ineffective("producers", "there are no other producers", anything);
-    fields.warn_ineffective("cardinality_limits", "the metrics are few", anything);
+    fields.warn_ineffective("producers", "the collector has no other producers of metrics", anything);
+    fields.warn_ineffective("cardinality_limits", "the collector's metrics have a low cardinality", anything);
     fields.finish();
     endpoint
 }
@@ -172,8 +172,8 @@ fn prometheus(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     }
     let flags = ["without_scope_info", "without_type_suffix", "without_units", "without_target_info"];
     fields.accept_without_effect(&flags, scalar::boolean);
-    fields.warn_ineffective("with_resource_constant_labels", "labels are fixed", anything);
-    fields.warn_ineffective("translation_strategy", "names are fixed", anything);
+    fields.warn_ineffective("with_resource_constant_labels", "the labels of metrics are fixed", anything);
+    fields.warn_ineffective("translation_strategy", "the names of metrics are fixed", anything);
     fields.finish();
     let host = host.unwrap_or_default();
     let port = port?;

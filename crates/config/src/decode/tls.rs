@@ -19,7 +19,7 @@ pub(crate) fn server(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServerTls
     fields.accept_without_effect(&["client_ca_file_reload"], scalar::boolean);
     for name in ["ca_file", "ca_pem"] {
         if fields.has(name) {
-            let help = "clients are checked against `client_ca_file`".to_owned();
+            let help = "a server verifies clients against `client_ca_file`".to_owned();
             report.warning(&fields.cursor_at(name), format!("`{name}` has no effect on a server"), help);
         }
     }
@@ -72,8 +72,8 @@ impl CommonTls {
         let identity = match (cert, key) {
             (Some(cert), Some(key)) => Some(KeyPair { cert, key }),
             (None, None) => None,
-            (Some(_), None) => report_half_key_pair(fields, "key_file", "there is a certificate, but no key for it"),
-            (None, Some(_)) => report_half_key_pair(fields, "cert_file", "there is a key, but no certificate for it"),
+            (Some(_), None) => report_half_key_pair(fields, "key_file", "the certificate has no key"),
+            (None, Some(_)) => report_half_key_pair(fields, "cert_file", "the key has no certificate"),
         };
         fields.unsupported(&["cipher_suites", "curve_preferences", "include_insecure_cipher_suites", "tpm"]);
         let min_version = fields.get_or("min_version", TlsVersion::V1_2, min_version);
@@ -115,7 +115,7 @@ fn min_version(at: &Cursor<'_>, report: &DecodeReport) -> Option<TlsVersion> {
         [("1.2", Some(TlsVersion::V1_2)), ("1.3", Some(TlsVersion::V1_3)), ("1.0", None), ("1.1", None), ("", None)];
     let version = scalar::keyword(at, report, &known)?;
     if version.is_none() && scalar::text(at, report).is_some_and(|text| !text.is_empty()) {
-        report.warning(at, "versions of TLS below 1.2 are not spoken; 1.2 is the least", None);
+        report.warning(at, "TLS versions below 1.2 are not supported; the minimum is 1.2", None);
     }
     version
 }
@@ -129,7 +129,7 @@ fn max_version(fields: &mut FieldReader<'_, '_>, least: TlsVersion) {
     if matches!(text.as_str(), "1.0" | "1.1") || most.is_some_and(|most| most < least) {
         fields.report.error(&at, "`min_version` is greater than `max_version`", None);
     } else if most.is_some() {
-        let help = "remove it: TLS 1.3 is used with peers that have it";
+        let help = "remove `max_version`: TLS 1.3 is used with peers that support it";
         fields.report.error(&at, "`max_version` below 1.3 is not supported by this build", Some(help.into()));
     }
 }

@@ -34,8 +34,12 @@ pub(crate) fn compile(at: &Cursor<'_>, report: &DecodeReport, text: &str) -> Opt
     match RegexPattern::new(text) {
         Ok(pattern) => Some(pattern),
         Err(error) => {
-            let help = "the syntax is that of RE2, as in Go; in YAML put it in single quotes";
-            report.error(at, format!("{} is no regular expression: {error}", at.subject(text)), Some(help.into()));
+            let help = "use RE2 syntax, as in Go, and put the expression in single quotes";
+            report.error(
+                at,
+                format!("{} is not a valid regular expression: {error}", at.subject(text)),
+                Some(help.into()),
+            );
             None
         }
     }

@@ -17,17 +17,17 @@ pub(super) enum SourceReference<'t> {
 pub(super) enum ExpansionError {
     #[error("the scheme `{0}` is not supported")]
     Scheme(String),
-    #[error("this is not a reference to a value")]
+    #[error("the reference is not valid")]
     Malformed,
-    #[error("this is not the name of an environment variable")]
+    #[error("the name of the environment variable is not valid")]
     Name,
-    #[error("the reference has a `$` in it")]
+    #[error("the reference contains a `$`")]
     Dollar,
-    #[error("cannot read the file {}: {source}", path.display())]
+    #[error("failed to read the file {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("the references never come to an end: one of them leads back to itself")]
+    #[error("the references form a cycle: one of them refers to itself")]
     Circle,
-    #[error("the references bring in more than a document can hold")]
+    #[error("the referenced values exceed the size limit of a document")]
     TooLarge,
 }
 
@@ -35,10 +35,10 @@ impl ExpansionError {
     pub(super) fn help(&self) -> Option<String> {
         match self {
             Self::Scheme(_) | Self::Malformed => Some(
-                "the known references are ${env:NAME}, ${env:NAME:-default} and ${file:path}; $$ is a dollar".into(),
+                "supported references: ${env:NAME}, ${env:NAME:-default}, ${file:path}; $$ is a literal `$`".into(),
             ),
-            Self::Name => Some("a name is made of letters, digits and `_`, and does not begin with a digit".into()),
-            Self::Dollar => Some("write $${ for text that is not a reference".into()),
+            Self::Name => Some("a name consists of letters, digits and `_`, and does not begin with a digit".into()),
+            Self::Dollar => Some("write $${ for a literal `${`".into()),
             Self::File { .. } | Self::Circle | Self::TooLarge => None,
         }
     }

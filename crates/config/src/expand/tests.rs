@@ -100,16 +100,16 @@ fn what_has_no_value_is_an_error() {
     let cases = [
         ("${vault:x}", "the scheme `vault` is not supported"),
         ("${https://example.com}", "the scheme `https` is not supported"),
-        ("${a:b}", "not a reference"),
-        ("${}", "not the name of an environment variable"),
-        ("${env:A B}", "not the name of an environment variable"),
-        ("${env:1A}", "not the name of an environment variable"),
-        ("${env:A$B}", "has a `$` in it"),
-        ("${file:/nowhere}", "cannot read the file /nowhere"),
-        ("${env:SELF}", "leads back to itself"),
-        ("${env:GROW}", "leads back to itself"),
-        ("x${env:SELF}", "leads back to itself"),
-        ("${env:CHAIN0}", "leads back to itself"),
+        ("${a:b}", "the reference is not valid"),
+        ("${}", "the name of the environment variable is not valid"),
+        ("${env:A B}", "the name of the environment variable is not valid"),
+        ("${env:1A}", "the name of the environment variable is not valid"),
+        ("${env:A$B}", "contains a `$`"),
+        ("${file:/nowhere}", "failed to read the file /nowhere"),
+        ("${env:SELF}", "refers to itself"),
+        ("${env:GROW}", "refers to itself"),
+        ("x${env:SELF}", "refers to itself"),
+        ("${env:CHAIN0}", "refers to itself"),
     ];
     for (text, expected) in cases {
         let (value, _, errors, _) = expanded(text);

@@ -83,8 +83,8 @@ impl TreeBuilder<'_> {
         let span = TextSpan::from_range(range);
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                let fault = YamlFault::new(span, "there is a second document".into());
-                Err(fault.help("a configuration is one document: remove the `---` and what follows it"))
+                let fault = YamlFault::new(span, "the configuration has a second YAML document".into());
+                Err(fault.help("remove the `---` and the text after it"))
             }
             Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, tag.as_deref(), anchor, span),
             Event::SequenceStart(anchor, _) => self.begin(NodeValue::Seq(Vec::new()), anchor, span),
@@ -114,7 +114,7 @@ impl TreeBuilder<'_> {
         }
         let value = typed(&text, plain, tag).ok_or_else(|| {
             let tag = tag.map(|tag| tag.suffix.as_str()).unwrap_or_default();
-            YamlFault::new(span, format!("the value is not of the type that its tag `!!{tag}` says"))
+            YamlFault::new(span, format!("the value does not have the type of its tag `!!{tag}`"))
         })?;
         self.finish(YamlNode::new(value, span), anchor)
     }
@@ -122,7 +122,7 @@ impl TreeBuilder<'_> {
     fn begin(&mut self, value: NodeValue, anchor: usize, span: TextSpan) -> Result<(), YamlFault> {
         if self.expects_key().is_some() {
             return Err(YamlFault::new(span, "a key must be text, not a list or a map".into())
-                .help("if this was meant as text, for example because it begins with `{` or `[`, put it in quotes"));
+                .help("put text that begins with `{` or `[` in quotes"));
         }
         if self.open.len() >= MAX_DEPTH {
             return Err(YamlFault::new(span, format!("the document is nested deeper than {MAX_DEPTH} levels")));
@@ -143,7 +143,7 @@ impl TreeBuilder<'_> {
             return Err(YamlFault::new(span, "an alias cannot be a key".into()));
         }
         let Some((node, size)) = self.anchors.get(&anchor) else {
-            return Err(YamlFault::new(span, "an alias stands inside the value that it names".into()));
+            return Err(YamlFault::new(span, "the alias refers to a value that contains the alias".into()));
         };
         let mut node = node.clone();
         let size = *size;
@@ -200,7 +200,7 @@ impl TreeBuilder<'_> {
         self.nodes += nodes;
         if self.nodes > MAX_NODES {
             return Err(YamlFault::new(span, format!("the document holds more than {MAX_NODES} values"))
-                .help("aliases count as often as they are used"));
+                .help("every use of an alias counts"));
         }
         Ok(())
     }

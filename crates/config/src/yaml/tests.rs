@@ -115,9 +115,9 @@ fn aliases_and_merges_are_written_out() {
 fn what_cannot_be_read_says_why() {
     let cases = [
         ("a: [", "not valid YAML"),
-        ("a: &x {b: *x}", "inside the value that it names"),
+        ("a: &x {b: *x}", "contains the alias"),
         ("a: *nobody", "not valid YAML"),
-        ("a: 1\n---\nb: 2\n", "second document"),
+        ("a: 1\n---\nb: 2\n", "second YAML document"),
         ("? [a]\n: b\n", "key must be text"),
         ("a: {<<: 5}", "`<<` takes a map"),
         ("a: !!int five", "`!!int`"),

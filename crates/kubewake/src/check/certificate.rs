@@ -47,11 +47,11 @@ impl CertificateValidity {
         let left = self.ends.saturating_sub(now);
         match left {
             _ if now < self.begins => {
-                Some((true, format!("it is good only in {}", words(self.begins.saturating_sub(now)))))
+                Some((true, format!("the certificate becomes valid in {}", words(self.begins.saturating_sub(now)))))
             }
-            ..=0 => Some((true, format!("it has expired {} ago", words(left.saturating_neg())))),
+            ..=0 => Some((true, format!("the certificate expired {} ago", words(left.saturating_neg())))),
             left if left < self.ends.saturating_sub(self.begins) / OVERDUE_RENEWAL_DIVISOR => {
-                Some((false, format!("it ends in {}, and should have been renewed by now", words(left))))
+                Some((false, format!("the certificate expires in {}, and its renewal is overdue", words(left))))
             }
             _ => None,
         }
@@ -60,7 +60,7 @@ impl CertificateValidity {
     /// The remaining lifetime as text.
     pub(super) fn describe_remaining(self, now: i64) -> String {
         let left = u64::try_from(self.ends.saturating_sub(now)).unwrap_or(0);
-        format!("good for {}", format_duration(left.saturating_mul(1_000_000_000)))
+        format!("valid for {}", format_duration(left.saturating_mul(1_000_000_000)))
     }
 }
 
@@ -69,19 +69,19 @@ pub(super) fn parse_ca_bundle(bundle: &[u8]) -> Result<(RootCertStore, Certifica
     let mut store = RootCertStore::empty();
     let mut longest = None::<CertificateValidity>;
     for (index, certificate) in CertificateDer::pem_slice_iter(bundle).enumerate() {
-        let certificate = certificate.map_err(|_| format!("block {} of its caBundle is no PEM", index + 1))?;
+        let certificate = certificate.map_err(|_| format!("block {} of the caBundle is not PEM", index + 1))?;
         let life = CertificateValidity::from_certificate(&certificate)
-            .ok_or_else(|| format!("block {} of its caBundle is no certificate", index + 1))?;
-        store.add(certificate).map_err(|error| format!("block {} of its caBundle: {error}", index + 1))?;
+            .ok_or_else(|| format!("block {} of the caBundle is not a certificate", index + 1))?;
+        store.add(certificate).map_err(|error| format!("block {} of the caBundle: {error}", index + 1))?;
         longest = Some(longest.filter(|longest| longest.ends >= life.ends).unwrap_or(life));
     }
-    longest.map(|longest| (store, longest)).ok_or_else(|| "its caBundle is empty".to_owned())
+    longest.map(|longest| (store, longest)).ok_or_else(|| "the caBundle is empty".to_owned())
 }
 
 /// Connects as an API server would, up to the end of the handshake.
 pub(super) async fn attempt_handshake(address: &str, name: &str, roots: RootCertStore) -> HandshakeOutcome {
     let Ok(name) = ServerName::try_from(name.to_owned()) else {
-        return HandshakeOutcome::Untrusted(format!("{name:?} is no name"));
+        return HandshakeOutcome::Untrusted(format!("invalid server name {name:?}"));
     };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
@@ -91,7 +91,7 @@ pub(super) async fn attempt_handshake(address: &str, name: &str, roots: RootCert
     let stream = match timeout(HANDSHAKE_TIMEOUT, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return HandshakeOutcome::Unreachable(error.to_string()),
-        Err(_) => return HandshakeOutcome::Unreachable("no connection in time".to_owned()),
+        Err(_) => return HandshakeOutcome::Unreachable("timed out while connecting".to_owned()),
     };
     match timeout(HANDSHAKE_TIMEOUT, TlsConnector::from(Arc::new(config)).connect(name, stream)).await {
         Ok(Ok(stream)) => {
@@ -105,7 +105,7 @@ pub(super) async fn attempt_handshake(address: &str, name: &str, roots: RootCert
             HandshakeOutcome::Untrusted(error.to_string())
         }
         Ok(Err(error)) => HandshakeOutcome::Unreachable(error.to_string()),
-        Err(_) => HandshakeOutcome::Unreachable("no handshake in time".to_owned()),
+        Err(_) => HandshakeOutcome::Unreachable("timed out during the TLS handshake".to_owned()),
     }
 }
 
@@ -121,21 +121,25 @@ mod tests {
         assert_eq!(life.find_problem(60 * DAY), None);
         assert_eq!(life.find_problem(71 * DAY), None, "a renewal may be under way");
         assert!(matches!(life.find_problem(75 * DAY), Some((false, words)) if words.contains("15 d")));
-        assert!(matches!(life.find_problem(91 * DAY), Some((true, words)) if words == "it has expired 1 d ago"));
-        assert!(matches!(life.find_problem(-DAY), Some((true, words)) if words == "it is good only in 1 d"));
-        assert_eq!(life.describe_remaining(80 * DAY), "good for 10 d");
+        assert!(
+            matches!(life.find_problem(91 * DAY), Some((true, words)) if words == "the certificate expired 1 d ago")
+        );
+        assert!(
+            matches!(life.find_problem(-DAY), Some((true, words)) if words == "the certificate becomes valid in 1 d")
+        );
+        assert_eq!(life.describe_remaining(80 * DAY), "valid for 10 d");
     }
 
     #[test]
     fn a_bundle_that_is_none_is_said_to_be() {
-        let cases = [("", "its caBundle is empty"), ("no", "its caBundle is empty")];
+        let cases = [("", "the caBundle is empty"), ("no", "the caBundle is empty")];
         for (bundle, words) in cases {
             assert_eq!(parse_ca_bundle(bundle.as_bytes()).map(|_| ()).unwrap_err(), words);
         }
         let no_certificate = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
         assert_eq!(
             parse_ca_bundle(no_certificate.as_bytes()).map(|_| ()).unwrap_err(),
-            "block 1 of its caBundle is no certificate"
+            "block 1 of the caBundle is not a certificate"
         );
     }
 }

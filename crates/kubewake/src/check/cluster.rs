@@ -21,7 +21,7 @@ pub(super) async fn check(args: &ClusterArgs) -> (CheckSection, Option<ClusterCo
         Err(error) => lines.push(CheckLine::failed(
             codes::KW101,
             error_chain(error.as_ref()),
-            "kubewake check --kubeconfig FILE\nkubewake up   # for a cluster on this machine",
+            "kubewake check --kubeconfig FILE\nkubewake up   # starts a cluster on this machine",
         )),
     }
     (CheckSection { name: "Cluster", lines }, found)
@@ -35,7 +35,8 @@ async fn check_api_server(cluster: ClusterConnection, lines: &mut Vec<CheckLine>
             Some(cluster)
         }
         Err(error) => {
-            let mend = "kubectl cluster-info   # does it answer kubectl? If not, mend the kubeconfig, the network, or the server";
+            let mend =
+                "kubectl cluster-info   # if kubectl fails, too: check the kubeconfig, the network and the API server";
             lines.push(CheckLine::failed(codes::KW102, error_chain(&error), mend));
             None
         }
@@ -46,13 +47,13 @@ fn check_version(version: &str, minor: &str) -> CheckLine {
     match minor.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u32>() {
         Ok(minor) if minor < OLDEST => CheckLine::failed(
             codes::KW103,
-            format!("{version} is older than 1.{OLDEST}"),
+            format!("the API server has version {version}, which is older than 1.{OLDEST}"),
             format!("upgrade the cluster to 1.{OLDEST} or newer"),
         ),
         Ok(_) => CheckLine::passed(codes::KW103, version),
         Err(_) => CheckLine::warned(
             codes::KW103,
-            format!("{version:?} is no version that can be compared"),
+            format!("failed to parse the version of the API server: {version:?}"),
             "kubectl version",
         ),
     }

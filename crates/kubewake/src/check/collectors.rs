@@ -22,7 +22,7 @@ pub(super) fn check(
         Ok(collectors) => check_collectors(namespace, pipelines, collectors),
         Err(error) => vec![CheckLine::warned(
             codes::KW601,
-            format!("they cannot be seen: {}", error_chain(error)),
+            format!("failed to list the pods of the collectors: {}", error_chain(error)),
             format!("kubectl auth can-i list pods --namespace {namespace}"),
         )],
     };
@@ -44,7 +44,7 @@ fn check_collectors(
         (true, false) => Vec::new(),
         (true, true) => vec![CheckLine::failed(
             codes::KW601,
-            "there is none",
+            "no collector is running, although a pipeline is accepted",
             format!("kubectl get deployments,events --namespace {namespace}"),
         )],
         (false, _) => {
@@ -63,9 +63,9 @@ fn check_readiness(namespace: &str, collectors: &[&CollectorInstance]) -> CheckL
         .collect();
     let ready = collectors.len() - bad.len();
     if bad.is_empty() {
-        return CheckLine::passed(codes::KW601, format!("{ready} are ready"));
+        return CheckLine::passed(codes::KW601, format!("{ready} collectors are ready"));
     }
-    let detail = format!("{ready} of {} are ready, not {}", collectors.len(), join_first_names(&bad));
+    let detail = format!("{ready} of {} collectors are ready; not ready: {}", collectors.len(), join_first_names(&bad));
     let mend =
         format!("kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/component=collector");
     match ready {
@@ -82,17 +82,21 @@ fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<Chec
     let mut lines = Vec::new();
     if let Some((first, _)) = silent.first() {
         let names: Vec<String> = silent.iter().map(|(it, why)| format!("{} ({why})", it.pod)).collect();
-        let detail = format!("not seen from here: {}", join_first_names(&names));
+        let detail = format!("failed to read the status of {}", join_first_names(&names));
         lines.push(CheckLine::warned(codes::KW602, detail, debug_command(namespace, first)));
     } else if !reports.is_empty() {
         lines.push(CheckLine::passed(codes::KW602, ""));
     }
     let refused = reports.iter().filter_map(|(pod, report)| Some((pod, report.refused.as_ref()?.reasons.first())));
     let refused: Vec<String> =
-        refused.map(|(pod, why)| format!("{pod}: {}", why.map_or("it is refused", |why| why))).collect();
+        refused.map(|(pod, why)| format!("{pod}: {}", why.map_or("no reason was reported", |why| why))).collect();
     if let Some(first) = refused.first() {
-        let detail = format!("{} of {} go on with the one before: {first}", refused.len(), reports.len());
-        let mend = "kubectl get telemetry   # the pipeline that is DocumentRefused";
+        let detail = format!(
+            "{} of {} collectors refused the configuration and keep the previous one: {first}",
+            refused.len(),
+            reports.len()
+        );
+        let mend = "kubectl get telemetry   # shows the pipeline with the reason DocumentRefused";
         lines.push(CheckLine::failed(codes::KW603, detail, mend));
     } else if !reports.is_empty() {
         lines.push(CheckLine::passed(codes::KW603, ""));
@@ -100,7 +104,8 @@ fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<Chec
     let other =
         reports.iter().find(|(_, report)| !report.version.is_empty() && report.version != env!("CARGO_PKG_VERSION"));
     if let Some((pod, report)) = other {
-        let detail = format!("{pod} is {}, this program {}", report.version, env!("CARGO_PKG_VERSION"));
+        let detail =
+            format!("{pod} has version {}, this program has version {}", report.version, env!("CARGO_PKG_VERSION"));
         lines.push(CheckLine::warned(
             codes::KW604,
             detail,
@@ -117,7 +122,7 @@ fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<Chec
 fn debug_command(namespace: &str, collector: &CollectorInstance) -> String {
     // A pod that is a process of this machine supports no ephemeral containers.
     if let Some(address) = collector.address.filter(|address| address.ip().is_loopback()) {
-        return format!("curl http://{address}/status   # on the machine of the cluster, whose pods are its processes");
+        return format!("curl http://{address}/status   # run this on the machine of the cluster");
     }
     let pod = &collector.pod;
     format!(
@@ -172,7 +177,7 @@ mod tests {
             ("KW604", CheckOutcome::Passed),
         ];
         assert_eq!(said(&[], std::slice::from_ref(&well)), all);
-        let silent = collector("b", Err("it does not answer in time".to_owned()));
+        let silent = collector("b", Err("timed out while waiting for a response".to_owned()));
         assert_eq!(
             said(&[], std::slice::from_ref(&silent)),
             [("KW601", CheckOutcome::Passed), ("KW602", CheckOutcome::Warned)]

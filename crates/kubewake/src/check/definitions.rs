@@ -24,7 +24,7 @@ pub(super) async fn check(scene: &CheckContext<'_>) -> CheckSection {
         Ok(found) => vec![check_installed(&found), check_matching(&found)].into_iter().flatten().collect(),
         Err(error) => {
             let mend = "kubectl auth can-i get customresourcedefinitions.apiextensions.k8s.io";
-            vec![CheckLine::warned(codes::KW201, format!("they cannot be seen: {}", error_chain(&error)), mend)]
+            vec![CheckLine::warned(codes::KW201, format!("failed to get the CRDs: {}", error_chain(&error)), mend)]
         }
     };
     CheckSection { name: "Kinds", lines }
@@ -34,7 +34,7 @@ pub(super) async fn check(scene: &CheckContext<'_>) -> CheckSection {
 pub(super) async fn check_before_install(scene: &CheckContext<'_>) -> CheckSection {
     let lines = match fetch_definitions(scene).await {
         Ok(found) if found.iter().all(|(_, there)| there.is_none()) => {
-            vec![CheckLine::passed(codes::KW202, "none is there yet")]
+            vec![CheckLine::passed(codes::KW202, "no CRD of Kubewake is installed yet")]
         }
         Ok(found) => check_matching(&found).into_iter().collect(),
         Err(_) => Vec::new(),
@@ -66,7 +66,7 @@ fn check_installed(found: &DefinitionPairs) -> Option<CheckLine> {
     Some(if missing.is_empty() {
         CheckLine::passed(codes::KW201, "")
     } else {
-        CheckLine::failed(codes::KW201, format!("not {}", missing.join(", ")), INSTALL_COMMAND)
+        CheckLine::failed(codes::KW201, format!("missing or not established: {}", missing.join(", ")), INSTALL_COMMAND)
     })
 }
 
@@ -89,7 +89,11 @@ fn check_matching(found: &DefinitionPairs) -> Option<CheckLine> {
             let named: Vec<String> = differences.into_iter().take(MAX_NAMED_DIFFERENCES).collect();
             let rest = more.saturating_sub(named.len());
             let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-            CheckLine::warned(codes::KW202, format!("they differ in {}{rest}", named.join(", ")), INSTALL_COMMAND)
+            CheckLine::warned(
+                codes::KW202,
+                format!("the installed CRDs differ in {}{rest}", named.join(", ")),
+                INSTALL_COMMAND,
+            )
         }
     })
 }

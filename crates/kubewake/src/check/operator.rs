@@ -31,7 +31,7 @@ pub(super) async fn check(scene: &CheckContext<'_>) -> CheckSection {
         Ok(leader) => check_leader(namespace, leader.as_ref(), !matches!(deployment, Ok(None))),
         Err(error) => CheckLine::warned(
             codes::KW302,
-            format!("its Lease cannot be seen: {}", error_chain(error)),
+            format!("failed to get the Lease of the operator: {}", error_chain(error)),
             format!("kubectl auth can-i get leases.coordination.k8s.io --namespace {namespace}"),
         ),
     });
@@ -50,14 +50,17 @@ fn check_running(
     match deployment {
         Err(error) => CheckLine::warned(
             codes::KW301,
-            format!("it cannot be seen: {}", error_chain(error)),
+            format!("failed to get the Deployment of the operator: {}", error_chain(error)),
             format!("kubectl auth can-i get deployments.apps --namespace {namespace}"),
         ),
         Ok(None) => match leader.filter(|leader| !leader.is_vacant) {
-            Some(leader) => CheckLine::passed(codes::KW301, format!("outside of the cluster, as {}", leader.holder)),
+            Some(leader) => CheckLine::passed(
+                codes::KW301,
+                format!("the operator runs outside of the cluster, as {}", leader.holder),
+            ),
             None => CheckLine::failed(
                 codes::KW301,
-                format!("there is no Deployment {} in {namespace}", names::FIELD_MANAGER),
+                format!("Deployment {namespace}/{} does not exist", names::FIELD_MANAGER),
                 INSTALL_COMMAND,
             ),
         },
@@ -87,7 +90,7 @@ pub(super) fn deployment_rollout(deployment: &Deployment) -> DeploymentRollout {
 fn check_rollout(namespace: &str, deployment: &Deployment) -> CheckLine {
     let DeploymentRollout { ready, wanted, is_done } = deployment_rollout(deployment);
     let detail = if ready >= wanted && !is_done {
-        "its pods are being replaced".to_owned()
+        "the rollout is replacing the pods".to_owned()
     } else {
         format!("{ready} of {wanted} pods are ready")
     };
@@ -110,10 +113,14 @@ fn check_leader(namespace: &str, leader: Option<&LeaseHolder>, has_deployment: b
         INSTALL_COMMAND.to_owned()
     };
     match leader {
-        None => {
-            CheckLine::failed(codes::KW302, format!("there is no Lease {} in {namespace}", names::LEASE_NAME), mend)
+        None => CheckLine::failed(
+            codes::KW302,
+            format!("there is no Lease {} in namespace {namespace}", names::LEASE_NAME),
+            mend,
+        ),
+        Some(leader) if leader.holder.is_empty() => {
+            CheckLine::failed(codes::KW302, "no operator holds the Lease", mend)
         }
-        Some(leader) if leader.holder.is_empty() => CheckLine::failed(codes::KW302, "nobody holds the Lease", mend),
         Some(leader) if leader.is_vacant => {
             let detail = format!("{} has not renewed the Lease for {} s", leader.holder, leader.seconds_since_renewal);
             CheckLine::failed(codes::KW302, detail, mend)
@@ -144,7 +151,11 @@ async fn check_permissions(scene: &CheckContext<'_>, deployment: &Deployment) ->
     Some(if missing.is_empty() {
         CheckLine::passed(codes::KW303, "")
     } else {
-        CheckLine::failed(codes::KW303, format!("{user} may not {}", missing.join(", ")), INSTALL_COMMAND)
+        CheckLine::failed(
+            codes::KW303,
+            format!("missing permissions of {user}: {}", missing.join(", ")),
+            INSTALL_COMMAND,
+        )
     })
 }
 

@@ -36,11 +36,11 @@ pub(super) async fn check(scene: &CheckContext<'_>) -> CheckSection {
     let namespace = &scene.args.cluster.namespace;
     let everything = is_permitted(client, resource_attributes("*", "*", "*", None)).await;
     let line = match everything {
-        Ok(true) => CheckLine::passed(codes::KW111, "you may do everything"),
+        Ok(true) => CheckLine::passed(codes::KW111, "you have all permissions"),
         Ok(false) => check_each_permission(client, namespace).await,
         Err(error) => {
             let mend = "kubectl auth can-i create selfsubjectaccessreviews.authorization.k8s.io";
-            CheckLine::warned(codes::KW111, format!("it cannot be asked: {}", error_chain(&error)), mend)
+            CheckLine::warned(codes::KW111, format!("failed to review your permissions: {}", error_chain(&error)), mend)
         }
     };
     CheckSection { name: "Install", lines: vec![line] }
@@ -59,11 +59,11 @@ async fn check_each_permission(client: &Client, namespace: &str) -> CheckLine {
         return CheckLine::passed(codes::KW111, "");
     }
     let mend = format!(
-        "kubectl create clusterrolebinding kubewake-install --clusterrole cluster-admin --user YOU   # or ask whoever may\n\
+        "kubectl create clusterrolebinding kubewake-install --clusterrole cluster-admin --user YOU   # needs an administrator of the cluster\n\
          kubectl auth can-i {}",
         missing.first().map(String::as_str).unwrap_or_default()
     );
-    CheckLine::failed(codes::KW111, format!("you may not {}", missing.join(", ")), mend)
+    CheckLine::failed(codes::KW111, format!("missing permissions: {}", missing.join(", ")), mend)
 }
 
 /// In the notation of `kubectl auth can-i`.

@@ -31,7 +31,7 @@ pub(super) fn check(pipelines: &[InstalledPipeline], errors: &[kube::Error]) -> 
     }
     if pipelines.is_empty() && errors.is_empty() {
         let mend = "kubectl explain tracepipeline.spec.output.otlp   # docs/pipelines.md has examples";
-        lines.push(CheckLine::warned(codes::KW501, "without one there are no collectors", mend));
+        lines.push(CheckLine::warned(codes::KW501, "the cluster has no pipeline, so it needs no collectors", mend));
     }
     lines.extend(pipelines.iter().flat_map(check_pipeline));
     CheckSection { name: "Pipelines", lines }
@@ -39,11 +39,11 @@ pub(super) fn check(pipelines: &[InstalledPipeline], errors: &[kube::Error]) -> 
 
 fn unlisted_line(error: &kube::Error) -> CheckLine {
     if matches!(error, kube::Error::Api(status) if status.code == 404) {
-        let detail = format!("the kinds of pipelines are not installed ({})", codes::KW201.id);
+        let detail = format!("the CRDs of pipelines are not installed ({})", codes::KW201.id);
         return CheckLine::warned(codes::KW501, detail, INSTALL_COMMAND);
     }
     let mend = "kubectl auth can-i list tracepipelines.telemetry.kubewake.io";
-    CheckLine::warned(codes::KW501, format!("not all can be seen: {}", error_chain(error)), mend)
+    CheckLine::warned(codes::KW501, format!("failed to list pipelines: {}", error_chain(error)), mend)
 }
 
 /// Whether the pipeline currently fails to deliver.
@@ -63,11 +63,15 @@ fn check_pipeline(pipeline: &InstalledPipeline) -> Vec<CheckLine> {
     // Without conditions nothing is known about the pipeline.
     if !pipeline.is_observed() || conditions.is_empty() {
         let mend = format!(
-            "kubectl describe {} {}\nkubewake check --wait   # it may be about to",
+            "kubectl describe {} {}\nkubewake check --wait   # waits for the operator",
             pipeline.kind.name(),
             pipeline.name
         );
-        return vec![CheckLine::failed(codes::KW502, format!("{title}: no operator has looked at it as it is"), mend)];
+        return vec![CheckLine::failed(
+            codes::KW502,
+            format!("{title}: no operator has observed the current generation"),
+            mend,
+        )];
     }
     let mut lines = Vec::new();
     for (name, code) in CONDITION_CODES {
@@ -118,10 +122,10 @@ fn suggest_remedy(pipeline: &InstalledPipeline, reason: &str, message: &str) -> 
     match reason {
         "Pending" => raise_slots_command(pipeline),
         "Terminating" => {
-            format!("kubectl get {kind} {name} -o jsonpath={{.metadata.finalizers}}   # whoever set them must remove them")
+            format!("kubectl get {kind} {name} -o jsonpath={{.metadata.finalizers}}   # the controllers that set these finalizers have to remove them")
         }
         "SecretMissing" | "SecretInvalid" | "CertificateExpired" | "CertificateExpiresSoon" | "TlsInvalid" => {
-            format!("kubectl get {kind} {name} -o jsonpath={{.spec.output}}   # which Secret and key; mend it there, and the pipeline follows")
+            format!("kubectl get {kind} {name} -o jsonpath={{.spec.output}}   # shows the Secret and the key; the pipeline follows when you correct the Secret")
         }
         "SecretUnreadable" => {
             "kubectl create rolebinding kubewake-operator-references --namespace NAMESPACE --clusterrole kubewake-operator-references --serviceaccount kubewake-system:kubewake-operator".to_owned()
@@ -132,13 +136,13 @@ fn suggest_remedy(pipeline: &InstalledPipeline, reason: &str, message: &str) -> 
         "ApplyFailed" | "DocumentRefused" => {
             format!("kubectl describe {kind} {name}\nkubectl logs --namespace kubewake-system deployment/kubewake-operator --tail 20")
         }
-        "BackendRefuses" => format!("{edit}   # credentials, headers, protocol and path"),
-        "BackendUnreachable" => format!("{edit}   # endpoint and tls; then what the network lets through"),
+        "BackendRefuses" => format!("{edit}   # check credentials, headers, protocol and path"),
+        "BackendUnreachable" => format!("{edit}   # check endpoint and tls, then network policies and firewalls"),
         "DataDropped" if message.contains(PARTIAL_REJECTION_MESSAGE) => {
-            "kubectl logs --namespace kubewake-system --selector app.kubernetes.io/component=collector --tail 1000 | grep 'accepted only a part'   # with the backend's reason".to_owned()
+            "kubectl logs --namespace kubewake-system --selector app.kubernetes.io/component=collector --tail 1000 | grep 'rejected a part'   # shows the backend's reason".to_owned()
         }
         "BackendSlow" | "BufferFilling" | "DataDropped" => {
-            format!("{edit}   # sample or filter, or give queue.sizeBytes more; a faster backend is best")
+            format!("{edit}   # add sampling or filters, raise queue.sizeBytes, or use a faster backend")
         }
         "Unknown" | "NotAccepted" => format!("kubectl describe {kind} {name}"),
         _ => edit,
@@ -154,7 +158,7 @@ fn raise_slots_command(pipeline: &InstalledPipeline) -> String {
         "spec": {"slots": {signal: 2}},
     });
     format!(
-        "kubectl get telemetry   # who holds the slot\n\
+        "kubectl get telemetry   # shows the pipeline that holds the slot\n\
          echo '{telemetry}' | kubectl apply --server-side -f -"
     )
 }
@@ -234,7 +238,7 @@ mod tests {
         let absent = || refused(404, "404 page not found\n");
         let section = check(&[], &[absent(), absent(), absent()]);
         let told: Vec<_> = section.lines.iter().map(|line| (line.detail.as_str(), line.mend.as_str())).collect();
-        assert_eq!(told, [("the kinds of pipelines are not installed (KW201)", INSTALL_COMMAND)]);
+        assert_eq!(told, [("the CRDs of pipelines are not installed (KW201)", INSTALL_COMMAND)]);
         let section = check(&[], &[absent(), refused(403, "no"), refused(403, "neither")]);
         assert_eq!(section.lines.len(), 3);
     }

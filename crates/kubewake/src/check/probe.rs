@@ -61,8 +61,9 @@ pub(super) async fn check(scene: &CheckContext<'_>, pipelines: &[InstalledPipeli
     let name = "Probe";
     let active = pipelines.iter().filter(|pipeline| is_active(pipeline)).collect::<Vec<_>>();
     if active.is_empty() && scene.args.endpoint.is_none() {
-        let detail = "no TracePipeline is active, so that no span is sent";
-        let mend = "kubewake check --endpoint http://127.0.0.1:4318   # for a collector of your own";
+        let detail = "no TracePipeline is active, so no span is sent";
+        let mend =
+            "kubewake check --endpoint http://127.0.0.1:4318   # for a collector that the operator does not manage";
         return CheckSection { name, lines: vec![CheckLine::warned(codes::KW701, detail, mend)] };
     }
     // A given endpoint may belong to a collector that the operator does not manage.
@@ -90,7 +91,7 @@ pub(super) async fn check(scene: &CheckContext<'_>, pipelines: &[InstalledPipeli
         }
         Err(why) => {
             let mend = "kubectl get service,endpointslices --namespace kubewake-system\n\
-                        kubewake check --endpoint http://HOST:4318   # where the Service can be reached from here: a NodePort, an Ingress";
+                        kubewake check --endpoint http://HOST:4318   # an address of the Service that is reachable from here: a NodePort, an Ingress";
             vec![CheckLine::failed(codes::KW701, why, mend)]
         }
     };
@@ -100,8 +101,8 @@ pub(super) async fn check(scene: &CheckContext<'_>, pipelines: &[InstalledPipeli
 /// A stuck pipeline fails at once, without a wait.
 fn stuck_pipeline_line(pipeline: &InstalledPipeline) -> CheckLine {
     let detail =
-        format!("{} does not deliver ({}), so that it is not waited for", pipeline.display_name(), codes::KW505.id);
-    CheckLine::failed(codes::KW702, detail, format!("kubewake check --wait   # once {} is mended", codes::KW505.id))
+        format!("{} does not deliver ({}), so its delivery is not awaited", pipeline.display_name(), codes::KW505.id);
+    CheckLine::failed(codes::KW702, detail, format!("kubewake check --wait   # waits until {} passes", codes::KW505.id))
 }
 
 /// Whether the pipeline receives spans.
@@ -141,9 +142,10 @@ async fn send_probe(scene: &CheckContext<'_>, web: &JsonHttpClient, body: Bytes)
     let client = &scene.cluster.client;
     let namespace = &scene.args.cluster.namespace;
     let service = Api::<Service>::namespaced(client.clone(), namespace).get_opt(names::OTLP_SERVICE).await;
-    let service = service
-        .map_err(|error| format!("the Service {} cannot be seen: {}", names::OTLP_SERVICE, error_chain(&error)))?;
-    let service = service.ok_or_else(|| format!("there is no Service {} in {namespace}", names::OTLP_SERVICE))?;
+    let service =
+        service.map_err(|error| format!("failed to get Service {}: {}", names::OTLP_SERVICE, error_chain(&error)))?;
+    let service =
+        service.ok_or_else(|| format!("there is no Service {} in namespace {namespace}", names::OTLP_SERVICE))?;
     let address = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
     let url = format!("http://{address}:{OTLP_HTTP_PORT}/v1/traces");
@@ -155,7 +157,7 @@ async fn send_probe(scene: &CheckContext<'_>, web: &JsonHttpClient, body: Bytes)
         }
         Err(direct) => match send_through_api_server(client, namespace, body).await {
             Ok(answer) => check_accepted(answer).map(|()| "sent through the API server".to_owned()),
-            Err(error) => Err(format!("{url}: {direct}; and not through the API server: {}", error_chain(&error))),
+            Err(error) => Err(format!("{url}: {direct}; through the API server: {}", error_chain(&error))),
         },
     }
 }
@@ -172,8 +174,9 @@ fn check_accepted(answer: Bytes) -> Result<(), String> {
     let rejected = answer
         .pointer("/partialSuccess/rejectedSpans")
         .is_some_and(|it| !matches!(it, Value::Null) && it != 0 && it != "0");
-    let why = answer.pointer("/partialSuccess/errorMessage").and_then(Value::as_str).unwrap_or("it does not say why");
-    if rejected { Err(format!("it is rejected: {why}")) } else { Ok(()) }
+    let why =
+        answer.pointer("/partialSuccess/errorMessage").and_then(Value::as_str).unwrap_or("no reason was reported");
+    if rejected { Err(format!("the span was rejected: {why}")) } else { Ok(()) }
 }
 
 /// The collectors' counters of these pipelines.
@@ -207,7 +210,7 @@ async fn wait_for_delivery(
             let looked_long_enough = expected.viewer.is_none() || delivered_at.elapsed() > VIEWER_GRACE_PERIOD;
             if !expected.viewer_required && (looked_long_enough || is_last) {
                 let all = if expected.has_stuck_pipelines { "all other" } else { "all" };
-                let detail = format!("the backends of {all} TracePipelines took more spans than before");
+                let detail = format!("the backends of {all} TracePipelines accepted spans since the probe was sent");
                 return vec![CheckLine::passed(codes::KW702, detail)];
             }
         }
@@ -244,7 +247,7 @@ fn explain_stuck_pipelines(
     failures.unwrap_or_default()
 }
 
-/// The pipelines that have delivered nothing since the probe was sent.
+/// The pipelines that have delivered no data since the probe was sent.
 fn undelivered_pipelines<'a>(
     expected: &ProbeExpectation<'a>,
     after: &BTreeMap<String, PipelineTotals>,
@@ -264,13 +267,15 @@ fn explain_timeout(
     let waiting = undelivered_pipelines(expected, after);
     if waiting.is_empty() {
         let viewer = expected.viewer.as_deref().unwrap_or_default();
-        let detail = format!("it was not seen at {viewer} within {seconds} s, although the collectors delivered spans");
-        let mend = "kubectl get telemetry   # does BACKEND lead to that viewer?";
+        let detail =
+            format!("the span did not arrive at {viewer} within {seconds} s, although the collectors delivered spans");
+        let mend = "kubectl get telemetry   # compare BACKEND with the address of the viewer";
         return CheckLine::failed(codes::KW702, detail, mend);
     }
     let names = waiting.iter().map(|pipeline| pipeline.display_name()).collect::<Vec<_>>().join(", ");
     if after.is_empty() {
-        let detail = format!("no collector could be asked, so that nobody knows what became of it ({names})");
+        let detail =
+            format!("failed to read the status of any collector, so the delivery of the span is unknown ({names})");
         return CheckLine::warned(codes::KW702, detail, "kubewake check --viewer URL   # if the backend is a viewer");
     }
     let lost = waiting.iter().find(|pipeline| {
@@ -278,17 +283,17 @@ fn explain_timeout(
             |figures: &BTreeMap<String, PipelineTotals>| figures.get(&pipeline.id()).map_or(0, |totals| totals.dropped);
         dropped(after) > dropped(&expected.before)
     });
-    let what = if lost.is_some() { "dropped something" } else { "delivered nothing" };
+    let what = if lost.is_some() { "dropped data" } else { "delivered no data" };
     let detail = format!("{names} {what} within {seconds} s");
-    let mend = "kubectl get telemetry   # REASON says why\nkubewake status";
+    let mend = "kubectl get telemetry   # shows the reason\nkubewake status";
     if lost.is_none() && waiting.iter().all(|pipeline| pipeline.is_selective()) {
         let mend = format!(
-            "kubewake check --probe-seconds {}   # where whole traces wait it takes longer",
+            "kubewake check --probe-seconds {}   # sampling of whole traces delays the span",
             seconds.saturating_mul(2)
         );
         return CheckLine::warned(
             codes::KW702,
-            format!("{detail}; input, filter or sampling may have dropped it"),
+            format!("{detail}; input, filter or sampling may have dropped the span"),
             mend,
         );
     }

@@ -34,7 +34,8 @@ fn render_summary(report: &CheckReport, screen: &TerminalLayout) -> String {
     let warned = number(CheckOutcome::Warned);
     let warnings = if warned == 0 { String::new() } else { format!(", {}", format_count(warned, "warning")) };
     match failed {
-        0 => screen.paint(TextStyle::Good, "All is well") + &warnings + "\n",
+        0 if warned == 0 => screen.paint(TextStyle::Good, "All checks passed") + "\n",
+        0 => screen.paint(TextStyle::Good, "No check failed") + &warnings + "\n",
         failed => screen.paint(TextStyle::Bad, &format!("{} failed", format_count(failed, "check"))) + &warnings + "\n",
     }
 }
@@ -49,7 +50,7 @@ mod tests {
         let lines = vec![
             CheckLine::passed(codes::KW301, "2/2 pods"),
             CheckLine::passed(codes::KW302, ""),
-            CheckLine::warned(codes::KW402, "it ends in 3 d", "kubectl logs a"),
+            CheckLine::warned(codes::KW402, "the certificate expires in 3 d", "kubectl logs a"),
             CheckLine::failed(codes::KW403, "refused\u{1b}[1m", "first this\nthen that"),
         ];
         let report = CheckReport { sections: vec![CheckSection { name: "Operator", lines }] };
@@ -57,16 +58,16 @@ mod tests {
 Operator
 ✓ KW301 the operator runs: 2/2 pods
 ✓ KW302 one operator leads
-! KW402 its certificate is good: it ends in 3 d
+! KW402 the certificate of the operator's webhook is valid: the certificate expires in 3 d
     → kubectl logs a
-✗ KW403 it answers: refused\\u{1b}[1m
+✗ KW403 the operator's webhook answers: refused\\u{1b}[1m
     → first this
     → then that
 
 1 check failed, 1 warning
 ";
         assert_eq!(super::render_report(&report, &TerminalLayout::plain(80)), expected);
-        assert_eq!(super::render_report(&CheckReport::default(), &TerminalLayout::plain(80)), "All is well\n");
+        assert_eq!(super::render_report(&CheckReport::default(), &TerminalLayout::plain(80)), "All checks passed\n");
         let document = serde_json::to_value(report.to_document()).unwrap();
         assert_eq!(document["success"], false);
         assert_eq!(document["sections"][0]["lines"][3]["result"], "failed");

@@ -35,7 +35,7 @@ fn check_capacity(info: &ViewerInfo) -> CheckLine {
     let store = &info.store;
     let held = format!("{} of {}", format_bytes(store.bytes), format_bytes(store.limit));
     let lost =
-        [(store.dropped.traces, "old trace", "had to make room"), (store.refused.traces, "trace", "too large for it")];
+        [(store.dropped.traces, "old trace", "evicted"), (store.refused.traces, "trace", "too large for the store")];
     let lost = lost.into_iter().filter(|(traces, ..)| *traces > 0);
     let told: String = lost.map(|(traces, noun, what)| format!("; {} {what}", format_count(traces, noun))).collect();
     if told.is_empty() {
@@ -59,7 +59,7 @@ mod tests {
             check_capacity(&ViewerInfo { store, ..ViewerInfo::default() }).detail
         };
         assert_eq!(of(0, 0), "0 B of 1 MiB");
-        assert_eq!(of(0, 1), "0 B of 1 MiB; 1 trace too large for it");
-        assert_eq!(of(2, 3), "0 B of 1 MiB; 2 old traces had to make room; 3 traces too large for it");
+        assert_eq!(of(0, 1), "0 B of 1 MiB; 1 trace too large for the store");
+        assert_eq!(of(2, 3), "0 B of 1 MiB; 2 old traces evicted; 3 traces too large for the store");
     }
 }

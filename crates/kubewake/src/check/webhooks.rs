@@ -81,19 +81,19 @@ async fn check_operator_webhook(scene: &CheckContext<'_>) -> Vec<CheckLine> {
         Err(error) => return vec![unreadable_line(&OPERATOR_CODES, "validatingwebhookconfigurations", &error)],
     };
     let Some(registered) = registered else {
-        let detail = "nobody says what is wrong with a pipeline when it is written, and whoever writes one can name every Secret";
+        let detail = "without a registration the API server accepts invalid pipelines, and authors of pipelines can reference every Secret";
         let operator = Api::<Deployment>::namespaced(client.clone(), namespace).get_opt(names::FIELD_MANAGER).await;
         let mend = match &operator {
             Ok(None) => {
-                format!("{}   # the operator registers itself, with --webhook-listen", operator::INSTALL_COMMAND)
+                format!("{}   # with --webhook-listen the operator registers its webhook", operator::INSTALL_COMMAND)
             }
             _ => format!(
-                "kubectl logs --namespace {namespace} deployment/{} --tail 20   # it registers itself, with --webhook-listen",
+                "kubectl logs --namespace {namespace} deployment/{} --tail 20   # with --webhook-listen the operator registers its webhook",
                 names::FIELD_MANAGER
             ),
         };
         return vec![if operator.ok().flatten().is_some_and(serves_webhook) {
-            CheckLine::failed(codes::KW401, "the operator serves a webhook that is not registered yet", mend)
+            CheckLine::failed(codes::KW401, "the operator serves a webhook, but has not registered it yet", mend)
         } else {
             CheckLine::warned(codes::KW401, detail, mend)
         }];
@@ -158,13 +158,13 @@ async fn check_trail_deployment(scene: &CheckContext<'_>, is_registered: bool) -
         lines.push(CheckLine::warned(codes::KW413, detail, &mend).with_in_progress(true));
     }
     if !is_registered {
-        let detail = format!("Deployment {TRAIL_WEBHOOK_NAME}/{TRAIL_WEBHOOK_NAME} has not registered itself yet");
+        let detail = format!("Deployment {TRAIL_WEBHOOK_NAME}/{TRAIL_WEBHOOK_NAME} has not registered its webhook yet");
         lines.push(CheckLine::warned(codes::KW411, detail, mend).with_in_progress(true));
     }
     if !names_span_endpoint(&deployment) {
         let detail = format!(
-            "Deployment {TRAIL_WEBHOOK_NAME}/{TRAIL_WEBHOOK_NAME} sets no {}, so that it begins no traces: \
-             nothing is stamped where the API server sends no context",
+            "Deployment {TRAIL_WEBHOOK_NAME}/{TRAIL_WEBHOOK_NAME} does not set {}, so the webhook starts no traces: \
+             objects are not stamped where the API server sends no trace context",
             SPAN_ENDPOINT_VARIABLES[0]
         );
         let mend = format!(
@@ -200,14 +200,14 @@ fn restart_command(name: &str, client: &WebhookClientConfig) -> String {
             format!("kubectl rollout restart deployment/{TRAIL_WEBHOOK_NAME} --namespace {}", service.namespace)
         }
         None => format!(
-            "kubectl delete mutatingwebhookconfiguration {name}   # if nobody needs it; else start it again: kubewake webhook --name {name} …"
+            "kubectl delete mutatingwebhookconfiguration {name}   # or start the webhook again: kubewake webhook --name {name} …"
         ),
     }
 }
 
 fn unreadable_line(codes: &WebhookCodes, resource: &str, error: &kube::Error) -> CheckLine {
     let mend = format!("kubectl auth can-i list {resource}.admissionregistration.k8s.io");
-    CheckLine::warned(codes.registered, format!("it cannot be seen: {}", error_chain(error)), mend)
+    CheckLine::warned(codes.registered, format!("failed to read {resource}: {}", error_chain(error)), mend)
 }
 
 /// Checks its registration, its certificate, and whether it responds.
@@ -236,7 +236,10 @@ async fn check_webhook(client: &Client, hook: &RegisteredWebhook) -> Vec<CheckLi
             lines.push(CheckLine::passed(hook.codes.answers, &target.address));
         }
         HandshakeOutcome::Untrusted(why) => {
-            let detail = format!("what {} shows is not what the registration believes: {why}", target.address);
+            let detail = format!(
+                "failed to verify the certificate of {} with the caBundle of the registration: {why}",
+                target.address
+            );
             lines.push(CheckLine::failed(hook.codes.certificate, detail, &hook.restart));
         }
         HandshakeOutcome::Unreachable(why) => {
@@ -257,8 +260,8 @@ fn check_validity(hook: &RegisteredWebhook, life: CertificateValidity, now: i64)
 
 async fn resolve_address(client: &Client, config: &WebhookClientConfig) -> Result<WebhookAddress, String> {
     if let Some(url) = &config.url {
-        let uri: Uri = url.parse().map_err(|_| format!("{url:?} is no URL"))?;
-        let host = uri.host().ok_or_else(|| format!("{url:?} has no host"))?;
+        let uri: Uri = url.parse().map_err(|_| format!("invalid URL {url:?} in the registration"))?;
+        let host = uri.host().ok_or_else(|| format!("URL {url:?} in the registration has no host"))?;
         let name = host.trim_matches(['[', ']']).to_owned();
         return Ok(WebhookAddress {
             address: format!("{host}:{}", uri.port_u16().unwrap_or(443)),
@@ -266,13 +269,12 @@ async fn resolve_address(client: &Client, config: &WebhookClientConfig) -> Resul
             service: None,
         });
     }
-    let service = config.service.as_ref().ok_or("its registration names neither a URL nor a Service")?;
+    let service = config.service.as_ref().ok_or("the registration names neither a URL nor a Service")?;
     let namespace = service.namespace.clone();
     let name = service.name.clone();
     let found = Api::<Service>::namespaced(client.clone(), &namespace).get_opt(&name).await;
-    let found =
-        found.map_err(|error| format!("the Service {namespace}/{name} cannot be seen: {}", error_chain(&error)))?;
-    let found = found.ok_or_else(|| format!("there is no Service {namespace}/{name}"))?;
+    let found = found.map_err(|error| format!("failed to get Service {namespace}/{name}: {}", error_chain(&error)))?;
+    let found = found.ok_or_else(|| format!("Service {namespace}/{name} does not exist"))?;
     let address = found.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
     let address = if address.contains(':') { format!("[{address}]") } else { address };
     Ok(WebhookAddress {
@@ -290,7 +292,7 @@ async fn check_service_endpoints(
     why: &str,
 ) -> CheckLine {
     let Some((namespace, name)) = &target.service else {
-        let detail = format!("nobody at {}: {why}", target.address);
+        let detail = format!("failed to connect to {}: {why}", target.address);
         return CheckLine::failed(hook.codes.answers, detail, &hook.restart);
     };
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
@@ -301,18 +303,14 @@ async fn check_service_endpoints(
     });
     let mend = format!("kubectl get pods,endpointslices --namespace {namespace}\n{}", hook.restart);
     match ready {
-        Ok(0) => CheckLine::failed(
-            hook.codes.answers,
-            format!("no pod behind the Service {namespace}/{name} is ready"),
-            mend,
-        ),
+        Ok(0) => CheckLine::failed(hook.codes.answers, format!("Service {namespace}/{name} has no ready pod"), mend),
         Ok(_) => CheckLine::passed(
             hook.codes.answers,
-            format!("pods behind {namespace}/{name} are ready; not called from here ({why})"),
+            format!("Service {namespace}/{name} has ready pods, but is not reachable from here ({why})"),
         ),
         Err(error) => CheckLine::warned(
             hook.codes.answers,
-            format!("not called from here ({why}), and {}", error_chain(&error)),
+            format!("not reachable from here ({why}); failed to list EndpointSlices: {}", error_chain(&error)),
             mend,
         ),
     }
@@ -344,15 +342,14 @@ async fn check_called(client: &Client, hook: &RegisteredWebhook) -> CheckLine {
     let mend = &hook.restart;
     match api.create(&dry, &object).await {
         Ok(_) => {
-            let detail =
-                "the API server takes a pipeline that the webhook would refuse: its rules or selectors were changed";
+            let detail = "the API server accepted a pipeline that the webhook denies: check rules and selectors of the registration";
             CheckLine::failed(codes::KW404, detail, mend)
         }
         Err(kube::Error::Api(status)) if status.message.contains("denied the request") => {
             CheckLine::passed(codes::KW404, "")
         }
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            let detail = "you may make no TracePipeline, so that it was not tried";
+            let detail = "not checked, because you may not create a TracePipeline";
             CheckLine::warned(codes::KW404, detail, "kubectl auth can-i create tracepipelines.telemetry.kubewake.io")
         }
         Err(error) => CheckLine::failed(codes::KW404, error_chain(&error), mend),

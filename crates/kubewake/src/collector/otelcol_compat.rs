@@ -17,7 +17,7 @@ pub(super) fn config_path(config: &Path) -> Result<PathBuf, String> {
     match scheme {
         "file" => Ok(rest.into()),
         _ if UNSUPPORTED_CONFIG_SCHEMES.contains(&scheme) => Err(format!(
-            "`--config {scheme}:…` is not supported: name a file, which may have ${{env:NAME}} and ${{file:PATH}} in it"
+            "`--config {scheme}:…` is not supported: name a file, which can contain ${{env:NAME}} and ${{file:PATH}}"
         )),
         _ => Ok(config.to_owned()),
     }
@@ -32,7 +32,7 @@ pub(super) fn gates_warning(gates: &[String]) -> Option<&'static str> {
     Some(if gates.iter().flat_map(|list| list.split(',')).any(name) {
         "`--feature-gates` has no effect: set `record_policy` of `tail_sampling` instead"
     } else {
-        "`--feature-gates` has no effect: there are no gates here"
+        "`--feature-gates` has no effect: this collector has no gates"
     })
 }
 

@@ -61,17 +61,18 @@ impl DemoClients {
 pub(super) async fn is_installed(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<bool> {
     let (namespace, name) = sample.operator();
     let deployments: Api<Deployment> = Api::namespaced(clients.quiet.clone(), namespace);
-    let found = deployments.get_opt(name).await.with_context(|| format!("Deployment {name} cannot be read"))?;
+    let found =
+        deployments.get_opt(name).await.with_context(|| format!("failed to get Deployment {namespace}/{name}"))?;
     Ok(found.is_some())
 }
 
 /// Fails if there is no active TracePipeline, because no trace would reach the viewer.
 pub(super) async fn ensure_pipeline(clients: &DemoClients, viewer: &str) -> anyhow::Result<()> {
     let pipelines: Api<TracePipeline> = Api::all(clients.quiet.clone());
-    let found = pipelines.list(&ListParams::default()).await.context("TracePipelines cannot be listed")?;
+    let found = pipelines.list(&ListParams::default()).await.context("failed to list TracePipelines")?;
     if found.items.is_empty() {
         bail!(
-            "there is no TracePipeline, so that no trace would come to the viewer. This makes the one of `kubewake up` again:\n  \
+            "there is no TracePipeline, so no trace would reach the viewer. Create the one of `kubewake up` again:\n  \
              echo '{}' | {} apply -f -",
             install::pipeline_manifest(viewer),
             clients.kubectl
@@ -80,7 +81,7 @@ pub(super) async fn ensure_pipeline(clients: &DemoClients, viewer: &str) -> anyh
     if let Some(first) = found.items.first().filter(|_| found.items.iter().all(|it| it.spec.paused)) {
         let name = first.name_any();
         bail!(
-            "TracePipeline {name} is paused, so that no trace would come to the viewer. This resumes it:\n  \
+            "TracePipeline {name} is paused, so no trace would reach the viewer. Resume it:\n  \
              {} patch tracepipeline {name} --type=merge -p '{{\"spec\":{{\"paused\":false}}}}'",
             clients.kubectl
         )
@@ -99,7 +100,7 @@ pub(super) async fn apply_definitions(clients: &DemoClients, sample: DemoSample)
 pub(crate) async fn apply_operator(clients: &DemoClients, sample: DemoSample) -> anyhow::Result<()> {
     let otlp = timeout(READY_TIMEOUT, install::wait_for_otlp_endpoint(&clients.quiet))
         .await
-        .context("there is no pipeline")??;
+        .context("timed out while waiting for Service kubewake-otlp")??;
     let mut manifests = sample.manifests()?;
     install::export_traces_to(manifest_applier::find_deployment(&mut manifests, sample.operator().1)?, &otlp);
     ManifestApplier::new(clients.quiet.clone(), FIELD_MANAGER).apply_all(&manifests).await
@@ -113,7 +114,7 @@ pub(crate) async fn wait_for_operator(clients: &DemoClients, sample: DemoSample)
     available.with_context(|| {
         let seconds = READY_TIMEOUT.as_secs();
         let kubectl = &clients.kubectl;
-        format!("{name} is not ready after {seconds} s: see `{kubectl} --namespace {namespace} get pods`")
+        format!("Deployment {namespace}/{name} is not ready after {seconds} s: see `{kubectl} --namespace {namespace} get pods`")
     })?
 }
 
@@ -127,7 +128,7 @@ pub(crate) async fn apply_sample(clients: &DemoClients, sample: DemoSample) -> a
     let applied = ManifestApplier::new(clients.traced.clone(), FIELD_MANAGER).apply(&object).await?;
     let trace = changed_trace_id(&applied, before.as_deref()).with_context(|| {
         format!(
-            "{} {what}, and got no trace: the webhook did not answer the API server in time, as on a machine that is very busy. Try it again",
+            "{} {what}, but has no trace, because the webhook did not answer the API server in time: try again",
             sample.title()
         )
     })?;
@@ -164,7 +165,7 @@ async fn wait_until_stamped(
     while changed_trace_id(&objects.dry_run(object).await?, before).is_none() {
         if Instant::now() > deadline {
             bail!(
-                "no trace context is put on objects: see `{kubectl} --namespace kubewake-webhook logs deployment/kubewake-webhook`"
+                "the webhook does not add trace context to objects: see `{kubectl} --namespace kubewake-webhook logs deployment/kubewake-webhook`"
             )
         }
         sleep(POLL_INTERVAL).await;

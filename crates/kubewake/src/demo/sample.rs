@@ -7,9 +7,9 @@ use crate::manifest_applier;
 /// What can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DemoSample {
-    /// A Head with two children: examples/head-operator
+    /// A Head with two children (examples/head-operator)
     Head,
-    /// A scheduler and its configuration: examples/scheduler
+    /// A scheduler and its configuration (examples/scheduler)
     Scheduler,
 }
 
@@ -99,10 +99,10 @@ impl DemoSample {
                 if let Some(field) = object.pointer_mut(REPLICAS_POINTER) {
                     *field = json!(replicas);
                 }
-                format!("is changed: its child right wants {replicas} {}", if replicas == 1 { "pod" } else { "pods" })
+                format!("is changed: child right has {replicas} {}", if replicas == 1 { "pod" } else { "pods" })
             }
             Self::Scheduler if now.to_string().contains(TOGGLED_PLUGIN) => {
-                "is changed: nodes are chosen by the room that they have".to_owned()
+                "is changed: nodes with more free resources are preferred".to_owned()
             }
             Self::Scheduler => {
                 if let Some(Value::Array(scores)) = object.pointer_mut("/spec/scores") {

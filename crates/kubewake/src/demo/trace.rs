@@ -102,16 +102,16 @@ pub(crate) async fn wait_for_trace(
 /// What is missing, and where to look.
 fn describe_missing(is_ready: bool, link: Option<&String>) -> String {
     let what = if is_ready {
-        format!("it is ready, but after {} s the viewer has", STATUS_SPAN_TIMEOUT.as_secs())
+        format!("the object is ready, but after {} s the viewer has", STATUS_SPAN_TIMEOUT.as_secs())
     } else {
-        format!("it is not ready after {} s, and the viewer has", READY_TIMEOUT.as_secs())
+        format!("the object is not ready after {} s, and the viewer has", READY_TIMEOUT.as_secs())
     };
     match link {
         Some(link) if is_ready => {
-            format!("{what} only a part of its trace, which is at {link}; `kubewake check` says why")
+            format!("{what} only a part of the trace: see {link}, and run `kubewake check`")
         }
-        Some(link) => format!("{what} a part of its trace, which is at {link}"),
-        None => format!("{what} nothing of its trace: `kubewake check` says where spans stay"),
+        Some(link) => format!("{what} a part of the trace: see {link}"),
+        None => format!("{what} no spans of the trace: run `kubewake check`"),
     }
 }
 
@@ -148,7 +148,7 @@ async fn fetch_trace(web: &JsonHttpClient, page: &str, id: &str) -> anyhow::Resu
     match web.get(&format!("{page}/api/v1/traces/{id}")).await {
         Ok(trace) => Ok(Some(trace)),
         Err(http_client::JsonHttpError::Status(StatusCode::NOT_FOUND, _)) => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("the viewer at {page}")),
+        Err(error) => Err(error).with_context(|| format!("failed to get trace {id} from the viewer at {page}")),
     }
 }
 
@@ -182,10 +182,10 @@ mod tests {
     fn what_is_missing_is_said_without_a_link_to_nothing() {
         let link = "http://127.0.0.1:1/trace/a".to_owned();
         for (is_ready, link, said) in [
-            (true, None, "it is ready, but after 20 s the viewer has nothing of its trace"),
-            (false, None, "it is not ready after 90 s, and the viewer has nothing of its trace"),
-            (true, Some(&link), "the viewer has only a part of its trace, which is at http://127.0.0.1:1/trace/a"),
-            (false, Some(&link), "it is not ready after 90 s, and the viewer has a part of its trace"),
+            (true, None, "the object is ready, but after 20 s the viewer has no spans of the trace"),
+            (false, None, "the object is not ready after 90 s, and the viewer has no spans of the trace"),
+            (true, Some(&link), "the viewer has only a part of the trace: see http://127.0.0.1:1/trace/a"),
+            (false, Some(&link), "the object is not ready after 90 s, and the viewer has a part of the trace"),
         ] {
             let text = describe_missing(is_ready, link);
             assert!(text.contains(said), "{text}");

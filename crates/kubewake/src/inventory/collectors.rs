@@ -115,7 +115,7 @@ async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier,
     let report = if status.phase.as_deref() == Some("Running") && !ends {
         fetch_report(client, web, &pod, address).await
     } else {
-        Err("it does not run".to_owned())
+        Err("the pod is not running".to_owned())
     };
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
     CollectorInstance {
@@ -141,7 +141,7 @@ async fn fetch_report(
     pod: &Pod,
     address: Option<SocketAddr>,
 ) -> Result<CollectorStatusDocument, String> {
-    let Some(address) = address else { return Err("it has no address".to_owned()) };
+    let Some(address) = address else { return Err("the pod has no address".to_owned()) };
     let direct = match web.get(&format!("http://{address}/status")).await {
         Ok(report) => return Ok(report),
         Err(error) => error,
@@ -155,7 +155,7 @@ async fn fetch_report(
     };
     match proxied {
         Ok(Ok(report)) => Ok(report),
-        _ => Err(format!("at {address} {direct}; and not through the API server either")),
+        _ => Err(format!("{address}: {direct}; the API server's proxy failed, too")),
     }
 }
 

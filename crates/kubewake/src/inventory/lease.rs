@@ -45,7 +45,7 @@ mod tests {
         let fresh = read_lease(&lease("a"), renewed + 14);
         assert_eq!(fresh, LeaseHolder { holder: "a".into(), seconds_since_renewal: 14, is_vacant: false });
         assert!(read_lease(&lease("a"), renewed + 21).is_vacant);
-        assert!(read_lease(&lease(""), renewed).is_vacant, "it was given back");
+        assert!(read_lease(&lease(""), renewed).is_vacant, "the holder released the Lease");
         assert!(read_lease(&Lease::default(), renewed).is_vacant);
     }
 }

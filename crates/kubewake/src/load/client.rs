@@ -44,8 +44,8 @@ impl LoadTarget {
     /// Parses a target of the command line, `http://host:port`, for one signal.
     pub(crate) fn new(url: &str, signal: Signal, grpc: bool, gzip: bool, timeout: Duration) -> anyhow::Result<Self> {
         let url: Uri = url.parse().with_context(|| format!("the target {url:?} is not a URL"))?;
-        ensure!(url.scheme_str() == Some("http"), "the target has to begin with http://");
-        let Some(authority) = url.authority() else { bail!("the target names no host") };
+        ensure!(url.scheme_str() == Some("http"), "the target must begin with http://");
+        let Some(authority) = url.authority() else { bail!("the target has no host") };
         let port = authority.port_u16().unwrap_or(if grpc { 4317 } else { 4318 });
         let address = format!("{}:{port}", authority.host());
         let path = if grpc { grpc_path(signal).to_owned() } else { http_path(&url, signal) };

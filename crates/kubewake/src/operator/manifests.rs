@@ -36,12 +36,12 @@ const FIRST_ARGUMENT_LINE: &str = "        - --namespace=$(POD_NAMESPACE)\n";
   kubewake operator manifests --image registry.example/kubewake/operator:1 > operator.yaml
   kubewake operator manifests --image registry.example/op:1 --collector-image registry.example/col:1 > operator.yaml
 
-It is what `kubectl apply -k deploy` applies. Changes are best made there, by an overlay of kustomize's.")]
+The output equals what `kubectl apply -k deploy` applies. Use a kustomize overlay of that directory for changes.")]
 pub(super) struct ManifestsArgs {
-    /// The operator's image
+    /// Image of the operator
     #[arg(long, value_name = "IMAGE", default_value = ReleaseImage::Operator.reference())]
     image: String,
-    /// The collectors' image, unless a Telemetry names one [default: beside --image, with `collector` for `operator`]
+    /// Image of the collectors, unless a Telemetry sets spec.image [default: --image with `collector` for `operator`]
     #[arg(long, value_name = "IMAGE")]
     collector_image: Option<String>,
 }
@@ -57,7 +57,7 @@ impl ManifestsArgs {
             Some(image) => Ok(Some(image.clone())),
             None if self.image == ReleaseImage::Operator.reference() => Ok(None),
             None => derive_collector_image(&self.image).map(Some).with_context(|| {
-                format!("{} does not say where the collectors' image is: name it by --collector-image", self.image)
+                format!("failed to derive the collectors' image from {}: set --collector-image", self.image)
             }),
         }
     }
@@ -75,7 +75,7 @@ pub(super) fn run(args: &ManifestsArgs) -> anyhow::Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         // The reader may close the pipe early, such as `head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot print"),
+        written => written.context("failed to write to standard output"),
     }
 }
 

@@ -33,38 +33,38 @@ const CERTIFICATES_SECRET: &str = "kubewake-operator-certificates";
 /// Arguments of `kubewake operator` without a command.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Where collectors run; also where its Lease and its locks are
+    /// Namespace of the collectors, of the operator's Lease and of its locks
     #[arg(long, value_name = "NAMESPACE", default_value = "kubewake-system")]
     namespace: String,
-    /// Where to serve /healthz, /readyz and /metrics; port 0 takes any that is free
+    /// Address for /healthz, /readyz and /metrics; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// The collectors' image, unless a Telemetry names one
+    /// Image of the collectors, unless a Telemetry sets spec.image
     #[arg(long, value_name = "IMAGE", default_value = ReleaseImage::Collector.reference())]
     collector_image: String,
-    /// Who this is among replicas, each of which needs a name of its own [default: $POD_NAME, or the host and
-    /// the process]
+    /// Identity of this replica in the Lease, unique among replicas [default: $POD_NAME, or the host and
+    /// the process id]
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// After so many seconds without a word from the leader another replica takes over
+    /// Duration of the Lease, in seconds: another replica takes over if the leader does not renew the Lease in time
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(2..=600))]
     lease_seconds: u64,
-    /// How long a pipeline is left alone when nothing happens, in seconds
+    /// Interval of periodic reconciles of each pipeline, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     resync_seconds: u64,
-    /// Where to serve the admission webhook, over TLS; without it there is none, and whoever may write
-    /// pipelines can name every Secret
+    /// Address of the admission webhook, over TLS. Without the webhook, every author of pipelines can reference every
+    /// Secret [default: no webhook]
     #[arg(long, value_name = "ADDR")]
     webhook_listen: Option<SocketAddr>,
-    /// The Service, in the operator's namespace, by which API servers reach the webhook at port 443 [default:
-    /// the address that it listens on]
+    /// Service in the operator's namespace through which API servers call the webhook, on port 443 [default:
+    /// the address of --webhook-listen]
     #[arg(long, value_name = "NAME", requires = "webhook_listen")]
     webhook_service: Option<String>,
-    /// How long the webhook serves on when the operator is told to end, in seconds, until API servers have
-    /// learned to call another replica
+    /// How long the webhook continues to serve after SIGTERM, in seconds, until API servers call another
+    /// replica
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=600))]
     shutdown_delay_seconds: u64,
 }
@@ -86,8 +86,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
     let config = kube_client::load_config(args.kubeconfig.as_deref()).await?;
     let leases = Trail::disabled()
         .client(kube_client::without_tracing(config.clone()))
-        .context("the cluster cannot be reached")?;
-    let client = trail.client(config).context("the cluster cannot be reached")?;
+        .context("failed to create a client for the cluster")?;
+    let client = trail.client(config).context("failed to create a client for the cluster")?;
     // Before readiness is reported: from then on the Service routes API servers here.
     let mut admission = tokio::select! {
         admission = args.start_admission(&client) => admission?,
@@ -132,12 +132,12 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<()> {
         admission.stop().await;
     }
     telemetry.shutdown();
-    health.context("what it says of itself cannot be served")?;
+    health.context("failed to serve health checks and metrics")?;
     Ok(ended?)
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+    TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))
 }
 
 /// What Prometheus gets to see.
@@ -173,7 +173,7 @@ impl RunArgs {
         let endpoint = match &self.webhook_service {
             Some(name) => WebhookTarget::from_service(&self.namespace, name, 443),
             None => WebhookTarget::from_listen_address(listener.local_addr()?).with_context(|| {
-                format!("who serves the webhook on {listen} must say how it is reached: --webhook-service")
+                format!("no address for the webhook, which listens on {listen}: set --webhook-service")
             })?,
         };
         let options = admission::AdmissionOptions {

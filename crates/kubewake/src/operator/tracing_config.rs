@@ -24,16 +24,16 @@ const OTLP_GRPC_PORT: u16 = 4317;
   kubewake operator tracing-config > /etc/kubernetes/tracing.yaml
   kubewake operator tracing-config --sampling-rate-per-million 1000000
 
-The file is for the flag --tracing-config-file of kube-apiserver. Make it again if the last pipeline was deleted since: the Service goes
-with it, and the next one has another address.")]
+Use the file with the flag --tracing-config-file of kube-apiserver. Create the file again if all pipelines were
+deleted in the meantime: the Service is deleted with the last pipeline, and a new Service has another address.")]
 pub(super) struct TracingConfigArgs {
-    /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Where the operator runs
+    /// Namespace of the operator
     #[arg(long, value_name = "NAME", default_value = "kubewake-system")]
     namespace: String,
-    /// How many of a million requests begin a trace; those that are part of one already are recorded, too
+    /// How many requests per million start a trace; requests of sampled traces are always recorded
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     sampling_rate_per_million: u32,
 }
@@ -42,11 +42,11 @@ pub(super) async fn run(args: &TracingConfigArgs) -> anyhow::Result<()> {
     let client = new_client(args.kubeconfig.as_deref()).await?;
     let services: Api<Service> = Api::namespaced(client.clone(), &args.namespace);
     let service =
-        services.get_opt(OTLP_SERVICE).await.with_context(|| format!("cannot read Service {OTLP_SERVICE}"))?;
-    let version = client.apiserver_version().await.context("cannot ask the API server for its version")?;
+        services.get_opt(OTLP_SERVICE).await.with_context(|| format!("failed to get Service {OTLP_SERVICE}"))?;
+    let version = client.apiserver_version().await.context("failed to get the version of the API server")?;
     let service = service.with_context(|| {
         format!(
-            "there is no Service {OTLP_SERVICE} in {}: it comes with the first pipeline that is valid",
+            "there is no Service {OTLP_SERVICE} in namespace {}: the operator creates the Service with the first valid pipeline",
             args.namespace
         )
     })?;
@@ -58,9 +58,7 @@ pub(super) async fn run(args: &TracingConfigArgs) -> anyhow::Result<()> {
 fn service_endpoint(service: &Service) -> anyhow::Result<SocketAddr> {
     let address = service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).unwrap_or_default();
     let Ok(address) = address.parse::<IpAddr>() else {
-        bail!(
-            "Service {OTLP_SERVICE} has no address of its own (clusterIP {address:?}), and no other can be given to a kube-apiserver"
-        )
+        bail!("Service {OTLP_SERVICE} has no cluster IP (clusterIP {address:?}), but kube-apiserver needs one")
     };
     Ok(SocketAddr::new(address, OTLP_GRPC_PORT))
 }
@@ -96,7 +94,7 @@ mod tests {
         assert_eq!(service_endpoint(&service("fd00::7")).unwrap().to_string(), "[fd00::7]:4317");
         for none in ["None", ""] {
             let said = service_endpoint(&service(none)).unwrap_err().to_string();
-            assert!(said.contains("no address of its own"), "{said}");
+            assert!(said.contains("has no cluster IP"), "{said}");
         }
     }
 

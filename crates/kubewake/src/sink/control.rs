@@ -35,7 +35,7 @@ pub(super) async fn handle_control_request(
         _ => {
             return response::json_response(
                 StatusCode::NOT_FOUND,
-                &json!({ "error": format!("no {method} {path} here") }),
+                &json!({ "error": format!("unknown endpoint {method} {path}") }),
             );
         }
     };
@@ -77,8 +77,8 @@ fn parse_query_range(query: &str) -> Result<(RunSeed, u64, u64), String> {
         let value = query_pairs(query).find(|(key, _)| *key == name).map(|(_, value)| value);
         value.map(|value| value.parse::<u64>().map_err(|error| format!("{name}: {error}"))).transpose()
     };
-    let seed = number("seed")?.ok_or("seed is needed")?;
-    let count = number("count")?.ok_or("count is needed")?;
+    let seed = number("seed")?.ok_or("the parameter seed is required")?;
+    let count = number("count")?.ok_or("the parameter count is required")?;
     let first = number("first")?.unwrap_or(0);
     Ok((RunSeed::new(seed), first, first.saturating_add(count)))
 }
@@ -95,6 +95,6 @@ fn parse_line_range(line: &str) -> Result<(RunSeed, u64, u64), String> {
     let mut numbers = line.split_whitespace().map(str::parse);
     match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
         (Some(Ok(seed)), Some(Ok(first)), Some(Ok(end)), None) => Ok((RunSeed::new(seed), first, end)),
-        _ => Err(format!("{line:?} is not `seed first end`")),
+        _ => Err(format!("invalid line {line:?}: write `seed first end`")),
     }
 }

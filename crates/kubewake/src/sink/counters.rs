@@ -97,7 +97,8 @@ impl SinkCounters {
     pub(super) fn new(out: Option<&Path>, traces: bool) -> anyhow::Result<Self> {
         let open = |path: &Path| {
             let file = OpenOptions::new().create(true).append(true).open(path);
-            file.map(|file| Mutex::new(BufWriter::new(file))).with_context(|| format!("cannot open {}", path.display()))
+            file.map(|file| Mutex::new(BufWriter::new(file)))
+                .with_context(|| format!("failed to open {}", path.display()))
         };
         Ok(Self { counts: Mutex::new(CounterState::new(traces)), capture_file: out.map(open).transpose()? })
     }

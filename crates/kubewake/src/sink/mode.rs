@@ -31,7 +31,7 @@ impl SinkMode {
             "reject_items" => self.reject_items = parse_setting(value)?,
             _ => {
                 return Err(format!(
-                    "{key:?} is none of hang, delay_ms, fail_share, fail_code, retry_after_ms, reject_items"
+                    "unknown field {key:?}: use hang, delay_ms, fail_share, fail_code, retry_after_ms or reject_items"
                 ));
             }
         }
@@ -67,14 +67,14 @@ fn nonzero_millis(milliseconds: u64) -> Option<Duration> {
 /// A number from 0 to 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share: f64 = parse_setting(text)?;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("a number from 0 to 1 is needed".to_owned()) }
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("the number must be from 0 to 1".to_owned()) }
 }
 
 /// A number with `ms` or `s`.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 0.001),
-        None => (text.strip_suffix('s').ok_or("a number with ms or s is needed")?, 1.0),
+        None => (text.strip_suffix('s').ok_or("write a number with ms or s")?, 1.0),
     };
     Duration::try_from_secs_f64(parse_setting::<f64>(number)? * unit).map_err(|error| error.to_string())
 }
@@ -124,7 +124,7 @@ impl FromStr for FailureCode {
         }
         let known = GRPC_NAMES.iter().position(|name| *name == text).filter(|code| *code > 0);
         let Some(grpc) = known.map(|code| code as u16) else {
-            return Err(format!("{text:?} is neither an HTTP status nor the name of a gRPC error"));
+            return Err(format!("{text:?} is neither an HTTP status nor the name of a gRPC code"));
         };
         let http = STATUS_CODE_PAIRS.iter().find(|(_, code)| *code == grpc).map_or(500, |(http, _)| *http);
         Ok(Self { grpc, http: http::StatusCode::from_u16(http).map_err(|error| error.to_string())? })

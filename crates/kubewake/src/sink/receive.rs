@@ -62,15 +62,18 @@ pub(super) async fn receive(
         sink.counters.add_unreadable();
         return response::failure_response(
             call.dialect,
-            &ExportFailure::new(FailureCode::INVALID_ARGUMENT, "the body broke off"),
+            &ExportFailure::new(FailureCode::INVALID_ARGUMENT, "the connection closed before the end of the body"),
         );
     };
     let mode = *sink.mode.borrow();
     tokio::time::sleep(mode.delay).await;
     if mode.draw_failure() {
         sink.counters.add_failed();
-        let failure =
-            ExportFailure { code: mode.fail_code, message: "as asked".to_owned(), retry_after: mode.retry_after };
+        let failure = ExportFailure {
+            code: mode.fail_code,
+            message: "failure configured in the sink".to_owned(),
+            retry_after: mode.retry_after,
+        };
         return response::failure_response(call.dialect, &failure);
     }
     let taken = read_message(call, &head.headers, body.to_bytes())
@@ -130,11 +133,11 @@ fn read_http_message(headers: &HeaderMap, body: Bytes) -> Result<Bytes, ExportFa
 
 fn read_grpc_message(headers: &HeaderMap, mut body: Bytes) -> Result<Bytes, ExportFailure> {
     let Some((prefix, rest)) = body.split_first_chunk::<5>() else {
-        return Err(unreadable_failure(&"the message has no prefix"));
+        return Err(unreadable_failure(&"the gRPC message has no length prefix"));
     };
     let [compressed, length @ ..] = *prefix;
     if rest.len() as u64 != u64::from(u32::from_be_bytes(length)) {
-        return Err(unreadable_failure(&"the message has another length than its prefix says"));
+        return Err(unreadable_failure(&"the length of the gRPC message differs from its prefix"));
     }
     let message = body.split_off(5);
     let encoding = if compressed == 1 { header_text(headers, "grpc-encoding") } else { "" };

@@ -130,7 +130,7 @@ fn partial_success(rejected: u64) -> Vec<u8> {
     if rejected == 0 {
         return Vec::new();
     }
-    let partial = MessageBuilder::default().varint(1, rejected).text(2, "as asked");
+    let partial = MessageBuilder::default().varint(1, rejected).text(2, "failure configured in the sink");
     MessageBuilder::default().message(1, partial).finish().0
 }
 
@@ -141,5 +141,5 @@ fn json_rejection(signal: Signal, rejected: u64) -> Value {
         Signal::Logs => "rejectedLogRecords",
     };
     // Protobuf's JSON mapping writes an int64 as a string.
-    json!({ field: rejected.to_string(), "errorMessage": "as asked" })
+    json!({ field: rejected.to_string(), "errorMessage": "failure configured in the sink" })
 }

@@ -44,7 +44,7 @@ pub(super) async fn gather_status(
             status.viewer.url = viewer.url.clone();
             // A missing viewer is a problem only if an argument names it.
             if viewer.is_named {
-                status.problems.push(format!("the viewer at {} does not answer: {why}", viewer.url));
+                status.problems.push(format!("failed to read the status of the viewer at {}: {why}", viewer.url));
             }
         }
     }
@@ -78,11 +78,11 @@ async fn gather_cluster(args: &ClusterArgs) -> (model::InstallOverview, Option<C
         Err(error) => {
             let elsewhere =
                 InstanceRecord::find_newest().filter(|_| args.kubeconfig_args.kubeconfig.is_none()).map(|up| {
-                    format!("; `kubewake up` was started on this machine: --kubeconfig {}", up.kubeconfig.display())
+                    format!("; a `kubewake up` is running on this machine: --kubeconfig {}", up.kubeconfig.display())
                 });
             let elsewhere = elsewhere.unwrap_or_default();
             status.problems.push(format!(
-                "the API server at {} does not answer: {}{elsewhere}",
+                "failed to connect to the API server at {}: {}{elsewhere}",
                 cluster.server,
                 error_chain(&error)
             ));
@@ -115,28 +115,28 @@ async fn gather_installation(
         collectors::list_collectors(client, namespace),
     );
     let problems = &mut status.problems;
-    let leader = ok_or_note_problem(problems, "the operator's Lease cannot be read", leader)
+    let leader = ok_or_note_problem(problems, "failed to get the Lease of the operator", leader)
         .flatten()
         .filter(|leader| !leader.is_vacant);
-    status.operator = ok_or_note_problem(problems, "the operator cannot be seen", operator)
+    status.operator = ok_or_note_problem(problems, "failed to get the Deployment of the operator", operator)
         .unwrap_or_else(|| unknown_workload(namespace, names::FIELD_MANAGER));
     status.operator.leader = leader.map(|leader| leader.holder);
     assess_operator(&mut status.operator, problems);
-    status.webhook = ok_or_note_problem(problems, "the webhook cannot be seen", webhook)
+    status.webhook = ok_or_note_problem(problems, "failed to get the Deployment of the trail webhook", webhook)
         .unwrap_or_else(|| unknown_workload(TRAIL_WEBHOOK_NAME, TRAIL_WEBHOOK_NAME));
     if status.webhook.state == "Degraded" {
-        problems.push(describe_unready_pods("webhook", &status.webhook));
+        problems.push(describe_unready_pods("trail webhook", &status.webhook));
     }
     // Without the CRDs all lists fail for the same reason.
-    match ok_or_note_problem(problems, "the kinds of pipelines cannot be read", telemetry.map_err(explain_missing_kind))
-    {
+    match ok_or_note_problem(problems, "failed to get the Telemetry", telemetry.map_err(explain_missing_kind)) {
         Some(telemetry) => status.telemetry = self::telemetry_overview(telemetry),
         None => STATE_UNKNOWN.clone_into(&mut status.telemetry.state),
     }
     if status.telemetry.state != STATE_UNKNOWN {
-        problems.extend(errors.iter().map(|error| format!("pipelines cannot be listed: {}", error_chain(error))));
+        problems.extend(errors.iter().map(|error| format!("failed to list pipelines: {}", error_chain(error))));
     }
-    let collectors = ok_or_note_problem(problems, "the collectors cannot be seen", collectors).unwrap_or_default();
+    let collectors =
+        ok_or_note_problem(problems, "failed to list the pods of the collectors", collectors).unwrap_or_default();
     status.pipelines = pipelines.iter().map(|it| pipeline_overview(it, &collectors, problems)).collect();
     status.collectors = collectors.iter().map(|it| collector_overview(it, problems)).collect();
     status
@@ -152,7 +152,7 @@ fn explain_missing_kind(error: kube::Error) -> kube::Error {
     match error {
         kube::Error::Api(mut status) if status.code == 404 => {
             status.reason = "NotFound".to_owned();
-            status.message = "they are not installed (kubewake operator manifests | kubectl apply -f -)".to_owned();
+            status.message = "the CRDs are not installed (kubewake operator manifests | kubectl apply -f -)".to_owned();
             kube::Error::Api(status)
         }
         other => other,
@@ -189,7 +189,7 @@ async fn deployment_overview(
 
 fn describe_unready_pods(what: &str, workload: &model::WorkloadOverview) -> String {
     let why = workload.problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("the {what} has {} pods that are ready{why}", workload.ready)
+    format!("the {what} has {} ready pods{why}", workload.ready)
 }
 
 /// The operator may run outside of the cluster, where only the Lease shows it.
@@ -197,12 +197,12 @@ fn assess_operator(operator: &mut model::WorkloadOverview, problems: &mut Vec<St
     match (operator.state.as_str(), &operator.leader) {
         ("Absent", Some(_)) => "Ready".clone_into(&mut operator.state),
         ("Absent", None) => {
-            problems.push("there is no operator: kubewake operator manifests | kubectl apply -f -".to_owned())
+            problems.push("the operator is not installed: kubewake operator manifests | kubectl apply -f -".to_owned())
         }
         ("Degraded", _) => problems.push(describe_unready_pods("operator", operator)),
         ("Ready", None) => {
             "Degraded".clone_into(&mut operator.state);
-            problems.push("no operator leads, so that nothing happens when a pipeline changes".to_owned());
+            problems.push("no operator holds the Lease, so changes of pipelines have no effect".to_owned());
         }
         _ => {}
     }
@@ -227,7 +227,7 @@ fn pipeline_overview(
     let reason = of.status("reason");
     let message = of.message();
     if state != "Ready" {
-        let why = if message.is_empty() { "nobody says why".to_owned() } else { message.clone() };
+        let why = if message.is_empty() { "the status has no message".to_owned() } else { message.clone() };
         problems.push(format!("{} is {state} ({reason}): {why}", of.display_name()));
     }
     let totals = sum_totals(collectors, &of.id(), &of.uid());
@@ -263,7 +263,7 @@ fn total_dropped(
 fn collector_overview(of: &CollectorInstance, problems: &mut Vec<String>) -> model::CollectorOverview {
     if !of.is_ready && of.phase != "Terminating" {
         let why = of.trouble.as_deref().unwrap_or(&of.phase);
-        problems.push(format!("the collector {} is not ready: {why}", of.pod));
+        problems.push(format!("collector pod {} is not ready: {why}", of.pod));
     }
     let (version, says) = match &of.report {
         Ok(report) => (report.version.clone(), report.phase.clone()),
@@ -303,8 +303,8 @@ mod tests {
             assess_operator(&mut operator, &mut problems);
             problems
         };
-        assert_eq!(problems(Some(why)), [format!("the operator has 0/2 pods that are ready: {why}")]);
-        assert_eq!(problems(None), ["the operator has 0/2 pods that are ready"]);
+        assert_eq!(problems(Some(why)), [format!("the operator has 0/2 ready pods: {why}")]);
+        assert_eq!(problems(None), ["the operator has 0/2 ready pods"]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn render_header(status: &InstallOverview, screen: &TerminalLayout) -> String {
         ("Unreachable", TextStyle::Bad, at)
     };
     let telemetry = match status.telemetry.state.as_str() {
-        "Absent" => "all defaults hold".to_owned(),
+        "Absent" => "not installed, the defaults apply".to_owned(),
         _ if status.telemetry.endpoint.is_empty() => String::new(),
         _ => format!("send to {}", status.telemetry.endpoint),
     };
@@ -88,7 +88,7 @@ fn format_pods(workload: &WorkloadOverview) -> String {
 /// Pipelines work without the trail webhook; the operator's own webhook is part of the operator.
 fn format_webhook(webhook: &WorkloadOverview) -> String {
     match webhook.state.as_str() {
-        "Absent" => "not installed (optional: it puts trace context on objects)".to_owned(),
+        "Absent" => "not installed (optional: stamps objects with trace context)".to_owned(),
         _ => format_pods(webhook),
     }
 }
@@ -104,13 +104,13 @@ fn format_operator(operator: &WorkloadOverview) -> String {
 
 fn format_viewer(viewer: &ViewerOverview) -> (&'static str, &'static str, TextStyle, String) {
     let Some(store) = &viewer.store else {
-        return ("VIEWER", "Absent", TextStyle::Dim, format!("not at {}", viewer.url));
+        return ("VIEWER", "Absent", TextStyle::Dim, format!("no viewer at {}", viewer.url));
     };
     let told = |traces: u64, what: &str| match traces {
         0 => String::new(),
         traces => format!(", {} {what}", format_count(traces, "trace")),
     };
-    let lost = told(store.dropped.traces, "made room") + &told(store.refused.traces, "too large");
+    let lost = told(store.dropped.traces, "evicted") + &told(store.refused.traces, "too large");
     let held = format!(
         "{}: {} of {}, {} of {}{lost}",
         viewer.url,
@@ -153,7 +153,7 @@ fn pipeline_table(pipelines: &[PipelineOverview]) -> TextTable {
 }
 
 fn collector_table(collectors: &[CollectorOverview]) -> TextTable {
-    let mut table = TextTable::new(&["COLLECTOR", "TIER", "READY", "RESTARTS", "AGE", "VERSION", "SAYS"]);
+    let mut table = TextTable::new(&["COLLECTOR", "TIER", "READY", "RESTARTS", "AGE", "VERSION", "STATUS"]);
     for collector in collectors {
         let ready = collector.ready.to_string();
         table.row(vec![
@@ -260,15 +260,15 @@ mod tests {
         let expected = "\
 CLUSTER    v1.35.0  https://127.0.0.1:6443 (context kubewake)
 OPERATOR   Ready    2/2 pods in kubewake-system, led by kubewake-operator-7
-WEBHOOK    Absent   not installed (optional: it puts trace context on objects)
+WEBHOOK    Absent   not installed (optional: stamps objects with trace context)
 TELEMETRY  Ready    send to http://kubewake-otlp.kubewake-system:4317
-VIEWER     Ready    http://127.0.0.1:16686: 30 spans of 1 trace, 19.5 KiB of 256 MiB, 2 traces made room, 1 trace too large
+VIEWER     Ready    http://127.0.0.1:16686: 30 spans of 1 trace, 19.5 KiB of 256 MiB, 2 traces evicted, 1 trace too large
 
 PIPELINE               STATE     READY  REASON          RECEIVED  SENT  DROPPED  QUEUE  BACKEND
 tracepipeline/backend  Degraded  2/2    BackendRefuses      1200  1100        0  2%     https://backend.example.com:4317
 logpipeline/new        Pending   -      -                      -     -        -  -      -
 
-COLLECTOR           TIER     READY  RESTARTS  AGE  VERSION  SAYS
+COLLECTOR           TIER     READY  RESTARTS  AGE  VERSION  STATUS
 kubewake-gateway-1  gateway  true          1  61m  0.1.0    ready
 
 PROBLEMS

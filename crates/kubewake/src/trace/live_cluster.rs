@@ -66,7 +66,8 @@ impl LiveCluster {
     }
 
     fn new((config, source): (Config, String)) -> anyhow::Result<Self> {
-        let client = Client::try_from(kube_client::without_tracing(config)).context("the cluster cannot be asked")?;
+        let client = Client::try_from(kube_client::without_tracing(config))
+            .context("failed to create a client for the cluster")?;
         Ok(Self { client, source })
     }
 
@@ -105,13 +106,13 @@ impl NewerGeneration {
 
     /// The message during the wait.
     pub(super) fn waiting_message(&self, url: &str) -> String {
-        format!("waiting for generation {} of {}: nothing of it is at {url} yet", self.generation, self.object)
+        format!("waiting for spans of generation {} of {}: none arrived at {url} yet", self.generation, self.object)
     }
 
     /// The message after the wait.
     pub(super) fn timeout_message(&self, url: &str) -> String {
         let Self { generation, object } = self;
-        format!("there is a generation {generation} of {object}, of which nothing is at {url} yet")
+        format!("no spans of generation {generation} of {object} arrived at {url} yet")
     }
 }
 

@@ -111,10 +111,14 @@ pub(super) async fn find_trace_id(
         return Ok(one.last.unwrap_or_default().or_newer_trace_id(generations.first()));
     };
     let there: Vec<String> = generations.iter().map(|it| it.generation.to_string()).collect();
-    let there = if there.is_empty() { "none is known".to_owned() } else { format!("there are {}", there.join(", ")) };
+    let there = if there.is_empty() {
+        "no generation is known".to_owned()
+    } else {
+        format!("known generations: {}", there.join(", "))
+    };
     let found = generations.into_iter().find(|it| it.generation == wanted).and_then(|it| it.trace_id);
     found.with_context(|| {
-        format!("no trace of generation {wanted} of {}/{} is in the store; {there}", object.kind, object.name)
+        format!("the viewer has no trace of generation {wanted} of {}/{}; {there}", object.kind, object.name)
     })
 }
 
@@ -141,7 +145,7 @@ async fn fetch_objects(web: &JsonHttpClient, url: &str, object: &ObjectQuery) ->
     let query =
         format!("kind={}&name={}{namespace}&limit=100", percent_encode(&object.kind), percent_encode(&object.name));
     let answer: ObjectsDocument = web.get(&format!("{url}/api/v1/objects?{query}")).await.with_context(|| {
-        format!("the viewer at {url} cannot be asked: is it there? (kubewake up, kubewake viewer, --viewer URL)")
+        format!("failed to query the viewer at {url} (start one with kubewake up or kubewake viewer, or name one with --viewer URL)")
     })?;
     Ok(answer.objects.into_iter().filter(|known| known.last.is_some()).collect())
 }
@@ -153,8 +157,10 @@ async fn fetch_generations(
 ) -> anyhow::Result<Vec<GenerationDocument>> {
     let namespace = if one.namespace.is_empty() { "-" } else { &one.namespace };
     let path = [&one.kind, namespace, &one.name].map(percent_encode).join("/");
-    let tree: ObjectTreeDocument =
-        web.get(&format!("{url}/api/v1/objects/{path}")).await.context("the viewer does not know its generations")?;
+    let tree: ObjectTreeDocument = web
+        .get(&format!("{url}/api/v1/objects/{path}"))
+        .await
+        .context("failed to get the generations of the object from the viewer")?;
     Ok(tree.tree.generations)
 }
 
@@ -162,7 +168,12 @@ async fn fetch_generations(
 fn select_single(object: &ObjectQuery, mut known: Vec<ObjectDocument>) -> anyhow::Result<Option<ObjectDocument>> {
     if known.len() > 1 {
         let names: Vec<String> = known.iter().take(MAX_NAMED_OBJECTS).map(kubectl_name).collect();
-        bail!("there are several {}/{}: {}; say which by --namespace", object.kind, object.name, names.join(", "));
+        bail!(
+            "several objects match {}/{}: {}; choose one with --namespace",
+            object.kind,
+            object.name,
+            names.join(", ")
+        );
     }
     Ok(known.pop())
 }
@@ -180,9 +191,9 @@ async fn explain_not_found(web: &JsonHttpClient, url: &str, object: &ObjectQuery
         web.get(&format!("{url}/api/v1/objects?limit={MAX_NAMED_OBJECTS}")).await.unwrap_or_default();
     let names: Vec<String> = all.objects.iter().map(kubectl_name).collect();
     let there = if names.is_empty() {
-        "there are no objects at all: docs/tracing-an-operator.md says how they get into traces".to_owned()
+        "no span names an object: docs/tracing-an-operator.md shows how to trace objects".to_owned()
     } else {
-        format!("there is {}", names.join(", "))
+        format!("the viewer has {}", names.join(", "))
     };
     let at = object.namespace.as_ref().map(|it| format!(" in {it}")).unwrap_or_default();
     bail!("no trace of {}/{}{at} at {url}; {there}", object.kind, object.name)
@@ -225,6 +236,6 @@ mod tests {
         assert!(select_single(&object(), vec![]).unwrap().is_none());
         assert_eq!(select_single(&object(), vec![known("x")]).unwrap().unwrap().namespace, "x");
         let error = select_single(&object(), vec![known("x"), known("")]).unwrap_err().to_string();
-        assert_eq!(error, "there are several head/a: Head/a -n x, Head/a; say which by --namespace");
+        assert_eq!(error, "several objects match head/a: Head/a -n x, Head/a; choose one with --namespace");
     }
 }

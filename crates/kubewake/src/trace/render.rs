@@ -56,7 +56,7 @@ pub(super) fn render_waterfall(trace: &TraceDocument, url: &str, fold: bool, scr
         }
     }
     if folded > 0 {
-        let said = format!("without {} around others; --all shows all", format_count(folded as u64, "span"));
+        let said = format!("{} hidden; --all shows all", format_count(folded as u64, "span"));
         drawn += &format!("{}\n", screen.paint(TextStyle::Dim, &truncate(&said, screen.width)));
     }
     drawn + &render_warnings(trace, screen)

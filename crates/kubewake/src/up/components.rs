@@ -35,7 +35,7 @@ impl RunningComponents {
             self.cluster = starting.await?.ok();
         }
         let stopped = match self.cluster.take() {
-            Some(cluster) => cluster.stop().await.context("the cluster did not stop as it should"),
+            Some(cluster) => cluster.stop().await.context("failed to stop the cluster"),
             None => Ok(()),
         };
         if let Some(viewer) = self.viewer.take() {

@@ -95,7 +95,7 @@ pub(crate) async fn wait_for_otlp_endpoint(client: &Client) -> anyhow::Result<St
     let services: Api<Service> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
     let address = |service: &Service| service.spec.as_ref().and_then(|spec| spec.cluster_ip.clone());
     let found = manifest_applier::wait_until(services, OTLP_SERVICE, |service| address(service).is_some()).await?;
-    let address = address(&found).with_context(|| format!("Service {OTLP_SERVICE} has no address"))?;
+    let address = address(&found).with_context(|| format!("Service {OTLP_SERVICE} has no cluster IP"))?;
     Ok(format!("http://{address}:{OTLP_GRPC_PORT}"))
 }
 

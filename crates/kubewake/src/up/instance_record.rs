@@ -78,7 +78,7 @@ impl InstanceRecord {
     fn publish_in(&self, folder: &Path) -> anyhow::Result<RecordFile> {
         remove_stale_records(folder);
         let path = folder.join(format!("{}.json", self.pid));
-        let file = self.write(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let file = self.write(&path).with_context(|| format!("failed to write {}", path.display()))?;
         Ok(RecordFile { path, _file: file })
     }
 

@@ -37,8 +37,7 @@ pub(super) async fn report_changes(client: Client, say: impl Fn(&str)) {
 
 impl DeletedPipelines {
     fn record_deletion(&mut self, name: String) -> String {
-        let news =
-            format!("TracePipeline {name} is gone: what went through it is not recorded until it is there again");
+        let news = format!("TracePipeline {name} was deleted: its spans are not recorded until you create it again");
         if self.0.len() < MAX_DELETED_NAMES {
             self.0.insert(name);
         }
@@ -46,7 +45,7 @@ impl DeletedPipelines {
     }
 
     fn record_creation(&mut self, name: &str) -> Option<String> {
-        self.0.remove(name).then(|| format!("TracePipeline {name} is there again"))
+        self.0.remove(name).then(|| format!("TracePipeline {name} was created again"))
     }
 }
 
@@ -58,8 +57,8 @@ mod tests {
     fn what_goes_and_comes_is_told_once() {
         let mut gone = DeletedPipelines::default();
         assert_eq!(gone.record_creation("default"), None, "what was there before is not news");
-        assert!(gone.record_deletion("default".to_owned()).starts_with("TracePipeline default is gone: "));
-        assert_eq!(gone.record_creation("default").as_deref(), Some("TracePipeline default is there again"));
+        assert!(gone.record_deletion("default".to_owned()).starts_with("TracePipeline default was deleted: "));
+        assert_eq!(gone.record_creation("default").as_deref(), Some("TracePipeline default was created again"));
         assert_eq!(gone.record_creation("default"), None);
     }
 }

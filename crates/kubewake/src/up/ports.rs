@@ -70,9 +70,11 @@ impl ListenAddresses {
 
 /// Parses an address of this machine. A port in use is no error.
 pub(super) fn parse_local_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text.parse().map_err(|_| "it has to be an address and a port, such as 127.0.0.1:16686".to_owned())?;
+    let address = text.parse().map_err(|_| "write an address and a port, such as 127.0.0.1:16686".to_owned())?;
     match TcpListener::bind(address) {
-        Err(error) if error.kind() != io::ErrorKind::AddrInUse => Err(format!("nobody can listen there: {error}")),
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+            Err(format!("failed to listen on the address: {error}"))
+        }
         _ => Ok(address),
     }
 }

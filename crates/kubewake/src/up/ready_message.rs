@@ -17,10 +17,10 @@ pub(super) struct ReadyMessage<'a> {
 const SAMPLE_PATCH_COMMAND: &str = r#"kubectl patch head sample --type=json -p '[{"op":"replace","path":"/spec/children/0/template/replicas","value":3}]'"#;
 
 const NEXT_COMMANDS: [(&str, &str); 4] = [
-    ("kubewake demo head", "a change of the sample, and the link of its trace"),
-    ("kubewake demo scheduler", "another sample"),
-    ("kubewake trace head/sample", "its latest trace, in the terminal"),
-    ("kubewake status", "how everything is"),
+    ("kubewake demo head", "changes the sample, and prints the link of the trace"),
+    ("kubewake demo scheduler", "applies another sample"),
+    ("kubewake trace head/sample", "shows the latest trace of the sample"),
+    ("kubewake status", "shows the state of all parts"),
 ];
 
 impl ReadyMessage<'_> {

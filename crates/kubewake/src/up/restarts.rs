@@ -48,7 +48,7 @@ impl RestartCounts {
         let told = statuses.filter_map(|status| {
             let before = self.0.insert((uid.clone(), status.name.clone()), status.restart_count)?;
             (status.restart_count > before)
-                .then(|| format!("{} ended ({}), started again", component_name(pod), restart_reason(status)))
+                .then(|| format!("{} exited ({}) and was restarted", component_name(pod), restart_reason(status)))
         });
         told.collect()
     }
@@ -70,7 +70,7 @@ fn restart_reason(status: &ContainerStatus) -> String {
     match ended.map(|ended| ended.exit_code) {
         Some(code @ 129..=192) => format!("signal {}", code - 128),
         Some(code) => format!("code {code}"),
-        None => "nobody knows why".to_owned(),
+        None => "unknown reason".to_owned(),
     }
 }
 
@@ -97,10 +97,13 @@ mod tests {
         assert!(seen.record_restarts(&pod("head-system", 3, 1)).is_empty(), "what was before is not news");
         assert_eq!(
             seen.record_restarts(&pod("head-system", 4, 137)),
-            ["head-operator ended (signal 9), started again"]
+            ["head-operator exited (signal 9) and was restarted"]
         );
         assert!(seen.record_restarts(&pod("head-system", 4, 137)).is_empty());
-        assert_eq!(seen.record_restarts(&pod("head-system", 5, 1)), ["head-operator ended (code 1), started again"]);
+        assert_eq!(
+            seen.record_restarts(&pod("head-system", 5, 1)),
+            ["head-operator exited (code 1) and was restarted"]
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(super) async fn start_and_watch(
     let ports = starting.start_cluster(wanted, parts).await?;
     let ports = starting.start_viewer(ports, parts).await?;
     ports.moved_from(wanted).iter().for_each(|moved| {
-        progress.print_note(&format!("  {} is busy: {} is on {}", moved.from, moved.what, moved.to));
+        progress.print_note(&format!("  {} is in use: {} uses {}", moved.from, moved.what, moved.to));
     });
     folder.save_ports(&ports)?;
     let clients = DemoClients::new(crate::kube_client::load_config(Some(&kubeconfig)).await?, Some(&kubeconfig))?;
@@ -82,7 +82,7 @@ pub(super) async fn start_and_watch(
         () = restarts::report_restarts(clients.quiet.clone(), |text| progress.print_note(text)) => {}
         () = pipeline_events::report_changes(clients.quiet.clone(), |text| progress.print_note(text)) => {}
     }
-    bail!("the cluster cannot be watched any more")
+    bail!("the watch of the cluster ended")
 }
 
 fn kubeconfig_path(args: &UpArgs, folder: &StateDirectory) -> anyhow::Result<PathBuf> {
@@ -105,7 +105,7 @@ impl SystemStart<'_> {
     ) -> anyhow::Result<ListenAddresses> {
         let step = self.progress.begin_step("cluster");
         state_directory::write_atomically(&self.folder.tracing_config_path(), install::TRACING_CONFIGURATION)
-            .context("cannot write the tracing configuration")?;
+            .context("failed to write the tracing configuration")?;
         let mut tries = 0;
         loop {
             let mut ports = choose_free_addresses(wanted)?;
@@ -113,12 +113,12 @@ impl SystemStart<'_> {
                 Ok(cluster) => {
                     ports.api = cluster.api().address();
                     let written = cluster.api().kubeconfig().write(self.kubeconfig);
-                    written.with_context(|| format!("cannot write {}", self.kubeconfig.display()))?;
+                    written.with_context(|| format!("failed to write {}", self.kubeconfig.display()))?;
                     step.succeed(&format!("https://{}, {}", ports.api, format_count(self.args.nodes.into(), "node")));
                     return Ok(ports);
                 }
                 Err(_) if tries < MAX_START_ATTEMPTS && !is_free(ports.api) => tries += 1,
-                Err(error) => return Err(error.context("the cluster does not start")),
+                Err(error) => return Err(error.context("failed to start the cluster")),
             }
         }
     }
@@ -160,7 +160,7 @@ impl SystemStart<'_> {
                         ..choose_free_addresses(ListenAddresses { api: (ports.api.ip(), 0).into(), ..ports })?
                     };
                 }
-                Err(error) => return Err(error).context("the viewer does not start"),
+                Err(error) => return Err(error).context("failed to start the viewer"),
             }
         }
     }
@@ -182,11 +182,11 @@ impl SystemStart<'_> {
         }
         let pipeline = install::pipeline_manifest(&notice.otlp.grpc);
         objects.apply(&pipeline).await?;
-        with_step_timeout(install::wait_for_otlp_endpoint(client), "the operator makes no Service of the pipeline")
+        with_step_timeout(install::wait_for_otlp_endpoint(client), "the operator did not create Service kubewake-otlp")
             .await?;
         with_step_timeout(
             manifest_applier::wait_until_available(client, install::SYSTEM_NAMESPACE, "kubewake-operator"),
-            "the operator is not ready",
+            "the operator did not become ready",
         )
         .await?;
         step.succeed("");
@@ -199,12 +199,16 @@ impl SystemStart<'_> {
         for sample in samples {
             demo::apply_operator(clients, *sample).await?;
         }
-        with_step_timeout(install::wait_for_pipeline(&mut objects, &pipeline), "the pipeline is not ready").await?;
+        with_step_timeout(
+            install::wait_for_pipeline(&mut objects, &pipeline),
+            "TracePipeline default did not become ready",
+        )
+        .await?;
         step.succeed(&format!("TracePipeline default, {otlp} to the viewer"));
         let step = self.progress.begin_step("webhook");
         with_step_timeout(
             manifest_applier::wait_until_available(client, "kubewake-webhook", "kubewake-webhook"),
-            "the webhook is not ready",
+            "the webhook did not become ready",
         )
         .await?;
         step.succeed("");
@@ -228,7 +232,7 @@ impl SystemStart<'_> {
             Some(trace) => demo::lookup_trace(&notice.page, &trace, DemoSample::Head.converge_span_name()).await?,
             None => {
                 let applied = demo::show(clients, DemoSample::Head).await?;
-                step.set_detail("until its trace is whole");
+                step.set_detail("waiting for the complete trace");
                 let ready = demo::wait_until_ready(clients, DemoSample::Head);
                 Some(
                     demo::wait_for_trace(&notice.page, &applied.trace_id, DemoSample::Head.converge_span_name(), ready)
@@ -261,7 +265,7 @@ impl SystemStart<'_> {
 
 /// This program under all of its image names, a shell for the samples' containers, and the given images.
 pub(super) fn process_images(given: &[String]) -> anyhow::Result<ImageStore> {
-    let this = std::env::current_exe().context("this program does not know where it is")?;
+    let this = std::env::current_exe().context("failed to find the path of this program")?;
     let example = |name: &str| ImageEntrypoint::new(this.clone()).arg("example").arg(name);
     let images = cluster::builtin_images()?
         .with_image(ReleaseImage::HeadOperator.reference(), example("head-operator"))
@@ -274,12 +278,12 @@ pub(super) fn process_images(given: &[String]) -> anyhow::Result<ImageStore> {
 fn choose_free_addresses(wanted: ListenAddresses) -> anyhow::Result<ListenAddresses> {
     wanted
         .next_free(is_free)
-        .context("there is no free port for one of the parts: name others, as `kubewake up --help` says")
+        .context("no free port for one of the parts: choose other ports with --listen, --otlp, --otlp-http or --api")
 }
 
 async fn with_step_timeout<T>(step: impl Future<Output = anyhow::Result<T>>, what: &str) -> anyhow::Result<T> {
     let done = timeout(STEP_TIMEOUT, step).await;
-    done.with_context(|| format!("{what} after {} s", STEP_TIMEOUT.as_secs()))?.with_context(|| what.to_owned())
+    done.with_context(|| format!("{what} within {} s", STEP_TIMEOUT.as_secs()))?.with_context(|| what.to_owned())
 }
 
 /// Opens the page in a browser, if there is one.
@@ -291,6 +295,6 @@ fn open_browser(page: &str, progress: StartProgress) {
             // The launcher exits once the browser has the address.
             std::thread::spawn(move || child.wait());
         }
-        Err(error) => progress.print_note(&format!("no browser is opened: xdg-open: {error}")),
+        Err(error) => progress.print_note(&format!("failed to open a browser: xdg-open: {error}")),
     }
 }

@@ -56,10 +56,10 @@ impl StateDirectory {
         let Some(named) = data_dir else { return Self::acquire_temporary() };
         let path = std::path::absolute(named)?;
         create_private_dir(&path)?;
-        match try_lock(&path).with_context(|| format!("the data directory {} cannot be used", path.display()))? {
+        match try_lock(&path).with_context(|| format!("failed to lock the data directory {}", path.display()))? {
             Ok(lock) => Ok(Self { path, is_temporary: false, _lock: lock }),
             Err(holder) => bail!(
-                "the data directory {} is in use by process {holder}: stop that one first, or name another directory",
+                "the data directory {} is in use by process {holder}: stop that process, or choose another directory",
                 path.display()
             ),
         }
@@ -67,13 +67,15 @@ impl StateDirectory {
 
     fn acquire_temporary() -> anyhow::Result<Self> {
         for path in temporary_paths() {
-            create_private_dir(&path).context("name another place with --data-dir")?;
-            if let Ok(lock) = try_lock(&path).with_context(|| format!("{} cannot be used", path.display()))? {
+            create_private_dir(&path).context("choose another directory with --data-dir")?;
+            if let Ok(lock) =
+                try_lock(&path).with_context(|| format!("failed to lock the directory {}", path.display()))?
+            {
                 return Ok(Self { path, is_temporary: true, _lock: lock });
             }
         }
         bail!(
-            "{MAX_TEMPORARY_DIRECTORIES} others run on this machine: stop one of them, or name a folder with --data-dir"
+            "{MAX_TEMPORARY_DIRECTORIES} instances are running on this machine: stop one, or choose a directory with --data-dir"
         )
     }
 
@@ -100,12 +102,16 @@ impl StateDirectory {
         let path = self.path.join("ports.json");
         let text = match read_bounded(&path, MAX_PORTS_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.with_context(|| format!("cannot read {}", path.display()))?,
+            other => other.with_context(|| format!("failed to read {}", path.display()))?,
         };
         let read: SavedPorts = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not what was written there: delete it", path.display()))?;
+            .with_context(|| format!("failed to decode {}: delete the file", path.display()))?;
         if read.version != FORMAT_VERSION {
-            bail!("{} has format version {}, and this program reads {FORMAT_VERSION}", path.display(), read.version);
+            bail!(
+                "{} has format version {}, but this program supports only {FORMAT_VERSION}: delete the file",
+                path.display(),
+                read.version
+            );
         }
         Ok(Some(read.ports))
     }
@@ -114,7 +120,7 @@ impl StateDirectory {
     pub(crate) fn save_ports(&self, ports: &ListenAddresses) -> anyhow::Result<()> {
         let path = self.path.join("ports.json");
         let text = serde_json::to_string(&SavedPorts { version: FORMAT_VERSION, ports: *ports })?;
-        write_atomically(&path, &text).with_context(|| format!("cannot write {}", path.display()))
+        write_atomically(&path, &text).with_context(|| format!("failed to write {}", path.display()))
     }
 }
 
@@ -146,7 +152,7 @@ pub(super) fn user_state_dir() -> PathBuf {
 /// The folder contains credentials, so that only its owner may access it.
 fn create_private_dir(path: &Path) -> anyhow::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.with_context(|| format!("the directory {} cannot be made", path.display()))
+    made.with_context(|| format!("failed to create the directory {}", path.display()))
 }
 
 /// The lock, or the process that holds it.

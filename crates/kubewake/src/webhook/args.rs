@@ -28,56 +28,56 @@ use kubewake_trail::{
   kubewake webhook --select example.com/*/* --listen 0.0.0.0:9443 --service tracing/kubewake-webhook \\
     --certificate-secret tracing/kubewake-webhook
 
-Spans go where OTEL_EXPORTER_OTLP_ENDPOINT and its kin say. Without an endpoint no spans are recorded and no traces begun: the API \
-server's own context is put on objects, and objects are not stamped where it sends none.")]
+The variables OTEL_EXPORTER_OTLP_… configure the export of spans. Without an endpoint the webhook records no spans and starts no traces: \
+objects get only trace context that the API server sends.")]
 pub(crate) struct WebhookArgs {
-    /// What to stamp: GROUP/VERSION/RESOURCE, or VERSION/RESOURCE; each may be *; may be given more than once
+    /// Resource to stamp: GROUP/VERSION/RESOURCE, or VERSION/RESOURCE; each part can be *; can be repeated
     #[arg(long, value_name = "RESOURCES", required = true)]
     select: Vec<ResourcePattern>,
-    /// Only in namespaces with these labels, as kubectl writes them [default: all but kube-system and kube-node-lease]
+    /// Label selector of namespaces, in kubectl's notation [default: all but kube-system and kube-node-lease]
     #[arg(long, value_name = "LABELS", value_parser = parse_selector)]
     namespace_selector: Option<LabelSelector>,
-    /// Only objects with these labels [default: all]
+    /// Label selector of objects [default: all]
     #[arg(long, value_name = "LABELS", value_parser = parse_selector)]
     object_selector: Option<LabelSelector>,
-    /// How to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Where to listen; port 0 takes any that is free
+    /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9443")]
     pub(crate) listen: SocketAddr,
-    /// How the API server reaches it [default: https:// and where it listens]
+    /// URL at which the API server calls the webhook [default: https:// and the address of --listen]
     #[arg(long, value_name = "URL", conflicts_with = "service")]
     url: Option<Uri>,
-    /// The Service that the API server reaches it by; its port is 443 unless given
+    /// Service through which the API server calls the webhook, on port 443 unless given
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]")]
     service: Option<ServiceArg>,
-    /// What the registration is called
+    /// Name of the MutatingWebhookConfiguration
     #[arg(long, value_name = "NAME", default_value = "kubewake-webhook")]
     pub(crate) name: String,
-    /// Keep certificates in this Secret, so that replicas share them; in memory without it
+    /// Secret for certificates, which replicas share [default: only in memory]
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) certificate_secret: Option<NamespacedArg>,
-    /// How long certificates live, as in 90d or 12h; they are renewed before [default: 90d]
+    /// Lifetime of certificates, such as 90d or 12h; renewal is automatic [default: 90d]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) certificate_lifetime: Option<Duration>,
-    /// The prefix of the annotations `traceparent` and `tracestate` [default: tracing.k8s.io]
+    /// Prefix of the annotations `traceparent` and `tracestate` [default: tracing.k8s.io]
     #[arg(long, value_name = "DOMAIN")]
     annotation_prefix: Option<String>,
-    /// Believe contexts of writers in these namespaces only; may be given more than once
+    /// Trust trace context only from writers in this namespace; can be repeated
     #[arg(long, value_name = "NAMESPACE", conflicts_with = "distrust_namespace")]
     trust_namespace: Vec<String>,
-    /// Do not believe contexts of writers in these namespaces; may be given more than once
+    /// Do not trust trace context from writers in this namespace; can be repeated
     #[arg(long, value_name = "NAMESPACE")]
     distrust_namespace: Vec<String>,
-    /// Link contexts that are not believed
+    /// Link to untrusted trace context
     #[arg(long)]
     link_untrusted: bool,
-    /// How long to serve on when told to end, until API servers have learned to call another replica, as in 5s
-    /// [default: not at all]
+    /// How long to continue serving after SIGTERM, until API servers call another replica, such as 5s
+    /// [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) shutdown_delay: Option<Duration>,
-    /// Remove the registration when ending; otherwise API servers go on to call, and ignore that nobody answers
+    /// Delete the registration at the end; otherwise API servers continue to call the webhook, and ignore failed calls
     #[arg(long)]
     pub(crate) unregister_on_exit: bool,
 }
@@ -130,7 +130,7 @@ impl WebhookArgs {
             (Some(ServiceArg { name: of, port }), _) => Ok(WebhookTarget::from_service(&of.namespace, &of.name, *port)),
             (None, Some(url)) => WebhookTarget::from_url(url, PATH).with_context(|| format!("--url {url}")),
             (None, None) => WebhookTarget::from_listen_address(listens).with_context(|| {
-                format!("who listens on {} must say how it is reached: --service or --url", listens.ip())
+                format!("no address for the webhook, which listens on {}: set --service or --url", listens.ip())
             }),
         }
     }
@@ -155,7 +155,7 @@ impl FromStr for ServiceArg {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let (of, port) = match text.split_once(':') {
-            Some((of, port)) => (of, port.parse().with_context(|| format!("{port:?} is no port"))?),
+            Some((of, port)) => (of, port.parse().with_context(|| format!("{port:?} is not a port"))?),
             None => (text, 443),
         };
         Ok(Self { name: of.parse()?, port })
@@ -163,7 +163,8 @@ impl FromStr for ServiceArg {
 }
 
 fn parse_duration(text: &str) -> anyhow::Result<Duration> {
-    let span: Span = text.parse().with_context(|| format!("{text:?} is no time such as 90d or 12h"))?;
+    let span: Span =
+        text.parse().with_context(|| format!("invalid duration {text:?}: write for example 90d or 12h"))?;
     Ok(span.to_duration(SpanRelativeTo::days_are_24_hours())?.try_into()?)
 }
 

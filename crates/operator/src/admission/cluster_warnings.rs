@@ -32,8 +32,8 @@ async fn slots_full_warning(
     };
     full.then(|| {
         format!(
-            "this {kind} will be Pending: all slots of its kind are taken ({slots}). It starts when another one is deleted, or \
-             when `spec.slots` of Telemetry `default` says more"
+            "this {kind} will be Pending: all slots for its kind are in use ({slots}). It becomes active when another {kind} is deleted, or \
+             when `spec.slots` of Telemetry `default` is raised"
         )
     })
 }

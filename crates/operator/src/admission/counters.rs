@@ -29,7 +29,7 @@ impl ReviewCounters {
 
     pub(super) fn render_metrics(&self) -> String {
         let name = "kubewake_operator_admissions_total";
-        let mut out = format!("# HELP {name} Calls of API servers, by what became of them.\n# TYPE {name} counter\n");
+        let mut out = format!("# HELP {name} Admission requests, by outcome.\n# TYPE {name} counter\n");
         for (outcome, count) in OUTCOME_NAMES.iter().zip(&self.0) {
             // Writing to a string cannot fail.
             let _ = writeln!(out, "{name}{{outcome=\"{outcome}\"}} {}", count.load(Ordering::Relaxed));

@@ -27,7 +27,7 @@ pub(super) struct ReviewedObject {
 
 /// The resource does not have the shape of its kind. API servers with the schema refuse it before.
 #[derive(Debug, thiserror::Error)]
-#[error("this is no {0} of telemetry.kubewake.io/v1alpha1")]
+#[error("failed to parse the object as {0} of telemetry.kubewake.io/v1alpha1")]
 pub(super) struct UnexpectedKind(String);
 
 impl ReviewedObject {

@@ -66,7 +66,7 @@ impl WebhookHandler {
             Ok(review) => review,
             Err(ReviewParseError::Answerable { uid, .. }) => {
                 self.counters.count(ReviewOutcome::Failed);
-                return Ok(internal_error("the review cannot be read").to_response_body(&uid, &[]));
+                return Ok(internal_error("failed to parse the AdmissionReview").to_response_body(&uid, &[]));
             }
             Err(other) => return Err(other),
         };
@@ -76,7 +76,7 @@ impl WebhookHandler {
             let kind = &review.kind.kind;
             let name = review.display_name();
             let user = review.user_info.username.as_deref();
-            tracing::info!(kind, name, user, reason, "a resource was refused");
+            tracing::info!(kind, name, user, reason, "denied an admission request");
         }
         Ok(verdict.to_response_body(&review.uid, &warnings))
     }
@@ -111,10 +111,10 @@ impl WebhookHandler {
         match timeout(REQUEST_TIMEOUT, access::forbidden_objects(&self.client.0, user, &case.access_targets)).await {
             Ok(Ok(forbidden)) => Ok(forbidden),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "cannot find out what a user may read");
-                Err("whether you may read what is named here cannot be found out now; try again")
+                tracing::warn!(%error, "failed to create a SubjectAccessReview");
+                Err("failed to check your access to the referenced Secrets and ConfigMaps: try again")
             }
-            Err(_) => Err("it took too long to find out whether you may read what is named here; try again"),
+            Err(_) => Err("timed out while checking your access to the referenced Secrets and ConfigMaps: try again"),
         }
     }
 
@@ -147,12 +147,14 @@ async fn validate(State(door): State<Arc<WebhookHandler>>, request: Request<Body
 fn decision_for(case: &ReviewedObject, forbidden: &[access::AccessTarget]) -> (ReviewDecision, ReviewOutcome) {
     let mut lines: Vec<String> = case.problems.iter().map(ToString::to_string).collect();
     lines.extend(forbidden.iter().map(|object| {
-        format!("you may not read {object}: whoever names it, or changes where it is sent, must be allowed to `get` it")
+        format!(
+            "you may not read {object}: a user who references it or changes its destination must be allowed to `get` it"
+        )
     }));
     let message = match lines.as_slice() {
         [] => return (ReviewDecision::pass(), ReviewOutcome::Allowed),
         [one] => one.clone(),
-        many => format!("{} things are wrong:\n- {}", many.len(), many.join("\n- ")),
+        many => format!("{} problems:\n- {}", many.len(), many.join("\n- ")),
     };
     if case.problems.is_empty() {
         (ReviewDecision::forbidden(message), ReviewOutcome::Forbidden)

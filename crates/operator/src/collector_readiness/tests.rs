@@ -20,7 +20,7 @@ fn a_pod_that_does_not_start_says_why() {
     let said = |status| {
         startup_problem(&pod(status), false, ImageSource::Telemetry).map(|trouble| (trouble.message, trouble.is_stuck))
     };
-    let stuck = |words: &str| Some((format!("the pod p does not start: {words}"), true));
+    let stuck = |words: &str| Some((format!("the pod p failed to start: {words}"), true));
     assert_eq!(said(json!({})), None);
     assert_eq!(said(waiting("ContainerCreating")), None, "that takes a moment");
     assert_eq!(
@@ -66,7 +66,7 @@ fn among(pods: impl IntoIterator<Item = Pod>) -> CollectorReadiness {
 fn a_rollout_that_no_node_has_room_for_is_stuck() {
     let stuck = among([without_node("b", UNSCHEDULABLE_REASON), without_node("a", UNSCHEDULABLE_REASON)]);
     assert!(stuck.are_stuck() && stuck.are_serving());
-    let words = "2 of 2 collectors of kubewake-gateway are ready (the pod a has no node: Insufficient cpu)";
+    let words = "2 of 2 collectors of kubewake-gateway are ready (the pod a is not scheduled: Insufficient cpu)";
     assert_eq!(stuck.describe(), words, "always the same of several");
     let mixed = among([without_node("a", "SchedulingGated"), without_node("b", UNSCHEDULABLE_REASON)]);
     assert!(mixed.are_stuck() && mixed.describe().contains("the pod b"), "{}", mixed.describe());
@@ -78,9 +78,9 @@ fn what_passes_in_a_rollout_is_not_stuck() {
     fresh.status = Some(serde_json::from_value(json!({"phase": "Pending"})).unwrap());
     assert!(!among([fresh]).are_stuck(), "nobody has looked at it yet");
     let gated = among([without_node("a", "SchedulingGated")]);
-    assert!(!gated.are_stuck() && gated.describe().contains("has no node"), "{}", gated.describe());
+    assert!(!gated.are_stuck() && gated.describe().contains("is not scheduled"), "{}", gated.describe());
     let crowded = among([without_node("new", UNSCHEDULABLE_REASON), ending("old")]);
-    assert!(!crowded.are_stuck() && crowded.describe().contains("has no node"), "{}", crowded.describe());
+    assert!(!crowded.are_stuck() && crowded.describe().contains("is not scheduled"), "{}", crowded.describe());
     let late = CollectorReadiness::example(2, 2)
         .with_stuck_collector()
         .with_pods(&store([without_node("new", UNSCHEDULABLE_REASON), ending("old")]), &CollectorSettings::new("here"));

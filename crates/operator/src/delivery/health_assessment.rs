@@ -102,7 +102,7 @@ fn delivery_outcome(
     let own: Vec<&PipelineStatusReport> =
         pipeline_reports(id, answers).filter(|report| report.matches_uid(uid)).collect();
     let Some(worst) = own.iter().copied().max_by_key(|report| report.diagnosis) else {
-        return (DeliveryOutcome::Unknown, "no collector says how it is".to_owned());
+        return (DeliveryOutcome::Unknown, "no collector reports the health of the pipeline".to_owned());
     };
     // Data that an earlier document carried was lost all the same, even on the way to collectors that are
     // gone.
@@ -121,12 +121,13 @@ fn delivery_outcome(
     if own.iter().all(|report| report.diagnosis == ReportedDiagnosis::NoData || report.sends_nothing())
         && worst.diagnosis == ReportedDiagnosis::Delivering
     {
-        let words = "nothing is left to send of what came in: filters and sampling dropped it, or have yet to decide";
+        let words =
+            "no data left to send: filters and sampling dropped all received data, or sampling has not decided yet";
         return (DeliveryOutcome::NoData, words.to_owned());
     }
     let (delivery, words) = pipeline_outcome(worst);
     let everywhere = delivery.is_healthy() || own.iter().all(|report| report.diagnosis == worst.diagnosis);
-    (delivery, if everywhere { words } else { format!("at some of the collectors, {words}") })
+    (delivery, if everywhere { words } else { format!("on some of the collectors: {words}") })
 }
 
 /// Reports on pipelines that the collectors' document no longer has.
@@ -147,15 +148,14 @@ fn forwarding_outcome(forward: &PipelineStatusReport) -> Option<(DeliveryOutcome
         ReportedDiagnosis::Unknown | ReportedDiagnosis::NoData | ReportedDiagnosis::Delivering => return None,
         ReportedDiagnosis::DataDropped => (
             DeliveryOutcome::DataDropped,
-            format!("{}, between the collectors", loss_message(forward, STICKY_LOSS_REASONS)),
+            format!("{}, between the gateway and the sticky tier", loss_message(forward, STICKY_LOSS_REASONS)),
         ),
         ReportedDiagnosis::BufferFilling | ReportedDiagnosis::BackendSlow => {
-            (DeliveryOutcome::BufferFilling, "collectors that keep whole traces do not follow".to_owned())
+            (DeliveryOutcome::BufferFilling, "the sticky tier accepts less data than the gateway sends".to_owned())
         }
-        ReportedDiagnosis::BackendUnreachable | ReportedDiagnosis::BackendRefuses => (
-            DeliveryOutcome::BufferFilling,
-            "collectors that keep whole traces cannot be reached by those that receive".to_owned(),
-        ),
+        ReportedDiagnosis::BackendUnreachable | ReportedDiagnosis::BackendRefuses => {
+            (DeliveryOutcome::BufferFilling, "the gateway cannot reach the sticky tier".to_owned())
+        }
     };
     Some(said)
 }
@@ -163,20 +163,23 @@ fn forwarding_outcome(forward: &PipelineStatusReport) -> Option<(DeliveryOutcome
 fn pipeline_outcome(report: &PipelineStatusReport) -> (DeliveryOutcome, String) {
     let failing = report.exporters.values().find(|exporter| exporter.is_failing());
     match report.diagnosis {
-        ReportedDiagnosis::Unknown => {
-            (DeliveryOutcome::Unknown, "the collectors say something that this version does not know".to_owned())
-        }
-        ReportedDiagnosis::NoData => (DeliveryOutcome::NoData, "nothing came in lately".to_owned()),
-        ReportedDiagnosis::Delivering => (DeliveryOutcome::Delivering, "what comes in reaches the backend".to_owned()),
+        ReportedDiagnosis::Unknown => (
+            DeliveryOutcome::Unknown,
+            "the collectors report a diagnosis that this version of the operator does not know".to_owned(),
+        ),
+        ReportedDiagnosis::NoData => (DeliveryOutcome::NoData, "no data was received lately".to_owned()),
+        ReportedDiagnosis::Delivering => (DeliveryOutcome::Delivering, "received data reaches the backend".to_owned()),
         ReportedDiagnosis::BufferFilling => (
             DeliveryOutcome::BufferFilling,
-            "what is held for the backend takes 80 % of the room, or memory was too short for what came".to_owned(),
+            "the queue for the backend is 80 % full, or memory was too short for incoming data".to_owned(),
         ),
         ReportedDiagnosis::BackendSlow => {
             let code = failing.map(code_suffix).unwrap_or_default();
             (
                 DeliveryOutcome::BackendSlow,
-                format!("the backend takes less than comes in{code}, and more collectors would not help"),
+                format!(
+                    "the backend accepts less data than the collectors receive{code}, and more collectors would not help"
+                ),
             )
         }
         ReportedDiagnosis::DataDropped => (DeliveryOutcome::DataDropped, loss_message(report, BACKEND_LOSS_REASONS)),
@@ -188,13 +191,13 @@ fn pipeline_outcome(report: &PipelineStatusReport) -> (DeliveryOutcome, String) 
 /// The message of a loss that no larger queue would prevent: the backend accepted a request but rejected a
 /// part of it. The reason is in the collectors' logs, where `kubewake check` refers to. Another version of
 /// it, which may not know this message, treats it as any other loss.
-pub const PARTIAL_REJECTION_MESSAGE: &str = "the backend rejected a part of it";
+pub const PARTIAL_REJECTION_MESSAGE: &str = "the backend rejected a part of the data";
 
 /// The messages for a request that was refused for good, and for one that was rejected in part.
 type LossReasons = [&'static str; 2];
-const BACKEND_LOSS_REASONS: LossReasons = ["the backend refused it for good", PARTIAL_REJECTION_MESSAGE];
+const BACKEND_LOSS_REASONS: LossReasons = ["the backend refused the data permanently", PARTIAL_REJECTION_MESSAGE];
 const STICKY_LOSS_REASONS: LossReasons =
-    ["the collectors behind refused it for good", "the collectors behind rejected a part of it"];
+    ["the sticky tier refused the data permanently", "the sticky tier rejected a part of the data"];
 
 fn loss_message(report: &PipelineStatusReport, takers: LossReasons) -> String {
     loss_reason(report.last_drop.as_ref(), takers)
@@ -203,12 +206,12 @@ fn loss_message(report: &PipelineStatusReport, takers: LossReasons) -> String {
 fn loss_reason(drop: Option<&DropReport>, [refused, rejected]: LossReasons) -> String {
     let why = match drop.map(|drop| drop.reason.as_str()) {
         Some("queue_full") => "the queue was full",
-        Some("memory_limit") => "memory was short",
+        Some("memory_limit") => "memory was too short",
         Some("refused") => refused,
         Some("rejected") => rejected,
-        Some("retries_exhausted") => "retries did not help for too long",
-        Some("shutdown") => "a collector ended before it could deliver",
-        _ => "a collector had to",
+        Some("retries_exhausted") => "retries failed for too long",
+        Some("shutdown") => "a collector terminated before it delivered all data",
+        _ => "the collectors report no known reason",
     };
     format!("data was dropped lately: {why}")
 }
@@ -221,26 +224,28 @@ fn unreachable_message(exporter: Option<&ExporterStatusReport>) -> String {
     let code = code_suffix(exporter);
     match exporter.last_error.as_str() {
         "connection" => format!(
-            "no connection to the backend{code}: check the endpoint, its name, its certificates, and what the network allows"
+            "failed to connect to the backend{code}: check the endpoint, its host name, its certificates, and whether a firewall or a NetworkPolicy blocks the connection"
         ),
         "timeout" => format!(
             "request to the backend timed out{code}: check whether a firewall or a NetworkPolicy drops packets, and whether the backend is overloaded"
         ),
-        "throttled" => format!("the backend says that it is not there for now{code}"),
+        "throttled" => format!("the backend reports that it is temporarily unavailable{code}"),
         _ => format!("the backend cannot be reached{code}"),
     }
 }
 
 fn refusal_message(exporter: Option<&ExporterStatusReport>) -> String {
-    let Some(exporter) = exporter else { return "the backend refuses what is sent".to_owned() };
+    let Some(exporter) = exporter else { return "the backend refuses requests".to_owned() };
     if let Some(words) = tls_failure(exporter) {
         return words.to_owned();
     }
     let code = code_suffix(exporter);
     match exporter.last_error.as_str() {
         "authentication" => format!("the backend refuses the credentials{code}: check authentication and headers"),
-        "protocol" => format!("what answers does not speak OTLP{code}: check endpoint, protocol and path"),
-        _ => format!("the backend refuses what is sent{code}: check endpoint, protocol and path"),
+        "protocol" => {
+            format!("the server at the endpoint does not speak OTLP{code}: check endpoint, protocol and path")
+        }
+        _ => format!("the backend refuses requests{code}: check endpoint, protocol and path"),
     }
 }
 
@@ -271,32 +276,32 @@ fn connection_failure(exporter: &ExporterStatusReport) -> Option<&'static str> {
 fn tls_failure(exporter: &ExporterStatusReport) -> Option<&'static str> {
     let words = match exporter.last_error_code.as_deref()?.strip_prefix("tls:")? {
         "unknown_authority" => {
-            "the backend's certificate is of an authority that is not known: set `spec.output.otlp.tls.ca` to that authority's certificate"
+            "the backend's certificate is signed by an unknown authority: set `spec.output.otlp.tls.ca` to the certificate of that authority"
         }
-        "expired" => "the backend's certificate has expired, or is not valid yet: it must be renewed there",
+        "expired" => "the backend's certificate has expired, or is not valid yet: renew it at the backend",
         "wrong_name" => {
             "the backend's certificate is for another name: use that name in the endpoint, or set `spec.output.otlp.tls.serverNameOverride` to it"
         }
-        "invalid_certificate" => "the backend's certificate cannot be used",
+        "invalid_certificate" => "the backend's certificate is invalid",
         "refused" => {
-            "the backend ends the TLS handshake: check `spec.output.otlp.tls.cert` and `spec.output.otlp.tls.key`, and whether it wants them"
+            "the backend ends the TLS handshake: check `spec.output.otlp.tls.cert` and `spec.output.otlp.tls.key`, and whether the backend requires them"
         }
         "certificate_wanted" => {
             "the backend asks for a client certificate: set `spec.output.otlp.tls.cert` and `spec.output.otlp.tls.key`"
         }
         "no_tls" => {
-            "the backend does not speak TLS on this port: use http:// or `spec.output.otlp.tls.insecure`, or the port where it does"
+            "the backend does not speak TLS on this port: use http:// or `spec.output.otlp.tls.insecure`, or the port that expects TLS"
         }
         "perhaps_no_tls" => {
-            "the backend ends connections when TLS begins, as one does that does not speak it: if so, use http:// or `spec.output.otlp.tls.insecure`; if not, look what is in between"
+            "the backend closes the connection at the start of the TLS handshake, and may not speak TLS on this port: if so, use http:// or `spec.output.otlp.tls.insecure`; if not, check proxies and firewalls on the way"
         }
         "wanted" => {
-            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `spec.output.otlp.tls.insecure`"
+            "the backend expects TLS, and TLS is off: use https:// instead of http://, and remove `spec.output.otlp.tls.insecure`"
         }
         "perhaps_wanted" => {
-            "the backend ends connections without a word, as one does that expects TLS: if it does, use https:// instead of http://, and no `spec.output.otlp.tls.insecure`; if not, look what is in between"
+            "the backend closes the connection without an answer, and may expect TLS: if so, use https:// instead of http://, and remove `spec.output.otlp.tls.insecure`; if not, check proxies and firewalls on the way"
         }
-        _ => "no connection to the backend: the TLS handshake fails",
+        _ => "failed to connect to the backend: TLS handshake failed",
     };
     Some(words)
 }
@@ -333,7 +338,7 @@ fn rollout_state(
         let its = reasons.iter().find(|reason| is_about(reason, id)).or_else(|| reasons.first());
         let why: String =
             its.into_iter().flat_map(|why| why.chars()).filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
-        let words = format!("collectors refuse the document, and the one before goes on: {why}");
+        let words = format!("the collectors rejected the new configuration and keep the previous one: {why}");
         return RolloutState::Incomplete(ConditionReason::DocumentRefused, words);
     }
     let total = doing.len() + behind.len();
@@ -341,7 +346,7 @@ fn rollout_state(
         (0, _) => RolloutState::Unknown,
         (_, 0) => RolloutState::InForce,
         (_, waiting) => {
-            let words = format!("{waiting} of {total} collectors have not read the new document yet");
+            let words = format!("{waiting} of {total} collectors have not loaded the new configuration yet");
             RolloutState::Incomplete(ConditionReason::RolloutInProgress, words)
         }
     }

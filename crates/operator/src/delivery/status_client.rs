@@ -23,21 +23,21 @@ const MAX_RESPONSE_BYTES: usize = 4 << 20;
 /// Why a collector's status could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusFetchError {
-    #[error("it does not answer in time")]
+    #[error("the request timed out")]
     Timeout,
-    #[error("it cannot be reached")]
+    #[error("failed to connect")]
     Connect(#[source] std::io::Error),
     /// The pod does not speak HTTP.
-    #[error("it does not answer")]
+    #[error("the HTTP request failed")]
     Http(#[source] hyper::Error),
     /// The endpoint does not exist, or fails.
-    #[error("it answers {0}")]
+    #[error("unexpected HTTP status {0}")]
     Status(StatusCode),
     /// The response broke off, or is too long.
-    #[error("its answer cannot be read")]
+    #[error("failed to read the response")]
     Read(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response is not a collector's status.
-    #[error("its answer cannot be understood")]
+    #[error("failed to parse the response")]
     Parse(#[source] serde_json::Error),
 }
 

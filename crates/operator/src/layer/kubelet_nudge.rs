@@ -32,7 +32,7 @@ pub(super) async fn annotate_pods(world: &OperatorState, layer: &CollectorConfig
         if let Err(error) =
             api.patch_metadata(&name, &PatchParams::apply(names::FIELD_MANAGER), &Patch::Merge(&patch)).await
         {
-            tracing::debug!(kind = "Pod", name, %error, "a pod is not told of a new document");
+            tracing::debug!(kind = "Pod", name, %error, "failed to annotate a pod with the new configuration");
         }
     }
 }

@@ -55,7 +55,7 @@ impl RenderedLayer {
                 return Err(LayerError::Refused(first_error(&errors)));
             }
             for (id, why) in guilty {
-                tracing::error!(pipeline = %id, why, "the collector would refuse this pipeline as it is");
+                tracing::error!(pipeline = %id, why, "the collectors would reject the configuration of a pipeline");
                 let is_same = |last: &&Arc<ValidPipeline>| asked.get(&id).is_some_and(|now| now.uid() == last.uid());
                 // A pipeline is left out at its second refusal. A pipeline of another uid is no earlier version
                 // of this one.

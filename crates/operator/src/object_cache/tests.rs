@@ -67,3 +67,21 @@ fn a_kind_that_nobody_waits_for_comes_and_goes() {
     live.drop_kind(ObjectKind::PodMonitor);
     assert!(!live.has_listed(ObjectKind::PodMonitor) && live.get(ObjectKind::PodMonitor, "here").is_none());
 }
+
+#[test]
+fn own_writes_are_reported_to_subscribers_once() {
+    let live = ObjectCache::new([ObjectKind::Service], ResyncTrigger::default());
+    let mut seen = live.subscribe();
+    let mut has_changed = move || {
+        let changed = seen.has_changed().unwrap();
+        seen.mark_unchanged();
+        changed
+    };
+    live.record_response(ObjectKind::Service, &object("one", "1", 7, "answer"));
+    assert!(has_changed());
+    live.record_response(ObjectKind::Service, &object("one", "1", 7, "answer"));
+    live.observe(ObjectKind::Service, Event::Apply(object("one", "1", 7, "answer")), &mut BTreeMap::new());
+    assert!(!has_changed(), "the watch repeats the response");
+    live.remove_absent(ObjectKind::Service, "one");
+    assert!(has_changed());
+}

@@ -81,7 +81,7 @@ async fn what_may_not_be_read_says_so() {
     let sources = SourceWatcher::new(client, ResyncTrigger::default(), Arc::default());
     let reference = reference(ReferenceKind::ConfigMap, "backend", "ca");
     let resolved = sources.resolve(&BTreeSet::from([reference.clone()])).await;
-    assert_eq!(*resolved.get(&reference), ReferencedValue::Unreadable("the operator may not read it".into()));
+    assert_eq!(*resolved.get(&reference), ReferencedValue::Unreadable("the operator is not allowed to read it".into()));
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn an_address_that_no_collector_has_listened_at_is_none() {
     let first = telemetry_status(&telemetry, &[], &[], &layer, NOW);
     assert_eq!((first.state, first.reason.as_deref()), (Some(State::Pending), Some("CollectorNotReady")));
     assert_eq!(first.endpoints, None);
-    layer.failure = Some("Deployment kubewake-gateway cannot be applied".to_owned());
+    layer.failure = Some("failed to apply Deployment kubewake-gateway".to_owned());
     let refused = telemetry_status(&telemetry, &[], &[], &layer, NOW);
     assert_eq!((refused.state, refused.endpoints), (Some(State::Degraded), None));
 }
@@ -91,7 +91,8 @@ fn nonsense_is_said_and_takes_nothing_away() {
 
 #[test]
 fn what_an_api_server_refuses_is_said() {
-    let failure = Some("Deployment kubewake-gateway cannot be applied: the API server says 422 Invalid: no".to_owned());
+    let failure =
+        Some("failed to apply Deployment kubewake-gateway: the API server returned 422 Invalid: no".to_owned());
     let status = said_after(&telemetry(json!({})), Some(&CollectorReadiness::example(1, 2)), failure);
     assert_eq!((status.state, status.reason.as_deref()), (Some(State::Degraded), Some("ApplyFailed")));
     assert!(status.conditions.iter().any(|it| it.reason == "ApplyFailed" && it.message.contains("422 Invalid: no")));

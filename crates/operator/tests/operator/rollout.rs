@@ -50,7 +50,7 @@ async fn a_rollout_that_no_node_has_room_for_is_said_until_it_is_over() {
     assert_eq!(ready.status, "False");
     assert_eq!(
         ready.message,
-        format!("1 of 2 collectors of kubewake-gateway are ready (the pod new has no node: {words})")
+        format!("1 of 2 collectors of kubewake-gateway are ready (the pod new is not scheduled: {words})")
     );
     until("the Telemetry says so, too", async || {
         let status = world.of::<Telemetry>().get("default").await.unwrap().status?;

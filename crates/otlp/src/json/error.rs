@@ -47,16 +47,16 @@ pub enum JsonErrorKind {
     #[error("expected base64")]
     Base64,
     /// Not a point in time.
-    #[error("expected a time as RFC 3339 writes it")]
+    #[error("expected a time in the format of RFC 3339")]
     Timestamp,
     /// A name that the enum does not have.
     #[error("expected a number or a name of the enum")]
     EnumName,
     /// Too many messages inside each other.
-    #[error("more than {MAX_MESSAGE_DEPTH} messages inside each other")]
+    #[error("messages are nested deeper than {MAX_MESSAGE_DEPTH} levels")]
     Depth,
     /// There is no memory for the text.
-    #[error("there is no memory for the text")]
+    #[error("not enough memory for the text")]
     NoMemory,
 }
 
@@ -111,9 +111,9 @@ pub enum EncodeError {
         field: &'static str,
     },
     /// Too many messages inside each other.
-    #[error("more than {MAX_MESSAGE_DEPTH} messages inside each other")]
+    #[error("messages are nested deeper than {MAX_MESSAGE_DEPTH} levels")]
     Depth,
     /// There is no memory for the text.
-    #[error("there is no memory for the text")]
+    #[error("not enough memory for the text")]
     NoMemory,
 }

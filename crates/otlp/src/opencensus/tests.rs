@@ -278,7 +278,7 @@ fn json_is_the_same_request() {
     has(&span.attributes, &[("a", "b"), ("n", "int -3"), ("opencensus.same_process_as_parent_span", "bool true")]);
     has(&entries[1].scope_spans[0].spans[0].attributes, &[("opencensus.same_process_as_parent_span", "bool false")]);
     let error = from_json(br#"{"spans": [{"startTime": "yesterday"}]}"#).next().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "startTime: expected a time as RFC 3339 writes it at byte 25 (line 1)");
+    assert_eq!(error.to_string(), "startTime: expected a time in the format of RFC 3339 at byte 25 (line 1)");
 }
 
 proptest! {

@@ -62,7 +62,7 @@ fn stories_hold_where_the_api_server_takes_its_time_to_connect_to_a_collector_ag
     let exporter = ReconnectingExporter::start(otlp);
     let config = trusting_nobody(folder.path(), exporter.address());
     let Some(kubectl) = with_nodes(&["--tracing-config-file", config.to_str().unwrap()]) else { return };
-    wait_until("the exporter finds nobody and waits", || exporter.in_vain() > 0);
+    wait_until("the exporter fails to connect", || exporter.in_vain() > 0);
     tell(&HEARD, &kubectl, &[(OTLP_VARIABLE, &otlp.to_string())]);
 }
 

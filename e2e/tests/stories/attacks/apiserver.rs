@@ -142,7 +142,7 @@ impl Stage {
             SlowReader { child, output }
         });
         let readers: Vec<SlowReader> = readers.collect();
-        wait_until("everybody has a part of the list", || readers.iter().all(|reader| has_bytes(&reader.output)));
+        wait_until("every reader has a part of the list", || readers.iter().all(|reader| has_bytes(&reader.output)));
         readers
     }
 

@@ -121,7 +121,7 @@ fn messages_that_stop_midway_leave_memory_to_whole_ones_and_are_ended() {
     let _calls = announce(&collector, EXPORT, &[64 << 10; 1700], 4 << 10);
     assert_others_are_taken(&mut collector, &["10"]);
     let held = || collector.metric("kubewake_memory_used_bytes", &[]);
-    wait_until("what stopped gives its memory back", || held() == 0.0);
+    wait_until("interrupted requests release their memory", || held() == 0.0);
     assert_others_are_taken(&mut collector, &SMALL_AND_LARGE);
 }
 

@@ -246,7 +246,7 @@ fn gateway_of_the_operator_stays_within_its_memory_when_a_pod_attacks_it() {
     let path = builder.folder().join("kubeconfig");
     let gateway = builder.env("KUBECONFIG", path).start();
     let state = || gateway.status()["clusters"]["k8s_attributes"]["state"].clone();
-    wait_until("it knows the pods of the cluster", || state() == "synced");
+    wait_until("the collector knows the pods of the cluster", || state() == "synced");
     attack_collector(gateway, Signal::Traces, &tiny_resources(), GATEWAY_MIB);
     let resources = resource_attributes(&sink.received(Signal::Traces));
     assert!(resources.iter().any(|attributes| attribute(attributes, "k8s.pod.name") == "shop-7d9c-x"));

@@ -52,7 +52,7 @@ fn pod_that_must_not_run_as_root_does_not_start_as_root() {
     if is_root() {
         refused(&kubectl, "image-user", "container has runAsNonRoot and image will run as root");
         let said = kubectl.process().stderr();
-        assert!(said.contains("the cluster was started by root"), "{said}");
+        assert!(said.contains("the cluster runs as root"), "{said}");
     } else {
         kubectl.run_ok("wait --for=condition=Ready pod/image-user --timeout=60s");
     }

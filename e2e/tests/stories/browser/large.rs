@@ -51,7 +51,7 @@ fn it_opens_scrolls_and_is_searched_with_few_rows_in_the_page() {
             &[json!(share)],
         );
         let last = (share * SPANS as f64) as usize;
-        wait_until("the rows of this place are there", || {
+        wait_until("the rows at the scroll position are rendered", || {
             let texts = browser.texts(".row .operation");
             texts
                 .iter()

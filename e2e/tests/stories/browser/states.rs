@@ -133,7 +133,7 @@ fn the_keyboard_is_enough() {
     browser.press("d\u{e013}");
     browser.wait_for_url("from=");
     browser.press("0");
-    wait_until("everything is shown", || !browser.url().contains("from="));
+    wait_until("the address has no range", || !browser.url().contains("from="));
     browser.press("go");
     browser.wait_for_url("/objects");
     no_complaints(&browser);

@@ -48,7 +48,7 @@ fn replicas_follow_the_load() {
     let Some(kubectl) = cluster(&["--autoscaler-period", "1"]) else { return };
     kubectl.run_ok_with("apply -f -", BUSY);
     kubectl.run_ok("rollout status deployment/worker --timeout=60s");
-    wait_until("there are three", || kubectl.field("deployment worker", ".spec.replicas") == "3");
+    wait_until("the Deployment has three replicas", || kubectl.field("deployment worker", ".spec.replicas") == "3");
     let told = kubectl.run_ok("describe hpa worker");
     assert!(told.contains("SuccessfulRescale"), "{told}");
     kubectl.run_ok("patch configmap mood -p {\"data\":{\"mood\":\"idle\"}}");

@@ -39,7 +39,7 @@ fn hides(kubectl: &Kubectl) -> String {
 /// The process that hides, once it does.
 fn hidden(kubectl: &Kubectl) -> String {
     let file = kubectl.cluster().folder().join("hidden");
-    wait_for("it hides", || {
+    wait_for("the child process runs", || {
         let id = fs::read_to_string(&file).ok()?.trim().to_owned();
         let command = fs::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
         command.starts_with("sleep\0").then_some(id)
@@ -79,7 +79,7 @@ fn nothing_is_left_after_a_kill() {
     kubectl.run_ok_with("apply -f -", &shell("parent", "setsid sleep 600 & exec sleep 600"));
     kubectl.run_ok("wait --for=condition=Ready pod/parent --timeout=60s");
     let folder = kubectl.cluster().folder().to_owned();
-    wait_until("all run", || processes(&folder) >= 5);
+    wait_until("all processes run", || processes(&folder) >= 5);
     assert_eq!(left(&kubectl).len(), 1);
     kubectl.process().signal("KILL");
     wait_until("no process is left", || processes(&folder) == 0);

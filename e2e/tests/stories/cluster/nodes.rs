@@ -30,7 +30,7 @@ spec:
     nodes.sort();
     assert_eq!(nodes, ["node-1", "node-2", "node-3"]);
     kubectl.run_ok("delete daemonset agent");
-    wait_until("they go", || kubectl.run_ok("get pods -o name").is_empty());
+    wait_until("all pods are deleted", || kubectl.run_ok("get pods -o name").is_empty());
 }
 
 #[test]
@@ -64,7 +64,9 @@ spec:
     assert_eq!(kubectl.run_ok("get pods -o name"), "pod/db-0\npod/db-1\n");
     wait_until("the first run", || kubectl.run_ok("logs db-1").trim() == "1");
     kubectl.run_ok("delete pod db-1");
-    wait_until("it is there again", || kubectl.run("wait --for=condition=Ready pod/db-1 --timeout=10s", "").code == 0);
+    wait_until("the pod is ready again", || {
+        kubectl.run("wait --for=condition=Ready pod/db-1 --timeout=10s", "").code == 0
+    });
     wait_until("it finds its file", || kubectl.run_ok("logs db-1").trim() == "2");
     assert_eq!(kubectl.field("pvc data-db-1", ".status.phase"), "Bound");
 }
@@ -80,7 +82,7 @@ fn an_account_may_do_what_it_may() {
     let pod =
         shell("client", script).replace("spec:\n", "spec:\n  serviceAccountName: reader\n  restartPolicy: Never\n");
     kubectl.run_ok_with("apply -f -", &pod);
-    wait_until("it has asked", || kubectl.run("logs client", "").stdout.contains("done"));
+    wait_until("the client has finished its requests", || kubectl.run("logs client", "").stdout.contains("done"));
     let said = kubectl.run_ok("logs client");
     assert!(said.contains("configmap/seen"), "{said}");
     assert!(said.contains("cannot list resource \"secrets\"") && said.contains(":reader\""), "{said}");

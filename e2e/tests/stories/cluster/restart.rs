@@ -45,7 +45,7 @@ fn it_stops_whatever_its_pods_are_at_and_goes_on_with_them() {
     assert!(["Bound", "pvc-", "1Mi", "RWO"].iter().all(|word| claims.contains(word)), "{claims}");
     let name = format!("{}/data-db-0", kubectl.namespace());
     assert!(kubectl.run_ok("get persistentvolumes").contains(&name));
-    wait_until("all are where they stay", || {
+    wait_until("all pods have their final state", || {
         let pods = kubectl.run_ok("get pods");
         let all = ["CrashLoopBackOff", "Completed", "ImagePull", "CreateContainerConfigError"];
         all.iter().all(|state| pods.contains(state))
@@ -58,7 +58,7 @@ fn it_stops_whatever_its_pods_are_at_and_goes_on_with_them() {
     assert!(kubectl.process().wait_for_exit().success());
     kubectl.restart();
     assert_eq!(kubectl.field("service db", ".spec.clusterIP"), address);
-    wait_until("it runs again and finds its file", || kubectl.run("logs db-0", "").stdout.trim() == "2");
+    wait_until("the pod runs again with its volume", || kubectl.run("logs db-0", "").stdout.trim() == "2");
     assert_eq!(kubectl.field("pod done", ".status.phase"), "Succeeded", "what had ended stays so");
     assert_eq!(kubectl.run_ok("logs done"), "all is done\n", "and can be read");
     assert_eq!(kubectl.run_ok("logs db-0 --previous").trim(), "1");

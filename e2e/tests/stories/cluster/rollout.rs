@@ -39,7 +39,7 @@ fn a_rollout_that_cannot_work_leaves_what_works() {
     let Some(kubectl) = web() else { return };
     let address = service(&kubectl, "web");
     kubectl.run_ok("set image deployment/web web=example/absent");
-    wait_until("the new pod says what is wrong", || {
+    wait_until("the status of the new pod has the error", || {
         let reasons = kubectl.field("pods", ".items[*].status.containerStatuses[*].state.waiting.reason");
         reasons.contains("ErrImagePull") || reasons.contains("ImagePullBackOff")
     });

@@ -13,7 +13,7 @@ fn what_a_pod_needs_and_is_not_there_is_named_until_it_is() {
     let Some(kubectl) = cluster(&[]) else { return };
     let env = "env: [{name: SIZE, valueFrom: {configMapKeyRef: {name: late, key: size}}}], command:";
     kubectl.run_ok_with("apply -f -", &shell("needy", "echo size $SIZE; exec sleep 600").replace("command:", env));
-    wait_until("it says what is missing", || {
+    wait_until("the status names the missing ConfigMap", || {
         let waiting = waiting(&kubectl, "needy");
         waiting.contains("CreateContainerConfigError") && waiting.contains("configmap \\\"late\\\" not found")
     });
@@ -26,7 +26,7 @@ fn what_a_pod_needs_and_is_not_there_is_named_until_it_is() {
 fn an_unknown_image_lists_the_known_ones() {
     let Some(kubectl) = cluster(&[]) else { return };
     kubectl.run_ok("run stranger --image=nobody/knows:1");
-    wait_until("it says so", || {
+    wait_until("the status names the missing image", || {
         let waiting = waiting(&kubectl, "stranger");
         let reason = waiting.contains("ErrImagePull") || waiting.contains("ImagePullBackOff");
         reason && ["nobody/knows", "example/python", "kubewake/collector"].iter().all(|name| waiting.contains(name))
@@ -42,7 +42,7 @@ fn a_program_that_binds_the_wildcard_is_reported() {
         .replace(r#"["sh", "-c", ""]"#, r#"["python3", "-m", "http.server", "--bind", "0.0.0.0", "0"]"#);
     let pod = pod.replace("command: [\"python3\", ", "args: [");
     kubectl.run_ok_with("apply -f -", &pod);
-    wait_until("its events say so", || kubectl.run_ok("get events").contains("WildcardBind"));
+    wait_until("an Event reports the problem", || kubectl.run_ok("get events").contains("WildcardBind"));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_pod_that_fits_nowhere_waits() {
     let Some(kubectl) = cluster(&["--nodes", "2"]) else { return };
     let huge = "resources: {requests: {cpu: \"1000\"}}, command:";
     kubectl.run_ok_with("apply -f -", &shell("huge", "exec sleep 600").replace("command:", huge));
-    wait_until("it says why", || {
+    wait_until("the pod is unschedulable with a reason", || {
         kubectl.run_ok("describe pod huge").contains("0/2 nodes are available: 2 Insufficient cpu")
     });
     assert_eq!(kubectl.field("pod huge", ".status.phase"), "Pending");
@@ -84,7 +84,7 @@ fn an_account_that_is_not_there_is_named() {
         "apply -f -",
         &super::WEB.replace("      containers:", "      serviceAccountName: nobody\n      containers:"),
     );
-    wait_until("its events say so", || {
+    wait_until("an Event reports the problem", || {
         let events = kubectl.run_ok("get events -o jsonpath={.items[?(@.reason==\"FailedCreate\")].message}");
         events.contains("Error creating: pods \"web-") && events.contains("serviceaccount \"nobody\" not found")
     });
@@ -107,12 +107,14 @@ fn who_takes_a_port_from_all_is_named_to_the_others() {
     let port = free.local_addr().unwrap().port();
     drop(free);
     kubectl.run_ok_with("apply -f -", &python("greedy", "0.0.0.0", port));
-    wait_until("its condition says so", || {
+    wait_until("the condition WildcardBind is True", || {
         let conditions = kubectl.field("pod greedy", ".status.conditions[?(@.type==\"WildcardBind\")].status");
         conditions == "True"
     });
     kubectl.run_ok_with("apply -f -", &python("victim", "$(POD_IP)", port));
     let greedy = format!("{}/greedy", kubectl.namespace());
     let wanted = format!("Port {port} may be taken by pod {greedy}: Container main listens on 0.0.0.0:{port}");
-    wait_until("its events name the other", || kubectl.run_ok("describe pod victim").contains(&wanted));
+    wait_until("an Event of the victim names the other pod", || {
+        kubectl.run_ok("describe pod victim").contains(&wanted)
+    });
 }

@@ -13,7 +13,7 @@ fn a_service_reaches_every_replica_and_they_serve_new_content() {
     assert_eq!(page(address).as_deref(), Some("first words"));
     let ips: BTreeSet<String> = kubectl.field("pods", ".items[*].status.podIP").split(' ').map(str::to_owned).collect();
     assert_eq!(ips.len(), 3, "each has an address of its own");
-    wait_until("the Service spreads connections over all", || {
+    wait_until("the Service spreads connections over all pods", || {
         page(address);
         let logs = kubectl.run_ok("logs -l app=web --prefix --tail=-1");
         ips.len()
@@ -47,7 +47,7 @@ fn a_pod_that_is_deleted_is_replaced_while_the_service_goes_on() {
     assert!(!kubectl.exists(&format!("pod {victim}")));
     assert_eq!(page(address).as_deref(), Some("first words"));
     kubectl.run_ok("wait --for=condition=Available deployment/web --timeout=60s");
-    wait_until("there are three again", || kubectl.field("deployment web", ".status.readyReplicas") == "3");
+    wait_until("three pods are ready again", || kubectl.field("deployment web", ".status.readyReplicas") == "3");
     kubectl.run_ok("delete deployment web");
     wait_until("the Service refuses", || page(address).is_none());
     wait_until("no pod is left", || kubectl.run_ok("get pods -o name").is_empty());
@@ -57,7 +57,7 @@ fn a_pod_that_is_deleted_is_replaced_while_the_service_goes_on() {
 fn it_is_scaled_and_described() {
     let Some(kubectl) = web() else { return };
     let watch = kubectl.follow("get pods -w");
-    wait_until("a watcher sees what is there", || watch.stdout().contains("Running"));
+    wait_until("the watch shows the existing pods", || watch.stdout().contains("Running"));
     kubectl.run_ok("scale deployment web --replicas=5");
     kubectl.run_ok("rollout status deployment/web --timeout=60s");
     assert_eq!(kubectl.field("deployment web", ".status.availableReplicas"), "5");

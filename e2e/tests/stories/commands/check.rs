@@ -104,7 +104,7 @@ fn a_span_is_followed_to_the_backend_and_what_is_wrong_with_it_found() {
     let said = check(kubectl, "-o json --probe-seconds 3600");
     assert_eq!((said.code, said.results("KW701")), (1, vec!["passed".into()]), "{said:?}");
     let line = said.lines("KW702").remove(0);
-    assert_eq!(line["detail"], "tracepipeline/backend does not deliver (KW505), so that it is not waited for");
+    assert_eq!(line["detail"], "tracepipeline/backend does not deliver (KW505), so its delivery is not awaited");
     assert_mendable(&said);
 
     // Another one that delivers is waited for, once it has a slot: as it is proposed.

@@ -51,7 +51,7 @@ fn everything_that_the_document_says_works() {
         assert!(output.status.success(), "{command}\n{}{}", text(&output.stdout), text(&output.stderr));
         if command == "kubewake check" {
             assert!(
-                text(&output.stdout).contains("✓ KW702 it reaches the backend: seen in http://"),
+                text(&output.stdout).contains("✓ KW702 the span reaches the backend: seen in http://"),
                 "{}",
                 text(&output.stdout)
             );

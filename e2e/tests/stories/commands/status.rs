@@ -15,7 +15,7 @@ fn without_a_cluster_it_says_so() {
     assert!(said.stdout.contains("CLUSTER    Unreachable") && said.stdout.contains("kubewake up"), "{}", said.stdout);
     let said = run(home.path(), "status -o name");
     assert_eq!((said.code, said.stdout.as_str()), (1, ""), "{said:?}");
-    assert!(said.stderr.contains("there is no cluster"), "{said:?}");
+    assert!(said.stderr.contains("no cluster found"), "{said:?}");
     let said = run(home.path(), "status -o json --kubeconfig nowhere");
     assert_eq!((said.code, said.json()["cluster"]["reachable"].as_bool()), (1, Some(false)), "{said:?}");
     assert!(said.stdout.contains("failed to read kubeconfig nowhere"), "{}", said.stdout);
@@ -26,7 +26,8 @@ fn on_a_cluster_without_kubewake_it_says_what_is_missing() {
     let cluster = ClusterUnderTest::start();
     let said = run(cluster.folder(), &format!("status --kubeconfig {}", cluster.kubeconfig().display()));
     assert_eq!(said.code, 1, "{said:?}");
-    for words in ["CLUSTER    v1.", "OPERATOR   Absent", "they are not installed", "there is no operator"] {
+    for words in ["CLUSTER    v1.", "OPERATOR   Absent", "the CRDs are not installed", "the operator is not installed"]
+    {
         assert!(said.stdout.contains(words), "{words}:\n{}", said.stdout);
     }
 }
@@ -74,7 +75,7 @@ fn it_shows_what_runs_and_what_flows() {
     held.lock().unwrap();
     let said = run(home, "status");
     assert!(said.code == 0 && said.stdout.contains("(kubewake up)"), "{said:?}");
-    assert!(said.stdout.contains(&format!("VIEWER     Absent   not at {page}")), "{}", said.stdout);
+    assert!(said.stdout.contains(&format!("VIEWER     Absent   no viewer at {page}")), "{}", said.stdout);
 
     // A backend that has gone is told, and the exit code with it.
     drop(sink);

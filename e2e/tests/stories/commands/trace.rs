@@ -82,7 +82,7 @@ fn an_object_has_its_latest_trace_drawn() {
     let yaml = ask(&format!("trace --id {} -o yaml", told.id())).stdout;
     assert!(yaml.contains("spans:\n") && yaml.contains(told.id()), "{yaml}");
     let elsewhere = ask("trace head/demo -n other");
-    assert!(elsewhere.code == 1 && elsewhere.stderr.contains("there is Head/demo -n shop"), "{elsewhere:?}");
+    assert!(elsewhere.code == 1 && elsewhere.stderr.contains("the viewer has Head/demo -n shop"), "{elsewhere:?}");
 
     // The same name in another namespace: somebody has to say which.
     let other = send_one(&viewer, 2, "x", "reconcile Head", of("Head", "till", "demo"));
@@ -120,7 +120,7 @@ fn a_generation_is_followed_until_it_has_converged() {
     let of_second = ask("trace head/demo --generation 2 -o name").stdout;
     assert!([told.id(), &second].contains(&of_second.trim()), "{of_second}");
     let never = ask("trace head/demo --generation 7");
-    assert!(never.code == 1 && never.stderr.contains("there are 2, 1"), "{never:?}");
+    assert!(never.code == 1 && never.stderr.contains("known generations: 2, 1"), "{never:?}");
 }
 
 #[test]
@@ -136,7 +136,9 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     let uid = || kubectl.field("deployment/web", ".metadata.uid");
     let following = |newer: &str| {
         let following = start(home.path(), &format!("trace deployment/web -o name --follow {at}"));
-        wait_until("it waits", || following.stderr().contains(&format!("waiting for {newer} of Deployment/web")));
+        wait_until("the command reports that it waits", || {
+            following.stderr().contains(&format!("waiting for spans of {newer} of Deployment/web"))
+        });
         following
     };
     let first = converged(1, &uid());
@@ -146,7 +148,7 @@ fn a_change_is_waited_for_though_the_viewer_knows_only_the_one_before() {
     kubectl.run_ok("scale deployment web --replicas 1");
     let said = ask(&at);
     assert_eq!((said.code, &said.stdout), (0, &first), "{said:?}");
-    assert!(said.stderr.starts_with("there is a generation 2 of Deployment/web"), "{said:?}");
+    assert!(said.stderr.starts_with("no spans of generation 2 of Deployment/web"), "{said:?}");
     let mut waiting = following("generation 2");
     let second = converged(2, &uid());
     assert!(waiting.wait_for_exit().success(), "{}", waiting.stderr());
@@ -213,13 +215,15 @@ fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
     kubectl.run_ok("scale deployment web --replicas 1");
     let context = format!("tracing.k8s.io/traceparent=00-{}-{span}-01", next.id());
     kubectl.run_ok(&format!("annotate deployment web {context} trail.kubewake.io/generation=2"));
-    wait_for("the viewer knows it", || {
+    wait_for("the viewer knows the change", || {
         let said = ask();
         assert_eq!(said.stdout, first, "{said:?}");
-        said.stderr.starts_with("there is a generation 2 of Deployment/web (the viewer's cluster)").then_some(())
+        said.stderr.starts_with("no spans of generation 2 of Deployment/web (the viewer's cluster)").then_some(())
     });
     let mut following = start(home.path(), &format!("{command} --follow"));
-    wait_until("it waits", || following.stderr().contains("waiting for generation 2 of Deployment/web"));
+    wait_until("the command reports that it waits", || {
+        following.stderr().contains("waiting for spans of generation 2 of Deployment/web")
+    });
     // The API server's spans name no object.
     viewer.send_and_wait(&next);
     let said = ask();
@@ -231,7 +235,7 @@ fn a_change_that_only_the_viewers_cluster_tells_of_is_waited_for() {
     // A pod gets its name after the webhook has seen it: only it itself names its trace.
     kubectl.run_ok("run lonely --image web");
     kubectl.run_ok(&format!("annotate pod lonely {context}"));
-    wait_for("the viewer knows it", || {
+    wait_for("the viewer knows the change", || {
         let said = run(home.path(), &format!("trace po/lonely -o name --viewer {}", viewer.url("")));
         (said.stdout == format!("{}\n", next.id())).then_some(())
     });
@@ -265,7 +269,7 @@ fn the_viewer_is_that_of_the_cluster_unless_another_is_named() {
     let [known, stranger] = [&viewer, &other].map(|viewer| converged(viewer, kubectl.namespace(), 1, ""));
     let web = |more: &str| run(home.path(), &format!("trace deployment/web -o name {more}"));
     let said = web("");
-    assert!(said.stdout == known && said.stderr.starts_with("there is a generation 2 of Deployment/web"), "{said:?}");
+    assert!(said.stdout == known && said.stderr.starts_with("no spans of generation 2 of Deployment/web"), "{said:?}");
     for follow in ["", "--follow"] {
         let said = web(&format!("{follow} --viewer {}", other.url("")));
         assert_eq!((said.stdout.as_str(), said.stderr.as_str()), (stranger.as_str(), ""), "{said:?}");
@@ -289,7 +293,7 @@ fn a_cluster_that_does_not_answer_is_said_where_its_viewer_is_wanted() {
     std::fs::write(&file, away(gone)).unwrap();
     // Somebody may be at the usual port, or not.
     let said = run(home.path(), &format!("trace head/nobody --kubeconfig {}", file.display()));
-    assert!(said.stderr.starts_with("the cluster does not say where its viewer is"), "{said:?}");
+    assert!(said.stderr.starts_with("failed to get the viewer's address from the cluster"), "{said:?}");
     let nowhere = run(home.path(), "tail --kubeconfig nowhere");
     assert!(nowhere.code == 1 && nowhere.stderr.contains("nowhere"), "{nowhere:?}");
 }

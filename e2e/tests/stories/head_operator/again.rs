@@ -23,9 +23,9 @@ fn a_restart_and_a_hundred_resyncs_add_no_span() {
     let second = ChildProcess::start(command.env("RUST_LOG", "info,kubewake_example_head_operator=debug"));
     let runs = |kind: &str| {
         let said = second.stderr();
-        said.lines().filter(|line| line.contains("all is as it should be") && line.contains(kind)).count()
+        said.lines().filter(|line| line.contains("the status is up to date") && line.contains(kind)).count()
     };
-    wait_until("both were looked at often enough", || runs("Head") > RESYNCS && runs("ChildA") > RESYNCS);
+    wait_until("both objects are reconciled often enough", || runs("Head") > RESYNCS && runs("ChildA") > RESYNCS);
     stop(second);
     stop(webhook);
     let traces = traced.stop();

@@ -50,6 +50,6 @@ fn a_deployment_that_is_refused_is_an_error_in_the_trace_until_it_is_taken() {
     tell_only(&traces, &[&trace]);
     let failed = traces.wait_for_span("reconcile ChildA", |span| span.error.is_some());
     let words = failed.error.unwrap();
-    assert!(words.starts_with("the Deployment cannot be made: ") && !words.contains("Status {"), "{words}");
+    assert!(words.starts_with("failed to apply the Deployment: ") && !words.contains("Status {"), "{words}");
     assert!(words.contains("this word is unwanted here"), "{words}");
 }

@@ -35,7 +35,7 @@ fn a_child_that_is_no_longer_listed_goes_in_the_trace_of_that_change() {
     traced.traces.wait_for_span("converge Head", |_| true);
     kubectl.run_ok_with("apply -f -", &one);
     kubectl.run_ok("wait --for=jsonpath={.status.observedGeneration}=2 head/one --timeout=60s");
-    wait_until("the child is gone with all that it had", || {
+    wait_until("the child and its Deployment are deleted", || {
         !kubectl.exists("childa one-b") && !kubectl.exists("deployment one-b")
     });
     assert!(kubectl.exists("deployment one-a"));

@@ -70,7 +70,7 @@ fn all_that_is_wrong_is_said_at_once_and_what_is_unwise_is_a_warning() {
     // What was let in before the webhook was there, or while it was away, can be deleted and described. But
     // nothing new comes in without it.
     kubectl.run_ok(&format!("scale deployment/kubewake-operator {SYSTEM} --replicas=0"));
-    wait_until("nobody answers", || {
+    wait_until("no webhook answers", || {
         let done = kubectl.run("apply --dry-run=server -f -", &pipeline("third", sink.address()).to_string());
         done.code == 1 && done.stderr.contains("failed calling webhook")
     });

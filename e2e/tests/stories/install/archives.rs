@@ -66,7 +66,7 @@ fn changed_image_is_run_as_its_own_policy_says() {
     };
     kubectl.run_ok_with("apply -f -", &telemetry("kubewake/collector"));
     kubectl.run_ok_with("apply -f -", &pipeline("backend", sink.address()).to_string());
-    wait_until("it cannot be pulled", || {
+    wait_until("the pull of the image fails", || {
         let events = kubectl.run_ok(&format!("get events {SYSTEM} -o jsonpath={{.items[*].message}}"));
         events.contains("docker.io/kubewake/collector:latest: not found")
     });

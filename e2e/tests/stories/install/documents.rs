@@ -70,7 +70,7 @@ fn everything_that_the_documents_say_works_in_their_order() {
     walk(&kubectl, folder.path(), "docs/pipelines.md", sink.address());
     // The page shows more pipelines than the one that it deletes.
     kubectl.run_ok("delete tracepipelines,logpipelines,metricpipelines --all");
-    wait_until("all is gone that was made", || {
+    wait_until("all created objects are deleted", || {
         let left = kubectl
             .run_ok(&format!("get all {SYSTEM} --selector app.kubernetes.io/managed-by=kubewake-operator -o name"));
         left.is_empty()

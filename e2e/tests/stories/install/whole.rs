@@ -30,11 +30,11 @@ fn the_manifests_let_the_operator_do_all_that_it_does_and_no_more_is_needed() {
 
     // It may start before its kinds are served, and then says that they cannot be watched yet.
     let log = said(&kubectl);
-    for sign in ["orbidden", "may not", "cannot be applied"] {
+    for sign in ["orbidden", "may not", "not allowed", "failed to apply"] {
         assert!(!log.contains(sign), "{sign}\n{log}");
     }
     kubectl.run_ok("delete tracepipeline backend");
-    wait_until("all is gone that was made", || made(&kubectl).is_empty());
+    wait_until("all created objects are deleted", || made(&kubectl).is_empty());
     taken_away(&kubectl);
 }
 
@@ -45,7 +45,7 @@ fn traces_of_another_api_server(kubectl: &Kubectl, address: &str, sink: &SinkPro
     let file = kubectl.cluster().folder().join("tracing.yaml");
     fs::write(&file, printed).unwrap();
     let Some(_other) = Kubectl::start_with(&["--tracing-config-file", file.to_str().unwrap()]) else { return };
-    wait_until("its spans are at the backend", || {
+    wait_until("spans of the API server arrive at the backend", || {
         sink.span_names().iter().any(|name| name.starts_with("POST /api/v1/namespaces"))
     });
 }

@@ -90,7 +90,7 @@ fn a_service_account_gets_a_token_and_may_what_its_role_says() {
     assert!(refused.contains(&format!("system:serviceaccount:{}:robot", kubectl.namespace())), "{refused}");
     kubectl.run_ok("delete serviceaccount robot");
     // An API server may take a token that it has seen for some seconds more: kube-apiserver does so for ten.
-    wait_until("its token goes with it", || {
+    wait_until("the token of the deleted account is refused", || {
         kubectl.run(&as_robot("get configmaps"), "").stderr.contains("Unauthorized")
     });
     config["users"][0]["user"] = json!({"token": "made.up.token"});

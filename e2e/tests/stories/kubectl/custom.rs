@@ -114,7 +114,7 @@ fn objects_of_it_are_applied_patched_scaled_and_awaited() {
         let ida = IDA.replace("GROUP", group);
         assert!(kubectl.run_ok_with("apply -f -", &ida).contains("created"));
         assert!(kubectl.run_ok_with("apply -f -", &ida).contains("unchanged"));
-        wait_until("there is no difference", || kubectl.run("diff -f -", &ida).code == 0);
+        wait_until("kubectl diff shows no difference", || kubectl.run("diff -f -", &ida).code == 0);
         let changed = ida.replace("crew: 3", "crew: 4");
         assert_eq!(kubectl.run("diff -f -", &changed).code, 1);
         assert!(kubectl.run_ok_with("apply -f -", &changed).contains("configured"));

@@ -40,7 +40,7 @@ fn in_the_foreground_dependents_go_first() {
     });
     assert_eq!(kubectl.field("configmap parent", ".metadata.finalizers[0]"), "foregroundDeletion", "the parent waits");
     kubectl.run_ok(r#"patch configmap child --type=merge --patch {"metadata":{"finalizers":null}}"#);
-    wait_until("all of them go", || {
+    wait_until("all dependents are deleted", || {
         kubectl.run_ok("get configmaps parent child grandchild --ignore-not-found").is_empty()
     });
 }

@@ -11,7 +11,8 @@ fn objects_are_shown_in_every_form() {
     kubectl.run_ok_with("create -f -", LONE);
     // On a cluster that is shared, a kind of somebody else's may go between what kubectl asks first and what it
     // asks then.
-    let all = wait_for("everything is shown", || Some(kubectl.run("get all", "")).filter(|done| done.code == 0)).stdout;
+    let all =
+        wait_for("kubectl get all succeeds", || Some(kubectl.run("get all", "")).filter(|done| done.code == 0)).stdout;
     assert!(["deployment.apps/web", "service/web", "pod/lone"].iter().all(|name| all.contains(name)), "{all}");
     let wide = kubectl.run_ok("get deployments --output=wide");
     assert!(
@@ -65,13 +66,13 @@ fn a_watch_shows_what_happens() {
         let told = watch.stdout();
         told.lines().any(|line| line.split_whitespace().take(2).eq([event, name]))
     };
-    wait_until("what is there is shown", || shown("ADDED", "first"));
+    wait_until("the watch shows the existing object", || shown("ADDED", "first"));
     kubectl.run_ok("create configmap second --from-literal=a=1");
-    wait_until("what is new is shown", || shown("ADDED", "second"));
+    wait_until("the watch shows the new object", || shown("ADDED", "second"));
     kubectl.run_ok("annotate configmap second note=1");
-    wait_until("what changes is shown", || shown("MODIFIED", "second"));
+    wait_until("the watch shows the change", || shown("MODIFIED", "second"));
     kubectl.run_ok("delete configmap second");
-    wait_until("what goes is shown", || shown("DELETED", "second"));
+    wait_until("the watch shows the deletion", || shown("DELETED", "second"));
     let only = kubectl.run_ok("get configmaps first --watch-only --request-timeout=1s -o name");
     let is_alone = kubectl.cluster().is_embedded();
     assert!(only.is_empty() || !is_alone, "nothing happened to it: {only}");
@@ -85,7 +86,7 @@ fn one_waits_for_a_condition() {
     let ready = kubectl.follow("wait pod/lone --for=condition=Ready --timeout=60s");
     let raw = format!("/api/v1/namespaces/{}/pods/lone/status", kubectl.namespace());
     // A scheduler says in the same status that there is no node for it.
-    wait_until("its status is written", || {
+    wait_until("the status of the pod is written", || {
         let mut pod = kubectl.json("pod lone");
         pod["status"]["conditions"] = serde_json::json!([{"type": "Ready", "status": "True"}]);
         let done = kubectl.run(&format!("replace --raw {raw} -f -"), &pod.to_string());

@@ -27,7 +27,7 @@ fn until_in_force(operated: &OperatorCluster, word: &str) {
 
 /// Waits until collectors can read no values but those of this revision.
 fn until_only_values_of(operated: &OperatorCluster, revision: &str) {
-    wait_until("values that were replaced are gone", || {
+    wait_until("replaced values are removed from the Secret", || {
         let secret = operated.kubectl.json(&format!("secret kubewake-gateway --namespace {OPERATOR_NAMESPACE}"));
         secret["data"].as_object().is_some_and(|data| data.keys().all(|key| key.ends_with(revision)))
     });

@@ -77,8 +77,8 @@ fn pod_that_claims_to_be_another_is_corrected_and_trusted_relay_is_believed() {
     let identity = |name: &str| {
         Some([name.to_owned(), kubectl_field(&operated, name, ".metadata.uid"), address_of(&operated, name)])
     };
-    wait_until("who claims to be another is corrected", || said(&sink, "mallory", keys) == identity("mallory"));
-    wait_until("who is trusted is believed", || said(&sink, "relay", keys) == identity("victim"));
+    wait_until("a wrong identity of a sender is corrected", || said(&sink, "mallory", keys) == identity("mallory"));
+    wait_until("the identity from a trusted sender is kept", || said(&sink, "relay", keys) == identity("victim"));
 }
 
 fn address_of(operated: &OperatorCluster, pod: &str) -> String {

@@ -37,7 +37,7 @@ impl Recorder {
 
     /// Waits until it has seen that this one holds the slot.
     pub(super) fn until_holder(&self, who: impl Fn(&str) -> bool) {
-        wait_until("the recorder sees who holds the slot", || self.record().holder.as_deref().is_some_and(&who));
+        wait_until("the recorder sees the holder of the slot", || self.record().holder.as_deref().is_some_and(&who));
     }
 
     /// Everything so far. It fails where two were active, or one that holds no slot.

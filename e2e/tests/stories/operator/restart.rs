@@ -47,7 +47,7 @@ fn a_new_operator_changes_nothing_that_is_as_it_should_be() {
     operated.kubectl.run_ok("rollout status deployment/kubewake-gateway --namespace kubewake-system");
     operated.stop_operator();
     operated.start_operator();
-    wait_until("it has looked at everything", || operated.metric("kubewake_operator_layer_runs_total") > 0.0);
-    wait_until("it is done", || operated.metric("kubewake_operator_reconciles_running") == 0.0);
+    wait_until("the operator has built the layer", || operated.metric("kubewake_operator_layer_runs_total") > 0.0);
+    wait_until("no reconcile is running", || operated.metric("kubewake_operator_reconciles_running") == 0.0);
     assert_eq!(operated.metric("kubewake_operator_writes_total"), 0.0);
 }

@@ -43,7 +43,7 @@ fn a_secret_is_rotated_under_load_and_no_pod_is_restarted() {
 
     operated.apply(&secret(first.address()));
     operated.wait_for_state("tracepipeline/backend", "Ready");
-    wait_until("there are as many collectors as there shall be", || operated.pods().len() == 2);
+    wait_until("two collectors exist", || operated.pods().len() == 2);
     operated.kubectl.run_ok("rollout status deployment/kubewake-gateway --namespace kubewake-system");
     let pods = operated.pods();
 

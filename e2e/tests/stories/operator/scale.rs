@@ -22,10 +22,10 @@ fn replicas_follow_the_traffic_and_nothing_is_lost() {
     operated.wait_for_state("tracepipeline/backend", "Ready");
     // What somebody else says of the autoscaler stays, and nobody waits for five minutes.
     operated.kubectl.run_ok(&format!("patch hpa kubewake-gateway --namespace {OPERATOR_NAMESPACE} -p {{\"spec\":{{\"behavior\":{{\"scaleDown\":{{\"stabilizationWindowSeconds\":1}}}}}}}}"));
-    wait_until("there is one", || replicas(&operated) == "1");
+    wait_until("there is one replica", || replicas(&operated) == "1");
 
     let mut reports = Vec::new();
-    wait_until("there are three", || {
+    wait_until("there are three replicas", || {
         reports.push(LoadGenerator::run("grpc", operated.otlp(), &["--seconds", "2", "--rate", "20000", "--retry"]));
         replicas(&operated) == "3"
     });

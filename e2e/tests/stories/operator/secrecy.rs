@@ -58,5 +58,5 @@ fn a_planted_secret_is_found_nowhere() {
         }
     }
     let values = format!("get secret kubewake-gateway --namespace {OPERATOR_NAMESPACE} -o yaml");
-    wait_until("collectors can read it", || operated.kubectl.run_ok(&values).contains(encoded));
+    wait_until("the Secret of the collectors has the value", || operated.kubectl.run_ok(&values).contains(encoded));
 }

@@ -22,7 +22,7 @@ fn pipelines(operated: &OperatorCluster) -> Vec<Value> {
 /// Waits until one is active and all others wait, and gives its name.
 fn until_one_is_active(operated: &OperatorCluster, all: usize) -> String {
     let mut active = Vec::new();
-    wait_until("one is ready, and all others are pending", || {
+    wait_until("one pipeline is Ready and all others are Pending", || {
         let (ready, others): (Vec<Value>, Vec<Value>) =
             pipelines(operated).into_iter().partition(|it| it["status"]["state"] == "Ready");
         let wait = others.iter().all(|it| it["status"]["reason"] == "Pending" && it["status"]["state"] == "Pending");

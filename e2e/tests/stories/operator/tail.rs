@@ -24,7 +24,7 @@ fn tier(operated: &OperatorCluster) -> String {
 
 fn until_the_tier_works(operated: &OperatorCluster) {
     let set = format!("statefulset kubewake-sticky --namespace {OPERATOR_NAMESPACE}");
-    wait_until("both of the tier work", || {
+    wait_until("both collectors of the sticky tier are ready", || {
         operated.kubectl.exists(&set) && operated.kubectl.field(&set, ".status.readyReplicas") == "2"
     });
 }

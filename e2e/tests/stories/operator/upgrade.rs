@@ -22,7 +22,7 @@ fn changed_defaults_roll_the_collectors_and_nothing_is_lost() {
     let image = ReleaseImage::Collector.reference().trim_start_matches("docker.io/");
     command.args(["--collector-image", image]);
     operated.start_operator_with(&mut command);
-    wait_until("every collector is a new one", || {
+    wait_until("every collector is replaced", || {
         let now = operated.pods();
         !now.is_empty() && now.iter().all(|(_, uid, _)| before.iter().all(|(_, old, _)| old != uid))
     });

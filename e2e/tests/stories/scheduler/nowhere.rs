@@ -15,7 +15,7 @@ fn a_pod_that_fits_nowhere_says_why_and_waits_for_a_node() {
     let why = "0/3 nodes are available: 3 node(s) had untolerated taint {dedicated: nobody}.";
     let message = kubectl.field("pod lonely", ".status.conditions[?(@.type==\"PodScheduled\")].message");
     assert_eq!(message, why);
-    wait_until("an event says so", || kubectl.run_ok("get events").contains(why));
+    wait_until("an Event has the message", || kubectl.run_ok("get events").contains(why));
     let refused = scene.attempt("lonely", "unschedulable");
     assert_eq!(refused.error.as_deref(), Some(why));
 

@@ -14,10 +14,10 @@ fn an_unknown_plugin_is_refused_with_the_known_ones() {
     let message = |kind: &str| scene.field(&format!(".status.conditions[?(@.type==\"{kind}\")].message"));
     assert_eq!(
         message("Accepted"),
-        "spec.scores[0].name: unknown score plugin \"Luck\"; known are LeastAllocated, MostAllocated, BalancedAllocation, \
+        "spec.scores[0].name: unknown score plugin \"Luck\"; known plugins are LeastAllocated, MostAllocated, BalancedAllocation, \
          NodeAffinity, TaintToleration, NodeLabel"
     );
-    assert_eq!(message("Ready"), format!("the scheduler goes on with revision {good}"));
+    assert_eq!(message("Ready"), format!("the scheduler continues with revision {good}"));
     scene.pod("still", "1m", "");
     scene.node("still");
     let attempt = scene.attempt("still", "scheduled");
@@ -52,8 +52,8 @@ fn what_somebody_writes_past_the_operator_is_put_back_and_never_decides() {
     let before = kubectl.field(config_map, ".data");
     kubectl
         .run_ok(&format!("patch {config_map} --type=merge --patch {{\"data\":{{\"configuration.json\":\"{{}}\"}}}}"));
-    wait_until("it is put back", || kubectl.field(config_map, ".data") == before);
-    wait_until("all is well", || scene.field(".status.running.refused").is_empty());
+    wait_until("the operator restores the ConfigMap", || kubectl.field(config_map, ".data") == before);
+    wait_until("the scheduler reports no refused configuration", || scene.field(".status.running.refused").is_empty());
     assert_eq!(scene.field(".status.running.revision"), good);
     scene.pod("still", "1m", "");
     scene.node("still");

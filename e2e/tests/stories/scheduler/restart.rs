@@ -16,14 +16,15 @@ fn a_new_scheduler_goes_on_with_the_same_configuration() {
     kubectl.run_ok(&format!("delete pod {before} --namespace scheduler-system --grace-period=0 --force"));
     scene.pod("waiting", "1m", "");
     assert_eq!(scene.node("waiting"), "node-3");
-    wait_until("the new one says who it is", || {
+    wait_until("the new scheduler reports its pod", || {
         ![String::new(), before.clone()].contains(&scene.field(".status.running.pod"))
     });
     assert_eq!(scene.field(".status.running.revision"), revision);
 
     let attempt = scene.attempt("waiting", "scheduled");
     let traces = &scene.traced.traces;
-    let taken = traces.wait_for("the span in which it took it", |spans| spans.get(&attempt.links[0]).cloned());
+    let taken =
+        traces.wait_for("the span takeConfiguration of the scheduler", |spans| spans.get(&attempt.links[0]).cloned());
     assert_eq!(
         (taken.name.as_str(), taken.attribute("scheduler.configuration.revision")),
         ("takeConfiguration", &*revision)

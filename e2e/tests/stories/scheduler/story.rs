@@ -60,7 +60,7 @@ fn a_pod_that_brings_the_context_of_the_change_is_in_its_trace() {
     scene.node("mine");
     let attempt = scene.attempt("mine", "scheduled");
     let traces = &scene.traced.traces;
-    let parent = traces.wait_for("its parent", |spans| spans.get(&attempt.parent_reference()?).cloned());
+    let parent = traces.wait_for("the parent of the attempt", |spans| spans.get(&attempt.parent_reference()?).cloned());
     assert_eq!((parent.name.as_str(), parent.traceparent()), ("stamp Scheduler", context));
     assert_eq!(traces.spans().get(&attempt.links[0]).unwrap().id.trace, attempt.id.trace);
     // Who is there needs not be found.

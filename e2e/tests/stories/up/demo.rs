@@ -22,7 +22,7 @@ fn samples_come_when_they_are_wanted() {
 
     // The same again is a change, with a trace of its own that is linked to the one before.
     let again = up.run_command(&home, &["demo", "head", "--kubeconfig", up.kubeconfig()]);
-    assert!(again.contains("is changed: its child right wants 3 pods"), "{again}");
+    assert!(again.contains("is changed: child right has 3 pods"), "{again}");
     let spans = up.spans(link_in(&again));
     let stamp = spans.with_name("stamp Head").next().expect("it is stamped");
     assert_eq!(stamp.links[0].trace, trace_in(link_in(&told)));
@@ -36,7 +36,7 @@ fn samples_come_when_they_are_wanted() {
         let context = up.kubectl(&["get", "head", "sample", "-o", context]).unwrap();
         let [shown, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         let is_it = output.status.success() && context.contains(shown.trim());
-        assert!(is_it || said.contains("there is a generation"), "{context}: {shown}{said}");
+        assert!(is_it || said.contains("no spans of generation"), "{context}: {shown}{said}");
     }
 
     let shown: Value = serde_json::from_str(&up.run_command(&home, &["demo", "head", "-o", "json"])).unwrap();
@@ -77,7 +77,7 @@ fn what_somebody_deleted_is_brought_back_or_told_of() {
     assert!(told.starts_with("Head default/sample is new\n  ready after "), "{told}");
 
     up.kubectl(&["delete", "tracepipeline", "default"]);
-    wait_until("it is told of", || up.process().stderr().contains("TracePipeline default is gone: "));
+    wait_until("up reports the deletion", || up.process().stderr().contains("TracePipeline default was deleted: "));
     let output = home.command(&["demo", "head"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("there is no TracePipeline"), "{said}");
@@ -98,7 +98,7 @@ fn arguments_that_cannot_be_meant_start_nothing() {
     let twice = ["up", "--image", "web=/bin/sh", "--image", "web=/bin/cat"];
     let again = ["cluster", "--image", "web=/bin/sh", "--image", "web=/bin/cat"];
     for (args, why) in [
-        (&["up", "--listen", "192.0.2.1:16686"][..], "nobody can listen there"),
+        (&["up", "--listen", "192.0.2.1:16686"][..], "failed to listen on the address"),
         (&["up", "--otlp", "4317"], "such as 127.0.0.1:16686"),
         (&["up", "--image", "web"], "is not NAME=PATH"),
         (&["cluster", "--image", "web"], "is not NAME=PATH"),
@@ -118,7 +118,7 @@ fn without_an_up_it_says_what_to_do() {
     let output = home.command(&["demo", "head"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("no running `kubewake up` is found: start one"), "{said}");
+    assert!(said.contains("no running `kubewake up` found: start one"), "{said}");
 
     // One that ended without a word has left its note.
     fs::create_dir_all(home.path().join(".local/state/kubewake/running")).unwrap();

@@ -62,7 +62,7 @@ fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
     // Any program can send.
     let sent = http::post(up.otlp_http(), "/v1/traces", "application/x-protobuf", &spans(&["first try"]));
     assert_eq!(sent.status, 200);
-    wait_until("the viewer has what was sent from outside", || {
+    wait_until("the viewer has the span of another program", || {
         up.get("/api/v1/services").to_string().contains("first try")
     });
 
@@ -81,7 +81,9 @@ fn a_part_that_dies_is_started_again_and_told_of() {
     let mut up = home.start(&[]);
     let id = home.processes_with("head-operator").pop().expect("it runs");
     std::process::Command::new("kill").args(["-9", &id]).status().unwrap();
-    wait_until("it is told of", || up.process().stderr().contains("head-operator ended (signal 9), started again"));
+    wait_until("up reports the restart", || {
+        up.process().stderr().contains("head-operator exited (signal 9) and was restarted")
+    });
     let told = up.run_command(&home, &["demo", "head"]);
     assert!(told.contains("is changed"), "{told}");
     assert!(up.spans(link_in(&told)).with_name("converge Head").count() == 1, "{told}");

@@ -11,7 +11,7 @@ fn whenever_it_is_told_to_end_it_ends_and_leaves_nothing() {
         let mut up = home.spawn(&["--listen", any, "--otlp", any, "--otlp-http", any, "--api", any]);
         // Who is not there yet hears no signal: it holds its folder as soon as it does.
         let lock = home.path().join(".local/state/kubewake/up/lock");
-        wait_until("it has begun", || lock.exists() && up.stderr().contains(seen));
+        wait_until("the start has begun", || lock.exists() && up.stderr().contains(seen));
         up.signal(signal);
         let status = up.wait_for_exit();
         assert!(status.success(), "SIG{signal} after {seen:?}: {status}: {}", up.stderr());

@@ -14,14 +14,14 @@ fn two_run_side_by_side_though_they_want_the_same_ports() {
     let asked = ["--listen", &page, "--otlp", &otlp, "--otlp-http", &otlp_http, "--api", &api, "--no-demo"];
     let mut first = home.start_with(&asked);
     let said = first.process().stderr();
-    assert!(said.contains(&format!("{page} is busy: the page is on {}", first.page())), "{said}");
-    assert!(!said.contains(&format!("{otlp} is busy")), "{said}");
+    assert!(said.contains(&format!("{page} is in use: the page uses {}", first.page())), "{said}");
+    assert!(!said.contains(&format!("{otlp} is in use")), "{said}");
 
     let data = home.path().join("data");
     let mut second = home.start_with(&[&asked[..], &["--data-dir", data.to_str().unwrap()]].concat());
     let said = second.process().stderr();
     for moved in [&page, &otlp, &otlp_http, &api] {
-        assert!(said.contains(&format!("{moved} is busy: ")), "{said}");
+        assert!(said.contains(&format!("{moved} is in use: ")), "{said}");
     }
     assert_ne!(first.page(), second.page());
     assert_ne!(first.kubeconfig(), second.kubeconfig());

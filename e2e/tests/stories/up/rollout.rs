@@ -17,8 +17,6 @@ fn the_webhook_is_rolled_out_with_new_arguments_as_often_as_somebody_likes() {
     }
     // A registration is in force a moment after it was made.
     let create = ["create", "configmap", "shop", "--dry-run=server", "-o", "yaml"];
-    wait_until("what was added last is stamped", || {
-        up.kubectl(&create).unwrap().contains("tracing.k8s.io/traceparent")
-    });
+    wait_until("new objects are stamped", || up.kubectl(&create).unwrap().contains("tracing.k8s.io/traceparent"));
     up.stop_with("TERM");
 }

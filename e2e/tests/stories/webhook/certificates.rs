@@ -56,10 +56,10 @@ fn the_registration_is_written_only_when_it_must_and_mended_when_somebody_change
     let name = stage.name.clone();
     let patch = r#"--type=json -p [{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]"#;
     stage.kubectl.run_ok(&format!("patch mutatingwebhookconfiguration {name} {patch}"));
-    wait_until("it is mended", || stage.registration()["webhooks"] == good);
+    wait_until("the webhook restores its registration", || stage.registration()["webhooks"] == good);
     assert_ne!(version(&stage), before);
     stage.kubectl.run_ok(&format!("delete mutatingwebhookconfiguration {name}"));
-    wait_until("it is there again", || {
+    wait_until("the webhook registers itself again", || {
         stage.kubectl.exists(&format!("mutatingwebhookconfiguration {name}"))
             && stage.registration()["webhooks"] == good
     });

@@ -20,7 +20,7 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     let ready = || kubectl.field(&format!("deployment kubewake-webhook {of}"), ".status.readyReplicas");
     assert_eq!(ready(), "2");
     // Those of before, who do not know where spans go, serve on for a while.
-    wait_until("only the new ones are left", || {
+    wait_until("only pods of the new revision remain", || {
         kubectl.json(&format!("pods {of}"))["items"].as_array().is_some_and(|pods| pods.len() == 2)
     });
     assert!(kubectl.exists(&format!("secret kubewake-webhook {of}")));
@@ -45,10 +45,11 @@ fn two_replicas_share_their_certificates_and_stamp_what_is_deployed() {
     }
     assert!(status.wait_for_exit().success(), "{}", status.stderr());
     let said = kubectl.run_ok(&format!("logs deployment/kubewake-webhook {of}"));
-    for failure in ["renew certificates", "load the new certificate", "write the registration", "watch a registration"]
-    {
-        assert!(!said.contains(&format!("failed to {failure}")), "{said}");
+    // An admission request may fail while a replica ends; the maintenance of the webhook must not.
+    for task in ["renew certificates", "load the new certificate", "write the registration", "watch a registration"] {
+        assert!(!said.contains(&format!("failed to {task}")), "{said}");
     }
+    assert!(!said.contains("failed to export spans"), "{said}");
     let all = kubectl.json("deployments");
     let is_bare = |one: &&Value| one["metadata"]["annotations"][PARENT].is_null();
     let bare = all["items"].as_array().unwrap().iter().filter(is_bare).count();

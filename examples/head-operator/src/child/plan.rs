@@ -64,9 +64,10 @@ fn ready_state(child: &ChildA, deployment: Result<&Deployment, &str>) -> ReadySt
         Ok(deployment) if is_available(deployment) => {
             ReadyState::new(ReadyReason::DeploymentAvailable, format!("{} pods are available", child.spec.replicas))
         }
-        Ok(deployment) => {
-            ReadyState::new(ReadyReason::DeploymentProgressing, format!("waiting for {}", deployment.name_any()))
-        }
+        Ok(deployment) => ReadyState::new(
+            ReadyReason::DeploymentProgressing,
+            format!("waiting for Deployment {}", deployment.name_any()),
+        ),
     }
 }
 

@@ -62,7 +62,7 @@ fn ready_state(children: Result<&[ChildA], &str>) -> ReadyState {
     let waiting: Vec<String> = children.iter().filter(|child| !is_child_ready(child)).map(ChildA::name_any).collect();
     match waiting.as_slice() {
         [] => ReadyState::new(ReadyReason::ChildrenReady, format!("all {} children are ready", children.len())),
-        names => ReadyState::new(ReadyReason::ChildrenNotReady, format!("waiting for {}", names.join(", "))),
+        names => ReadyState::new(ReadyReason::ChildrenNotReady, format!("waiting for children {}", names.join(", "))),
     }
 }
 

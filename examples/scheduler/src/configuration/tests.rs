@@ -40,14 +40,14 @@ fn all_that_is_wrong_is_told_at_once() {
     assert_eq!(
         problems(wrong),
         [
-            "filters[1]: unknown filter plugin \"Magic\"; known are NodeUnschedulable, TaintToleration, NodeAffinity, NodeResourcesFit",
-            "filters[2]: NodeAffinity is there twice",
-            "scores[0].name: unknown score plugin \"Luck\"; known are LeastAllocated, MostAllocated, BalancedAllocation, NodeAffinity, TaintToleration, NodeLabel",
+            "filters[1]: unknown filter plugin \"Magic\"; known plugins are NodeUnschedulable, TaintToleration, NodeAffinity, NodeResourcesFit",
+            "filters[2]: NodeAffinity is listed twice",
+            "scores[0].name: unknown score plugin \"Luck\"; known plugins are LeastAllocated, MostAllocated, BalancedAllocation, NodeAffinity, TaintToleration, NodeLabel",
             "scores[1].weight: 0 is not from 1 to 100",
-            "scores[2].label: NodeLabel needs one, such as disk=ssd",
-            "scores[3].label: \"a b\" is no key of a label, write it as `disk=ssd` or `example.com/disk=ssd`",
-            "scores[4].label: MostAllocated has none, only NodeLabel has",
-            "backoff: it begins with 20 s, more than its most, 10 s",
+            "scores[2].label: NodeLabel needs a label, such as disk=ssd",
+            "scores[3].label: \"a b\" is not a label key: write for example `disk=ssd` or `example.com/disk=ssd`",
+            "scores[4].label: MostAllocated takes no label, only NodeLabel does",
+            "backoff: initialSeconds 20 is more than maxSeconds 10",
         ]
     );
 }
@@ -64,8 +64,8 @@ fn a_revision_stands_for_the_content() {
 fn what_somebody_changed_or_added_by_hand_is_refused() {
     let text = document(json!({ "scores": [{ "name": "LeastAllocated" }] })).to_json().unwrap();
     let refused = |text: &str| ConfigurationDocument::parse(text).err().unwrap().to_string();
-    assert!(refused(&text.replace("Least", "Most")).contains("only the operator writes it"));
+    assert!(refused(&text.replace("Least", "Most")).contains("only the operator may write the configuration"));
     assert!(refused(&text.replace("\"filters\"", "\"wings\": 2, \"filters\"")).contains("unknown field `wings`"));
-    assert!(refused("{").contains("it cannot be read"));
+    assert!(refused("{").contains("failed to parse the configuration"));
     assert_eq!(ConfigurationDocument::claimed_revision("{"), "unknown");
 }

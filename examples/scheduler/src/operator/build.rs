@@ -52,11 +52,11 @@ pub fn build_document(scheduler: &Scheduler) -> Result<ConfigurationDocument, Ve
     if scheduler.scheduler_name() == "default-scheduler" {
         problems.push(ConfigurationProblem::new(
             "spec.schedulerName",
-            "the cluster has a scheduler of this name, choose another",
+            "default-scheduler is the name of the cluster's own scheduler: choose another name",
         ));
     }
     if scheduler.name_any().len() > MAX_NAME_LENGTH {
-        let what = format!("it is longer than {MAX_NAME_LENGTH} letters, which leaves no room for the names of pods");
+        let what = format!("the name has more than {MAX_NAME_LENGTH} characters, so names of pods would be too long");
         problems.push(ConfigurationProblem::new("metadata.name", what));
     }
     if problems.is_empty() { Ok(document) } else { Err(problems) }

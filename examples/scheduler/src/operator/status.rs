@@ -55,7 +55,7 @@ pub fn scheduler_status(scheduler: &Scheduler, findings: &ReconcileFindings, now
             (SchedulerConditionContent::not_holding("Refused", why.clone()), rejected_configuration_content(running))
         }
         ReconcileFindings::Configured { revision, available, probe } => {
-            let good = SchedulerConditionContent::holding("Accepted", "the configuration is a good one".to_owned());
+            let good = SchedulerConditionContent::holding("Accepted", "the configuration is valid".to_owned());
             (good, ready_content(revision, *available, probe, running))
         }
     };
@@ -87,8 +87,8 @@ pub fn is_available(deployment: &Deployment) -> bool {
 /// The previous configuration stays in use.
 fn rejected_configuration_content(running: Option<&RunningScheduler>) -> SchedulerConditionContent {
     let message = match running.and_then(|running| running.revision.as_deref()) {
-        Some(revision) => format!("the scheduler goes on with revision {revision}"),
-        None => "there is no scheduler yet".to_owned(),
+        Some(revision) => format!("the scheduler continues with revision {revision}"),
+        None => "no scheduler is running yet".to_owned(),
     };
     SchedulerConditionContent::not_holding("Refused", message)
 }
@@ -107,14 +107,17 @@ fn ready_content(
     if let ProbeResult::Unschedulable(why) = probe {
         return SchedulerConditionContent::not_holding(
             "ProbeUnschedulable",
-            format!("a pod that tries revision {revision} gets no node: {why}"),
+            format!("the test pod of revision {revision} is unschedulable: {why}"),
         );
     }
     let proven = matches!(probe, ProbeResult::NotRequested | ProbeResult::Bound(_));
     if available && proven && has_applied(running, revision) {
-        return SchedulerConditionContent::holding("Running", format!("the scheduler decides by revision {revision}"));
+        return SchedulerConditionContent::holding("Running", format!("the scheduler uses revision {revision}"));
     }
-    SchedulerConditionContent::not_holding("Progressing", format!("the scheduler is to decide by revision {revision}"))
+    SchedulerConditionContent::not_holding(
+        "Progressing",
+        format!("waiting for the scheduler to use revision {revision}"),
+    )
 }
 
 /// Whether the scheduler reports that it uses this configuration.

@@ -32,10 +32,10 @@ impl LabelPreference {
         };
         let has_prefix = key.contains('/');
         if !is_word(name, 63, b"-_.") || (has_prefix && !is_word(prefix, 253, b"-.")) {
-            return Err(format!("{key:?} is no key of a label, write it as `disk=ssd` or `example.com/disk=ssd`"));
+            return Err(format!("{key:?} is not a label key: write for example `disk=ssd` or `example.com/disk=ssd`"));
         }
         if value.is_some_and(|value| !value.is_empty() && !is_word(value, 63, b"-_.")) {
-            return Err(format!("{:?} is no value of a label", value.unwrap_or_default()));
+            return Err(format!("{:?} is not a label value", value.unwrap_or_default()));
         }
         Ok(Self { key: key.to_owned(), value: value.map(str::to_owned) })
     }

@@ -89,7 +89,7 @@ impl PodWriter {
                 namespace = pod.namespace(),
                 name = pod.name_any(),
                 error = error_chain(&error),
-                "an event is lost"
+                "failed to publish an Event"
             );
         }
     }

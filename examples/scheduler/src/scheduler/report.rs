@@ -50,7 +50,7 @@ pub async fn write_reports(
                 kind = "Scheduler",
                 name = identity.scheduler,
                 error = error_chain(&error),
-                "its status is not written"
+                "failed to write the status of the Scheduler"
             );
             // A newer report is tried at once. After the sender is dropped there is no retry.
             if let Ok(Err(_)) = time::timeout(pause, reports.changed()).await {

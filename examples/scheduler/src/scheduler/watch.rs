@@ -53,7 +53,7 @@ where
             // Managed fields are not used here, and are the larger part of an object.
             Ok(event) => Some(event.modify(|object| object.managed_fields_mut().clear())),
             Err(error) => {
-                tracing::warn!(kind = %K::kind(&()), error = error_chain(&error), "it cannot be watched");
+                tracing::warn!(kind = %K::kind(&()), error = error_chain(&error), "failed to watch objects");
                 None
             }
         }

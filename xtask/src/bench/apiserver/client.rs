@@ -29,7 +29,7 @@ impl ApiClientProcess {
         let mut command = Command::new(program("kubewake-apiclient"));
         command.arg("--kubeconfig").arg(kubeconfig).args(["--connections", &connections.to_string()]);
         let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start the client")?;
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("failed to start the client")?;
         let commands = child.stdin.take().context("the client has no input")?;
         let answers = BufReader::new(child.stdout.take().context("the client has no output")?);
         let mut client = Self { child, commands, answers };

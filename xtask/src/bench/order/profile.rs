@@ -28,7 +28,8 @@ pub(super) fn parse(text: &str, object: &str) -> anyhow::Result<HashMap<u64, u64
                 _ => {}
             }
         } else if let Some((at, count)) = parse_cost_line(line) {
-            address = shift_address(address, at).with_context(|| format!("what address is {line:?}?"))?;
+            address =
+                shift_address(address, at).with_context(|| format!("failed to read the address in line {line:?}"))?;
             if is_ours && !is_call {
                 *counts.entry(address).or_default() += count;
             }

@@ -13,7 +13,7 @@ pub(super) struct SymbolTable(Vec<(u64, String)>);
 impl SymbolTable {
     /// Reads the symbols of a program on disk.
     pub(super) fn from_program(program: &Path) -> anyhow::Result<Self> {
-        let program = program.to_str().context("the program's path is no text")?;
+        let program = program.to_str().context("the program's path is not UTF-8")?;
         let table = command_output("nm", &["--defined-only", program]).context("nm is part of binutils")?;
         let mut symbols: Vec<(u64, String)> = table.lines().filter_map(parse_symbol).collect();
         symbols.sort();

@@ -10,15 +10,15 @@ fn said(block: &str, stories: &str) -> Vec<String> {
 fn a_command_is_typed_by_a_story_or_says_what_it_needs() {
     let block = "```sh\nkubectl get pods\n```\n";
     assert!(said(block, "commands(\"docs/a.md\")").is_empty());
-    assert!(said(block, "commands(\"docs/b.md\")")[0].contains("no story types"));
+    assert!(said(block, "commands(\"docs/b.md\")")[0].contains("no story runs"));
     assert!(said("```sh needs=docker\ndocker build .\n```\n", "").is_empty());
     assert_eq!(said("```sh needs=\ndocker build .\n```\n", "").len(), 1);
 }
 
 #[test]
 fn a_command_does_not_hide_in_a_block_of_another_kind() {
-    assert!(said("```text\nkubectl get pods\n```\n", "")[0].contains("is a command"));
-    assert!(said("```text\n$ cargo build\n```\n", "")[0].contains("is a command"));
+    assert!(said("```text\nkubectl get pods\n```\n", "")[0].contains("must be in a block"));
+    assert!(said("```text\n$ cargo build\n```\n", "")[0].contains("must be in a block"));
     assert_eq!(said("```\nanything\n```\n", "").len(), 1);
     assert_eq!(said("```bash\nls\n```\n", "").len(), 1);
     // The output of a program may contain commands.

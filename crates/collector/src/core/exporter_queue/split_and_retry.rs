@@ -21,7 +21,7 @@ impl ExporterQueue {
             }
         };
         tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, requests = batch.parts().len(), error = %error,
-            "a batch was refused for good; its requests are sent in smaller ones");
+            "the destination rejected a batch permanently; its requests are sent in smaller batches");
         self.deliver_split(batch).await;
         Ok(())
     }

@@ -72,5 +72,5 @@ fn write_record(kind: RecordKind, record: &[u8], head: &[u8], out: &mut JsonLine
 }
 
 fn unreadable(error: &EncodeError) -> SendError {
-    SendError::malformed(format!("cannot be shown as JSON: {error}"))
+    SendError::malformed(format!("failed to encode the batch as JSON: {error}"))
 }

@@ -112,5 +112,5 @@ impl<'o> JsonLines<'o> {
 }
 
 fn console_error(error: &io::Error) -> SendError {
-    local_error(format!("cannot write to the console: {error}"))
+    local_error(format!("failed to write to the console: {error}"))
 }

@@ -57,13 +57,13 @@ fn encode_json(
 ) -> Result<(), SendError> {
     kubewake_otlp::json::encode_within(signal, request, out, memory).map_err(|error| match error {
         EncodeError::NoMemory => memory.send_error(),
-        error => SendError::malformed(format!("cannot be written as JSON: {error}")),
+        error => SendError::malformed(format!("failed to encode the request as JSON: {error}")),
     })
 }
 
 fn write_length_prefixed(content: &[u8], out: &mut Vec<u8>) -> Result<(), SendError> {
     let length = u32::try_from(content.len())
-        .map_err(|_| SendError::malformed("a request of 4 GiB or more has no length in this format"))?;
+        .map_err(|_| SendError::malformed("a request of 4 GiB or more does not fit the length prefix of the format"))?;
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(content);
     Ok(())

@@ -18,7 +18,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) fn rotate(path: &Path, rotation: &RotationConfig, now: SystemTime) -> io::Result<()> {
     fs::rename(path, free_name(path, rotation, now))?;
     if let Err(error) = prune(path, rotation, now) {
-        tracing::warn!(path = %path.display(), %error, "old files could not be removed");
+        tracing::warn!(path = %path.display(), %error, "failed to remove old files");
     }
     Ok(())
 }

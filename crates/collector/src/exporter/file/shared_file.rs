@@ -186,7 +186,7 @@ impl OpenFile {
 fn canonical_path(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path does not name a file"));
     };
     // A directory that does not exist has no other name.
     Ok(parent.canonicalize().unwrap_or_else(|_| parent.to_owned()).join(name))

@@ -78,5 +78,8 @@ impl LoadBalancer {
 }
 
 fn no_peer(said: Option<ResolverFault>) -> SendError {
-    SendError { backend_status: said.map(BackendStatus::Resolver), ..SendError::connection("no peer is known") }
+    SendError {
+        backend_status: said.map(BackendStatus::Resolver),
+        ..SendError::connection("the resolver has found no peers")
+    }
 }

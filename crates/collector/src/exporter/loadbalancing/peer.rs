@@ -123,7 +123,7 @@ impl Failover for PeerFailover {
                     && let Some(balancer) = self.balancer.upgrade()
                 {
                     tracing::warn!(exporter = %balancer.id, pipeline = %balancer.pipeline, peer = %self.endpoint,
-                        error = %error, "a peer does not answer; its data goes to the others");
+                        error = %error, "a peer does not respond; its data is sent to the other peers");
                     balancer.start_probing(&self.endpoint, self.health.clone());
                 }
                 RetryDecision::FailOver

@@ -39,8 +39,10 @@ pub(super) enum PlacementError {
 impl PlacementError {
     pub(super) fn refusal(&self) -> Refusal {
         match self {
-            Self::NoPeers { never_known: true } => Refusal::no_peer("no peer is known yet"),
-            Self::NoPeers { never_known: false } => Refusal::no_peer("all peers have left, and no other is known"),
+            Self::NoPeers { never_known: true } => Refusal::no_peer("the resolver has found no peers yet"),
+            Self::NoPeers { never_known: false } => {
+                Refusal::no_peer("all peers have left, and the resolver has found no others")
+            }
             Self::Full => Refusal::queue_full(),
             Self::TooLarge => Refusal::larger_than_queue(),
             Self::NoMemory(refusal) => refusal.clone(),

@@ -231,7 +231,7 @@ async fn a_peer_that_answers_again_gets_what_belongs_to_it() {
     let log = Log::begin();
     tokio::time::sleep(10 * SECOND).await;
     let said = log.lines();
-    let named = |line: &String| line.contains("answers again exporter=load_balancing pipeline=traces peer=\"c\"");
+    let named = |line: &String| line.contains("responds again exporter=load_balancing pipeline=traces peer=\"c\"");
     assert!(said.iter().any(named), "{said:?}");
     fixture.put(0..300).await;
     assert!(!fixture.got("c").is_empty());

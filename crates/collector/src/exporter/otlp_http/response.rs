@@ -42,7 +42,7 @@ fn delivered(head: &Parts, answer: &BoundedResponse) -> Result<SendSuccess, Send
         code: Code::Unavailable,
         class: ErrorClass::Protocol,
         backend_status: Some(BackendStatus::Http(head.status)),
-        message: format!("HTTP {} with a body that is no export response", head.status.as_u16()).into(),
+        message: format!("HTTP {} with a body that is not an export response", head.status.as_u16()).into(),
         retry_after: None,
         // The Collector retries, and so do we: the response, and perhaps the request, was garbled on the way.
         retryable: true,

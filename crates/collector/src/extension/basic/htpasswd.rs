@@ -65,7 +65,7 @@ impl HtpasswdUsers {
                 continue;
             }
             let bad = |why: &str| BuildError(format!("{place}, line {number}: {why}"));
-            let (name, password) = line.split_once(':').ok_or_else(|| bad("there is no colon behind the name"))?;
+            let (name, password) = line.split_once(':').ok_or_else(|| bad("the colon after the name is missing"))?;
             let entry = PasswordEntry::parse(password).map_err(bad)?;
             self.cost = self.cost.max(entry.cost());
             self.entries.insert(name.to_owned(), entry);
@@ -126,14 +126,14 @@ impl PasswordEntry {
     fn parse(text: &str) -> Result<Self, &'static str> {
         if let Some(encoded) = text.strip_prefix("{SHA}") {
             let hash = STANDARD.decode(encoded).ok().filter(|hash| hash.len() == digest::SHA1_OUTPUT_LEN);
-            return hash.map(PasswordEntry::Sha1).ok_or("behind {SHA} stands no SHA-1 hash");
+            return hash.map(PasswordEntry::Sha1).ok_or("the value after {SHA} is not a SHA-1 hash");
         }
         if ["$2a$", "$2b$", "$2x$", "$2y$"].iter().any(|prefix| text.starts_with(prefix)) {
             let valid = text.parse::<bcrypt::HashParts>().is_ok();
             return valid.then(|| PasswordEntry::Bcrypt(text.to_owned())).ok_or("the bcrypt hash is not valid");
         }
         if text.starts_with("{SSHA}") || text.starts_with('$') {
-            return Err("only bcrypt, {SHA} and plain passwords are supported: make the entry with htpasswd -B");
+            return Err("only bcrypt, {SHA} and plain passwords are supported: create the entry with htpasswd -B");
         }
         if text.is_empty() { Err("the password is empty") } else { Ok(PasswordEntry::Plain(text.to_owned())) }
     }

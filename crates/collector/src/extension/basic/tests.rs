@@ -51,7 +51,7 @@ async fn files_win_over_text_and_lose_their_line_break() {
 
     let missing = BasicClientCredentials { password_file: Some(folder.path().join("missing")), ..settings };
     let problem = client(&missing).err().unwrap().0;
-    assert!(problem.contains("missing cannot be read") && !problem.contains("secret"), "{problem}");
+    assert!(problem.contains("missing: No such file") && !problem.contains("secret"), "{problem}");
 }
 
 #[tokio::test]
@@ -106,8 +106,8 @@ fn entries_that_cannot_be_checked_are_refused_when_built() {
         ("bob:{SSHA}hunter2", "line 1: only bcrypt"),
         ("bob:$6$salt$hunter2", "line 1: only bcrypt"),
         ("bob:$2y$05$hunter2", "line 1: the bcrypt hash"),
-        ("bob:{SHA}hunter2", "line 1: behind {SHA}"),
-        ("hunter2", "line 1: there is no colon"),
+        ("bob:{SHA}hunter2", "line 1: the value after {SHA}"),
+        ("hunter2", "line 1: the colon after the name"),
         ("bob:", "line 1: the password is empty"),
         ("# nobody\n", "no users"),
     ] {

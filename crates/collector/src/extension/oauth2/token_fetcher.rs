@@ -89,7 +89,7 @@ impl TokenFetcher {
                 result => Ok(result?),
             }
         };
-        let late = || AuthError(format!("{} gave no token within {:?}", self.endpoint, self.timeout));
+        let late = || AuthError(format!("{} returned no token within {:?}", self.endpoint, self.timeout));
         tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| Err(late()))
     }
 
@@ -121,7 +121,10 @@ impl TokenFetcher {
         if !in_form {
             let login = STANDARD.encode(format!("{id}:{secret}"));
             let value = request::sensitive_value(&format!("Basic {login}"));
-            headers.insert(AUTHORIZATION, value.ok_or_else(|| AuthError("the credentials cannot be sent".into()))?);
+            headers.insert(
+                AUTHORIZATION,
+                value.ok_or_else(|| AuthError("the credentials contain invalid characters".into()))?,
+            );
         }
         Ok(request)
     }
@@ -140,7 +143,7 @@ fn read_response(endpoint: &str, status: StatusCode, body: &[u8]) -> Result<Acce
     }
     parse_token(&body).ok_or_else(|| {
         let reason = reason(&body);
-        TokenRequestError::Refused(AuthError(format!("{endpoint}: the answer holds no token{reason}")))
+        TokenRequestError::Refused(AuthError(format!("{endpoint}: the response contains no token{reason}")))
     })
 }
 

@@ -73,7 +73,7 @@ impl HandshakeHint {
         let length = ready!(tcp.poll_peek(cx, &mut heard)).inspect_err(|error| self.record_plain_error(error))?;
         if heard.filled() == TLS_ALERT_PREFIX {
             self.state().fault = Some(TlsFault::Wanted);
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it expects TLS")));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the server expects TLS")));
         }
         match length {
             0 => self.state().fault = Some(TlsFault::PerhapsWanted),

@@ -60,7 +60,7 @@ pub(crate) fn server_name(text: &str) -> Result<ServerName<'static>, BuildError>
     let host = host.as_ref().map_or(text, |authority| without_brackets(authority.host()));
     ServerName::try_from(host)
         .map(|name| name.to_owned())
-        .map_err(|_| BuildError(format!("\"{host}\" is not a name that a certificate can hold")))
+        .map_err(|_| BuildError(format!("\"{host}\" is not a valid server name for TLS")))
 }
 
 fn without_brackets(host: &str) -> &str {

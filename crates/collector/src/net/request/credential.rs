@@ -14,7 +14,7 @@ use crate::{
 /// The content of a file, without the line break at its end.
 pub(crate) fn read_credential_file(path: &Path) -> Result<String, BuildError> {
     let text = fs::read_to_string(mounted_path(path))
-        .map_err(|error| BuildError(format!("{} cannot be read: {error}", path.display())))?;
+        .map_err(|error| BuildError(format!("failed to read {}: {error}", path.display())))?;
     match text.trim() {
         "" => Err(BuildError(format!("{} is empty", path.display()))),
         text => Ok(text.to_owned()),
@@ -43,7 +43,7 @@ pub(crate) struct StaticCredentials {
 impl StaticCredentials {
     pub(crate) fn new(name: HeaderName, value: &str) -> Result<Self, BuildError> {
         let value = sensitive_value(value)
-            .ok_or_else(|| BuildError(format!("the credentials hold what header \"{name}\" cannot carry")))?;
+            .ok_or_else(|| BuildError(format!("the credentials are not a valid value of header \"{name}\"")))?;
         Ok(Self { name, value })
     }
 }

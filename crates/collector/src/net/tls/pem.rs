@@ -28,7 +28,7 @@ pub(super) fn read_roots(source: &PemSource) -> Result<RootCertStore, BuildError
     let mut store = RootCertStore::empty();
     for certificate in certificates(source)? {
         store.add(certificate).map_err(|error| {
-            BuildError(format!("{} holds a certificate that is no root: {error}", source_name(source)))
+            BuildError(format!("{} contains an invalid CA certificate: {error}", source_name(source)))
         })?;
     }
     Ok(store)
@@ -47,7 +47,7 @@ fn certificates(source: &PemSource) -> Result<Vec<CertificateDer<'static>>, Buil
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match found {
         Ok(chain) if chain.is_empty() => {
-            Err(BuildError(format!("{} holds no certificate in PEM", source_name(source))))
+            Err(BuildError(format!("{} contains no PEM certificate", source_name(source))))
         }
         Ok(chain) => Ok(chain),
         Err(error) => Err(BuildError(format!("{}: {}", source_name(source), describe_pem_error(&error)))),
@@ -57,7 +57,7 @@ fn certificates(source: &PemSource) -> Result<Vec<CertificateDer<'static>>, Buil
 fn key(source: &PemSource) -> Result<PrivateKeyDer<'static>, BuildError> {
     PrivateKeyDer::from_pem_slice(&read_source(source)?).map_err(|error| match error {
         PemError::NoItemsFound => {
-            BuildError(format!("{} holds no private key in PEM, or only an encrypted one", source_name(source)))
+            BuildError(format!("{} contains no unencrypted PEM private key", source_name(source)))
         }
         error => BuildError(format!("{}: {}", source_name(source), describe_pem_error(&error))),
     })
@@ -68,7 +68,7 @@ fn read_source(source: &PemSource) -> Result<Cow<'_, [u8]>, BuildError> {
         PemSource::Inline(text) => Ok(Cow::Borrowed(text.reveal().as_bytes())),
         PemSource::File(path) => fs::read(mounted_path(path))
             .map(Cow::Owned)
-            .map_err(|error| BuildError(format!("{} cannot be read: {error}", path.display()))),
+            .map_err(|error| BuildError(format!("failed to read {}: {error}", path.display()))),
     }
 }
 
@@ -76,7 +76,7 @@ fn read_source(source: &PemSource) -> Result<Cow<'_, [u8]>, BuildError> {
 fn describe_pem_error(error: &PemError) -> &'static str {
     match error {
         PemError::MissingSectionEnd { .. } => "a PEM section does not end",
-        PemError::IllegalSectionStart { .. } => "a PEM section does not begin as it should",
+        PemError::IllegalSectionStart { .. } => "a PEM section has an invalid first line",
         PemError::Base64Decode(_) => "a PEM section is not valid base64",
         PemError::SectionTooLarge => "a PEM section is too large",
         _ => "not valid PEM",

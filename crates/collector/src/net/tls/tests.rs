@@ -111,11 +111,11 @@ fn files_are_read_anew_each_time() {
         ..ca.server("backend.test")
     };
     let problem = || server_config(&tls, &[]).err().unwrap().0;
-    assert!(problem().contains("tls.crt cannot be read"), "{}", problem());
+    assert!(problem().contains("tls.crt: No such file"), "{}", problem());
     write(&ca.issue("backend.test"));
     server_config(&tls, &[]).unwrap();
     fs::write(path("tls.key"), "nothing").unwrap();
-    assert!(problem().contains("tls.key holds no private key"), "{}", problem());
+    assert!(problem().contains("tls.key contains no unencrypted PEM private key"), "{}", problem());
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn errors_say_what_is_wrong_and_repeat_nothing() {
     let ca = Authority::new();
     let inline = |text: &str| PemSource::Inline(SecretString::new(text));
     for (key, words) in [
-        ("hunter2", "no private key"),
+        ("hunter2", "no unencrypted PEM private key"),
         ("-----BEGIN PRIVATE KEY-----\nhunter2\n", "does not end"),
-        ("-----BEGIN PRIVATE KEY hunter2\n", "does not begin"),
+        ("-----BEGIN PRIVATE KEY hunter2\n", "invalid first line"),
         ("-----BEGIN PRIVATE KEY-----\nhunter2!\n-----END PRIVATE KEY-----\n", "base64"),
         ("-----BEGIN PRIVATE KEY-----\naHVudGVyMg==\n-----END PRIVATE KEY-----\n", "cannot be used together"),
         ("-----BEGIN ENCRYPTED PRIVATE KEY-----\naHVudGVyMg==\n-----END ENCRYPTED PRIVATE KEY-----\n", "encrypted"),
@@ -146,5 +146,5 @@ fn errors_say_what_is_wrong_and_repeat_nothing() {
         assert!(!problem.contains("hunter2") && !problem.contains("aHVudGVyMg"), "{problem}");
     }
     let no_root = ClientTls { ca: Some(inline("hunter2")), ..ClientTls::default() };
-    assert!(client_config(&no_root, &[]).err().unwrap().0.contains("holds no certificate"));
+    assert!(client_config(&no_root, &[]).err().unwrap().0.contains("contains no PEM certificate"));
 }

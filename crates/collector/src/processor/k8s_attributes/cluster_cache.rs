@@ -325,7 +325,8 @@ impl ClusterCache {
         missing.remove(&kind);
         if missing.is_empty() && !self.ready.send_replace(true) {
             self.view.mark_synced();
-            tracing::info!(processor = %self.first_user, pods = self.view.snapshot().pods, "all metadata of the cluster is there");
+            tracing::info!(processor = %self.first_user, pods = self.view.snapshot().pods,
+                "the metadata of the cluster is complete");
         }
     }
 
@@ -333,12 +334,12 @@ impl ClusterCache {
         self.stats.failures.fetch_add(1, Ordering::Relaxed);
         self.view.record_failure(what, error.class(), error.backend_status());
         tracing::warn!(processor = %self.first_user, resource = what, %error,
-            "the cluster cannot be asked; what is known so far is used");
+            "failed to read from the Kubernetes API; the known metadata stays in use");
     }
 
     fn record_answer(&self, what: &'static str) {
         if self.view.record_answer(what) {
-            tracing::info!(processor = %self.first_user, resource = what, "the cluster can be asked again");
+            tracing::info!(processor = %self.first_user, resource = what, "the Kubernetes API responds again");
         }
     }
 }
@@ -397,7 +398,7 @@ fn node_filter(settings: &KubernetesAttributesProcessor) -> Option<String> {
 pub(super) fn check(settings: &KubernetesAttributesProcessor) -> Result<(), BuildError> {
     match &settings.filter.node_from_env_var {
         Some(name) if std::env::var_os(name).is_none_or(|value| value.is_empty()) => Err(BuildError(format!(
-            "filter::node_from_env_var: the variable {name} is not set; give it to the pod by \
+            "filter::node_from_env_var: the variable {name} is not set; set it in the pod with \
              `valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}`"
         ))),
         _ => Ok(()),

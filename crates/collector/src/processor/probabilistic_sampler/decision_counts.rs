@@ -83,7 +83,7 @@ impl SamplerWarnings {
             if seen && !told.swap(true, Ordering::Relaxed) {
                 let done = if fail_closed { "dropped" } else { "kept" };
                 tracing::warn!(processor = %self.processor, %signal, reason = trouble.message(), done,
-                    "cannot sample some items by probability");
+                    "failed to sample some items by probability");
             }
         }
     }

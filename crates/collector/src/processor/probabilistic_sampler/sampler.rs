@@ -73,11 +73,11 @@ impl SamplingProblem {
     /// The message for the operator of the collector.
     pub(super) fn message(self) -> &'static str {
         match self {
-            Self::Unreadable => "the trace state or the sampling attributes cannot be read",
-            Self::RandomnessInUse => "items come with an explicit randomness; use mode proportional or equalizing",
+            Self::Unreadable => "items carry an invalid trace state or invalid sampling attributes",
+            Self::RandomnessInUse => "items carry an explicit randomness; use mode proportional or equalizing",
             Self::ThresholdInUse => "items were sampled before; use mode proportional or equalizing",
-            Self::NoRandomness => "items have no trace id, nor the attribute to sample by",
-            Self::Inconsistent => "items come with a threshold at which they should not have been sampled",
+            Self::NoRandomness => "items have neither a trace id nor the attribute to sample by",
+            Self::Inconsistent => "items carry a threshold at which they should not have been sampled",
         }
     }
 }

@@ -15,7 +15,7 @@ impl TailSampler {
             if let Err(refusal) = self.accept_when_there_is_memory(&one).await {
                 let reason = DropReason::MemoryLimit;
                 tracing::error!(processor = %self.id, items = one.items(), reason = reason.name(), error = %refusal.message,
-                    "dropped data: it needs more memory than there is");
+                    "dropped data: processing needs more memory than the budget allows");
                 self.stats.refused.fetch_add(one.items() as u64, Ordering::Relaxed);
                 self.next.count_loss(&one, reason);
             }

@@ -115,10 +115,10 @@ impl TailSampler {
             self.sampling.overloads.fetch_add(1, Ordering::Relaxed);
             let percentage = self.rules.load().settings.overload_percentage;
             tracing::warn!(processor = %self.id, percentage,
-                "memory runs short: new traces do not wait, a share of them is kept at random");
+                "memory is short: new traces are kept or dropped at random immediately");
         } else {
             self.sampling.overloaded.fetch_sub(1, Ordering::Relaxed);
-            tracing::info!(processor = %self.id, "there is memory again: new traces wait for their decision");
+            tracing::info!(processor = %self.id, "memory is available again: new traces wait for their decision");
         }
     }
 }

@@ -100,7 +100,7 @@ async fn read_body(
     served: &OpenCensusConnection,
 ) -> Result<(Vec<u8>, RequestReservation), Refusal> {
     if headers.get(CONTENT_ENCODING).is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(bad_request(Code::Unimplemented, "a body in JSON cannot be compressed".to_owned()));
+        return Err(bad_request(Code::Unimplemented, "a JSON body must not be compressed".to_owned()));
     }
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
     let too_large = || bad_request(Code::ResourceExhausted, format!("the request body is larger than {max} bytes"));
@@ -113,7 +113,7 @@ async fn read_body(
     let collect = async {
         while let Some(frame) = body.frame().await {
             let frame =
-                frame.map_err(|error| bad_request(Code::Cancelled, format!("the request was cut short: {error}")))?;
+                frame.map_err(|error| bad_request(Code::Cancelled, format!("the request was interrupted: {error}")))?;
             let Some(data) = frame.data_ref() else { continue };
             if buffer.len() + data.len() > max {
                 return Err(too_large());

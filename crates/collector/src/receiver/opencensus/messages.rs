@@ -83,7 +83,7 @@ impl<'b> MessageReader<'b> {
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(Err(error)) => {
-                    return Err(bad_request(Code::Cancelled, format!("the call was cut short: {error}")));
+                    return Err(bad_request(Code::Cancelled, format!("the call was interrupted: {error}")));
                 }
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {

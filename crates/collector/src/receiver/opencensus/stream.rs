@@ -88,10 +88,9 @@ fn export_method(path: &str) -> Result<ExportMethod, Refusal> {
         (TRACE_SERVICE, method) => {
             Err(bad_request(Code::Unimplemented, format!("{method} is not supported, only Export is")))
         }
-        ("opencensus.proto.agent.metrics.v1.MetricsService", _) => Err(bad_request(
-            Code::Unimplemented,
-            "metrics of OpenCensus are not supported, only its traces are".to_owned(),
-        )),
+        ("opencensus.proto.agent.metrics.v1.MetricsService", _) => {
+            Err(bad_request(Code::Unimplemented, "OpenCensus metrics are not supported, only traces are".to_owned()))
+        }
         _ => Err(bad_request(Code::Unimplemented, format!("unknown service {service}"))),
     }
 }
@@ -113,7 +112,7 @@ async fn handle_call(
         })?,
     };
     if !served.submitter.serves(Signal::Traces) {
-        return Err(bad_request(Code::Unimplemented, format!("no pipeline takes what {TRACE_SERVICE} sends")));
+        return Err(bad_request(Code::Unimplemented, format!("no pipeline accepts data from {TRACE_SERVICE}")));
     }
     let origin = served.peer.origin(headers, subject, live.settings.server.include_metadata);
     drop(live);

@@ -23,7 +23,7 @@ pub(super) fn write_metrics(page: &mut MetricsPage, registry: &StatsRegistry) {
         for reason in MoveReason::ALL {
             page.counter(
                 "kubewake_loadbalancer_moved_items",
-                "Number of items that went to another peer than the first of their order, by reason.",
+                "Number of items that were sent to a peer other than their first choice, by reason.",
                 &[("exporter", id.as_str()), ("reason", reason.name())],
                 stats.moved_for(*reason),
             );

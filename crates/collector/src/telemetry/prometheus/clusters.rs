@@ -23,11 +23,11 @@ pub(super) fn write_metrics(page: &mut MetricsPage, registry: &StatsRegistry) {
             page.counter("otelcol_k8s_pod_association", help, &labels, read(stats.associations(found)));
         }
         let processor = [("processor", id.as_str())];
-        let help = "Bytes that are held of pods, about.";
+        let help = "Approximate number of bytes of pod metadata in memory.";
         page.gauge("kubewake_k8s_metadata_bytes", help, &processor, read(&stats.held));
-        let help = "Number of objects of the cluster that there was no room for.";
+        let help = "Number of objects of the cluster that are not in memory for lack of room.";
         page.counter("kubewake_k8s_metadata_left_out", help, &processor, read(&stats.left_out));
-        let help = "Number of times that the cluster could not be asked.";
+        let help = "Number of failed requests to the Kubernetes API.";
         page.counter("kubewake_k8s_watch_failures", help, &processor, read(&stats.failures));
     }
 }

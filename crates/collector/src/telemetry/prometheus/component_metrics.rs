@@ -166,7 +166,7 @@ pub(super) fn write_exporters(page: &mut MetricsPage, registry: &StatsRegistry, 
     for ((id, pipeline, to), stats) in registry.exporters() {
         let exporter = ("exporter", id.as_str());
         sent(page, pipeline.signal, exporter, &to, &stats);
-        let help = "Number of items that destinations rejected in requests that they took.";
+        let help = "Number of items that destinations rejected in requests that they accepted.";
         page.counter("kubewake_exporter_rejected_items", help, &[exporter], read(&stats.rejected));
         let labels = [("data_type", pipeline.signal.name()), exporter];
         let in_flight = u64::try_from(stats.in_flight.load(Ordering::Relaxed)).unwrap_or(0);

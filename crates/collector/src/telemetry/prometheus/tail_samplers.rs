@@ -68,7 +68,7 @@ fn decisions(page: &mut MetricsPage, stats: &TailSamplerStats, processor: Metric
     for why in EarlyDecision::ALL {
         page.counter(
             "kubewake_tail_sampling_early_decisions",
-            "Number of traces that were decided on before their time, by reason.",
+            "Number of traces that were decided before the end of decision_wait, by reason.",
             &[processor, ("reason", why.name())],
             stats.early_decisions(why),
         );
@@ -89,15 +89,16 @@ fn state(page: &mut MetricsPage, stats: &TailSamplerStats, processor: MetricLabe
         ),
         (
             "kubewake_tail_sampling_promoted_traces",
-            "Number of dropped traces that a late error brought back.",
+            "Number of dropped traces that are kept after all because of a late error.",
             &stats.promoted,
         ),
         (
             "kubewake_tail_sampling_unreadable_trace_states",
-            "Number of kept spans whose trace state could not be read or contradicts the decision, so that it does not say the probability.",
+            "Number of kept spans without a sampling probability, because their trace state is invalid or \
+             contradicts the decision.",
             &stats.unreadable_trace_states,
         ),
-        ("kubewake_tail_sampling_overloads", "Number of times that memory ran short.", &stats.overloads),
+        ("kubewake_tail_sampling_overloads", "Number of times that the sampler ran short of memory.", &stats.overloads),
     ];
     for (name, help, count) in counters {
         page.counter(name, help, &[processor], read(count));
@@ -120,7 +121,7 @@ fn state(page: &mut MetricsPage, stats: &TailSamplerStats, processor: MetricLabe
     page.gauge("otelcol_processor_tail_sampling_sampling_traces_on_memory", help, &[processor], read(&stats.traces));
     let help = "Bytes of spans that wait for a decision.";
     page.gauge("kubewake_tail_sampling_waiting_bytes", help, &[processor], read(&stats.waiting_bytes));
-    let help = "Whether new traces are kept or dropped at random at once, because memory is short.";
+    let help = "Whether new traces are kept or dropped at random immediately, because memory is short.";
     let overloaded = u64::from(read(&stats.overloaded) > 0);
     page.gauge("kubewake_tail_sampling_overloaded", help, &[processor], overloaded);
 }

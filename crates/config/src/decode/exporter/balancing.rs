@@ -42,7 +42,7 @@ fn protocol(fields: &mut FieldReader<'_, '_>) -> Option<OtlpGrpcExporter> {
     let mut protocol = FieldReader::new(&at, fields.report);
     let otlp = protocol.find_even_empty("otlp");
     if otlp.is_none() {
-        protocol.require("otlp", "`protocol` must hold `otlp`", None);
+        protocol.require("otlp", "`protocol` must contain `otlp`", None);
     }
     protocol.finish();
     otlp.and_then(|at| grpc::template(&at, fields.report))
@@ -55,8 +55,7 @@ fn check_queue_fields(fields: &FieldReader<'_, '_>, queue: Option<&QueueConfig>)
     let settings = [("wait_for_result", queue.wait_for_result), ("batch", queue.batch.is_some())];
     for (name, _) in settings.into_iter().filter(|(_, set)| *set) {
         let message = format!("`{name}` cannot be set for the exporter as a whole");
-        let help =
-            format!("set it in `protocol::otlp::sending_queue`, where it holds for each peer, not `{name}` here");
+        let help = format!("set `{name}` in `protocol::otlp::sending_queue`, where it applies to each peer");
         fields.report.error(&fields.cursor_at("sending_queue"), message, Some(help));
     }
 }
@@ -73,11 +72,11 @@ fn routing(fields: &mut FieldReader<'_, '_>) -> Option<RoutingKey> {
     let by_attributes = key == Some(5);
     if by_attributes && attributes.is_empty() {
         let message = "`routing_key: attributes` needs `routing_attributes`";
-        let help = "list the attributes whose values stay together";
+        let help = "list the attributes to route by";
         fields.require("routing_attributes", message, Some(help.into()));
     }
     if !by_attributes && !attributes.is_empty() {
-        let message = "`routing_attributes` has a meaning only with `routing_key: attributes`";
+        let message = "`routing_attributes` needs `routing_key: attributes`";
         let help = "remove it, or set `routing_key: attributes`";
         fields.report.error(&fields.cursor_at("routing_attributes"), message, Some(help.into()));
     }
@@ -109,9 +108,9 @@ fn resolver(fields: &mut FieldReader<'_, '_>) -> Option<PeerResolver> {
     let mut given = given.into_iter().flatten();
     let first = given.next();
     if given.next().is_some() {
-        report.error(&at, "there is more than one resolver", Some(HELP.into()));
+        report.error(&at, "`resolver` must have one resolver only", Some(HELP.into()));
     } else if first.is_none() && report.errors() == before {
-        report.error(&at, "`resolver` says nothing about where the peers are", Some(HELP.into()));
+        report.error(&at, "`resolver` must have a resolver", Some(HELP.into()));
     }
     resolver.finish();
     first
@@ -145,7 +144,11 @@ fn peer(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     match checked.and_then(|()| check_host(at, &address)) {
         Ok(()) => Some(address),
         Err(what) => {
-            report.error(at, format!("a peer cannot be read: {what}"), Some("write it as host:port".into()));
+            report.error(
+                at,
+                format!("the address of a peer is not valid: {what}"),
+                Some("write it as host:port".into()),
+            );
             None
         }
     }
@@ -157,12 +160,12 @@ fn check_host(at: &Cursor<'_>, address: &str) -> Result<(), String> {
     if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let number = inner.split_once('%').map_or(inner, |(number, _zone)| number);
         let is_address = number.parse::<std::net::Ipv6Addr>().is_ok();
-        return is_address.then_some(()).ok_or_else(|| format!("{} is no IPv6 address", at.quote(inner)));
+        return is_address.then_some(()).ok_or_else(|| format!("{} is not an IPv6 address", at.quote(inner)));
     }
     match is_name(host) {
         true => Ok(()),
-        false if host.is_empty() => Err("no host".to_owned()),
-        false => Err(format!("{} is no host name", at.quote(host))),
+        false if host.is_empty() => Err("the host is missing".to_owned()),
+        false => Err(format!("{} is not a host name", at.quote(host))),
     }
 }
 
@@ -180,10 +183,10 @@ fn hostname(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
         return Some(text);
     }
     let help = match text.rsplit_once(':') {
-        Some((host, port)) if is_name(host) && port.parse::<u16>().is_ok() => "write the port as `port`",
+        Some((host, port)) if is_name(host) && port.parse::<u16>().is_ok() => "set the port in `port`",
         _ => "write a name, or an address without brackets",
     };
-    report.error(at, format!("{} is no host name", at.quote(&text)), Some(help.into()));
+    report.error(at, format!("{} is not a host name", at.quote(&text)), Some(help.into()));
     None
 }
 
@@ -196,7 +199,7 @@ fn dns(at: &Cursor<'_>, report: &DecodeReport) -> Option<DnsResolver> {
     // The port is text in the Collector.
     let port = fields.get("port", |at, report| match scalar::text(at, report)?.parse() {
         Ok(0) | Err(_) => {
-            report.error(at, "`port` is no port", Some("write a number from 1 to 65535, in quotes".into()));
+            report.error(at, "`port` is not a valid port", Some("write a number from 1 to 65535, in quotes".into()));
             None
         }
         Ok(port) => Some(port),
@@ -260,7 +263,7 @@ fn service_name(at: &Cursor<'_>, report: &DecodeReport) -> Option<(String, Optio
     };
     let known_rest = matches!(rest.as_slice(), [] | ["svc", _, ..]);
     if !label(name) || !namespace.is_none_or(label) || !known_rest {
-        let message = format!("{} names no Service", at.subject(&text));
+        let message = format!("{} is not the name of a Service", at.subject(&text));
         report.error(at, message, Some("write it as name.namespace".into()));
         return None;
     }

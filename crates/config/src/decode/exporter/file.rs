@@ -46,8 +46,8 @@ fn check_combinations(exporter: &FileExporter, fields: &FieldReader<'_, '_>) {
     let path = exporter.path.to_string_lossy();
     let stars = path.matches('*').count();
     if exporter.group_by.is_some() && !path.is_empty() && (stars != 1 || path.starts_with('*')) {
-        let message = "with `group_by` the `path` must hold one `*`, and not begin with it";
-        let help = "write it as /data/*.json: the value of the attribute stands in its place";
+        let message = "with `group_by` the `path` must contain one `*` and must not begin with it";
+        let help = "write a path such as /data/*.json: the value of the attribute replaces the `*`";
         fields.report.error(&fields.cursor_at("path"), message, Some(help.into()));
     }
 }
@@ -66,7 +66,10 @@ fn directory(fields: &mut FieldReader<'_, '_>) -> Option<u32> {
         Some(text) => {
             let bits = u32::from_str_radix(text, 8).ok().filter(|bits| bits & 0o777 == *bits);
             if bits.is_none() {
-                refuse("`directory_permissions` are not permissions", "write them in octal, as \"0755\"");
+                refuse(
+                    "`directory_permissions` are not valid permissions",
+                    "write the permissions in octal, such as \"0755\"",
+                );
             }
             bits
         }

@@ -25,9 +25,8 @@ pub(crate) fn grpc(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterCon
     match target.scheme {
         Some(EndpointScheme::Http) => {
             if !tls.insecure {
-                let help =
-                    "write `tls: {insecure: true}` if that is meant: the OpenTelemetry Collector uses TLS without it";
-                report.warning(&fields.cursor_at("endpoint"), "`http://` switches TLS off", Some(help.into()));
+                let help = "set `tls: {insecure: true}`, too: without it the OpenTelemetry Collector uses TLS";
+                report.warning(&fields.cursor_at("endpoint"), "`http://` disables TLS", Some(help.into()));
             }
             tls.insecure = true;
         }
@@ -42,7 +41,7 @@ pub(crate) fn grpc(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterCon
 /// The settings of a client whose endpoint comes from elsewhere.
 pub(super) fn template(at: &Cursor<'_>, report: &DecodeReport) -> Option<OtlpGrpcExporter> {
     let mut fields = FieldReader::new(at, report);
-    fields.warn_ineffective("endpoint", "the resolver says where the peers are", scalar::text);
+    fields.warn_ineffective("endpoint", "the resolver provides the addresses of the peers", scalar::text);
     let tls = fields.get("tls", tls::client).unwrap_or_default();
     let exporter = client(&mut fields, String::new(), tls);
     fields.finish();

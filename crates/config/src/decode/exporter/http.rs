@@ -99,7 +99,7 @@ fn url(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
         None if at.node.origin.is_none() && !text.contains("://") => {
             format!("write http://{0} or https://{0}", crate::problem::crop(&text))
         }
-        _ => "write it as a whole URL, such as https://backend.example.com:4318".to_owned(),
+        _ => "write a complete URL, such as https://backend.example.com:4318".to_owned(),
     };
     report.error(at, format!("`{}` must be a URL: {} {reason}", at.name(), at.subject(&text)), Some(help));
     None
@@ -119,7 +119,7 @@ fn authority_fault(rest: &str) -> Option<&'static str> {
         },
     };
     if name.is_empty() {
-        return Some("names no host");
+        return Some("has no host");
     }
     match port {
         None | Some("") => None,
@@ -140,7 +140,11 @@ fn skip_ineffective_fields(fields: &mut FieldReader<'_, '_>) {
     if let Some(at) = fields.find("disable_keep_alives")
         && scalar::boolean(&at, fields.report) == Some(true)
     {
-        fields.report.warning(&at, "`disable_keep_alives` has no effect: connections are kept", None);
+        fields.report.warning(
+            &at,
+            "`disable_keep_alives` has no effect: the exporter keeps its connections open",
+            None,
+        );
     }
     network::compression_params(fields);
     fields.unsupported(&["proxy_url", "cookies", "middlewares"]);

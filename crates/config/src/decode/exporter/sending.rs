@@ -80,7 +80,7 @@ fn check_retry_intervals(fields: &FieldReader<'_, '_>, retry: &RetryConfig) {
             let help = if fields.has(name) {
                 "raise the one or lower the other".to_owned()
             } else {
-                format!("{interval:?} is the default of `{name}`: set that, too")
+                format!("`{name}` is {interval:?} by default: set it, too")
             };
             let place = ["max_elapsed_time", name].into_iter().find(|name| fields.has(name)).unwrap_or(name);
             fields.report.error(&fields.cursor_at(place), message, Some(help));
@@ -186,7 +186,7 @@ fn batch(at: &Cursor<'_>, report: &DecodeReport, queue_sizer: Option<QueueSizer>
     };
     if batch.max_size > 0 && batch.max_size < batch.min_size {
         let message = format!("`max_size` ({}) is less than `min_size` ({})", batch.max_size, batch.min_size);
-        let help = (!fields.has("min_size")).then(|| "8192 is the default of `min_size`: set that, too".to_owned());
+        let help = (!fields.has("min_size")).then(|| "`min_size` is 8192 by default: set it, too".to_owned());
         report.error(&fields.cursor_at("max_size"), message, help);
     }
     if let Some(at) = fields.find("partition") {

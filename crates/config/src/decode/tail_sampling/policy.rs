@@ -68,7 +68,7 @@ pub(super) fn policies(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<Sam
     let policies = list(at, report, PolicyParent::Top)?;
     let mut seen = HashSet::new();
     for (_, twice) in policies.iter().filter(|(policy, _)| !seen.insert(&policy.name)) {
-        let help = Some("counters and spans tell policies apart by their names".to_owned());
+        let help = Some("metrics and spans identify policies by name".to_owned());
         report.error(twice, format!("duplicate policy name {}", twice.quote(text_of(twice))), help);
     }
     Some(policies.into_iter().map(|(policy, _)| policy).collect())
@@ -116,8 +116,8 @@ fn rule(fields: &mut FieldReader<'_, '_>, kind: &str, within: PolicyParent) -> O
     let place = fields.cursor_at("type");
     let report = fields.report;
     if kind == "ottl_condition" {
-        let help = "conditions in OTTL come later; `string_attribute`, `numeric_attribute`, `boolean_attribute` and \
-                    `status_code`, joined by `and` and `not`, say most of what they are used for";
+        let help = "use `string_attribute`, `numeric_attribute`, `boolean_attribute` and `status_code`, combined with \
+                    `and` and `not`";
         report.error(&place, "the policy type `ottl_condition` is not supported by this build", Some(help.into()));
         if let Some(at) = fields.find("ottl_condition") {
             show_conditions(&at, report);
@@ -152,9 +152,9 @@ fn misplaced_help(holder: &str, within: PolicyParent) -> String {
     match (holder, within) {
         // All policies of a nested `and` must match, so these can be moved into the outer one.
         ("and", PolicyParent::And) => {
-            format!("put its sub-policies beside the others; types that may stand here: {types}")
+            format!("move its sub-policies up into the list that holds it; allowed types: {types}")
         }
-        _ => format!("types that may stand here: {types}"),
+        _ => format!("allowed types: {types}"),
     }
 }
 
@@ -202,8 +202,9 @@ fn settings(at: &Cursor<'_>, report: &DecodeReport, kind: &str) -> Option<Sampli
 fn drop_rule(at: &Cursor<'_>, report: &DecodeReport) -> SamplingRule {
     let rule = SamplingRule::Drop(parts(at, report, "drop_sub_policy", PolicyParent::And));
     if !rule.salts().is_empty() {
-        let message = "`drop` drops a share of the traces, and those that are left do not say that they stand for more than themselves";
-        let help = "where counts matter, keep the other share by `probabilistic` instead of dropping this one";
+        let message = "`drop` drops a share of the traces, but the sampling probability of the kept traces does not \
+                       account for it";
+        let help = "for correct counts keep the other share with `probabilistic` instead";
         report.warning(at, message, Some(help.into()));
     }
     rule
@@ -225,7 +226,7 @@ fn warn_setting(fields: &FieldReader<'_, '_>, name: &str, message: &str) {
 fn key(fields: &mut FieldReader<'_, '_>) -> String {
     let key = fields.text("key").unwrap_or_default();
     if key.is_empty() {
-        warn_setting(fields, "key", "`key` is missing, and nothing has an empty name");
+        warn_setting(fields, "key", "`key` is missing: no attribute has an empty name");
     }
     key
 }
@@ -233,7 +234,7 @@ fn key(fields: &mut FieldReader<'_, '_>) -> String {
 fn values(fields: &mut FieldReader<'_, '_>) -> Vec<String> {
     let values = fields.get("values", scalar::texts).unwrap_or_default();
     if values.is_empty() {
-        warn_setting(fields, "values", "there are no `values`, so that none matches");
+        warn_setting(fields, "values", "`values` is empty: no trace matches");
     }
     values
 }
@@ -243,7 +244,7 @@ fn latency(fields: &mut FieldReader<'_, '_>) -> SamplingRule {
     let threshold = fields.get_or("threshold_ms", 0, scalar::integer);
     let upper = fields.get_or("upper_threshold_ms", 0, scalar::integer);
     if upper != 0 && upper <= threshold {
-        let message = "`upper_threshold_ms` is not above `threshold_ms`, so that no trace matches";
+        let message = "`upper_threshold_ms` is not above `threshold_ms`: no trace matches";
         warn_setting(fields, "upper_threshold_ms", message);
     } else if threshold <= 0 && upper == 0 {
         warn_setting(fields, "threshold_ms", "without a positive `threshold_ms` every trace matches");
@@ -255,7 +256,7 @@ fn span_count(fields: &mut FieldReader<'_, '_>) -> SamplingRule {
     let min = fields.get_or("min_spans", 0, int32);
     let max = fields.get_or("max_spans", 0, int32);
     if max != 0 && max < min.max(1) {
-        warn_setting(fields, "max_spans", "`max_spans` is below `min_spans`, or negative, so that no trace matches");
+        warn_setting(fields, "max_spans", "`max_spans` is below `min_spans`, or negative: no trace matches");
     } else if min <= 0 && max == 0 {
         warn_setting(fields, "min_spans", "neither `min_spans` nor `max_spans` is positive: every trace matches");
     }
@@ -268,10 +269,10 @@ fn numeric(fields: &mut FieldReader<'_, '_>) -> SamplingRule {
     let min = bound("min_value");
     let max = bound("max_value");
     if min == 0 && max == 0 {
-        let message = "neither `min_value` nor `max_value` is set, and zero is not set: any number matches";
+        let message = "`min_value` and `max_value` are zero, which means not set: any number matches";
         fields.report.warning(&fields.at, message, None);
     } else if min != 0 && max != 0 && min > max {
-        warn_setting(fields, "max_value", "`max_value` is below `min_value`, so that no number lies between");
+        warn_setting(fields, "max_value", "`max_value` is below `min_value`: no number matches");
     }
     SamplingRule::Numeric {
         key: key(fields),
@@ -292,7 +293,7 @@ fn probabilistic(fields: &mut FieldReader<'_, '_>) -> SamplingRule {
         );
     } else if !(0.0..=100.0).contains(&percentage) {
         let message =
-            "`sampling_percentage` is not between 0 and 100; what is below keeps nothing, what is above everything";
+            "`sampling_percentage` is not between 0 and 100; a value below 0 keeps no traces, a value above 100 all";
         fields.report.warning(&place, message, None);
     } else if percentage == 0.0 {
         warn_setting(fields, "sampling_percentage", "at a `sampling_percentage` of 0 no trace is kept");
@@ -349,12 +350,12 @@ fn allowed(fields: &mut FieldReader<'_, '_>, rate: &'static str) -> PolicyRateLi
     let per_second = fields.get_or(rate, 0, scalar::integer);
     let burst = fields.get_or("burst_capacity", 0, scalar::integer);
     if per_second <= 0 && burst <= 0 {
-        warn_setting(fields, rate, &format!("`{rate}` is not positive, so that no trace is kept"));
+        warn_setting(fields, rate, &format!("`{rate}` is not positive: no trace is kept"));
     } else if burst < 0 {
         warn_setting(
             fields,
             "burst_capacity",
-            "a negative `burst_capacity` is taken for none: twice the rate can come at once",
+            "a negative `burst_capacity` means not set: the burst is twice the rate",
         );
     }
     PolicyRateLimit { per_second, burst: if burst > 0 { burst } else { per_second.saturating_mul(2) } }

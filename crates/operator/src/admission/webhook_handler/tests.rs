@@ -33,7 +33,7 @@ fn everything_that_is_wrong_is_in_one_refusal() {
     let (verdict, outcome) = decision_for(&case(&problems), &[secret("one"), secret("two")]);
     let ReviewDecision::Refuse { message, code, .. } = verdict else { panic!("it passes") };
     let lines: Vec<&str> = message.lines().collect();
-    assert_eq!(lines[0], "4 things are wrong:");
+    assert_eq!(lines[0], "4 problems:");
     assert_eq!(lines[1], "- spec.output.otlp.endpoint: has no port");
     assert!(lines[4].contains("Secret shop/two"), "{message}");
     assert_eq!((code, outcome), (422, ReviewOutcome::Invalid));

@@ -52,33 +52,37 @@ fn said(pipelines: &[Value]) -> (DeliveryOutcome, String) {
 fn every_diagnosis_is_a_verdict() {
     use DeliveryOutcome::*;
     let cases = [
-        (pipeline("NoData"), NoData, "nothing came in lately"),
-        (pipeline("Delivering"), Delivering, "what comes in reaches the backend"),
+        (pipeline("NoData"), NoData, "no data was received lately"),
+        (pipeline("Delivering"), Delivering, "received data reaches the backend"),
         (
             pipeline("BufferFilling"),
             BufferFilling,
-            "what is held for the backend takes 80 % of the room, or memory was too short for what came",
+            "the queue for the backend is 80 % full, or memory was too short for incoming data",
         ),
         (
             pipeline("BackendSlow"),
             BackendSlow,
-            "the backend takes less than comes in, and more collectors would not help",
+            "the backend accepts less data than the collectors receive, and more collectors would not help",
         ),
         (
             failing("BackendSlow", "throttled", Some("http:429")),
             BackendSlow,
-            "the backend takes less than comes in (http:429), and more collectors would not help",
+            "the backend accepts less data than the collectors receive (http:429), and more collectors would not help",
         ),
         (
             json!({"diagnosis": "DataDropped", "last_drop": {"reason": "queue_full"}}),
             DataDropped,
             "data was dropped lately: the queue was full",
         ),
-        (json!({"diagnosis": "DataDropped"}), DataDropped, "data was dropped lately: a collector had to"),
+        (
+            json!({"diagnosis": "DataDropped"}),
+            DataDropped,
+            "data was dropped lately: the collectors report no known reason",
+        ),
         (
             failing("BackendUnreachable", "connection", None),
             BackendUnreachable,
-            "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
+            "failed to connect to the backend: check the endpoint, its host name, its certificates, and whether a firewall or a NetworkPolicy blocks the connection",
         ),
         (
             failing("BackendUnreachable", "connection", Some("connect:refused")),
@@ -88,7 +92,7 @@ fn every_diagnosis_is_a_verdict() {
         (
             failing("BackendUnreachable", "connection", Some("connect:hunter2")),
             BackendUnreachable,
-            "no connection to the backend: check the endpoint, its name, its certificates, and what the network allows",
+            "failed to connect to the backend: check the endpoint, its host name, its certificates, and whether a firewall or a NetworkPolicy blocks the connection",
         ),
         (
             failing("BackendUnreachable", "timeout", None),
@@ -98,22 +102,22 @@ fn every_diagnosis_is_a_verdict() {
         (
             failing("BackendUnreachable", "connection", Some("tls:unknown_authority")),
             BackendUnreachable,
-            "the backend's certificate is of an authority that is not known: set `spec.output.otlp.tls.ca` to that authority's certificate",
+            "the backend's certificate is signed by an unknown authority: set `spec.output.otlp.tls.ca` to the certificate of that authority",
         ),
         (
             failing("BackendUnreachable", "connection", Some("tls:wanted")),
             BackendUnreachable,
-            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `spec.output.otlp.tls.insecure`",
+            "the backend expects TLS, and TLS is off: use https:// instead of http://, and remove `spec.output.otlp.tls.insecure`",
         ),
         (
             failing("BackendRefuses", "refused", Some("tls:wanted")),
             BackendRefuses,
-            "the backend expects TLS, and the endpoint has none: use https:// instead of http://, and no `spec.output.otlp.tls.insecure`",
+            "the backend expects TLS, and TLS is off: use https:// instead of http://, and remove `spec.output.otlp.tls.insecure`",
         ),
         (
             failing("BackendUnreachable", "connection", Some("tls:no_tls")),
             BackendUnreachable,
-            "the backend does not speak TLS on this port: use http:// or `spec.output.otlp.tls.insecure`, or the port where it does",
+            "the backend does not speak TLS on this port: use http:// or `spec.output.otlp.tls.insecure`, or the port that expects TLS",
         ),
         (
             failing("BackendUnreachable", "connection", Some("tls:certificate_wanted")),
@@ -123,12 +127,12 @@ fn every_diagnosis_is_a_verdict() {
         (
             failing("BackendUnreachable", "connection", Some("tls:hunter2")),
             BackendUnreachable,
-            "no connection to the backend: the TLS handshake fails",
+            "failed to connect to the backend: TLS handshake failed",
         ),
         (
             failing("BackendUnreachable", "throttled", Some("grpc:14")),
             BackendUnreachable,
-            "the backend says that it is not there for now (grpc:14)",
+            "the backend reports that it is temporarily unavailable (grpc:14)",
         ),
         (
             failing("BackendRefuses", "authentication", Some("grpc:16")),
@@ -138,15 +142,19 @@ fn every_diagnosis_is_a_verdict() {
         (
             failing("BackendRefuses", "refused", Some("http:404")),
             BackendRefuses,
-            "the backend refuses what is sent (http:404): check endpoint, protocol and path",
+            "the backend refuses requests (http:404): check endpoint, protocol and path",
         ),
         (
             failing("BackendRefuses", "authentication", Some("hunter2")),
             BackendRefuses,
             "the backend refuses the credentials: check authentication and headers",
         ),
-        (pipeline("Bored"), Unknown, "the collectors say something that this version does not know"),
-        (json!({}), Unknown, "the collectors say something that this version does not know"),
+        (
+            pipeline("Bored"),
+            Unknown,
+            "the collectors report a diagnosis that this version of the operator does not know",
+        ),
+        (json!({}), Unknown, "the collectors report a diagnosis that this version of the operator does not know"),
     ];
     for (report, delivery, words) in cases {
         assert_eq!(said(&[report]), (delivery, words.to_owned()));
@@ -191,7 +199,7 @@ fn the_worst_counts() {
         for better in &order[..i] {
             let (delivery, words) = said(&[pipeline(better), pipeline(worse), pipeline(better)]);
             assert_eq!(delivery.reason().as_str(), *worse);
-            assert!(words.starts_with("at some of the collectors, "), "{words}");
+            assert!(words.starts_with("on some of the collectors: "), "{words}");
             assert!(!said(&[pipeline(worse), pipeline(worse)]).1.contains("some"), "it is so at all of them");
         }
     }
@@ -245,7 +253,7 @@ fn what_is_lost_between_collectors_is_no_backends_fault() {
             answer(CollectorTier::Sticky, STICKY, json!({"traces/whole": pipeline("Delivering")})),
         ];
         let words = assess_delivery(&answers, &documents()).remove(&traces("whole")).unwrap().message;
-        assert!(words.contains("the collectors behind") && !words.contains("backend"), "{words}");
+        assert!(words.contains("the sticky tier") && !words.contains("backend"), "{words}");
     }
 }
 
@@ -274,7 +282,7 @@ fn words_of(rollout: RolloutState) -> String {
 fn who_has_not_read_the_document_is_waited_for() {
     let before = GATEWAY.replace("endpoint: a", "endpoint: before");
     assert_eq!(rollout_of(GATEWAY, None), [RolloutState::InForce, RolloutState::InForce]);
-    let words = "1 of 2 collectors have not read the new document yet".to_owned();
+    let words = "1 of 2 collectors have not loaded the new configuration yet".to_owned();
     let waits = RolloutState::Incomplete(ConditionReason::RolloutInProgress, words);
     assert_eq!(rollout_of(&before, None), [waits.clone(), RolloutState::InForce], "what did not change is in force");
     assert_eq!(rollout_of("unheard of", None), [waits.clone(), waits.clone()]);
@@ -288,7 +296,7 @@ fn a_refused_document_is_told_to_whom_it_concerns() {
         "line 3: exporters::otlp_grpc/logs-backend::tls: no",
         "line 9: exporters::otlp_grpc/traces-backend::endpoint: bad",
     ];
-    let words = "collectors refuse the document, and the one before goes on: line 9: exporters::otlp_grpc/traces-backend::endpoint: bad";
+    let words = "the collectors rejected the new configuration and keep the previous one: line 9: exporters::otlp_grpc/traces-backend::endpoint: bad";
     assert_eq!(
         rollout_of(&before, Some((GATEWAY, reasons))),
         [RolloutState::Incomplete(ConditionReason::DocumentRefused, words.to_owned()), RolloutState::InForce]

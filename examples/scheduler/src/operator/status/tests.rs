@@ -51,7 +51,7 @@ fn a_refusal_says_what_is_wrong_and_keeps_the_old() {
     let findings = ReconcileFindings::refused(&[ConfigurationProblem::new("spec.filters[0]", "no")]);
     let status = scheduler_status(&scheduler(running("old", None)), &findings, Timestamp::now());
     let messages: Vec<&str> = status.conditions.iter().map(|it| it.message.as_str()).collect();
-    assert_eq!(messages, ["spec.filters[0]: no", "the scheduler goes on with revision old"]);
+    assert_eq!(messages, ["spec.filters[0]: no", "the scheduler continues with revision old"]);
     assert_eq!(status.revision.as_deref(), Some("old"));
     assert_eq!(told(None, &findings), pairs([("False", "Refused"), ("False", "Refused")]));
 }

@@ -66,7 +66,7 @@ async fn a_balancer_that_refuses_everybody_for_want_of_a_peer_is_unreachable() {
         (PipelineDiagnosis::NoData, SendState::Idle, failed.clone()),
         "nobody has sent anything"
     );
-    assert_eq!(fixture.refusal().message, "no peer is known yet");
+    assert_eq!(fixture.refusal().message, "the resolver has found no peers yet");
     assert_eq!(fixture.says(), (PipelineDiagnosis::BackendUnreachable, SendState::Failing, failed));
     assert_eq!(fixture.refusal().drop_reason(), DropReason::RetriesExhausted, "no queue was full");
 }
@@ -76,7 +76,7 @@ async fn a_balancer_whose_peers_have_all_left_says_so() {
     let fixture = fixture(&three(), |_| {}, |_| {});
     fixture.put(0..300).await;
     fixture.list(&[]);
-    assert_eq!(fixture.refusal().message, "all peers have left, and no other is known");
+    assert_eq!(fixture.refusal().message, "all peers have left, and the resolver has found no others");
     let empty = Some("resolver:empty".to_owned());
     assert_eq!(
         fixture.says(),

@@ -147,7 +147,7 @@ fn watch_health(request: &[u8], served: &GrpcConnection, busy: CallGuard) -> Res
     let places = [&served.watches, served.submitter.watch_permits()];
     let places: Result<Vec<_>, _> = places.into_iter().map(|places| places.clone().try_acquire_owned()).collect();
     let places = places.map_err(|_| {
-        bad_request(Code::ResourceExhausted, "too many Watch calls are under way; use Check".to_owned())
+        bad_request(Code::ResourceExhausted, "too many Watch calls are in progress; use Check".to_owned())
     })?;
     let end = busy.wait_for_close();
     let last = async move {
@@ -210,7 +210,7 @@ fn unknown_method(path: &str) -> Refusal {
     bad_request(
         Code::Unimplemented,
         match known {
-            true if method == "Export" => format!("no pipeline takes what {service} sends"),
+            true if method == "Export" => format!("no pipeline accepts data from {service}"),
             true => format!("unknown method {method} for service {service}"),
             false => format!("unknown service {service}"),
         },

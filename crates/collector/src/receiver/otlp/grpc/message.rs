@@ -96,7 +96,7 @@ async fn read_prefix(body: &mut impl FrameBody) -> Result<([u8; 5], Bytes), Refu
 
 /// Reads the next data frame; an error at the end of the body.
 async fn expect_data(body: &mut impl FrameBody) -> Result<Bytes, Refusal> {
-    next_data(body).await?.ok_or_else(|| internal_error("the call ended before its message"))
+    next_data(body).await?.ok_or_else(|| internal_error("the call ended before its message arrived"))
 }
 
 /// A frame that is the whole message; an error if more follows.
@@ -142,7 +142,7 @@ async fn read_chunks(
         }
     }
     if buffer.len() < length {
-        return Err(internal_error("the message is shorter than its prefix says"));
+        return Err(internal_error("the message is shorter than its length prefix"));
     }
     let (bytes, admission) = buffer.finish();
     reserve.finish(admission);
@@ -154,7 +154,7 @@ async fn next_data(body: &mut impl FrameBody) -> Result<Option<Bytes>, Refusal> 
     loop {
         match body.frame().await {
             None => return Ok(None),
-            Some(Err(error)) => return Err(bad_request(Code::Cancelled, format!("the call was cut short: {error}"))),
+            Some(Err(error)) => return Err(bad_request(Code::Cancelled, format!("the call was interrupted: {error}"))),
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));

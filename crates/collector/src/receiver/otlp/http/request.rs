@@ -259,7 +259,7 @@ async fn collect_body(
 async fn next_data(body: &mut Incoming) -> Result<Option<Bytes>, HttpRefusal> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            let refusal = Refusal::invalid(format!("the request was cut short: {error}"));
+            let refusal = Refusal::invalid(format!("the request was interrupted: {error}"));
             HttpRefusal::early(refusal, EarlyRefusal::Incomplete)
         })?;
         if let Some(data) = frame.into_data().ok().filter(|data| !data.is_empty()) {

@@ -16,14 +16,13 @@ pub(super) fn composite(at: &Cursor<'_>, report: &DecodeReport) -> Option<Sampli
     let parts: Vec<SamplingPolicy> = parts.into_iter().map(|(policy, _)| policy).collect();
     if max_total <= 0 {
         let name = "max_total_spans_per_second";
-        warn_setting(&fields, name, &format!("`{name}` is not positive, so that no trace is kept"));
+        warn_setting(&fields, name, &format!("`{name}` is not positive: no trace is kept"));
     }
     if parts.is_empty() {
-        warn_setting(&fields, "composite_sub_policy", "there is no `composite_sub_policy`, so that no trace is kept");
+        warn_setting(&fields, "composite_sub_policy", "`composite_sub_policy` is empty: no trace is kept");
     } else if !fields.failed("composite_sub_policy") {
         if !order.is_empty() && order.iter().ne(parts.iter().map(|part| &part.name)) {
-            let message =
-                "`policy_order` has no effect: the order of `composite_sub_policy` counts, and differs from it";
+            let message = "`policy_order` has no effect: the different order of `composite_sub_policy` applies";
             report.warning(&fields.cursor_at("policy_order"), message, None);
         }
         check_shares(&fields, &parts, &shares);
@@ -55,7 +54,7 @@ fn shares<'a>(at: &Cursor<'a>, report: &DecodeReport) -> Option<Vec<PolicyShare<
         let policy = fields.text("policy").unwrap_or_default();
         let percent = fields.get_or("percent", 0, scalar::integer);
         if percent <= 0 {
-            warn_setting(&fields, "percent", "a `percent` that is not positive is taken for an equal part of the rate");
+            warn_setting(&fields, "percent", "a `percent` that is not positive means an equal share of the rate");
         }
         let place = fields.cursor_at("policy");
         fields.finish();
@@ -69,7 +68,8 @@ fn check_shares(fields: &FieldReader<'_, '_>, parts: &[SamplingPolicy], shares: 
     let report = fields.report;
     for part in parts.iter().filter(|part| !shares.iter().any(|share| share.policy == part.name)) {
         let place = fields.cursor_at("rate_allocation");
-        let message = format!("{} has no share in `rate_allocation`, and keeps nothing", place.quote(&part.name));
+        let message =
+            format!("the policy {} has no share in `rate_allocation` and keeps no traces", place.quote(&part.name));
         report.warning(&place, message, None);
     }
     for (index, share) in shares.iter().enumerate() {
@@ -78,14 +78,14 @@ fn check_shares(fields: &FieldReader<'_, '_>, parts: &[SamplingPolicy], shares: 
         if !parts.iter().any(|part| part.name == share.policy) {
             let known: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             let help = report.suggest(&share.policy, &known, "policies here");
-            report.warning(place, format!("there is no policy {name} in `composite_sub_policy`"), help);
+            report.warning(place, format!("`composite_sub_policy` has no policy {name}"), help);
         } else if shares.iter().skip(index + 1).any(|later| later.policy == share.policy) {
-            report.warning(place, format!("{name} has another share further down, which counts"), None);
+            report.warning(place, format!("the policy {name} has another share below, which applies instead"), None);
         }
     }
     let total = shares.iter().fold(0_i64, |sum, share| sum.saturating_add(share.percent.max(0)));
     if total > 100 {
-        let message = format!("`rate_allocation` gives away {total} % of `max_total_spans_per_second`");
+        let message = format!("`rate_allocation` allocates {total} % of `max_total_spans_per_second`");
         report.warning(&fields.cursor_at("rate_allocation"), message, None);
     }
 }
