@@ -190,7 +190,8 @@ fn bind_error_message(error: &io::Error) -> String {
                 .to_owned()
         }
         io::ErrorKind::AddrInUse => {
-            "the address is in use; stop the program that listens on it, or on all addresses (0.0.0.0)".to_owned()
+            "the address is in use; stop the program that listens on this address or on all addresses (0.0.0.0)"
+                .to_owned()
         }
         io::ErrorKind::AddrNotAvailable => {
             "it is not an address of this machine; Services of this cluster have addresses in 127.0.0.0/8".to_owned()

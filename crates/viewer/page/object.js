@@ -50,7 +50,7 @@ function head({ object, parents }) {
   return h('header', { class: 'object-head' },
     h('nav', { class: 'crumbs', 'aria-label': 'Owners' }, h('a', { href: '/objects', text: 'Objects' }), above),
     h('h1', {}, icon('box'), h('span', { text: line(object.kind, 60) }), h('span', { class: 'operation', text: line(object.name, 200) }), statePill(object.state), object.live === false && h('span', { class: 'pill', text: 'gone' })),
-    h('p', { class: 'dim' }, where, ' · ', h('a', { href: searchUrl({ kind: object.kind, namespace: object.namespace, name: object.name }), text: 'All its traces' })));
+    h('p', { class: 'dim' }, where, ' · ', h('a', { href: searchUrl({ kind: object.kind, namespace: object.namespace, name: object.name }), text: 'All traces of this object' })));
 }
 
 /** The changes of the object, to choose the one that is looked at. */

@@ -59,7 +59,7 @@ function time(node, open, view) {
   const gaps = view.gaps ? [
     node.wait && gap('gap wait', node.wait, 'Nothing ran for'),
     (node.gaps ?? []).map((each) => gap('gap measured', each, 'Nothing ran for')),
-    node.own.map((each) => gap('gap own', each, 'No child ran for')),
+    node.own.map((each) => gap('gap own', each, 'No child span ran for')),
   ] : [];
   const hull = open === false && node.last > node.end ? stretch('hull', node.end, node.last) : null;
   const path = (view.critical?.get(node) ?? []).map((section) => stretch(section.waits ? 'path waits' : 'path', section.from, section.to));

@@ -34,7 +34,7 @@ impl kubelet_client::KubeletClient for NodeRegistry {
         Box::pin(async move {
             let kubelet = self.0.get().and_then(|nodes| nodes.get(&request.node));
             let kubelet = kubelet.ok_or_else(|| {
-                let message = format!("node {:?} of pod {} does not answer", request.node, request.pod);
+                let message = format!("node {:?} of pod {} does not respond", request.node, request.pod);
                 StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             })?;
             kubelet.open_log(request)

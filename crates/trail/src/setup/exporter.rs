@@ -63,7 +63,7 @@ fn read_certificate(file: &str) -> Result<Vec<u8>, SetupError> {
 pub(super) fn export_error_message(error: &OTelSdkError, cause: Option<String>) -> String {
     let text = match error {
         OTelSdkError::AlreadyShutdown => return "the exporter is shut down".to_owned(),
-        OTelSdkError::Timeout(after) => return format!("no answer within {after:?}"),
+        OTelSdkError::Timeout(after) => return format!("no response within {after:?}"),
         OTelSdkError::InternalFailure(text) => text,
     };
     let after = |prefix: &str| text.strip_prefix(prefix);
@@ -166,6 +166,6 @@ mod tests {
         assert_eq!(said(failed(grpc)), "gRPC Unavailable: tcp connect error: Connection refused (os error 111)");
         assert_eq!(said(failed("HTTP export failed with status code: 401")), "HTTP status 401");
         assert_eq!(said(failed("HTTP export failed: network error")), "connection refused");
-        assert_eq!(said(OTelSdkError::Timeout(Duration::from_secs(5))), "no answer within 5s");
+        assert_eq!(said(OTelSdkError::Timeout(Duration::from_secs(5))), "no response within 5s");
     }
 }

@@ -170,7 +170,7 @@ impl WalReplay {
                     self.advance_revision(revision)?;
                     self.objects.remove(&key).ok_or("a deleted object did not exist")?;
                 }
-                WalRecord::SnapshotEnd(_) if self.complete => return Err("a second snapshot"),
+                WalRecord::SnapshotEnd(_) if self.complete => return Err("the log contains a second snapshot"),
                 WalRecord::SnapshotEnd(revision) => {
                     self.complete = true;
                     self.revision = revision;
@@ -183,7 +183,7 @@ impl WalReplay {
     /// After the snapshot, which is in the order of the objects, revisions only grow.
     fn advance_revision(&mut self, revision: u64) -> Result<(), &'static str> {
         if self.complete && revision <= self.revision {
-            return Err("a revision is not above the one before it");
+            return Err("a revision is not greater than the previous one");
         }
         if self.complete {
             self.revision = revision;

@@ -120,7 +120,9 @@ fn body(
             Some(TracingTlsFiles::default())
         }
         (TracingDestination::Direct(endpoint), TlsSetting::Plain) if endpoint.https => {
-            problems.other.push(field::FieldError::forbidden("tls.insecure", "the address is https").to_string());
+            problems.other.push(
+                field::FieldError::forbidden("tls.insecure", "must not be set for an https endpoint").to_string(),
+            );
             None
         }
         (_, TlsSetting::Tls(tls)) => Some(tls),
@@ -178,7 +180,7 @@ fn tls(fields: &mut ConfigFields, problems: &mut ConfigProblems) -> TlsSetting {
     tls.report_unknown(problems);
     if certificate.is_some() != key.is_some() {
         let path = if certificate.is_some() { "tls.keyFile" } else { "tls.certFile" };
-        problems.other.push(field::FieldError::required(path, "certFile and keyFile belong together").to_string());
+        problems.other.push(field::FieldError::required(path, "certFile and keyFile must be set together").to_string());
     }
     if !plain {
         let [ca, certificate, key] = [ca, certificate, key].map(|path| path.map(Into::into));
@@ -198,13 +200,13 @@ fn headers(fields: &mut ConfigFields, problems: &mut ConfigProblems) -> HeaderMa
         let path = format!("headers[{name}]");
         let mut refuse = |why: &str| problems.other.push(field::FieldError::forbidden(path.as_str(), why).to_string());
         match (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value)) {
-            (Ok(name), _) if RESERVED_HEADERS.contains(&name) => refuse("the exporter sets it itself"),
+            (Ok(name), _) if RESERVED_HEADERS.contains(&name) => refuse("this header is set by the exporter"),
             (Ok(name), Ok(mut value)) => {
                 value.set_sensitive(true);
                 headers.insert(name, value);
             }
-            (Err(_), _) => refuse("not a header's name"),
-            (_, Err(_)) => refuse("not a header's value"),
+            (Err(_), _) => refuse("invalid header name"),
+            (_, Err(_)) => refuse("invalid header value"),
         }
     }
     headers

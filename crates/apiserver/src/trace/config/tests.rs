@@ -190,13 +190,13 @@ fn tls_may_be_asked_for_and_forbidden_but_not_both() {
     assert_eq!(
         errors(&document("tls: {insecure: true, caFile: ca, certFile: crt}")),
         [
-            "tls.keyFile: Required value: certFile and keyFile belong together",
+            "tls.keyFile: Required value: certFile and keyFile must be set together",
             "tls.caFile: Forbidden: may not be set together with insecure",
             "tls.certFile: Forbidden: may not be set together with insecure",
         ]
     );
     let both = errors(&client_document("url: https://x\ntls: {insecure: true}"));
-    assert_eq!(both, ["tls.insecure: Forbidden: the address is https"]);
+    assert_eq!(both, ["tls.insecure: Forbidden: must not be set for an https endpoint"]);
 }
 
 #[test]
@@ -213,9 +213,9 @@ fn headers_are_checked_and_never_shown() {
     assert_eq!(
         refused,
         [
-            "headers[Content-Type]: Forbidden: the exporter sets it itself",
-            "headers[a b]: Forbidden: not a header's name",
-            "headers[c]: Forbidden: not a header's value",
+            "headers[Content-Type]: Forbidden: this header is set by the exporter",
+            "headers[a b]: Forbidden: invalid header name",
+            "headers[c]: Forbidden: invalid header value",
         ]
     );
 }

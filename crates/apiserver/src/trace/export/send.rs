@@ -129,7 +129,7 @@ impl SpanExportConnection {
             self.target.request(body).map_err(|error| SpanExportError { why: error.to_string(), retry: None })?;
         let answer = match timeout(patience, client.send(request)).await {
             Ok(answer) => answer.map_err(|error| later(error.to_string()))?,
-            Err(_) => return Err(later(format!("no answer within {} s", patience.as_secs()))),
+            Err(_) => return Err(later(format!("no response within {} s", patience.as_secs()))),
         };
         match self.target.protocol {
             TracingProtocol::Grpc => grpc_outcome(&answer),
@@ -185,8 +185,7 @@ fn grpc_outcome(answer: &BufferedResponse) -> Result<u64, SpanExportError> {
             Err(SpanExportError { why: format!("gRPC status {code} {message}"), retry: retryable.then_some(None) })
         }
         // The response is from a proxy, or from a server that does not speak gRPC.
-        None => {
-            http_outcome(answer).and(Err(SpanExportError { why: "an answer that is not gRPC".to_owned(), retry: None }))
-        }
+        None => http_outcome(answer)
+            .and(Err(SpanExportError { why: "the response is not a gRPC response".to_owned(), retry: None })),
     }
 }

@@ -140,7 +140,7 @@ fn check_grpc_status(headers: &HeaderMap) -> Result<(), HealthCallError> {
     match text("grpc-status").map(str::parse) {
         Some(Ok(0)) => Ok(()),
         Some(Ok(code)) => Err(HealthCallError { code, message: text("grpc-message").unwrap_or_default().to_owned() }),
-        _ => Err(HealthCallError { code: UNKNOWN, message: "the answer has no grpc-status".to_owned() }),
+        _ => Err(HealthCallError { code: UNKNOWN, message: "the response has no grpc-status".to_owned() }),
     }
 }
 
