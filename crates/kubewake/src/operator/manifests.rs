@@ -124,7 +124,7 @@ mod tests {
         let image =
             format!("        image: {}\n        imagePullPolicy: IfNotPresent\n", ReleaseImage::Operator.reference());
         assert_eq!(text.matches(&image).count(), 1);
-        assert!(text.contains(FIRST_ARGUMENT_LINE) && !text.contains("--collector-image"));
+        assert!(text.contains(FIRST_ARGUMENT_LINE) && !text.contains("- --collector-image="));
     }
 
     #[test]
