@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ProtobufArgs) -> anyhow::Result<()> {
             write_message(&mut table, &message, &types)?;
         }
     }
-    let path = crate::workspace_root().join("crates/apiserver/src/codec/protobuf/messages.txt");
+    let path = crate::workspace_root().join("kubernetes/apiserver/src/codec/protobuf/messages.txt");
     fs::write(&path, table).with_context(|| format!("writing {}", path.display()))
 }
 

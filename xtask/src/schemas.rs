@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::workspace_root;
 
-const TABLE_PATH: &str = "crates/apiserver/src/schema/builtin.txt";
+const TABLE_PATH: &str = "kubernetes/apiserver/src/schema/builtin.txt";
 
 const TABLE_HEADER: &str = "\
 # The built-in types of Kubernetes. Written by `cargo xtask schemas`; do not edit.

@@ -27,7 +27,7 @@ const STANDALONE_LIBRARIES: [&str; 1] = ["name = \"kubewake-trail\""];
 /// Checks every source file, manifest and document, and lists all violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut files = Vec::new();
-    for directory in ["benches", "crates", "e2e", "examples", "fuzz", "xtask"] {
+    for directory in ["benches", "crates", "e2e", "examples", "fuzz", "kubernetes", "xtask"] {
         collect(&workspace_root().join(directory), &mut files)?;
     }
     let mut wrong = Vec::new();

@@ -55,7 +55,7 @@ impl StyleFigures {
         if name.extension().is_none_or(|extension| extension != "rs") {
             return Vec::new();
         }
-        if name.starts_with("crates") && !is_test(name) {
+        if (name.starts_with("crates") || name.starts_with("kubernetes")) && !is_test(name) {
             self.add(TESTS.split(text).next().unwrap_or_default());
         }
         let lines = text.lines().enumerate();
