@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: checks the repository's own rules.
 
+mod architecture;
 mod dependencies;
 mod documents;
 mod images;
@@ -41,6 +42,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     wrong.extend(style.problems());
     wrong.extend(documents::check()?);
+    wrong.extend(architecture::check()?);
     wrong.extend(images::check()?);
     wrong.extend(dependencies::check()?);
     wrong.iter().for_each(|problem| eprintln!("{problem}"));
