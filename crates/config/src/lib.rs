@@ -17,9 +17,12 @@
 //! All access to the environment and files goes through [`ConfigSources`], which also locates the files that a
 //! document names.
 
+mod component;
 mod decode;
 pub mod document_builder;
 mod expand;
+mod exporter;
+mod extension;
 mod fingerprint;
 mod id;
 mod kubeconfig;
@@ -27,10 +30,13 @@ mod load;
 pub mod model;
 mod pattern;
 mod problem;
+mod processor;
+mod receiver;
 mod secret;
 mod sources;
 mod yaml;
 
+pub use component::ComponentType;
 pub use decode::{DurationError, parse_duration};
 pub use fingerprint::fingerprint;
 pub use id::{ComponentId, PipelineId};
