@@ -5,6 +5,7 @@
 //! is written to the cluster but events about deleted pipelines. Uses `pipeline`, `objects`, `runtime` and `model`.
 
 pub mod collector_readiness;
+pub mod deleted_pipelines;
 pub mod delivery;
 pub mod delivery_health;
 pub mod shutdown_losses;

@@ -29,7 +29,6 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the table of contents is for readers of the source")]
 
 pub mod admission;
-mod context;
 mod feedback;
 mod layer;
 mod model;
@@ -40,13 +39,15 @@ mod reconcile;
 mod runtime;
 
 pub use crate::{
-    context::OperatorOptions,
-    feedback::delivery::health_assessment::{CollectorTier, PARTIAL_REJECTION_MESSAGE},
-    model::{names, object_kind::ObjectKind},
+    feedback::delivery::health_assessment::PARTIAL_REJECTION_MESSAGE,
+    model::{
+        names::{self, CollectorTier},
+        object_kind::ObjectKind,
+    },
     process::{
         health,
         leader::LeaseConfig,
-        operator::{Operator, OperatorError},
+        operator::{Operator, OperatorError, OperatorOptions},
     },
     reconcile::status::READY_CONDITION,
     runtime::metrics::OperatorMetrics,

@@ -2,3 +2,4 @@
 
 pub mod names;
 pub mod object_kind;
+pub mod pipeline_key;

@@ -4,7 +4,10 @@
 //! *Guaranteed*: at most as many pipelines hold a slot as there are slots, and a pipeline that becomes invalid
 //! keeps its last valid spec, also across restarts. Uses `objects`, `runtime` and `model`.
 
+pub mod cluster_view;
 pub mod last_valid;
 pub mod pipeline_cache;
+pub mod pipeline_stores;
+pub mod settings;
 pub mod slot_lock;
 pub mod source_watcher;

@@ -5,4 +5,6 @@
 
 pub mod health;
 pub mod leader;
+mod leadership;
 pub mod operator;
+mod watches;

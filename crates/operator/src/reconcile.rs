@@ -1,95 +1,62 @@
-//! Reconciles one pipeline: resolves its references, validates it, takes a slot, waits for the layer, and
-//! writes the status.
+//! Reconciles one pipeline, step by step: fetch → validate → slot → layer (build and apply) → status.
 //!
 //! All pipelines are reconciled at once, and each waits for the layer. So futures that send requests are boxed,
 //! and exist only while they do.
 //!
 //! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is changed before. A
-//! pipeline that holds a slot and becomes invalid keeps its last valid spec.
+//! pipeline that holds a slot and becomes invalid keeps its last valid spec. May use all folders but `admission` and
+//! `process`.
 
-use std::{
-    collections::HashMap,
-    fmt::Debug,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::{ClusterResourceScope, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
-use kube::{
-    Api, Resource, ResourceExt as _,
-    api::{Patch, PatchParams},
-    core::object::HasStatus,
-    runtime::controller::Action,
-};
-use kubewake_api::{ResolvedReferences, Signal, TelemetryPipeline, v1alpha1::PipelineStatus, validate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Client, ResourceExt as _, runtime::controller::Action};
+use kubewake_api::{ResolvedReferences, TelemetryPipeline};
 use kubewake_trail::{Trail, events::EventPublisher};
-use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
+use self::{
+    retry_backoff::RetryBackoff, slot_step::SlotStep, status::PipelineFacts, status_step::StatusStep,
+    validation::FetchedPipeline,
+};
 use crate::{
-    context::OperatorState,
-    feedback::{collector_readiness::CollectorReadiness, shutdown_losses},
-    layer::{CollectorReconciler, LayerFailure},
-    model::{names, object_kind::ObjectKind},
-    objects::apply::ServerSideApplier,
-    pipeline::{
-        last_valid,
-        pipeline_cache::{PipelineKey, PipelineState},
-        slot_lock::{self, Slot, SlotLock},
+    feedback::{
+        collector_readiness::CollectorReadiness,
+        delivery_health::DeliveryHealthCache,
+        shutdown_losses::{self, ShutdownLosses},
     },
-    reconcile::{pending_statuses::PendingStatuses, status::PipelineFacts, status_event::StatusEvent},
-    runtime::{failure_cause::FailureCause, metrics::ReconcileStep},
+    layer::{CollectorReconciler, LayerFailure, LayerOutcome},
+    model::pipeline_key::PipelineKey,
+    objects::{apply::ServerSideApplier, object_cache::ObjectCacheWriter},
+    pipeline::{
+        cluster_view::ClusterView,
+        last_valid,
+        pipeline_cache::{PipelineCacheWriter, PipelineState},
+        pipeline_stores::PipelineKind,
+        slot_lock::{self, Slot},
+        source_watcher::SourceWatcher,
+    },
+    runtime::{
+        failure_cause::FailureCause,
+        metrics::{OperatorMetrics, ReconcileStep},
+    },
 };
 
-pub mod pending_statuses;
+mod pending_statuses;
+mod retry_backoff;
+mod slot_step;
 pub mod status;
-pub mod status_event;
+mod status_event;
+mod status_step;
 pub mod telemetry;
 #[cfg(test)]
 mod tests;
-
-/// The first delay after a failure.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The longest delay: the time that a user waits after fixing something.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+mod validation;
 
 /// Writes in flight at once, over all pipelines. Each takes a connection of its own, which stays open for a
 /// while and costs a tenth of a megabyte.
 const MAX_CONCURRENT_WRITES: usize = 8;
-
-pub trait PipelineKind:
-    Resource<DynamicType = (), Scope = ClusterResourceScope>
-    + HasStatus<Status = PipelineStatus>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
-{
-    /// Converts to a pipeline of any kind.
-    fn pipeline(&self) -> TelemetryPipeline;
-}
-
-impl<K> PipelineKind for K
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
-        + HasStatus<Status = PipelineStatus>
-        + Clone
-        + Debug
-        + Serialize
-        + DeserializeOwned
-        + Send
-        + Sync
-        + 'static,
-    for<'a> TelemetryPipeline: From<&'a K>,
-{
-    fn pipeline(&self) -> TelemetryPipeline {
-        TelemetryPipeline::from(self)
-    }
-}
 
 /// Why a reconcile failed, by the step that failed.
 #[derive(Debug, thiserror::Error)]
@@ -114,76 +81,115 @@ impl PipelineReconcileError {
     }
 }
 
-pub struct PipelineContext {
-    state: Arc<OperatorState>,
-    collector_reconciler: CollectorReconciler,
-    trail: Trail,
-    events: EventPublisher,
-    applier: ServerSideApplier,
-    slot_turn: tokio::sync::Mutex<()>,
-    write_permits: Semaphore,
-    pending_statuses: PendingStatuses<PipelineStatus>,
-    failures: Mutex<HashMap<String, u32>>,
+/// What the reconciles of all pipelines share, beside their steps.
+pub struct ReconcilerParts {
+    pub client: Client,
+    pub namespace: String,
+    /// The interval of reconciles of a pipeline without events.
+    pub resync: Duration,
+    pub trail: Trail,
+    pub events: EventPublisher,
+    pub view: ClusterView,
+    pub sources: Arc<SourceWatcher>,
+    pub pipeline_cache: PipelineCacheWriter,
+    pub objects: ObjectCacheWriter,
+    pub applier: ServerSideApplier,
+    pub layer: Arc<CollectorReconciler>,
+    pub delivery_health: Arc<DeliveryHealthCache>,
+    pub losses: Arc<ShutdownLosses>,
+    pub metrics: Arc<OperatorMetrics>,
 }
 
-impl PipelineContext {
-    pub fn new(state: Arc<OperatorState>, trail: Trail) -> Self {
-        let events = trail.events(state.client.clone(), names::FIELD_MANAGER).distinct_by_note();
-        let applier =
-            ServerSideApplier::new(state.client.clone(), &state.options.namespace, Arc::clone(&state.object_cache));
-        let collector_reconciler = CollectorReconciler::new(Arc::clone(&state), applier.clone());
+/// Reconciles pipelines of all kinds. It alone writes validations, slots, last valid specs and statuses of pipelines.
+pub struct PipelineReconciler {
+    view: ClusterView,
+    sources: Arc<SourceWatcher>,
+    pipeline_cache: PipelineCacheWriter,
+    slot_step: SlotStep,
+    applier: ServerSideApplier,
+    layer: Arc<CollectorReconciler>,
+    delivery_health: Arc<DeliveryHealthCache>,
+    losses: Arc<ShutdownLosses>,
+    status_step: StatusStep,
+    write_permits: Arc<Semaphore>,
+    backoff: RetryBackoff,
+    metrics: Arc<OperatorMetrics>,
+    resync: Duration,
+}
+
+impl PipelineReconciler {
+    pub fn new(parts: ReconcilerParts) -> Self {
+        let settings = parts.view.settings.clone();
+        let write_permits = Arc::new(Semaphore::new(MAX_CONCURRENT_WRITES));
+        let slot_step = SlotStep::new(parts.client.clone(), &parts.namespace, settings, parts.objects);
+        let status_step = StatusStep::new(parts.client, parts.trail, parts.events, Arc::clone(&write_permits));
         Self {
-            collector_reconciler,
-            state,
-            trail,
-            events,
-            applier,
-            slot_turn: tokio::sync::Mutex::default(),
-            write_permits: Semaphore::new(MAX_CONCURRENT_WRITES),
-            pending_statuses: PendingStatuses::default(),
-            failures: Mutex::default(),
+            view: parts.view,
+            sources: parts.sources,
+            pipeline_cache: parts.pipeline_cache,
+            slot_step,
+            applier: parts.applier,
+            layer: parts.layer,
+            delivery_health: parts.delivery_health,
+            losses: parts.losses,
+            status_step,
+            write_permits,
+            backoff: RetryBackoff::default(),
+            metrics: parts.metrics,
+            resync: parts.resync,
         }
     }
 
-    pub fn events(&self) -> &EventPublisher {
-        &self.events
-    }
-
-    /// Waits for a run of the layer, and returns whether it succeeded.
-    pub async fn settled(&self) -> bool {
-        self.collector_reconciler.settled().await.failure.is_none()
-    }
-
-    /// Resolves and validates a pipeline, and takes a slot if it is valid.
-    async fn examine_pipeline<K: PipelineKind>(
+    /// Reconciles a pipeline that is not being deleted.
+    async fn reconcile<K: PipelineKind>(
         &self,
         object: &K,
-        pipeline: &TelemetryPipeline,
         owner: OwnerReference,
-    ) -> (PipelineState, Result<(), PipelineReconcileError>) {
-        let references = pipeline.references();
-        let resolved = Arc::new(self.state.source_watcher.resolve(&references).await);
-        self.state.object_cache.wait_synced().await;
-        let before = self.state.pipeline_cache.get(&pipeline_key(pipeline), &pipeline.uid);
-        let again = before.as_ref().and_then(|before| before.reusable_validation(pipeline.generation, &resolved));
-        let checked = again.map_or_else(|| validate(pipeline, &resolved, Timestamp::now()).map(Arc::new), Ok);
-        let (valid, problems) = match checked {
-            Ok(valid) => (Some(valid), Vec::new()),
-            // Fall back to the last valid spec so that a broken edit does not stop delivery.
-            Err(problems) => match before {
-                Some(before) => (before.valid.clone(), problems),
-                None => (last_valid::load_last_valid(&self.state.object_cache, object).map(Arc::new), problems),
-            },
-        };
-        let (slot, result) = match self.acquire_slot(pipeline.signal, &owner, problems.is_empty()).await {
-            Ok(slot) => (slot, Ok(())),
-            Err(error) => (None, Err(error)),
-        };
-        if slot == Some(Slot::Held) && problems.is_empty() {
-            self.save_last_valid(object, &owner, &resolved).await;
+    ) -> Result<Action, PipelineReconcileError> {
+        let pipeline = object.pipeline();
+        let _timer = self.metrics.reconcile(pipeline.signal);
+        let id = PipelineKey::from(&pipeline);
+
+        let fetched = self.fetch(&id, &pipeline).await;
+        let load_recorded = || last_valid::load_last_valid(&self.view.objects, object);
+        let validated = fetched.validate(load_recorded, Timestamp::now());
+        let slot = self.slot_step.acquire(pipeline.signal, &owner, validated.slot_claim()).await;
+        if matches!(slot, Ok(Some(Slot::Held))) && validated.is_valid() {
+            self.save_last_valid(object, &owner, validated.resolved()).await;
         }
-        let checked = Some((pipeline.generation, resolved));
-        (PipelineState { owner, valid, problems, slot, checked }, result)
+        let state = validated.into_state(owner, slot.as_ref().ok().copied().flatten());
+        // Stored even if the slot is not known, so that waiters for the cache proceed: the layer reads the locks
+        // itself.
+        self.pipeline_cache.insert(id.clone(), state.clone());
+        slot?;
+        let outcome = self.layer.reconcile().await;
+        let last_loss = self.update_status(object, &pipeline, &id, &state, &outcome).await?;
+        if let Some(failure) = outcome.failure.clone() {
+            return Err(PipelineReconcileError::Layer(failure));
+        }
+        self.backoff.reset(&pipeline.uid);
+        Ok(Action::requeue(next_resync(&state, last_loss, self.resync, Timestamp::now())))
+    }
+
+    /// Writes the status of a pipeline that is being deleted. Nothing else is done for it: it no longer counts as a
+    /// holder, and the layer continues without it.
+    async fn mark_terminating<K: PipelineKind>(&self, object: &K) -> Result<Action, PipelineReconcileError> {
+        let pipeline = object.pipeline();
+        self.pipeline_cache.remove(&PipelineKey::from(&pipeline), &pipeline.uid);
+        let before = self.status_step.newest(object);
+        let status = status::terminating_status(before.as_ref(), object.meta(), Timestamp::now());
+        let written = self.status_step.write(object, before.as_ref(), status, false).await;
+        written.map_err(|error| PipelineReconcileError::Status(Box::new(error)))?;
+        Ok(Action::await_change())
+    }
+
+    /// Reads the values that a pipeline references, each through a watch, and the last validation.
+    async fn fetch(&self, id: &PipelineKey, pipeline: &TelemetryPipeline) -> FetchedPipeline {
+        let resolved = Arc::new(self.sources.resolve(&pipeline.references()).await);
+        // The caches hold the lock and the last valid spec, which the next steps need.
+        self.view.objects.wait_synced().await;
+        let before = self.pipeline_cache.reader().get(id, &pipeline.uid);
+        FetchedPipeline { pipeline: pipeline.clone(), resolved, before }
     }
 
     /// Records a valid pipeline for an operator that starts later. If that fails, nothing changes while this
@@ -194,18 +200,15 @@ impl PipelineContext {
         owner: &OwnerReference,
         resolved: &ResolvedReferences,
     ) {
-        let Some(desired) =
-            last_valid::record_secret(&self.state.object_cache, object, owner, resolved, Timestamp::now())
-        else {
-            return;
-        };
+        let record = last_valid::record_secret(&self.view.objects, object, owner, resolved, Timestamp::now());
+        let Some(desired) = record else { return };
         // `acquire` fails only on a closed semaphore; this one is never closed.
         let _permit = self.write_permits.acquire().await;
         match Box::pin(self.applier.apply(&desired)).await {
-            Ok(true) => self.state.metrics.count_write(desired.kind),
+            Ok(true) => self.metrics.count_write(desired.kind),
             Ok(false) => {}
             Err(error) => {
-                self.state.metrics.count_failure(ReconcileStep::LastValid, FailureCause::from(&error));
+                self.metrics.count_failure(ReconcileStep::LastValid, FailureCause::from(&error));
                 let kind = K::kind(&());
                 let error = error.message();
                 tracing::warn!(%kind, name = object.name_any(), error, "failed to save the last valid spec");
@@ -213,137 +216,71 @@ impl PipelineContext {
         }
     }
 
-    /// Whether the pipeline holds a slot. A free one is taken only if it `may`.
-    async fn acquire_slot(
-        &self,
-        signal: Signal,
-        owner: &OwnerReference,
-        may: bool,
-    ) -> Result<Option<Slot>, PipelineReconcileError> {
-        // One at a time, as concurrent attempts of one operator would only conflict with each other.
-        let _turn = self.slot_turn.lock().await;
-        let slots = self.state.resolve_settings().slots(signal);
-        let known = self.state.object_cache.get(ObjectKind::ConfigMap, slot_lock::name(signal));
-        let known = known.and_then(|lock| serde_json::from_value::<ConfigMap>((*lock).clone()).ok());
-        match known.and_then(|lock| slot_lock::slot_state(&lock, &owner.uid, slots)) {
-            Some(Slot::Held) => Ok(Some(Slot::Held)),
-            _ if !may => Ok(None),
-            Some(Slot::Full) => Ok(Some(Slot::Full)),
-            None => {
-                let api = Api::namespaced(self.state.client.clone(), &self.state.options.namespace);
-                let taken = Box::pin(SlotLock::new(api, signal).take(owner, slots)).await?;
-                taken.lock.iter().for_each(|lock| self.state.object_cache.record_response(ObjectKind::ConfigMap, lock));
-                Ok(Some(taken.slot))
-            }
-        }
-    }
-
-    /// Writes a status that has changed, and publishes an event if it is worth one.
+    /// Writes the status that follows from a run of the layer. Returns the time of the last loss in it.
     async fn update_status<K: PipelineKind>(
         &self,
         object: &K,
-        before: Option<&PipelineStatus>,
-        status: PipelineStatus,
-        is_stuck: bool,
-    ) -> Result<(), PipelineReconcileError> {
-        if before == Some(&status) {
-            return Ok(());
-        }
-        // `acquire` fails only on a closed semaphore; this one is never closed.
-        let _permit = self.write_permits.acquire().await;
-        let (api, patch) =
-            (Api::<K>::all(self.state.client.clone()), Patch::Merge(pending_statuses::status_patch(before, &status)));
-        let answer =
-            Box::pin(self.trail.patch_status(&api, object, &PatchParams::apply(names::FIELD_MANAGER), &patch)).await;
-        let answer = match answer {
-            // The pipeline was deleted meanwhile.
-            Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),
-            answer => answer.map_err(|error| PipelineReconcileError::Status(Box::new(error)))?,
+        pipeline: &TelemetryPipeline,
+        id: &PipelineKey,
+        state: &PipelineState,
+        outcome: &LayerOutcome,
+    ) -> Result<Option<Timestamp>, PipelineReconcileError> {
+        let settings = self.view.settings.current();
+        let is_sticky = state.valid.as_ref().is_some_and(|valid| valid.is_sticky());
+        let readiness = CollectorReadiness::from_cache(&self.view.objects, is_sticky);
+        let facts = PipelineFacts {
+            id,
+            generation: object.meta().generation,
+            backend: state.valid.as_ref().map(|valid| valid.backend().to_owned()).unwrap_or_default(),
+            pipeline: state,
+            outcome,
+            collectors: &readiness.with_pods(&self.view.pods, &settings),
+            health: self.delivery_health.health_of(id, &pipeline.uid),
+            slots: settings.slots(pipeline.signal),
+            warnings: settings.warnings(pipeline),
+            losses: self.losses.uncounted(&pipeline.uid),
         };
-        self.pending_statuses.record(&answer, status.clone());
-        Box::pin(StatusEvent::from(&status).with_stuck(is_stuck).publish_if_changed(
-            before.map(StatusEvent::from),
-            &self.events,
-            object,
-        ))
-        .await;
-        Ok(())
-    }
-
-    /// Counts consecutive failures. Entries of deleted pipelines are dropped when another pipeline begins to
-    /// fail.
-    fn count_failure(&self, uid: &str) -> u32 {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if !failures.contains_key(uid) {
-            let there = self.state.live_pipeline_uids();
-            failures.retain(|uid, _| there.contains(uid));
-        }
-        let count = failures.entry(uid.to_owned()).or_default();
-        *count = count.saturating_add(1);
-        *count
-    }
-
-    fn reset_failures(&self, uid: &str) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        let before = self.status_step.newest(object);
+        let status = status::status(before.as_ref(), &facts, Timestamp::now());
+        self.metrics.state(id, status.state);
+        let last_loss = status.dropped_at_shutdown.as_ref().map(|drops| drops.last_time.0);
+        let written = self.status_step.write(object, before.as_ref(), status, facts.collectors.are_stuck()).await;
+        written.map_err(|error| PipelineReconcileError::Status(Box::new(error)))?;
+        self.losses.mark_counted(&pipeline.uid, facts.losses.len());
+        Ok(last_loss)
     }
 }
 
 /// Reconciles one pipeline; the steps are those of the module.
 pub async fn reconcile<K: PipelineKind>(
     object: Arc<K>,
-    context: Arc<PipelineContext>,
+    reconciler: Arc<PipelineReconciler>,
 ) -> Result<Action, PipelineReconcileError> {
     if object.meta().deletion_timestamp.is_some() {
-        return mark_terminating(&*object, &context).await;
+        return reconciler.mark_terminating(&*object).await;
     }
-    let Some(owner) = object.owner_ref(&()) else { return Ok(Action::await_change()) };
-    let pipeline = object.pipeline();
-    let world = &context.state;
-    let _timer = world.metrics.reconcile(pipeline.signal);
-    let id = pipeline_key(&pipeline);
-    let (entry, slot) = context.examine_pipeline(&*object, &pipeline, owner).await;
-    // Stored even if the slot is not known, so that waiters for the cache proceed: the layer reads the locks
-    // itself.
-    world.pipeline_cache.insert(id.clone(), entry.clone());
-    slot?;
-    let outcome = context.collector_reconciler.settled().await;
-    let settings = world.resolve_settings();
-    let is_sticky = entry.valid.as_ref().is_some_and(|valid| valid.is_sticky());
-    let facts = PipelineFacts {
-        id: &id,
-        generation: object.meta().generation,
-        backend: entry.valid.as_ref().map(|valid| valid.backend().to_owned()).unwrap_or_default(),
-        pipeline: &entry,
-        outcome: &outcome,
-        collectors: &CollectorReadiness::from_cache(&world.object_cache, is_sticky).with_pods(&world.pods, &settings),
-        health: world.delivery_health.health_of(&id, &pipeline.uid),
-        slots: settings.slots(pipeline.signal),
-        warnings: settings.warnings(&pipeline),
-        losses: world.shutdown_losses.uncounted(&pipeline.uid),
-    };
-    let before = context.pending_statuses.newer_than(&*object).or_else(|| object.status().cloned());
-    let status = status::status(before.as_ref(), &facts, Timestamp::now());
-    world.metrics.state(&id, status.state);
-    let last_loss = status.dropped_at_shutdown.as_ref().map(|drops| drops.last_time.0);
-    context.update_status(&*object, before.as_ref(), status, facts.collectors.are_stuck()).await?;
-    world.shutdown_losses.mark_counted(&pipeline.uid, facts.losses.len());
-    if let Some(failure) = outcome.failure.clone() {
-        return Err(PipelineReconcileError::Layer(failure));
+    match object.owner_ref(&()) {
+        Some(owner) => reconciler.reconcile(&*object, owner).await,
+        // An object without a uid or a name is none of an API server.
+        None => Ok(Action::await_change()),
     }
-    context.reset_failures(&pipeline.uid);
-    Ok(Action::requeue(next_resync(&entry, last_loss, world.options.resync, Timestamp::now())))
 }
 
-/// Writes the status of a pipeline that is being deleted. Nothing else is done for it: it no longer counts as a
-/// holder, and the layer continues without it.
-async fn mark_terminating<K: PipelineKind>(
-    object: &K,
-    context: &PipelineContext,
-) -> Result<Action, PipelineReconcileError> {
-    let before = context.pending_statuses.newer_than(object).or_else(|| object.status().cloned());
-    let status = status::terminating_status(before.as_ref(), object.meta(), Timestamp::now());
-    context.update_status(object, before.as_ref(), status, false).await?;
-    Ok(Action::await_change())
+/// Retries with exponential backoff.
+pub fn error_policy<K: PipelineKind>(
+    object: Arc<K>,
+    error: &PipelineReconcileError,
+    reconciler: Arc<PipelineReconciler>,
+) -> Action {
+    let kind = K::kind(&());
+    let meta = object.meta();
+    let (step, why) = error.step_and_cause();
+    reconciler.metrics.count_failure(step, why);
+    let cause = error as &dyn std::error::Error;
+    let live_uids = || reconciler.view.pipelines.live_uids().into_values().collect();
+    let delay = reconciler.backoff.record_failure(meta.uid.as_deref().unwrap_or_default(), live_uids);
+    tracing::warn!(%kind, name = ?meta.name, error = cause, "reconcile failed, retrying in {delay:?}");
+    Action::requeue(delay)
 }
 
 /// The delay until the next reconcile without events: bounded by `resync`, and by the times at which the status
@@ -357,25 +294,4 @@ fn next_resync(entry: &PipelineState, last_loss: Option<Timestamp>, resync: Dura
     let left =
         [recheck, forgotten].into_iter().flatten().filter_map(|at| Duration::try_from(at.duration_since(now)).ok());
     left.fold(resync, Duration::min)
-}
-
-fn pipeline_key(pipeline: &TelemetryPipeline) -> PipelineKey {
-    PipelineKey { signal: pipeline.signal, name: pipeline.name.clone() }
-}
-
-/// Retries with exponential backoff.
-pub fn error_policy<K: PipelineKind>(
-    object: Arc<K>,
-    error: &PipelineReconcileError,
-    context: Arc<PipelineContext>,
-) -> Action {
-    let kind = K::kind(&());
-    let meta = object.meta();
-    let (step, why) = error.step_and_cause();
-    context.state.metrics.count_failure(step, why);
-    let cause = error as &dyn std::error::Error;
-    let doublings = context.count_failure(meta.uid.as_deref().unwrap_or_default()).min(10) - 1;
-    let delay = (MIN_RETRY_DELAY * 2_u32.pow(doublings)).min(MAX_RETRY_DELAY);
-    tracing::warn!(%kind, name = ?meta.name, error = cause, "reconcile failed, retrying in {delay:?}");
-    Action::requeue(delay)
 }

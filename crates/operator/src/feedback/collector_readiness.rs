@@ -7,13 +7,13 @@
 use std::{cmp::Reverse, fmt};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::{ResourceExt as _, runtime::reflector::Store};
+use kube::ResourceExt as _;
 use kubewake_api::CollectorSettings;
 use serde_json::Value;
 
 use crate::{
     model::{names, object_kind::ObjectKind},
-    objects::object_cache::ObjectCache,
+    objects::{collector_pods::CollectorPods, object_cache::ObjectCache},
 };
 
 #[cfg(test)]
@@ -62,9 +62,9 @@ impl CollectorReadiness {
 
     /// Adds problems that only pods report: while old pods run, a Deployment reports a new pod that does not
     /// start only after ten minutes.
-    pub fn with_pods(mut self, pods: &Store<Pod>, settings: &CollectorSettings) -> Self {
+    pub fn with_pods(mut self, pods: &CollectorPods, settings: &CollectorSettings) -> Self {
         let image_source = ImageSource::from_settings(settings);
-        let pods = pods.state();
+        let pods = pods.all();
         let some_end = pods.iter().any(|pod| pod.metadata.deletion_timestamp.is_some());
         for tier in &mut self.tiers {
             let of_tier = |pod: &&Pod| pod.labels().get(names::NAME_LABEL).is_some_and(|name| name == tier.name);

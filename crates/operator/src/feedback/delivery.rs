@@ -12,7 +12,7 @@
 //! collector that does not answer counts as absent. *Not done*: nothing is written here. Results go to
 //! [`DeliveryHealthCache`](crate::feedback::delivery_health::DeliveryHealthCache), and statuses follow.
 
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
@@ -22,13 +22,16 @@ use tokio::time::{MissedTickBehavior, interval};
 use self::{
     debounce::HealthDebouncer,
     document_history::DocumentHistory,
-    health_assessment::{CollectorAnswer, CollectorTier, assess_delivery},
+    health_assessment::{CollectorAnswer, assess_delivery},
 };
 use crate::{
-    context::OperatorState,
-    feedback::delivery_health::ReadDocument,
-    layer::build::CONFIG_FILE,
-    model::{names, object_kind::ObjectKind},
+    feedback::delivery_health::{DeliveryHealthWriter, ReadDocument},
+    model::{
+        names::{self, CollectorTier},
+        object_kind::ObjectKind,
+    },
+    objects::object_cache::ObjectCache,
+    pipeline::cluster_view::ClusterView,
 };
 
 pub mod debounce;
@@ -41,29 +44,29 @@ pub mod status_client;
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_CONCURRENT_REQUESTS: usize = 8;
 
-pub async fn poll_collectors(world: &OperatorState) {
+/// Polls all collectors for ever. This task alone writes the delivery health.
+pub async fn poll_collectors(view: &ClusterView, health: &DeliveryHealthWriter) {
     // Includes the pods: before their cache is synced it says nothing about which collectors exist.
-    world.wait_caches_synced().await;
+    view.wait_synced().await;
     let mut documents = DocumentHistory::default();
-    let mut steady = HealthDebouncer::default();
+    let mut debouncer = HealthDebouncer::default();
     let mut rounds = interval(POLL_INTERVAL);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         rounds.tick().await;
-        let (answers, read) = poll_all(world).await;
+        let (answers, read) = poll_all(&view.pods.all()).await;
         // Read after the responses: so a collector may be behind the desired document, but never ahead of it.
         for tier in CollectorTier::ALL {
-            documents.set_desired(tier, desired_document(world, tier).as_deref());
+            documents.set_desired(tier, desired_document(&view.objects, tier).as_deref());
         }
-        world.delivery_health.set_read_documents(read);
-        world.delivery_health.set_health(steady.debounce(assess_delivery(&answers, &documents)));
+        health.set_read_documents(read);
+        health.set_health(debouncer.debounce(assess_delivery(&answers, &documents)));
     }
 }
 
 /// Asks all collectors. Returns the answers of those that stay, and the document that each one has read,
 /// including those that are ending: these still deliver by their document.
-async fn poll_all(world: &OperatorState) -> (Vec<CollectorAnswer>, BTreeMap<String, ReadDocument>) {
-    let pods = world.pods.state();
+async fn poll_all(pods: &[Arc<Pod>]) -> (Vec<CollectorAnswer>, BTreeMap<String, ReadDocument>) {
     let asked = pods.iter().filter_map(|pod| PolledCollector::from_pod(pod));
     let answers = asked.map(|asked| async move {
         let report = status_client::fetch_status(asked.address).await;
@@ -109,7 +112,7 @@ impl PolledCollector {
 }
 
 /// The document that the collectors of a tier should read.
-fn desired_document(world: &OperatorState, tier: CollectorTier) -> Option<String> {
-    let map = world.object_cache.get(ObjectKind::ConfigMap, tier.name())?;
-    map.get("data")?.get(CONFIG_FILE)?.as_str().map(str::to_owned)
+fn desired_document(objects: &ObjectCache, tier: CollectorTier) -> Option<String> {
+    let map = objects.get(ObjectKind::ConfigMap, tier.name())?;
+    map.get("data")?.get(names::CONFIG_FILE)?.as_str().map(str::to_owned)
 }

@@ -1,13 +1,14 @@
-//! Cache of the pipelines' delivery health, as collectors report it.
+//! Cache of the pipelines' delivery health, as collectors report it. Only the polls write it.
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use kubewake_api::{ConditionReason, DeliveryOutcome, RenderedDocument};
 
-use crate::{pipeline::pipeline_cache::PipelineKey, runtime::resync_trigger::ResyncTrigger};
+use crate::{model::pipeline_key::PipelineKey, runtime::resync_trigger::ResyncTrigger};
 
 /// The delivery health of one pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub enum DocumentAgreement {
     Behind,
 }
 
-/// The delivery health of all pipelines, and the document that each collector has read.
+/// The delivery health of all pipelines, and the document that each collector has read, for readers.
 #[derive(Debug)]
 pub struct DeliveryHealthCache {
     health: Mutex<BTreeMap<PipelineKey, DeliveryHealth>>,
@@ -68,35 +69,23 @@ pub struct DeliveryHealthCache {
     resync_trigger: ResyncTrigger,
 }
 
+/// The right to change a [`DeliveryHealthCache`], for the task that polls collectors.
+#[derive(Debug)]
+pub struct DeliveryHealthWriter(Arc<DeliveryHealthCache>);
+
+impl Deref for DeliveryHealthWriter {
+    type Target = DeliveryHealthCache;
+
+    fn deref(&self) -> &DeliveryHealthCache {
+        &self.0
+    }
+}
+
 impl DeliveryHealthCache {
-    /// An empty cache, whose changes notify the trigger.
-    pub fn new(resync_trigger: ResyncTrigger) -> Self {
-        Self { health: Mutex::default(), read_documents: Mutex::default(), resync_trigger }
-    }
-
-    /// Replaces the health of all pipelines.
-    pub fn set_health(&self, all: BTreeMap<PipelineKey, DeliveryHealth>) {
-        let mut known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-        if *known != all {
-            *known = all;
-            self.resync_trigger.notify();
-        }
-    }
-
     /// The health of the pipeline with this uid; not that of another one that had its name before.
     pub fn health_of(&self, id: &PipelineKey, uid: &str) -> Option<DeliveryHealth> {
         let known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(id).filter(|verdict| verdict.uid.as_deref().is_none_or(|of| of == uid)).cloned()
-    }
-
-    /// Replaces the documents that collectors have read, by the uid of their pod, as the last round of polls
-    /// found them.
-    pub fn set_read_documents(&self, all: BTreeMap<String, ReadDocument>) {
-        let mut read = self.read_documents.lock().unwrap_or_else(PoisonError::into_inner);
-        if *read != all {
-            *read = all;
-            self.resync_trigger.notify();
-        }
     }
 
     /// Whether the collectors in the pods of these uids have read a document.
@@ -115,6 +104,37 @@ impl DeliveryHealthCache {
     }
 }
 
+impl DeliveryHealthWriter {
+    /// An empty cache, whose changes notify the trigger.
+    pub fn new(resync_trigger: ResyncTrigger) -> Self {
+        let read_documents = Mutex::default();
+        Self(Arc::new(DeliveryHealthCache { health: Mutex::default(), read_documents, resync_trigger }))
+    }
+
+    pub fn reader(&self) -> Arc<DeliveryHealthCache> {
+        Arc::clone(&self.0)
+    }
+
+    /// Replaces the health of all pipelines.
+    pub fn set_health(&self, all: BTreeMap<PipelineKey, DeliveryHealth>) {
+        let mut known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != all {
+            *known = all;
+            self.resync_trigger.notify();
+        }
+    }
+
+    /// Replaces the documents that collectors have read, by the uid of their pod, as the last round of polls
+    /// found them.
+    pub fn set_read_documents(&self, all: BTreeMap<String, ReadDocument>) {
+        let mut read = self.read_documents.lock().unwrap_or_else(PoisonError::into_inner);
+        if *read != all {
+            *read = all;
+            self.resync_trigger.notify();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use kubewake_api::Signal;
@@ -123,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_about_one_of_all_who_have_a_name() {
-        let verdicts = DeliveryHealthCache::new(ResyncTrigger::default());
+        let verdicts = DeliveryHealthWriter::new(ResyncTrigger::default());
         let id = PipelineKey { signal: Signal::Traces, name: "a".to_owned() };
         let verdict = |uid: Option<&str>| DeliveryHealth {
             uid: uid.map(str::to_owned),
@@ -141,7 +161,7 @@ mod tests {
 
     #[test]
     fn agreement_over_observed_pods_is_unknown_without_any() {
-        let verdicts = DeliveryHealthCache::new(ResyncTrigger::default());
+        let verdicts = DeliveryHealthWriter::new(ResyncTrigger::default());
         let document = RenderedDocument { yaml: String::new(), hash: "new".to_owned() };
         let read = |all: &[(&str, Option<&str>)]| {
             verdicts.set_read_documents(

@@ -10,26 +10,20 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    pin::pin,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::core::v1::{ContainerStateTerminated, ObjectReference, Pod},
+    api::core::v1::{ContainerStateTerminated, Pod},
     apimachinery::pkg::apis::meta::v1::Time,
 };
-use kube::{
-    ResourceExt as _,
-    runtime::events::{Event, EventType},
-};
+use kube::ResourceExt as _;
 use kubewake_api::v1alpha1::ShutdownDrops;
-use kubewake_trail::events::EventPublisher;
 use serde::Deserialize;
 
 use crate::{
-    context::OperatorState, feedback::delivery::health_assessment::CollectorTier, model::names,
+    model::names::{self, CollectorTier},
     runtime::resync_trigger::ResyncTrigger,
 };
 
@@ -40,7 +34,7 @@ const MAX_TERMINATIONS: usize = 10_000;
 /// Kubelets truncate longer messages.
 const MAX_TERMINATION_MESSAGE_BYTES: usize = 4096;
 /// Deleted pipelines whose collectors may still end.
-const MAX_DELETED_PIPELINES: usize = 1000;
+pub(super) const MAX_DELETED_PIPELINES: usize = 1000;
 
 /// The termination message of a collector.
 #[derive(Debug, Default, Deserialize)]
@@ -161,7 +155,7 @@ impl ShutdownLosses {
     }
 
     /// Takes the items that deleted pipelines have lost since the last call.
-    fn take_unreported(&self) -> BTreeMap<String, u64> {
+    pub fn take_unreported(&self) -> BTreeMap<String, u64> {
         std::mem::take(&mut self.lock_state().unreported)
     }
 
@@ -180,66 +174,6 @@ impl LossState {
             self.order.pop_front().iter().for_each(|oldest| _ = self.terminations.remove(oldest));
         }
         is_new
-    }
-}
-
-/// The pipelines that exist, and the last of those that were deleted.
-#[derive(Debug, Default)]
-struct PipelineDirectory {
-    known: BTreeMap<String, ObjectReference>,
-    deleted: VecDeque<String>,
-}
-
-impl PipelineDirectory {
-    /// Updates the pipelines that exist.
-    fn update(&mut self, existing: Vec<ObjectReference>) {
-        let existing: BTreeMap<_, _> =
-            existing.into_iter().filter_map(|pipeline| Some((pipeline.uid.clone()?, pipeline))).collect();
-        let gone = self.known.keys().filter(|uid| !existing.contains_key(*uid) && !self.deleted.contains(uid));
-        let gone: Vec<String> = gone.cloned().collect();
-        self.deleted.extend(gone);
-        while self.deleted.len() > MAX_DELETED_PIPELINES {
-            self.deleted.pop_front().iter().for_each(|oldest| _ = self.known.remove(oldest));
-        }
-        self.known.extend(existing);
-    }
-}
-
-/// Publishes an event for each deleted pipeline whose collectors lost something when they ended. Runs for ever.
-pub async fn report_deleted_pipelines(world: &OperatorState, events: &EventPublisher) {
-    world.wait_caches_synced().await;
-    let mut directory = PipelineDirectory::default();
-    let mut triggers = pin!(world.resync_trigger.subscribe());
-    loop {
-        directory.update(world.pipeline_references());
-        world.prune_and_list_pipelines();
-        for (uid, items) in world.shutdown_losses.take_unreported() {
-            let Some(pipeline) = directory.known.get(&uid) else {
-                tracing::warn!(uid, items, "collectors dropped data of a deleted pipeline when they terminated");
-                continue;
-            };
-            let kind = pipeline.kind.as_deref();
-            let name = pipeline.name.as_deref();
-            tracing::warn!(kind, name, items, "collectors dropped data of a deleted pipeline when they terminated");
-            if let Err(error) = events.publish(&dropped_event(items), pipeline).await {
-                tracing::warn!(kind, name, %error, "failed to publish an event");
-            }
-        }
-        if triggers.next().await.is_none() {
-            return;
-        }
-    }
-}
-
-fn dropped_event(items: u64) -> Event {
-    Event {
-        type_: EventType::Warning,
-        reason: "DataDropped".to_owned(),
-        note: Some(format!(
-            "the pipeline was deleted, and {items} items were dropped: collectors terminated before they delivered all data"
-        )),
-        action: "Delete".to_owned(),
-        secondary: None,
     }
 }
 
@@ -310,24 +244,6 @@ mod tests {
         assert_eq!(losses.take_unreported(), BTreeMap::from([("gone".to_owned(), 12)]));
         assert_eq!(losses.take_unreported(), BTreeMap::new());
         assert_eq!(items(&losses, "stays"), [5, 7]);
-
-        let reference = |uid: &str| ObjectReference {
-            name: Some("backend".to_owned()),
-            uid: Some(uid.to_owned()),
-            ..ObjectReference::default()
-        };
-        let mut directory = PipelineDirectory::default();
-        directory.update(vec![reference("gone")]);
-        directory.update(Vec::new());
-        assert_eq!(directory.known["gone"].name.as_deref(), Some("backend"));
-        for n in 0..MAX_DELETED_PIPELINES {
-            directory.update(vec![reference(&n.to_string())]);
-        }
-        directory.update(Vec::new());
-        assert!(
-            !directory.known.contains_key("gone") && directory.known.len() == MAX_DELETED_PIPELINES,
-            "it is bounded"
-        );
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod workloads;
 #[cfg(test)]
 mod tests;
 
-pub use documents::{CONFIG_FILE, retained_values, values_secret};
+pub use documents::{retained_values, values_secret};
 
 /// The input of all objects besides the documents.
 #[derive(Clone, Debug)]

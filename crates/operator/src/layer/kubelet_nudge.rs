@@ -5,26 +5,26 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, ResourceExt as _,
+    Api, Client, ResourceExt as _,
     api::{Patch, PatchParams},
 };
 use kubewake_api::CollectorConfigs;
 use serde_json::json;
 
-use crate::{context::OperatorState, model::names};
+use crate::{model::names, objects::collector_pods::CollectorPods};
 
 /// Annotates the pods that lack the current hash. A failure is not an error: the kubelet only takes longer.
-pub(super) async fn annotate_pods(world: &OperatorState, layer: &CollectorConfigs) {
-    let api = Api::<Pod>::namespaced(world.client.clone(), &world.options.namespace);
-    for pod in world.pods.state() {
+pub(super) async fn annotate_pods(client: &Client, namespace: &str, pods: &CollectorPods, layer: &CollectorConfigs) {
+    let api = Api::<Pod>::namespaced(client.clone(), namespace);
+    for pod in pods.all() {
         let document = match pod.labels().get(names::NAME_LABEL).map(String::as_str) {
             Some(names::GATEWAY) => layer.gateway.as_ref(),
             Some(names::STICKY) => layer.sticky.as_ref(),
             _ => None,
         };
         let Some(document) = document else { continue };
-        let is_told = pod.annotations().get(names::DOCUMENT_ANNOTATION) == Some(&document.hash);
-        if is_told || pod.metadata.deletion_timestamp.is_some() {
+        let is_current = pod.annotations().get(names::DOCUMENT_ANNOTATION) == Some(&document.hash);
+        if is_current || pod.metadata.deletion_timestamp.is_some() {
             continue;
         }
         let patch = json!({"metadata": {"annotations": {names::DOCUMENT_ANNOTATION: document.hash}}});

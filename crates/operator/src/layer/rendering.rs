@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use kubewake_api::{CollectorConfigs, CollectorSettings, RenderedDocument, ValidPipeline};
 use kubewake_config::{DocumentErrors, load};
 
-use super::LayerError;
-use crate::pipeline::pipeline_cache::PipelineKey;
+use super::error::LayerError;
+use crate::model::pipeline_key::PipelineKey;
 
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,8 @@ pub const OTLP_SERVICE: &str = "kubewake-otlp";
 pub const METRICS_SERVICE: &str = "kubewake-metrics";
 /// The Lease of the leading operator.
 pub const LEASE_NAME: &str = "kubewake-operator";
+/// The name of the document's file.
+pub const CONFIG_FILE: &str = "collector.yaml";
 
 /// The purpose of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,30 @@ impl ManagedPart {
             Self::Lock => "lock",
             Self::LastValid => "kept",
         }
+    }
+}
+
+/// A tier of collectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CollectorTier {
+    Gateway,
+    /// The collectors in which whole traces wait.
+    Sticky,
+}
+
+impl CollectorTier {
+    pub const ALL: [Self; 2] = [Self::Gateway, Self::Sticky];
+
+    /// The name of the tier's workload and document.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => GATEWAY,
+            Self::Sticky => STICKY,
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.name() == name)
     }
 }
 

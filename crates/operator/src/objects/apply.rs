@@ -5,9 +5,7 @@
 //! other object is applied with a field manager of our own, which takes over fields of other managers; fields
 //! that others added stay.
 //!
-//! *Guaranteed*: a second run sends no request. *Assumed*: [`ObjectCache`] is synced.
-
-use std::sync::Arc;
+//! *Guaranteed*: a second run sends no request. *Assumed*: [`ObjectCache`](super::object_cache::ObjectCache) is synced.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -19,8 +17,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     model::{names, object_kind::ObjectKind},
-    objects::object_cache::{ObjectCache, text},
-    runtime::error_message::{ErrorDisclosure, api_error_message},
+    objects::object_cache::{ObjectCacheWriter, text},
+    runtime::{
+        error_message::{ErrorDisclosure, api_error_message},
+        failure_cause::FailureCause,
+    },
 };
 
 mod compare;
@@ -44,15 +45,16 @@ impl ObjectApplyError {
         format!("{self}: {}", api_error_message(&self.source, discretion))
     }
 
-    /// The API server's refusal, or why it did not answer.
-    pub fn api_error(&self) -> &kube::Error {
-        &self.source
-    }
-
     /// Whether a retry may succeed in a moment: somebody else wrote the object since it was read, or a
     /// binding was applied before the API server's authorizer had seen its role.
     pub fn is_transient(&self) -> bool {
         matches!(&*self.source, kube::Error::Api(status) if status.code == 409 || status.code == 404)
+    }
+}
+
+impl From<&ObjectApplyError> for FailureCause {
+    fn from(error: &ObjectApplyError) -> Self {
+        Self::from(&*error.source)
     }
 }
 
@@ -84,12 +86,12 @@ impl DesiredObject {
 pub struct ServerSideApplier {
     client: Client,
     namespace: String,
-    object_cache: Arc<ObjectCache>,
+    object_cache: ObjectCacheWriter,
 }
 
 impl ServerSideApplier {
     /// Creates an applier for one namespace that compares with the objects in the cache.
-    pub fn new(client: Client, namespace: &str, object_cache: Arc<ObjectCache>) -> Self {
+    pub fn new(client: Client, namespace: &str, object_cache: ObjectCacheWriter) -> Self {
         Self { client, namespace: namespace.to_owned(), object_cache }
     }
 
@@ -109,6 +111,11 @@ impl ServerSideApplier {
         let answer = answer.map_err(|error| apply_error(desired.kind, &desired.name, "apply", error))?;
         self.object_cache.record_response(desired.kind, &answer);
         Ok(true)
+    }
+
+    /// Drops an object from the cache that the API server does not have any more.
+    pub fn record_absent(&self, kind: ObjectKind, name: &str) {
+        self.object_cache.remove_absent(kind, name);
     }
 
     /// Applies a Deployment, and sets its initial number of replicas. Later numbers are the autoscaler's:

@@ -2,13 +2,15 @@
 //!
 //! The cache is fed by watches of all objects with the operator's label and by responses to the operator's own
 //! writes, whichever is newer: a run sees what the run before it wrote. A change notifies the
-//! [`ResyncTrigger`]. Kinds that a cluster may lack come and go, and nothing waits for them.
+//! [`ResyncTrigger`]. Kinds that a cluster may lack come and go, and nothing waits for them. Everybody reads
+//! [`ObjectCache`]; only the watches and the steps that write objects have an [`ObjectCacheWriter`].
 //!
 //! *Guaranteed*: only labelled objects of the closed set of [`ObjectKind`]s are kept, without fields that are
 //! not read. *Assumed*: revisions of one kind are numbers that grow, as those of every API server are.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -44,7 +46,7 @@ mod tests;
 /// The key of an object.
 pub type KindAndName = (ObjectKind, String);
 
-/// The objects that the operator created.
+/// The objects that the operator created, for readers.
 #[derive(Debug)]
 pub struct ObjectCache {
     objects: Mutex<BTreeMap<KindAndName, Arc<Value>>>,
@@ -56,12 +58,70 @@ pub struct ObjectCache {
     changes: watch::Sender<()>,
 }
 
+/// The right to change an [`ObjectCache`]: for watches, and for steps that record responses to their writes.
+#[derive(Clone, Debug)]
+pub struct ObjectCacheWriter(Arc<ObjectCache>);
+
+impl Deref for ObjectCacheWriter {
+    type Target = ObjectCache;
+
+    fn deref(&self) -> &ObjectCache {
+        &self.0
+    }
+}
+
 impl ObjectCache {
+    /// Waits until all awaited kinds have been listed.
+    pub async fn wait_synced(&self) {
+        // The sender is a field of this value, so the wait cannot fail.
+        let _ = self.listed.subscribe().wait_for(|listed| listed.is_superset(&self.awaited)).await;
+    }
+
+    /// Whether all awaited kinds have been listed.
+    #[cfg(test)]
+    pub fn is_synced(&self) -> bool {
+        self.listed.borrow().is_superset(&self.awaited)
+    }
+
+    /// Whether objects of this kind have been listed.
+    pub fn has_listed(&self, kind: ObjectKind) -> bool {
+        self.listed.borrow().contains(&kind)
+    }
+
+    pub fn get(&self, kind: ObjectKind, name: &str) -> Option<Arc<Value>> {
+        self.objects().get(&(kind, name.to_owned())).cloned()
+    }
+
+    /// Changes of the content from now on. Unlike a [`ResyncTrigger`] it also reports the operator's own writes.
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// The keys of all objects with this purpose.
+    pub fn keys(&self, part: ManagedPart) -> Vec<KindAndName> {
+        let is_of = |object: &Value| {
+            object.pointer("/metadata/labels").and_then(|all| all.get(names::PART_LABEL)?.as_str())
+                == Some(part.as_str())
+        };
+        self.objects().iter().filter(|(_, object)| is_of(object)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn objects(&self) -> MutexGuard<'_, BTreeMap<KindAndName, Arc<Value>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ObjectCacheWriter {
     /// An empty cache, which is synced when these kinds have been listed.
     pub fn new(awaited: impl IntoIterator<Item = ObjectKind>, resync_trigger: ResyncTrigger) -> Self {
         let awaited = awaited.into_iter().collect();
         let listed = watch::Sender::default();
-        Self { objects: Mutex::default(), awaited, listed, resync_trigger, changes: watch::Sender::default() }
+        let changes = watch::Sender::default();
+        Self(Arc::new(ObjectCache { objects: Mutex::default(), awaited, listed, resync_trigger, changes }))
+    }
+
+    pub fn reader(&self) -> Arc<ObjectCache> {
+        Arc::clone(&self.0)
     }
 
     /// Watches all objects of these kinds. Runs for ever.
@@ -90,44 +150,10 @@ impl ObjectCache {
         }
     }
 
-    /// Waits until all awaited kinds have been listed.
-    pub async fn wait_synced(&self) {
-        // The sender is a field of this value, so the wait cannot fail.
-        let _ = self.listed.subscribe().wait_for(|listed| listed.is_superset(&self.awaited)).await;
-    }
-
-    /// Whether all awaited kinds have been listed.
-    pub fn is_synced(&self) -> bool {
-        self.listed.borrow().is_superset(&self.awaited)
-    }
-
-    /// Whether objects of this kind have been listed.
-    pub fn has_listed(&self, kind: ObjectKind) -> bool {
-        self.listed.borrow().contains(&kind)
-    }
-
     /// Drops a kind that the cluster no longer has, and its objects.
     pub fn drop_kind(&self, kind: ObjectKind) {
         self.listed.send_modify(|listed| _ = listed.remove(&kind));
         self.retain_listed(kind, &BTreeSet::new());
-    }
-
-    pub fn get(&self, kind: ObjectKind, name: &str) -> Option<Arc<Value>> {
-        self.objects().get(&(kind, name.to_owned())).cloned()
-    }
-
-    /// Changes of the content from now on. Unlike a [`ResyncTrigger`] it also reports the operator's own writes.
-    pub fn subscribe(&self) -> watch::Receiver<()> {
-        self.changes.subscribe()
-    }
-
-    /// The keys of all objects with this purpose.
-    pub fn keys(&self, part: ManagedPart) -> Vec<KindAndName> {
-        let is_of = |object: &Value| {
-            object.pointer("/metadata/labels").and_then(|all| all.get(names::PART_LABEL)?.as_str())
-                == Some(part.as_str())
-        };
-        self.objects().iter().filter(|(_, object)| is_of(object)).map(|(key, _)| key.clone()).collect()
     }
 
     /// Adds the response to a write.
@@ -204,10 +230,6 @@ impl ObjectCache {
         let before = objects.len();
         objects.retain(|(of, name), _| *of != kind || names.contains(name));
         objects.len() != before
-    }
-
-    fn objects(&self) -> MutexGuard<'_, BTreeMap<KindAndName, Arc<Value>>> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

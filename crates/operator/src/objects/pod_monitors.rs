@@ -9,29 +9,38 @@ use std::time::Duration;
 use kube::{Client, api::GroupVersionKind, discovery};
 use tokio::time::sleep;
 
-use crate::{context::OperatorState, model::object_kind::ObjectKind};
+use super::object_cache::ObjectCacheWriter;
+use crate::{model::object_kind::ObjectKind, runtime::metrics::OperatorMetrics};
 
 /// The interval of checks whether the kind exists. Nothing waits for it.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-pub async fn follow_pod_monitors(world: &OperatorState) {
-    let OperatorState { object_cache: live, client, options, metrics, .. } = world;
+/// Feeds the cache with the PodMonitors while the cluster has them. Whether it has them is checked at least once
+/// per `resync`. Runs for ever.
+pub async fn follow_pod_monitors(
+    cache: &ObjectCacheWriter,
+    client: &Client,
+    namespace: &str,
+    metrics: &OperatorMetrics,
+    resync: Duration,
+) {
+    let interval = POLL_INTERVAL.min(resync);
     loop {
-        wait_until_served(world, true).await;
+        wait_until_served(client, true, interval).await;
         tracing::info!("the cluster serves PodMonitors");
         tokio::select! {
-            () = live.watch_kinds([ObjectKind::PodMonitor], client, &options.namespace, metrics) => {}
-            () = wait_until_served(world, false) => {}
+            () = cache.watch_kinds([ObjectKind::PodMonitor], client, namespace, metrics) => {}
+            () = wait_until_served(client, false, interval) => {}
         }
-        live.drop_kind(ObjectKind::PodMonitor);
+        cache.drop_kind(ObjectKind::PodMonitor);
         tracing::info!("the cluster no longer serves PodMonitors");
     }
 }
 
 /// Waits until the kind is served, or is not.
-async fn wait_until_served(world: &OperatorState, wanted: bool) {
-    while is_served(&world.client).await != Some(wanted) {
-        sleep(POLL_INTERVAL.min(world.options.resync)).await;
+async fn wait_until_served(client: &Client, wanted: bool, interval: Duration) {
+    while is_served(client).await != Some(wanted) {
+        sleep(interval).await;
     }
 }
 

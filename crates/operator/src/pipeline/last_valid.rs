@@ -26,7 +26,7 @@ use crate::{
         apply::DesiredObject,
         object_cache::{self, ObjectCache},
     },
-    reconcile::PipelineKind,
+    pipeline::pipeline_stores::PipelineKind,
 };
 
 #[cfg(test)]

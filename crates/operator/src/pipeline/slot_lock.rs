@@ -25,7 +25,8 @@ use kubewake_api::Signal;
 
 use crate::{
     model::names::{self, ManagedPart},
-    objects::object_lookup::find_object,
+    objects::find_object,
+    runtime::failure_cause::FailureCause,
 };
 
 #[cfg(test)]
@@ -62,6 +63,15 @@ pub enum SlotLockError {
         max = MAX_WRITE_ATTEMPTS
     )]
     Contended(String),
+}
+
+impl From<&SlotLockError> for FailureCause {
+    fn from(error: &SlotLockError) -> Self {
+        match error {
+            SlotLockError::Api { source, .. } => Self::from(&**source),
+            SlotLockError::Contended(_) => Self::Conflict,
+        }
+    }
 }
 
 /// The lock of one kind of pipeline.

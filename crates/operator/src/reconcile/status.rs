@@ -18,10 +18,8 @@ use crate::{
         shutdown_losses::{self, ShutdownLoss},
     },
     layer::LayerOutcome,
-    pipeline::{
-        pipeline_cache::{PipelineKey, PipelineState},
-        slot_lock::Slot,
-    },
+    model::pipeline_key::PipelineKey,
+    pipeline::{pipeline_cache::PipelineState, slot_lock::Slot},
 };
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Maintains the status of the Telemetry: whether it is valid and applied, whether the collectors run, and the
 //! endpoints for senders.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{
-    Api, ResourceExt as _,
+    Api, Client, ResourceExt as _,
     api::{Patch, PatchParams},
 };
 use kubewake_api::{
@@ -18,17 +18,21 @@ use kubewake_api::{
 use kubewake_trail::events::EventPublisher;
 use tokio::time::sleep;
 
+use super::{
+    pending_statuses::{self, PendingStatuses},
+    status::MAX_MESSAGE_CHARS,
+    status_event::StatusEvent,
+};
 use crate::{
-    context::OperatorState,
-    feedback::collector_readiness::CollectorReadiness,
+    feedback::{collector_readiness::CollectorReadiness, deleted_pipelines::PipelineCleanup},
+    layer::CollectorReconciler,
     model::{names, object_kind::ObjectKind},
-    reconcile::{
-        pending_statuses, status::MAX_MESSAGE_CHARS, status_event::StatusEvent, telemetry::trusted_relays::RelayCheck,
-    },
+    pipeline::cluster_view::ClusterView,
     runtime::{
         error_message::{ErrorDisclosure, api_error_message},
         failure_cause::FailureCause,
-        metrics::ReconcileStep,
+        metrics::{OperatorMetrics, ReconcileStep},
+        resync_trigger::ResyncTrigger,
     },
 };
 
@@ -36,71 +40,99 @@ use crate::{
 mod tests;
 mod trusted_relays;
 
+use trusted_relays::RelayCheck;
+
 /// For changes without a trigger, such as the end of a pipeline that had no collectors.
 const RESYNC_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Keeps the status up to date. Runs for ever, also without pipelines, when no reconcile would do it.
-pub async fn run(world: &OperatorState, events: &EventPublisher) {
-    world.wait_caches_synced().await;
-    let mut relays = RelayCheck::default();
-    let mut strokes = pin!(world.resync_trigger.subscribe());
-    let mut failures = world.layer_failure.subscribe();
-    let mut objects = world.object_cache.subscribe();
-    loop {
-        if !world.has_pipelines() {
-            world.prune_and_list_pipelines();
-            world.set_layer_failure(None);
-        }
-        update_status(world, events, &mut relays).await;
-        tokio::select! {
-            _ = strokes.next() => {}
-            _ = failures.changed() => {}
-            // The layer's own writes do not trigger a resync.
-            _ = objects.changed() => {}
-            () = sleep(RESYNC_INTERVAL) => {}
-        }
-    }
+/// Maintains the status of the Telemetry. It alone writes it.
+pub struct TelemetryReconciler {
+    pub client: Client,
+    pub namespace: String,
+    pub view: ClusterView,
+    pub layer: Arc<CollectorReconciler>,
+    pub cleanup: Arc<PipelineCleanup>,
+    pub events: EventPublisher,
+    pub metrics: Arc<OperatorMetrics>,
 }
 
-/// Writes a status that has changed, and publishes an event if it is worth one.
-async fn update_status(world: &OperatorState, events: &EventPublisher, relays: &mut RelayCheck) {
-    let Some(telemetry) = world.telemetry() else { return };
-    let mut telemetry = (*telemetry).clone();
-    telemetry.status = world.pending_statuses.newer_than(&telemetry).or(telemetry.status);
-    let problems = CollectorSettings::from_spec(&telemetry.spec, &world.options.namespace).err().unwrap_or_default();
-    let is_there = |kind, name| world.has_pipelines() && world.object_cache.get(kind, name).is_some();
-    // The document is written before anything that depends on it, and deleted when all pipelines are paused.
-    let is_needed = is_there(ObjectKind::ConfigMap, names::GATEWAY);
-    let is_sticky = world.object_cache.get(ObjectKind::StatefulSet, names::STICKY).is_some();
-    let settings = world.resolve_settings();
-    let warnings = relays.warnings(&world.client, &settings.trusted_relays).await;
-    let layer = LayerSummary {
-        collectors: is_there(ObjectKind::Deployment, names::GATEWAY)
-            .then(|| CollectorReadiness::from_cache(&world.object_cache, is_sticky).with_pods(&world.pods, &settings)),
-        is_needed,
-        has_service: is_there(ObjectKind::Service, names::OTLP_SERVICE),
-        failure: world.layer_failure.borrow().clone(),
-        settings,
-    };
-    let status = telemetry_status(&telemetry, &problems, warnings, &layer, Timestamp::now());
-    if telemetry.status.as_ref() == Some(&status) {
-        return;
-    }
-    let patch = Patch::Merge(pending_statuses::status_patch(telemetry.status.as_ref(), &status));
-    let api = Api::<Telemetry>::all(world.client.clone());
-    match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::FIELD_MANAGER), &patch).await {
-        Ok(answer) => {
-            world.pending_statuses.record(&answer, status.clone());
-            let is_stuck = layer.collectors.as_ref().is_some_and(CollectorReadiness::are_stuck);
-            StatusEvent::from(&status)
-                .with_stuck(is_stuck)
-                .publish_if_changed(telemetry.status.as_ref().map(StatusEvent::from), events, &telemetry)
-                .await;
+/// What is remembered from one status to the next.
+#[derive(Default)]
+struct TelemetryMemory {
+    /// Statuses that the watch has not shown yet.
+    pending_statuses: PendingStatuses<TelemetryStatus>,
+    relays: RelayCheck,
+}
+
+impl TelemetryReconciler {
+    /// Keeps the status up to date. Runs for ever, also without pipelines, when no reconcile would do it.
+    pub async fn run(&self, resync_trigger: &ResyncTrigger) {
+        self.view.wait_synced().await;
+        let mut memory = TelemetryMemory::default();
+        let mut triggers = pin!(resync_trigger.subscribe());
+        let mut failures = self.layer.failure();
+        let mut objects = self.view.objects.subscribe();
+        loop {
+            if !self.view.pipelines.has_live() {
+                self.cleanup.forget_deleted();
+                self.layer.clear_failure();
+            }
+            self.update_status(&mut memory).await;
+            tokio::select! {
+                _ = triggers.next() => {}
+                _ = failures.changed() => {}
+                // The layer's own writes do not trigger a resync.
+                _ = objects.changed() => {}
+                () = sleep(RESYNC_INTERVAL) => {}
+            }
         }
-        Err(error) => {
-            world.metrics.count_failure(ReconcileStep::Status, FailureCause::from(&error));
-            let error = api_error_message(&error, ErrorDisclosure::Full);
-            tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "failed to write the status");
+    }
+
+    /// Writes a status that has changed, and publishes an event if it is worth one.
+    async fn update_status(&self, memory: &mut TelemetryMemory) {
+        let Some(telemetry) = self.view.telemetry() else { return };
+        let mut telemetry = (*telemetry).clone();
+        telemetry.status = memory.pending_statuses.newer_than(&telemetry).or(telemetry.status);
+        let problems = CollectorSettings::from_spec(&telemetry.spec, &self.namespace).err().unwrap_or_default();
+        let settings = self.view.settings.current();
+        let warnings = memory.relays.warnings(&self.client, &settings.trusted_relays).await;
+        let layer = self.summarize_layer(settings);
+        let status = telemetry_status(&telemetry, &problems, warnings, &layer, Timestamp::now());
+        if telemetry.status.as_ref() == Some(&status) {
+            return;
+        }
+        let patch = Patch::Merge(pending_statuses::status_patch(telemetry.status.as_ref(), &status));
+        let api = Api::<Telemetry>::all(self.client.clone());
+        match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::FIELD_MANAGER), &patch).await {
+            Ok(answer) => {
+                memory.pending_statuses.record(&answer, status.clone());
+                let is_stuck = layer.collectors.as_ref().is_some_and(CollectorReadiness::are_stuck);
+                StatusEvent::from(&status)
+                    .with_stuck(is_stuck)
+                    .publish_if_changed(telemetry.status.as_ref().map(StatusEvent::from), &self.events, &telemetry)
+                    .await;
+            }
+            Err(error) => {
+                self.metrics.count_failure(ReconcileStep::Status, FailureCause::from(&error));
+                let error = api_error_message(&error, ErrorDisclosure::Full);
+                tracing::warn!(kind = "Telemetry", name = telemetry.name_any(), error, "failed to write the status");
+            }
+        }
+    }
+
+    fn summarize_layer(&self, settings: CollectorSettings) -> LayerSummary {
+        let ClusterView { objects, pipelines, pods, .. } = &self.view;
+        let has_pipelines = pipelines.has_live();
+        let is_there = |kind, name| has_pipelines && objects.get(kind, name).is_some();
+        let is_sticky = objects.get(ObjectKind::StatefulSet, names::STICKY).is_some();
+        LayerSummary {
+            collectors: is_there(ObjectKind::Deployment, names::GATEWAY)
+                .then(|| CollectorReadiness::from_cache(objects, is_sticky).with_pods(pods, &settings)),
+            // The document is written before anything that depends on it, and deleted when all pipelines are paused.
+            is_needed: is_there(ObjectKind::ConfigMap, names::GATEWAY),
+            has_service: is_there(ObjectKind::Service, names::OTLP_SERVICE),
+            failure: self.layer.failure().borrow().clone(),
+            settings,
         }
     }
 }

@@ -1,15 +1,13 @@
 use jiff::SignedDuration;
 use kubewake_api::{
     ConditionReason, ConditionType, DeliveryOutcome, SpecProblem, State, ValidPipeline, v1alpha1::TracePipeline,
+    validate,
 };
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 
 use super::*;
-use crate::{
-    feedback::delivery_health::{DeliveryHealth, RolloutState},
-    layer::LayerOutcome,
-};
+use crate::feedback::delivery_health::{DeliveryHealth, RolloutState};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -60,7 +58,7 @@ fn a_pipeline_is_looked_at_again_when_its_certificate_is_to_be_warned_about() {
 #[test]
 fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
     let entry = entry(looked_at(&certified(10), NOW).unwrap());
-    let id = pipeline_key(&certified(10));
+    let id = PipelineKey::from(&certified(10));
     let outcome =
         LayerOutcome { rendered: [id.clone()].into(), documents: ["new".into()].into(), ..LayerOutcome::default() };
     let facts = PipelineFacts {

@@ -4,7 +4,7 @@ use std::{error::Error as StdError, io, iter};
 
 use kube::{Error, core::Status, runtime::watcher};
 
-use crate::{layer, objects::apply, pipeline::slot_lock, runtime::label_enum::closed};
+use super::label_enum::closed;
 
 /// The limit of a chain of causes. Real chains are shorter, but an error could be its own source.
 const MAX_DEPTH: usize = 16;
@@ -76,33 +76,6 @@ impl From<&watcher::Error> for FailureCause {
     }
 }
 
-impl From<&slot_lock::SlotLockError> for FailureCause {
-    fn from(error: &slot_lock::SlotLockError) -> Self {
-        match error {
-            slot_lock::SlotLockError::Api { source, .. } => Self::from(&**source),
-            slot_lock::SlotLockError::Contended(_) => Self::Conflict,
-        }
-    }
-}
-
-impl From<&apply::ObjectApplyError> for FailureCause {
-    fn from(error: &apply::ObjectApplyError) -> Self {
-        Self::from(error.api_error())
-    }
-}
-
-impl From<&layer::LayerError> for FailureCause {
-    fn from(error: &layer::LayerError) -> Self {
-        match error {
-            layer::LayerError::Lock(error) => error.into(),
-            layer::LayerError::Read(source) | layer::LayerError::List(source) => Self::from(&**source),
-            layer::LayerError::Apply(error) => error.into(),
-            layer::LayerError::AnchorLost => Self::NotFound,
-            layer::LayerError::Refused(_) => Self::DocumentRefused,
-        }
-    }
-}
-
 fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
     let mut causes = iter::successors(Some(error), |&error| error.source()).take(MAX_DEPTH);
     causes.any(|cause| {
@@ -149,8 +122,6 @@ mod tests {
             FailureCause::from(&watcher::Error::WatchFailed(Error::SerdeError(nonsense))),
             FailureCause::Malformed
         );
-        assert_eq!(FailureCause::from(&slot_lock::SlotLockError::Contended("lock".into())), FailureCause::Conflict);
-        assert_eq!(FailureCause::from(&layer::LayerError::Refused("it".into())), FailureCause::DocumentRefused);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use kubewake_trail::controller;
 
 use crate::{
     model::object_kind::ObjectKind,
-    pipeline::pipeline_cache::PipelineKey,
+    model::pipeline_key::PipelineKey,
     runtime::{failure_cause::FailureCause, label_enum::closed},
 };
 

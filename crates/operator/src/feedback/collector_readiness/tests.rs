@@ -52,10 +52,10 @@ fn ending(name: &str) -> Pod {
     pod
 }
 
-fn store(pods: impl IntoIterator<Item = Pod>) -> Store<Pod> {
+fn store(pods: impl IntoIterator<Item = Pod>) -> CollectorPods {
     let (reader, mut writer) = reflector::store();
     pods.into_iter().for_each(|pod| writer.apply_watcher_event(&Event::Apply(pod)));
-    reader
+    CollectorPods::new(reader)
 }
 
 fn among(pods: impl IntoIterator<Item = Pod>) -> CollectorReadiness {

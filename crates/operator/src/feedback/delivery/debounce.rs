@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use kubewake_api::{ConditionReason, DeliveryOutcome};
 
-use crate::{feedback::delivery_health::DeliveryHealth, pipeline::pipeline_cache::PipelineKey};
+use crate::{feedback::delivery_health::DeliveryHealth, model::pipeline_key::PipelineKey};
 
 /// The published health of each pipeline, and changes that await confirmation.
 #[derive(Debug, Default)]

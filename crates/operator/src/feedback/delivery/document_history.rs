@@ -8,7 +8,7 @@ use kubewake_config::fingerprint;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::health_assessment::CollectorTier;
+use crate::model::names::CollectorTier;
 
 /// Documents whose sections are kept. A collector that lags is a few documents behind.
 const MAX_KNOWN_DOCUMENTS: usize = 16;

@@ -18,8 +18,7 @@ use super::{
 };
 use crate::{
     feedback::delivery_health::{DeliveryHealth, RolloutState},
-    model::names,
-    pipeline::pipeline_cache::PipelineKey,
+    model::{names::CollectorTier, pipeline_key::PipelineKey},
 };
 
 #[cfg(test)]
@@ -30,34 +29,11 @@ const FORWARD_PIPELINE: &str = "traces/_sticky";
 /// The limit of a collector's reason for refusing a document.
 const MAX_REASON_CHARS: usize = 500;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CollectorTier {
-    Gateway,
-    /// The collectors in which whole traces wait.
-    Sticky,
-}
-
 /// The tier of one collector, and its report if it answered.
 #[derive(Clone, Debug)]
 pub struct CollectorAnswer {
     pub tier: CollectorTier,
     pub report: Option<CollectorStatusReport>,
-}
-
-impl CollectorTier {
-    pub const ALL: [Self; 2] = [Self::Gateway, Self::Sticky];
-
-    /// The name of the tier's workload and document.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gateway => names::GATEWAY,
-            Self::Sticky => names::STICKY,
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tier| tier.name() == name)
-    }
 }
 
 /// The health of every pipeline that is part of a document; empty where there are no collectors.

@@ -15,12 +15,10 @@ use crate::{
     objects::apply::DesiredObject,
 };
 
-/// The name of the document's file.
-pub const CONFIG_FILE: &str = "collector.yaml";
 pub(super) const CONFIG_DIR: &str = "/etc/kubewake/config";
 
 pub(super) fn document_config_map(around: &BuildContext, name: &str, document: &RenderedDocument) -> DesiredObject {
-    namespaced_object(around, ObjectKind::ConfigMap, name, json!({"data": {CONFIG_FILE: document.yaml}}))
+    namespaced_object(around, ObjectKind::ConfigMap, name, json!({"data": {names::CONFIG_FILE: document.yaml}}))
 }
 
 /// The Secret with the documents' values. It also keeps retained values: collectors that have not read the
@@ -44,7 +42,8 @@ pub fn retained_values<'a>(
     documents: impl Iterator<Item = &'a ConfigMap>,
     all: bool,
 ) -> BTreeMap<String, Vec<u8>> {
-    let texts: Vec<&String> = documents.filter_map(|document| document.data.as_ref()?.get(CONFIG_FILE)).collect();
+    let texts: Vec<&String> =
+        documents.filter_map(|document| document.data.as_ref()?.get(names::CONFIG_FILE)).collect();
     let stays = |key: &str| all || texts.iter().any(|text| text.contains(key));
     let data = live.and_then(|live| live.data.as_ref()).into_iter().flatten();
     data.filter(|(key, _)| stays(key)).map(|(key, value)| (key.clone(), value.0.clone())).collect()

@@ -1,6 +1,6 @@
 //! The objects as golden files, and as an API server accepts them.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    objects::{apply::ServerSideApplier, object_cache::ObjectCache},
+    objects::{apply::ServerSideApplier, object_cache::ObjectCacheWriter},
     runtime::resync_trigger::ResyncTrigger,
 };
 
@@ -163,7 +163,7 @@ async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let client = server.client().unwrap();
     for (name, around, layer) in cases() {
-        let live = Arc::new(ObjectCache::new([], ResyncTrigger::default()));
+        let live = ObjectCacheWriter::new([], ResyncTrigger::default());
         let applier = ServerSideApplier::new(client.clone(), NAMESPACE, live);
         let strict = PatchParams {
             field_validation: Some(ValidationDirective::Strict),
@@ -201,7 +201,8 @@ fn values_that_a_document_names_stay_beside_new_ones() {
     let value = |text: &str| ByteString(text.as_bytes().to_vec());
     let data = BTreeMap::from([("old".to_owned(), value("1")), ("older".to_owned(), value("2"))]);
     let live = Secret { data: Some(data), ..Secret::default() };
-    let text = BTreeMap::from([(CONFIG_FILE.to_owned(), "token: ${file:/etc/kubewake/secrets/older}".to_owned())]);
+    let text =
+        BTreeMap::from([(names::CONFIG_FILE.to_owned(), "token: ${file:/etc/kubewake/secrets/older}".to_owned())]);
     let document = ConfigMap { data: Some(text), ..ConfigMap::default() };
     let keys = |all| retained_values(Some(&live), [&document].into_iter(), all).into_keys().collect::<Vec<_>>();
     assert_eq!(keys(true), ["old", "older"]);

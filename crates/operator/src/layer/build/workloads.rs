@@ -158,7 +158,7 @@ impl CollectorPodTemplate {
             // Set explicitly: the policy that an API server chose for one image would stay when the image
             // changes.
             "imagePullPolicy": pull_policy(image),
-            "args": [format!("--config={}/{}", documents::CONFIG_DIR, documents::CONFIG_FILE), format!("--drain-seconds={}", self.shutdown.drain_seconds)],
+            "args": [format!("--config={}/{}", documents::CONFIG_DIR, names::CONFIG_FILE), format!("--drain-seconds={}", self.shutdown.drain_seconds)],
             "env": [
                 env_from_field(POD_IP_VARIABLE, "status.podIP"),
                 env_from_field("POD_NAME", "metadata.name"),

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use kube::{api::DynamicObject, runtime::watcher::Event};
 use serde_json::json;
 
-use super::{ObjectCache, text};
+use super::{ObjectCache, ObjectCacheWriter, text};
 use crate::{
     model::{names::ManagedPart, object_kind::ObjectKind},
     runtime::resync_trigger::ResyncTrigger,
@@ -26,7 +26,7 @@ fn words(live: &ObjectCache, name: &str) -> Option<String> {
 
 #[test]
 fn the_newer_of_watch_and_answer_counts() {
-    let live = ObjectCache::new([ObjectKind::Service], ResyncTrigger::default());
+    let live = ObjectCacheWriter::new([ObjectKind::Service], ResyncTrigger::default());
     let mut listed = BTreeMap::new();
     live.record_response(ObjectKind::Service, &object("one", "1", 7, "answer"));
     live.observe(ObjectKind::Service, Event::Apply(object("one", "1", 6, "late")), &mut listed);
@@ -41,7 +41,7 @@ fn the_newer_of_watch_and_answer_counts() {
 
 #[test]
 fn what_is_not_listed_any_more_is_gone() {
-    let live = ObjectCache::new([ObjectKind::Service, ObjectKind::Secret], ResyncTrigger::default());
+    let live = ObjectCacheWriter::new([ObjectKind::Service, ObjectKind::Secret], ResyncTrigger::default());
     let mut listed = BTreeMap::new();
     live.record_response(ObjectKind::Service, &object("gone", "1", 1, ""));
     live.record_response(ObjectKind::Secret, &object("other", "2", 2, ""));
@@ -59,7 +59,7 @@ fn what_is_not_listed_any_more_is_gone() {
 
 #[test]
 fn a_kind_that_nobody_waits_for_comes_and_goes() {
-    let live = ObjectCache::new([], ResyncTrigger::default());
+    let live = ObjectCacheWriter::new([], ResyncTrigger::default());
     let mut listed = BTreeMap::new();
     assert!(live.is_synced() && !live.has_listed(ObjectKind::PodMonitor));
     for event in [Event::Init, Event::InitApply(object("here", "1", 1, "")), Event::InitDone] {
@@ -73,7 +73,7 @@ fn a_kind_that_nobody_waits_for_comes_and_goes() {
 
 #[test]
 fn own_writes_are_reported_to_subscribers_once() {
-    let live = ObjectCache::new([ObjectKind::Service], ResyncTrigger::default());
+    let live = ObjectCacheWriter::new([ObjectKind::Service], ResyncTrigger::default());
     let mut seen = live.subscribe();
     let mut has_changed = move || {
         let changed = seen.has_changed().unwrap();

@@ -1,7 +1,7 @@
 use kubewake_api::v1alpha1::TracePipeline;
 
 use super::*;
-use crate::runtime::resync_trigger::ResyncTrigger;
+use crate::{objects::object_cache::ObjectCacheWriter, runtime::resync_trigger::ResyncTrigger};
 
 fn pipeline(uid: &str, generation: i64) -> TracePipeline {
     let reference = json!({"secretKeyRef": {"name": "backend", "namespace": "shop", "key": "token"}});
@@ -25,7 +25,7 @@ fn kept(live: &ObjectCache, pipeline: &TracePipeline, revision: &str, now: Times
 
 #[test]
 fn what_is_kept_comes_back_as_it_was() {
-    let live = ObjectCache::new([], ResyncTrigger::default());
+    let live = ObjectCacheWriter::new([], ResyncTrigger::default());
     let first = pipeline("one", 1);
     assert_eq!(load_last_valid(&live, &first), None);
     let desired = kept(&live, &first, "7", Timestamp::UNIX_EPOCH);
@@ -38,7 +38,7 @@ fn what_is_kept_comes_back_as_it_was() {
 #[test]
 fn it_is_known_whose_it_is_also_without_an_owner() {
     let desired =
-        kept(&ObjectCache::new([], ResyncTrigger::default()), &pipeline("one", 1), "7", Timestamp::UNIX_EPOCH);
+        kept(&ObjectCacheWriter::new([], ResyncTrigger::default()), &pipeline("one", 1), "7", Timestamp::UNIX_EPOCH);
     let owner = recorded_owner(&desired.value).unwrap();
     assert_eq!((&*owner.kind, &*owner.name, &*owner.uid), ("TracePipeline", "backend", "one"));
     assert!(is_record_name(&desired.name) && !is_record_name("kubewake-gateway"));
@@ -47,7 +47,7 @@ fn it_is_known_whose_it_is_also_without_an_owner() {
 
 #[test]
 fn the_same_is_not_kept_again() {
-    let live = ObjectCache::new([], ResyncTrigger::default());
+    let live = ObjectCacheWriter::new([], ResyncTrigger::default());
     let first = pipeline("one", 1);
     let desired = kept(&live, &first, "7", Timestamp::UNIX_EPOCH);
     live.record_response(ObjectKind::Secret, &desired.value);
