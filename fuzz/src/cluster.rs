@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use kubewake_node::fuzzing::{health_state, http_answer, log_entries, log_entry, redirected};
 use kubewake_operator::{
     CollectorTier,
-    fuzzing::{CollectorAnswer, CollectorStatusReport, DocumentHistory, assess_delivery, last_valid},
+    fuzzing::{CollectorAnswer, DocumentHistory, assess_delivery, last_valid},
 };
+use kubewake_status::CollectorStatus;
 use kubewake_trail::{
     carrier::{AnnotationKeys, Annotations},
     context,
@@ -129,7 +130,7 @@ fn probe_answer(data: &[u8]) {
 
 /// Whatever collectors report, each pipeline of the document gets a health state, and no other pipeline does.
 fn collector_report(data: &[u8]) {
-    let reports: Vec<CollectorStatusReport> =
+    let reports: Vec<CollectorStatus> =
         data.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
     let document = "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {nop: }\n\
                     service: {pipelines: {traces/backend: {receivers: [otlp], exporters: [nop]}}}";

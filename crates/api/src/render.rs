@@ -50,7 +50,7 @@ pub const OPENCENSUS_PORT: u16 = 55678;
 /// The port of the collectors' own metrics and status.
 pub const METRICS_PORT: u16 = 8888;
 /// The port of the collectors' health endpoint.
-pub const HEALTH_PORT: u16 = 13133;
+pub const HEALTH_PORT: u16 = kubewake_status::STATUS_PORT;
 
 /// The configuration of all collectors.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -16,11 +16,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 pub(crate) use go_float::format_shortest;
 use kubewake_config::model::{MetricsLevel, PipelineCheck};
+pub use kubewake_status::{CollectorPhase, CollectorStatus, SendState};
 pub use process::{ProcessIdentity, ProcessInfo};
 pub use server::{RouteHandler, TelemetryResponse, TelemetryServer};
-pub use status::{
-    CollectorPhase, CollectorStatus, LoadedRevision, PipelineInfo, RefusedRevision, RunningInfo, SendState,
-};
+pub use status::{LoadedRevision, PipelineInfo, RefusedRevision, RunningInfo};
 pub(crate) use timestamp::format_rfc3339;
 
 use crate::core::StatsRegistry;

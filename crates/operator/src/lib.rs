@@ -60,7 +60,6 @@ pub mod fuzzing {
         feedback::delivery::{
             document_history::DocumentHistory,
             health_assessment::{CollectorAnswer, assess_delivery},
-            report::CollectorStatusReport,
         },
         pipeline::last_valid,
     };

@@ -107,7 +107,7 @@ fn with_configured_body(reply: TelemetryResponse, bodies: Option<&HealthBodies>)
 fn readiness(phase: CollectorPhase) -> TelemetryResponse {
     let (status, body) = match phase {
         CollectorPhase::Ready => (StatusCode::OK, "ok\n"),
-        CollectorPhase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
+        CollectorPhase::Starting | CollectorPhase::Unknown => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
         CollectorPhase::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
     };
     TelemetryResponse { status, content_type: TEXT_CONTENT_TYPE, body: body.into() }

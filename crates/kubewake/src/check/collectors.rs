@@ -140,14 +140,13 @@ fn join_first_names(names: &[String]) -> String {
 mod tests {
     use std::net::SocketAddr;
 
+    use kubewake_status::{CollectorStatus, RefusalReport};
+
     use super::*;
     use crate::{
         check::report::CheckOutcome,
         inventory::{
-            collectors::{
-                CollectorStatusDocument, RefusalDocument,
-                tests::{collector, report},
-            },
+            collectors::tests::{collector, report},
             pipelines::InstalledPipelineKind,
         },
     };
@@ -168,7 +167,7 @@ mod tests {
     fn what_cannot_be_seen_is_never_well() {
         let well = collector(
             "a",
-            Ok(CollectorStatusDocument { version: env!("CARGO_PKG_VERSION").into(), ..report("traces/a", 1, 1, 0) }),
+            Ok(CollectorStatus { version: env!("CARGO_PKG_VERSION").into(), ..report("traces/a", 1, 1, 0) }),
         );
         let all = [
             ("KW601", CheckOutcome::Passed),
@@ -190,11 +189,10 @@ mod tests {
         // The Pod Security Standard of the installed namespace rejects other containers.
         assert!(inside.starts_with("kubectl debug --namespace ns b --profile restricted "), "{inside}");
         assert!(here.starts_with("curl http://127.201.1.2:13133/status "), "{here}");
-        let refused = Some(RefusalDocument { reasons: vec!["no such field".to_owned()] });
-        let refusing = collector(
-            "c",
-            Ok(CollectorStatusDocument { refused, version: "0.0.1".into(), ..CollectorStatusDocument::default() }),
-        );
+        let refused =
+            Some(RefusalReport { hash: "abc".into(), time: String::new(), reasons: vec!["no such field".to_owned()] });
+        let refusing =
+            collector("c", Ok(CollectorStatus { refused, version: "0.0.1".into(), ..CollectorStatus::default() }));
         let expected = [
             ("KW601", CheckOutcome::Passed),
             ("KW602", CheckOutcome::Passed),

@@ -1,13 +1,12 @@
 //! Collector pods, and the status that each of them reports.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
-use kubewake_api::render::HEALTH_PORT;
 use kubewake_operator::{CollectorTier, names};
-use serde::Deserialize;
+use kubewake_status::{CollectorStatus, PipelineReport, STATUS_PATH, STATUS_PORT};
 
 use super::pods;
 use crate::http_client::JsonHttpClient;
@@ -30,54 +29,7 @@ pub(crate) struct CollectorInstance {
     /// `ImagePullBackOff: image …`.
     pub(crate) trouble: Option<String>,
     /// Its status, or why that could not be read.
-    pub(crate) report: Result<CollectorStatusDocument, String>,
-}
-
-/// The `/status` document of a collector.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct CollectorStatusDocument {
-    pub(crate) version: String,
-    pub(crate) phase: String,
-    pub(crate) refused: Option<RefusalDocument>,
-    pub(crate) pipelines: BTreeMap<String, PipelineStatusDocument>,
-    /// Pipelines that are no longer configured and lost data.
-    pub(crate) ended: Vec<EndedPipelineDocument>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct EndedPipelineDocument {
-    pub(crate) uid: Option<String>,
-    /// Uids of the pipelines in other collectors for which it carried data.
-    pub(crate) carries: Vec<String>,
-    pub(crate) dropped: BTreeMap<String, u64>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct RefusalDocument {
-    pub(crate) reasons: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct PipelineStatusDocument {
-    /// Uid of the pipeline, which tells it from earlier ones with the same id. Old collectors do not report it.
-    pub(crate) uid: Option<String>,
-    /// Uids of the pipelines in other collectors for which it carries data.
-    pub(crate) carries: Vec<String>,
-    pub(crate) received: u64,
-    pub(crate) delivered: u64,
-    pub(crate) dropped: BTreeMap<String, u64>,
-    pub(crate) exporters: BTreeMap<String, ExporterStatusDocument>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ExporterStatusDocument {
-    pub(crate) queue_size: u64,
-    pub(crate) queue_capacity: u64,
+    pub(crate) report: Result<CollectorStatus, String>,
 }
 
 /// The counters of a pipeline, summed over all collectors.
@@ -111,7 +63,7 @@ async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier,
     let conditions = status.conditions.unwrap_or_default();
     let ends = pod.metadata.deletion_timestamp.is_some();
     let address = status.pod_ip.as_deref().and_then(|address| address.parse().ok());
-    let address = address.map(|address| SocketAddr::new(address, HEALTH_PORT));
+    let address = address.map(|address| SocketAddr::new(address, STATUS_PORT));
     let report = if status.phase.as_deref() == Some("Running") && !ends {
         fetch_report(client, web, &pod, address).await
     } else {
@@ -140,17 +92,17 @@ async fn fetch_report(
     web: &JsonHttpClient,
     pod: &Pod,
     address: Option<SocketAddr>,
-) -> Result<CollectorStatusDocument, String> {
+) -> Result<CollectorStatus, String> {
     let Some(address) = address else { return Err("the pod has no address".to_owned()) };
-    let direct = match web.get(&format!("http://{address}/status")).await {
+    let direct = match web.get(&format!("http://{address}{STATUS_PATH}")).await {
         Ok(report) => return Ok(report),
         Err(error) => error,
     };
     let namespace = pod.namespace().unwrap_or_default();
     let name = pod.name_any();
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{HEALTH_PORT}/proxy/status");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{STATUS_PORT}/proxy{STATUS_PATH}");
     let proxied = match http::Request::get(path).body(Vec::new()) {
-        Ok(request) => tokio::time::timeout(REQUEST_TIMEOUT, client.request::<CollectorStatusDocument>(request)).await,
+        Ok(request) => tokio::time::timeout(REQUEST_TIMEOUT, client.request::<CollectorStatus>(request)).await,
         Err(error) => return Err(error.to_string()),
     };
     match proxied {
@@ -164,8 +116,8 @@ async fn fetch_report(
 pub(crate) fn sum_totals(collectors: &[CollectorInstance], id: &str, uid: &str) -> Option<PipelineTotals> {
     let reports = collectors.iter().filter_map(|collector| collector.report.as_ref().ok()?.pipelines.get(id));
     // Skip reports of an earlier pipeline of the same name.
-    let reports = reports.filter(|report| report.uid.as_deref().is_none_or(|of| of == uid));
-    let add = |totals: Option<PipelineTotals>, report: &PipelineStatusDocument| {
+    let reports = reports.filter(|report| report.matches_uid(Some(uid)));
+    let add = |totals: Option<PipelineTotals>, report: &PipelineReport| {
         let totals = totals.unwrap_or_default();
         let exporters = || report.exporters.values();
         Some(PipelineTotals {
@@ -184,20 +136,20 @@ pub(crate) fn sum_totals(collectors: &[CollectorInstance], id: &str, uid: &str) 
 /// Data of a pipeline that was lost outside of it: on the way between collectors, or by pipelines that are no
 /// longer configured.
 pub(crate) fn dropped_elsewhere(collectors: &[CollectorInstance], uid: &str) -> u64 {
-    let is_of = |of: Option<&str>, carries: &[String]| of == Some(uid) || carries.iter().any(|of| of == uid);
-    let reports = || collectors.iter().filter_map(|collector| collector.report.as_ref().ok());
-    let carriers = reports().flat_map(|report| report.pipelines.values()).filter(|it| is_of(None, &it.carries));
-    let ended = reports().flat_map(|report| &report.ended).filter(|it| is_of(it.uid.as_deref(), &it.carries));
-    let dropped = carriers.map(|it| &it.dropped).chain(ended.map(|it| &it.dropped));
-    dropped.flat_map(BTreeMap::values).fold(0, |sum, count| sum.saturating_add(*count))
+    let statuses = collectors.iter().filter_map(|collector| collector.report.as_ref().ok());
+    statuses.fold(0, |sum, status| sum.saturating_add(status.dropped_elsewhere(uid)))
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
+    use kubewake_status::EndedPipelineReport;
+
     use super::*;
 
     /// A running collector with this report.
-    pub(crate) fn collector(pod: &str, report: Result<CollectorStatusDocument, String>) -> CollectorInstance {
+    pub(crate) fn collector(pod: &str, report: Result<CollectorStatus, String>) -> CollectorInstance {
         CollectorInstance {
             pod: pod.to_owned(),
             tier: "gateway",
@@ -212,7 +164,7 @@ pub(crate) mod tests {
     }
 
     /// A status with one pipeline.
-    pub(crate) fn report(id: &str, received: u64, delivered: u64, lost: u64) -> CollectorStatusDocument {
+    pub(crate) fn report(id: &str, received: u64, delivered: u64, lost: u64) -> CollectorStatus {
         let text = serde_json::json!({"version": "0.1.0", "phase": "ready", "new": {}, "pipelines": {id: {
             "received": received, "delivered": delivered, "dropped": {"queue_full": lost, "refused": 0}, "diagnosis": "X",
             "exporters": {"otlp_grpc/traces-a": {"queue_size": 1024, "queue_capacity": 4096}},
@@ -237,10 +189,11 @@ pub(crate) mod tests {
     fn losses_between_collectors_and_of_earlier_documents_are_those_of_the_pipeline() {
         let mut gateway = report("traces/_sticky", 9, 7, 2);
         gateway.pipelines.get_mut("traces/_sticky").unwrap().carries = vec!["one".to_owned()];
-        let lost = |uid: Option<&str>, carries: &[&str], items| EndedPipelineDocument {
+        let lost = |uid: Option<&str>, carries: &[&str], items| EndedPipelineReport {
             uid: uid.map(str::to_owned),
             carries: carries.iter().map(|uid| (*uid).to_owned()).collect(),
             dropped: BTreeMap::from([("shutdown".to_owned(), items)]),
+            ..EndedPipelineReport::default()
         };
         gateway.ended =
             vec![lost(None, &["one", "two"], 200), lost(Some("one"), &[], 30), lost(Some("two"), &[], 4000)];

@@ -266,7 +266,7 @@ fn collector_overview(of: &CollectorInstance, problems: &mut Vec<String>) -> mod
         problems.push(format!("collector pod {} is not ready: {why}", of.pod));
     }
     let (version, says) = match &of.report {
-        Ok(report) => (report.version.clone(), report.phase.clone()),
+        Ok(report) => (report.version.clone(), report.phase.as_str().to_owned()),
         Err(why) => (String::new(), of.trouble.clone().unwrap_or_else(|| why.clone())),
     };
     model::CollectorOverview {

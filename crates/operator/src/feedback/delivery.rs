@@ -1,8 +1,7 @@
 //! Polls the collectors' `/status` every two seconds, and derives the delivery health of each pipeline from
 //! all responses together.
 //!
-//! - [`status_client`]: fetches the status of one collector over HTTP; [`report`]: the part of it that is
-//!   read;
+//! - [`status_client`]: fetches the status of one collector over HTTP;
 //! - [`document_history`]: which documents there are, and the section of each pipeline in them;
 //! - [`health_assessment`]: the health of each pipeline, pure; [`debounce`]: when a change of it is
 //!   published.
@@ -17,6 +16,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use kubewake_status::CollectorStatus;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::{
@@ -37,7 +37,6 @@ use crate::{
 pub mod debounce;
 pub mod document_history;
 pub mod health_assessment;
-pub mod report;
 pub mod status_client;
 
 /// Wrong credentials must show within 15 s, and are published when two rounds saw them.
@@ -82,7 +81,7 @@ async fn poll_all(pods: &[Arc<Pod>]) -> (Vec<CollectorAnswer>, BTreeMap<String, 
     });
     let answers: Vec<_> =
         stream::iter(answers.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
-    let hash = |report: &report::CollectorStatusReport| report.revision.as_ref().map(|revision| revision.hash.clone());
+    let hash = |report: &CollectorStatus| report.revision.as_ref().map(|revision| revision.hash.clone());
     let read = answers.iter().map(|(asked, report)| (asked.uid.clone(), report.as_ref().and_then(hash))).collect();
     let staying = answers.into_iter().filter(|(asked, _)| !asked.is_ending);
     (staying.map(|(asked, report)| CollectorAnswer { tier: asked.tier, report }).collect(), read)

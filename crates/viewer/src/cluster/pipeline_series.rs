@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::collector_status::PipelineCounts;
+use kubewake_status::PipelineReport;
 
 /// Number of points: five minutes.
 const MAX_POINTS: usize = 150;
@@ -38,7 +38,7 @@ pub(super) struct PipelineHistory {
 
 impl PipelineHistory {
     /// Adds the reports of all collectors at `at`, in milliseconds.
-    pub(super) fn add(&mut self, at: u64, reports: &BTreeMap<String, &PipelineCounts>) {
+    pub(super) fn add(&mut self, at: u64, reports: &BTreeMap<String, &PipelineReport>) {
         let now: BTreeMap<String, DeliveryTotals> =
             reports.iter().map(|(pod, report)| (pod.clone(), sum_totals(report))).collect();
         let sum = |field: fn(&DeliveryTotals) -> u64| now.values().map(field).sum::<u64>();
@@ -90,7 +90,7 @@ fn counter_increase(before: Option<u64>, now: u64) -> u64 {
     before.map_or(0, |before| now.checked_sub(before).unwrap_or(now))
 }
 
-fn sum_totals(report: &PipelineCounts) -> DeliveryTotals {
+fn sum_totals(report: &PipelineReport) -> DeliveryTotals {
     DeliveryTotals {
         received: report.received,
         sent: report.delivered,
@@ -99,13 +99,13 @@ fn sum_totals(report: &PipelineCounts) -> DeliveryTotals {
     }
 }
 
-fn queue_fill(report: &PipelineCounts) -> f64 {
+fn queue_fill(report: &PipelineReport) -> f64 {
     let queues = report.exporters.values().filter(|exporter| exporter.queue_capacity > 0);
     queues.map(|exporter| (exporter.queue_size as f64 / exporter.queue_capacity as f64).min(1.0)).fold(0.0, f64::max)
 }
 
 /// The current failure as the collector reports it: its class, and the backend's response.
-fn current_failure(report: &PipelineCounts) -> Option<String> {
+fn current_failure(report: &PipelineReport) -> Option<String> {
     let fails = report.failures > 0 && !matches!(report.last_error.as_str(), "" | "none");
     fails.then(|| match &report.last_error_code {
         Some(code) => format!("{} ({code})", report.last_error),
@@ -117,14 +117,14 @@ fn current_failure(report: &PipelineCounts) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn report(received: u64, delivered: u64) -> PipelineCounts {
-        PipelineCounts { received, delivered, ..PipelineCounts::default() }
+    fn report(received: u64, delivered: u64) -> PipelineReport {
+        PipelineReport { received, delivered, ..PipelineReport::default() }
     }
 
     #[test]
     fn rates_survive_restarts_and_new_collectors() {
         let mut course = PipelineHistory::default();
-        let mut add = |at, reports: &[(&str, PipelineCounts)]| {
+        let mut add = |at, reports: &[(&str, PipelineReport)]| {
             let reports = reports.iter().map(|(pod, report)| ((*pod).to_owned(), report)).collect();
             course.add(at, &reports);
             course.clone()
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn what_fails_is_said_only_while_it_fails() {
-        let failing = PipelineCounts {
+        let failing = PipelineReport {
             failures: 2,
             last_error: "authentication".into(),
             last_error_code: Some("grpc:16".into()),
             ..report(1, 0)
         };
         assert_eq!(current_failure(&failing).as_deref(), Some("authentication (grpc:16)"));
-        assert_eq!(current_failure(&PipelineCounts { failures: 0, ..failing }), None);
+        assert_eq!(current_failure(&PipelineReport { failures: 0, ..failing }), None);
     }
 }

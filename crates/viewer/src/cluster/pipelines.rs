@@ -12,13 +12,14 @@ use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
+use kubewake_status::{CollectorStatus, PipelineReport};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{
     ClusterReadError, ClusterReader,
-    collector_status::{CollectorCounts, CollectorPodAddress, PipelineCounts, fetch_counts},
+    collector_status::{CollectorPodAddress, fetch_status},
     pipeline_series::{DeliveryTotals, PipelineHistory, PipelineSeries},
 };
 use crate::receive::unix_nanos_now;
@@ -124,7 +125,7 @@ impl ClusterReader {
             .map_err(|_| ClusterReadError::Timeout)??;
         let asked = collectors.into_iter().map(|collector| {
             let client = &client;
-            async move { (fetch_counts(client, &collector).await, collector) }
+            async move { (fetch_status(client, &collector).await, collector) }
         });
         let reports = stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
         Ok(PipelineSample { at: unix_nanos_now() / 1_000_000, pipelines, reports })
@@ -135,7 +136,7 @@ impl ClusterReader {
 struct PipelineSample {
     at: u64,
     pipelines: Vec<(&'static str, &'static str, DynamicObject)>,
-    reports: Vec<(Option<CollectorCounts>, CollectorPodAddress)>,
+    reports: Vec<(Option<CollectorStatus>, CollectorPodAddress)>,
 }
 
 async fn list_pipelines(client: &Client) -> Result<Vec<(&'static str, &'static str, DynamicObject)>, ClusterReadError> {
@@ -219,10 +220,10 @@ impl PipelineMonitor {
                 .filter_map(|(report, collector)| Some((collector, report.as_ref()?.pipelines.get(&id)?)));
             let uid = object.uid().unwrap_or_default();
             // Skip reports of an earlier pipeline of the same name.
-            let carrying = carrying.filter(|(_, report)| report.uid.as_ref().is_none_or(|of| *of == uid));
+            let carrying = carrying.filter(|(_, report)| report.matches_uid(Some(&uid)));
             let carrying: Vec<_> = carrying.collect();
             let mut course = courses.get(&uid).cloned().unwrap_or_default();
-            let reports: BTreeMap<String, &PipelineCounts> =
+            let reports: BTreeMap<String, &PipelineReport> =
                 carrying.iter().map(|(pod, report)| (pod.name.clone(), *report)).collect();
             course.add(seen.at, &reports);
             let lost = dropped_elsewhere(&seen, &uid).saturating_add(dropped_at_shutdown(object));
@@ -236,12 +237,8 @@ impl PipelineMonitor {
 
 /// Data that collectors lost while they carried it to others, or before their configuration changed.
 fn dropped_elsewhere(seen: &PipelineSample, uid: &str) -> u64 {
-    let is_of = |of: Option<&str>, carries: &[String]| of == Some(uid) || carries.iter().any(|of| of == uid);
-    let reports = || seen.reports.iter().filter_map(|(report, _)| report.as_ref());
-    let carriers = reports().flat_map(|report| report.pipelines.values()).filter(|it| is_of(None, &it.carries));
-    let ended = reports().flat_map(|report| &report.ended).filter(|it| is_of(it.uid.as_deref(), &it.carries));
-    let dropped = carriers.map(|it| &it.dropped).chain(ended.map(|it| &it.dropped));
-    dropped.flat_map(BTreeMap::values).fold(0, |sum, count| sum.saturating_add(*count))
+    let statuses = seen.reports.iter().filter_map(|(status, _)| status.as_ref());
+    statuses.fold(0, |sum, status| sum.saturating_add(status.dropped_elsewhere(uid)))
 }
 
 /// Data that was lost by collectors that have ended. The operator records it in the status.

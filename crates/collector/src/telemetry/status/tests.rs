@@ -1,7 +1,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kubewake_otlp::Signal;
-use serde_json::json;
+use kubewake_status::{PipelineDiagnosis, SendState};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::core::{
@@ -231,6 +232,67 @@ async fn the_document_as_a_whole() {
         }},
     });
     assert_eq!(serde_json::to_value(&status).expect("JSON"), expected);
+    assert_eq!(serde_json::from_value::<CollectorStatus>(expected).expect("a status"), status);
+}
+
+/// The paths of fields without a value.
+fn unset_fields(path: &str, value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            fields.iter().flat_map(|(name, value)| unset_fields(&format!("{path}.{name}"), value)).collect()
+        }
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().flat_map(|value| unset_fields(&format!("{path}[]"), value)).collect()
+        }
+        Value::Null | Value::Object(_) | Value::Array(_) => vec![path.to_owned()],
+        Value::String(text) if text.is_empty() => vec![path.to_owned()],
+        Value::String(_) | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_collector_writes_with_every_field_is_what_readers_get() {
+    let mut setup = Setup::new().holds(2);
+    setup.running.revision = Some(LoadedRevision { hash: "abc".into(), number: 2, loaded_at: SystemTime::now() });
+    let reasons = vec!["exporters::otlp: unknown field".into()];
+    setup.running.refused = Some(RefusedRevision { hash: "def".into(), refused_at: SystemTime::now(), reasons });
+    setup.running.pipelines[0].uid = Some("uid".into());
+    setup.running.pipelines[0].carries = vec!["other".into()];
+    setup.running.pipelines[0].processors.push(ComponentId::new("tail_sampling"));
+    setup.registry.sampler(&ComponentId::new("tail_sampling")).traces.store(7, Ordering::Relaxed);
+    let view = Arc::new(ClusterView::default());
+    setup.registry.cluster(&ComponentId::new("k8s_attributes")).set_view(&view);
+    view.record_failure("pods", ErrorClass::Authentication, Some(BackendStatus::Http(http::StatusCode::FORBIDDEN)));
+    let gone = PipelineId { signal: Signal::Traces, name: Some("gone".into()) };
+    setup.registry.pipeline(&gone).count_dropped(DropReason::QueueFull, 3);
+    setup.registry.end_pipeline(&gone, Some("uid of the gone"), &["other".to_owned()]);
+    let stats = setup.pipeline();
+    let memory = Budget::new(1000, 200).join();
+    stats.set_memory(&memory);
+    stats.count_received(10);
+    stats.mark_refused();
+    stats.count_dropped(DropReason::Rejected, 1);
+    let address = DestinationLabels { address: "10.0.0.1".into(), port: "4317".into(), path: String::new() };
+    let peer = setup.registry.exporter(&ComponentId::new("otlp"), &setup.running.pipelines[0].id, address);
+    for exporter in [&setup.exporter, &peer] {
+        exporter.queue.set(2, Some(Instant::now()));
+        exporter.calls.record(Code::Ok, Duration::from_millis(20));
+        exporter.progress.record_success();
+        exporter.progress.record_failure(&answers(ErrorClass::Throttled, BackendStatus::Grpc(Code::Unavailable)));
+    }
+    setup.succeeds();
+    setup.fails_with(&answers(ErrorClass::Throttled, BackendStatus::Grpc(Code::Unavailable)));
+    pass(Duration::from_secs(1)).await;
+    let written = setup.status();
+    let text = serde_json::to_string(&written).expect("JSON");
+    assert_eq!(serde_json::from_str::<CollectorStatus>(&text).expect("a status"), written);
+    let unset = unset_fields("", &serde_json::from_str(&text).expect("JSON"));
+    assert!(unset.is_empty(), "{unset:?} in {text}");
+    let pipeline = &written.pipelines["traces"];
+    assert!(pipeline.uid.is_some() && !pipeline.carries.is_empty());
+    assert!(!pipeline.exporters["otlp"].peers.is_empty());
+    assert!(written.ended[0].uid.is_some() && !written.ended[0].carries.is_empty());
+    assert!(!written.samplers.is_empty() && !written.clusters.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -341,7 +403,7 @@ async fn a_processor_that_cannot_ask_its_cluster_is_seen_until_it_is_gone() {
     pass(Duration::from_secs(2)).await;
     let status = setup.status();
     let cluster = &status.clusters["k8s_attributes"];
-    assert_eq!((cluster.state, cluster.last_error), ("failing", "authentication"));
+    assert_eq!((cluster.state.as_str(), cluster.last_error.as_str()), ("failing", "authentication"));
     assert_eq!(cluster.last_error_code.as_deref(), Some("http:403"));
     assert_eq!(cluster.since.as_ref().map(|since| since.age_seconds), Some(2.0));
     drop(view);

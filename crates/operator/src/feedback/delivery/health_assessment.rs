@@ -8,14 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubewake_api::{ConditionReason, DeliveryOutcome, Signal};
-
-use super::{
-    document_history::{DocumentHistory, SectionsById},
-    report::{
-        CollectorStatusReport, DropReport, EndedPipelineStatusReport, ExporterStatusReport, PipelineStatusReport,
-        ReportedDiagnosis,
-    },
+use kubewake_status::{
+    CollectorStatus, DropReport, EndedPipelineReport, ExporterReport, PipelineDiagnosis, PipelineReport,
 };
+
+use super::document_history::{DocumentHistory, SectionsById};
 use crate::{
     feedback::delivery_health::{DeliveryHealth, RolloutState},
     model::{names::CollectorTier, pipeline_key::PipelineKey},
@@ -33,7 +30,7 @@ const MAX_REASON_CHARS: usize = 500;
 #[derive(Clone, Debug)]
 pub struct CollectorAnswer {
     pub tier: CollectorTier,
-    pub report: Option<CollectorStatusReport>,
+    pub report: Option<CollectorStatus>,
 }
 
 /// The health of every pipeline that is part of a document; empty where there are no collectors.
@@ -75,27 +72,26 @@ fn delivery_outcome(
     tier: CollectorTier,
     answers: &[CollectorAnswer],
 ) -> (DeliveryOutcome, String) {
-    let own: Vec<&PipelineStatusReport> =
-        pipeline_reports(id, answers).filter(|report| report.matches_uid(uid)).collect();
+    let own: Vec<&PipelineReport> = pipeline_reports(id, answers).filter(|report| report.matches_uid(uid)).collect();
     let Some(worst) = own.iter().copied().max_by_key(|report| report.diagnosis) else {
         return (DeliveryOutcome::Unknown, "no collector reports the health of the pipeline".to_owned());
     };
     // Data that an earlier document carried was lost all the same, even on the way to collectors that are
     // gone.
-    if worst.diagnosis < ReportedDiagnosis::DataDropped
+    if worst.diagnosis < PipelineDiagnosis::DataDropped
         && let Some(drop) = ended_reports(answers).find_map(|ended| ended.recent_drop(uid))
     {
         return (DeliveryOutcome::DataDropped, loss_reason(Some(drop), BACKEND_LOSS_REASONS));
     }
     // Trouble with the backend is reported first: it may be the cause of trouble in forwarding.
-    if tier == CollectorTier::Sticky && worst.diagnosis < ReportedDiagnosis::BackendSlow {
+    if tier == CollectorTier::Sticky && worst.diagnosis < PipelineDiagnosis::BackendSlow {
         let forward = pipeline_reports(FORWARD_PIPELINE, answers).max_by_key(|report| report.diagnosis);
         if let Some(said) = forward.and_then(forwarding_outcome) {
             return said;
         }
     }
-    if own.iter().all(|report| report.diagnosis == ReportedDiagnosis::NoData || report.sends_nothing())
-        && worst.diagnosis == ReportedDiagnosis::Delivering
+    if own.iter().all(|report| report.diagnosis == PipelineDiagnosis::NoData || report.sends_nothing())
+        && worst.diagnosis == PipelineDiagnosis::Delivering
     {
         let words =
             "no data left to send: filters and sampling dropped all received data, or sampling has not decided yet";
@@ -107,49 +103,49 @@ fn delivery_outcome(
 }
 
 /// Reports on pipelines that the collectors' document no longer has.
-fn ended_reports(answers: &[CollectorAnswer]) -> impl Iterator<Item = &EndedPipelineStatusReport> {
+fn ended_reports(answers: &[CollectorAnswer]) -> impl Iterator<Item = &EndedPipelineReport> {
     answers.iter().filter_map(|answer| answer.report.as_ref()).flat_map(|report| &report.ended)
 }
 
 /// The reports on a pipeline from the collectors that carry it.
-fn pipeline_reports<'a>(id: &'a str, answers: &'a [CollectorAnswer]) -> impl Iterator<Item = &'a PipelineStatusReport> {
+fn pipeline_reports<'a>(id: &'a str, answers: &'a [CollectorAnswer]) -> impl Iterator<Item = &'a PipelineReport> {
     let reports = answers.iter().filter_map(|answer| answer.report.as_ref());
     reports.filter_map(move |report| report.pipelines.get(id))
 }
 
 /// What trouble in forwarding means for pipelines of the sticky tier. The forwarding pipeline's backend is
 /// not theirs, so the message mentions none.
-fn forwarding_outcome(forward: &PipelineStatusReport) -> Option<(DeliveryOutcome, String)> {
+fn forwarding_outcome(forward: &PipelineReport) -> Option<(DeliveryOutcome, String)> {
     let said = match forward.diagnosis {
-        ReportedDiagnosis::Unknown | ReportedDiagnosis::NoData | ReportedDiagnosis::Delivering => return None,
-        ReportedDiagnosis::DataDropped => (
+        PipelineDiagnosis::Unknown | PipelineDiagnosis::NoData | PipelineDiagnosis::Delivering => return None,
+        PipelineDiagnosis::DataDropped => (
             DeliveryOutcome::DataDropped,
             format!("{}, between the gateway and the sticky tier", loss_message(forward, STICKY_LOSS_REASONS)),
         ),
-        ReportedDiagnosis::BufferFilling | ReportedDiagnosis::BackendSlow => {
+        PipelineDiagnosis::BufferFilling | PipelineDiagnosis::BackendSlow => {
             (DeliveryOutcome::BufferFilling, "the sticky tier accepts less data than the gateway sends".to_owned())
         }
-        ReportedDiagnosis::BackendUnreachable | ReportedDiagnosis::BackendRefuses => {
+        PipelineDiagnosis::BackendUnreachable | PipelineDiagnosis::BackendRefuses => {
             (DeliveryOutcome::BufferFilling, "the gateway cannot reach the sticky tier".to_owned())
         }
     };
     Some(said)
 }
 
-fn pipeline_outcome(report: &PipelineStatusReport) -> (DeliveryOutcome, String) {
+fn pipeline_outcome(report: &PipelineReport) -> (DeliveryOutcome, String) {
     let failing = report.exporters.values().find(|exporter| exporter.is_failing());
     match report.diagnosis {
-        ReportedDiagnosis::Unknown => (
+        PipelineDiagnosis::Unknown => (
             DeliveryOutcome::Unknown,
             "the collectors report a diagnosis that this version of the operator does not know".to_owned(),
         ),
-        ReportedDiagnosis::NoData => (DeliveryOutcome::NoData, "no data was received lately".to_owned()),
-        ReportedDiagnosis::Delivering => (DeliveryOutcome::Delivering, "received data reaches the backend".to_owned()),
-        ReportedDiagnosis::BufferFilling => (
+        PipelineDiagnosis::NoData => (DeliveryOutcome::NoData, "no data was received lately".to_owned()),
+        PipelineDiagnosis::Delivering => (DeliveryOutcome::Delivering, "received data reaches the backend".to_owned()),
+        PipelineDiagnosis::BufferFilling => (
             DeliveryOutcome::BufferFilling,
             "the queue for the backend is 80 % full, or memory was too short for incoming data".to_owned(),
         ),
-        ReportedDiagnosis::BackendSlow => {
+        PipelineDiagnosis::BackendSlow => {
             let code = failing.map(code_suffix).unwrap_or_default();
             (
                 DeliveryOutcome::BackendSlow,
@@ -158,9 +154,9 @@ fn pipeline_outcome(report: &PipelineStatusReport) -> (DeliveryOutcome, String) 
                 ),
             )
         }
-        ReportedDiagnosis::DataDropped => (DeliveryOutcome::DataDropped, loss_message(report, BACKEND_LOSS_REASONS)),
-        ReportedDiagnosis::BackendUnreachable => (DeliveryOutcome::BackendUnreachable, unreachable_message(failing)),
-        ReportedDiagnosis::BackendRefuses => (DeliveryOutcome::BackendRefuses, refusal_message(failing)),
+        PipelineDiagnosis::DataDropped => (DeliveryOutcome::DataDropped, loss_message(report, BACKEND_LOSS_REASONS)),
+        PipelineDiagnosis::BackendUnreachable => (DeliveryOutcome::BackendUnreachable, unreachable_message(failing)),
+        PipelineDiagnosis::BackendRefuses => (DeliveryOutcome::BackendRefuses, refusal_message(failing)),
     }
 }
 
@@ -175,7 +171,7 @@ const BACKEND_LOSS_REASONS: LossReasons = ["the backend refused the data permane
 const STICKY_LOSS_REASONS: LossReasons =
     ["the sticky tier refused the data permanently", "the sticky tier rejected a part of the data"];
 
-fn loss_message(report: &PipelineStatusReport, takers: LossReasons) -> String {
+fn loss_message(report: &PipelineReport, takers: LossReasons) -> String {
     loss_reason(report.last_drop.as_ref(), takers)
 }
 
@@ -192,7 +188,7 @@ fn loss_reason(drop: Option<&DropReport>, [refused, rejected]: LossReasons) -> S
     format!("data was dropped lately: {why}")
 }
 
-fn unreachable_message(exporter: Option<&ExporterStatusReport>) -> String {
+fn unreachable_message(exporter: Option<&ExporterReport>) -> String {
     let Some(exporter) = exporter else { return "the backend cannot be reached".to_owned() };
     if let Some(words) = tls_failure(exporter).or_else(|| connection_failure(exporter)) {
         return words.to_owned();
@@ -210,7 +206,7 @@ fn unreachable_message(exporter: Option<&ExporterStatusReport>) -> String {
     }
 }
 
-fn refusal_message(exporter: Option<&ExporterStatusReport>) -> String {
+fn refusal_message(exporter: Option<&ExporterReport>) -> String {
     let Some(exporter) = exporter else { return "the backend refuses requests".to_owned() };
     if let Some(words) = tls_failure(exporter) {
         return words.to_owned();
@@ -226,7 +222,7 @@ fn refusal_message(exporter: Option<&ExporterStatusReport>) -> String {
 }
 
 /// Why there is no connection, if the collector knows.
-fn connection_failure(exporter: &ExporterStatusReport) -> Option<&'static str> {
+fn connection_failure(exporter: &ExporterReport) -> Option<&'static str> {
     let words = match exporter.last_error_code.as_deref()?.strip_prefix("connect:")? {
         "refused" => {
             "failed to connect to the backend: connection refused: check the port of the endpoint, and whether the backend runs"
@@ -249,7 +245,7 @@ fn connection_failure(exporter: &ExporterStatusReport) -> Option<&'static str> {
 }
 
 /// What is wrong with TLS, if the connection failed because of it.
-fn tls_failure(exporter: &ExporterStatusReport) -> Option<&'static str> {
+fn tls_failure(exporter: &ExporterReport) -> Option<&'static str> {
     let words = match exporter.last_error_code.as_deref()?.strip_prefix("tls:")? {
         "unknown_authority" => {
             "the backend's certificate is signed by an unknown authority: set `spec.output.otlp.tls.ca` to the certificate of that authority"
@@ -283,7 +279,7 @@ fn tls_failure(exporter: &ExporterStatusReport) -> Option<&'static str> {
 }
 
 /// The code of the backend's answer, as ` (grpc:16)`. Any other text of a collector is left out.
-fn code_suffix(exporter: &ExporterStatusReport) -> String {
+fn code_suffix(exporter: &ExporterReport) -> String {
     let is_code = |code: &&String| {
         let number = code.strip_prefix("grpc:").or_else(|| code.strip_prefix("http:"));
         number.is_some_and(|number| number.parse::<u16>().is_ok())
@@ -301,13 +297,13 @@ fn rollout_state(
     let Some((hash, sections)) = documents.wanted(tier) else { return RolloutState::Unknown };
     // A collector that has read no document yet takes no data either.
     let reports = asked.iter().filter_map(|answer| answer.report.as_ref()).filter(|report| report.revision.is_some());
-    let does = |report: &&CollectorStatusReport| {
+    let does = |report: &&CollectorStatus| {
         let read = report.revision.as_ref().map(|revision| revision.hash.as_str()).unwrap_or_default();
         let says = documents.sections_of_hash(read).and_then(|read| read.get(id));
         let is_same = read == hash || says.is_some() && says == sections.get(id);
         is_same || is_assumed_in_force(report, id, (hash, sections), documents)
     };
-    let (doing, behind): (Vec<&CollectorStatusReport>, Vec<&CollectorStatusReport>) = reports.partition(does);
+    let (doing, behind): (Vec<&CollectorStatus>, Vec<&CollectorStatus>) = reports.partition(does);
     let refusals = behind.iter().filter_map(|report| report.refused.as_ref()).filter(|refused| refused.hash == hash);
     let reasons: BTreeSet<&str> = refusals.flat_map(|refused| &refused.reasons).map(String::as_str).collect();
     if !reasons.is_empty() {
@@ -331,7 +327,7 @@ fn rollout_state(
 /// Whether a collector carries the pipeline by an unknown document and refused the new one because of other
 /// pipelines. That does not count against this one.
 fn is_assumed_in_force(
-    report: &CollectorStatusReport,
+    report: &CollectorStatus,
     id: &str,
     (hash, sections): (&str, &SectionsById),
     documents: &DocumentHistory,

@@ -9,10 +9,8 @@ use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use kubewake_api::render::HEALTH_PORT;
+use kubewake_status::{CollectorStatus, STATUS_PATH, STATUS_PORT};
 use tokio::{net::TcpStream, task::JoinSet, time::timeout};
-
-use super::report::CollectorStatusReport;
 
 /// A collector builds the response from counters within a millisecond. One that takes longer is too busy to
 /// be asked.
@@ -45,22 +43,22 @@ pub enum StatusFetchError {
 ///
 /// # Errors
 /// If there is no response of bounded size in bounded time.
-pub async fn fetch_status(pod: IpAddr) -> Result<CollectorStatusReport, StatusFetchError> {
-    fetch_status_from(SocketAddr::new(pod, HEALTH_PORT)).await
+pub async fn fetch_status(pod: IpAddr) -> Result<CollectorStatus, StatusFetchError> {
+    fetch_status_from(SocketAddr::new(pod, STATUS_PORT)).await
 }
 
-async fn fetch_status_from(address: SocketAddr) -> Result<CollectorStatusReport, StatusFetchError> {
+async fn fetch_status_from(address: SocketAddr) -> Result<CollectorStatus, StatusFetchError> {
     timeout(REQUEST_TIMEOUT, send_request(address)).await.map_err(|_| StatusFetchError::Timeout)?
 }
 
-async fn send_request(address: SocketAddr) -> Result<CollectorStatusReport, StatusFetchError> {
+async fn send_request(address: SocketAddr) -> Result<CollectorStatus, StatusFetchError> {
     let stream = TcpStream::connect(address).await.map_err(StatusFetchError::Connect)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(StatusFetchError::Http)?;
     // The connection is dropped together with the request.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
     let mut request = Request::new(Empty::<&[u8]>::new());
-    *request.uri_mut() = http::Uri::from_static("/status");
+    *request.uri_mut() = http::Uri::from_static(STATUS_PATH);
     if let Ok(host) = address.to_string().parse() {
         request.headers_mut().insert(header::HOST, host);
     }

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use kubewake_config::model::PipelineCheck;
+use kubewake_status::{CollectorPhase, CollectorStatus, PipelineDiagnosis, SendState};
 
 use super::*;
 use crate::{
@@ -9,10 +10,7 @@ use crate::{
     extension::health::health,
     telemetry::{
         ProcessIdentity,
-        status::{
-            CollectorPhase, CollectorStatus, PipelineDiagnosis, PipelineInfo, RunningInfo, SendState, StatusClock,
-            build_status,
-        },
+        status::{PipelineInfo, RunningInfo, StatusClock, build_status},
     },
 };
 
