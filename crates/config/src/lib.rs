@@ -27,13 +27,17 @@ mod fingerprint;
 mod id;
 mod kubeconfig;
 mod load;
+mod matching;
 pub mod model;
 mod mounted_paths;
+mod network;
 mod pattern;
 mod problem;
 mod processor;
 mod receiver;
 mod secret;
+mod sending;
+mod service;
 mod sources;
 mod yaml;
 
