@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::ComponentId;
 pub use crate::{
     exporter::*, extension::*, matching::*, network::*, processor::*, receiver::*, sending::*, service::*,
+    service_account::*,
 };
 
 #[derive(Clone, Debug, PartialEq, Default)]

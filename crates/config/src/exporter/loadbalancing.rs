@@ -12,6 +12,7 @@ use crate::{
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
     sending::{self, QueueConfig, RetryConfig},
+    service_account::ServiceAccountFiles,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +91,8 @@ pub struct ServiceResolver {
     pub timeout: Duration,
     /// `return_hostnames`: peers by name, as a StatefulSet gives them, instead of by address.
     pub return_hostnames: bool,
+    /// No setting: where a pod has its credentials.
+    pub service_account: ServiceAccountFiles,
 }
 
 impl ComponentSettings for LoadBalancingExporter {

@@ -75,7 +75,7 @@ impl ExtensionSettings for BasicAuth {
 fn htpasswd(at: &Cursor<'_>, report: &DecodeReport) -> Htpasswd {
     let mut fields = FieldReader::new(at, report);
     let htpasswd = Htpasswd {
-        file: fields.text("file").map(PathBuf::from),
+        file: fields.path("file"),
         inline: fields.get("inline", scalar::secret).filter(|text: &SecretString| !text.is_empty()),
     };
     if htpasswd.file.is_none() && htpasswd.inline.is_none() && !fields.failed("inline") {
@@ -89,9 +89,9 @@ fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials
     let mut fields = FieldReader::new(at, report);
     let credentials = BasicClientCredentials {
         username: fields.text("username").unwrap_or_default(),
-        username_file: fields.text("username_file").map(PathBuf::from),
+        username_file: fields.path("username_file"),
         password: fields.get("password", scalar::secret).unwrap_or_default(),
-        password_file: fields.text("password_file").map(PathBuf::from),
+        password_file: fields.path("password_file"),
     };
     let named = !credentials.username.is_empty() || credentials.username_file.is_some();
     if !named && !fields.failed("username_file") {

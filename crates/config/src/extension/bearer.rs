@@ -24,7 +24,7 @@ impl ComponentSettings for BearerTokenAuth {
         let mut fields = FieldReader::new(at, report);
         let one = fields.get("token", token).filter(|token| !token.is_empty());
         let many = fields.get("tokens", tokens).unwrap_or_default();
-        let file = fields.text("filename").map(PathBuf::from);
+        let file = fields.path("filename");
         let none = one.is_none() && many.is_empty() && file.is_none();
         if one.is_some() && !many.is_empty() {
             let place = fields.cursor_at("tokens");

@@ -52,9 +52,9 @@ impl ComponentSettings for OAuth2Client {
         ]);
         let client = OAuth2Client {
             client_id: fields.text("client_id").unwrap_or_default(),
-            client_id_file: fields.text("client_id_file").map(PathBuf::from),
+            client_id_file: fields.path("client_id_file"),
             client_secret: fields.get("client_secret", scalar::secret).unwrap_or_default(),
-            client_secret_file: fields.text("client_secret_file").map(PathBuf::from),
+            client_secret_file: fields.path("client_secret_file"),
             token_url: fields.text("token_url").unwrap_or_default(),
             scopes: fields.get("scopes", scalar::texts).unwrap_or_default(),
             endpoint_params: fields.get("endpoint_params", endpoint_params).unwrap_or_default(),

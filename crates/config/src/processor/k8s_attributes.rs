@@ -10,6 +10,7 @@ use crate::{
     RegexPattern,
     component::{ComponentSettings, ProcessorSettings},
     decode::{Cursor, DecodeReport},
+    service_account::ServiceAccountFiles,
 };
 
 /// `k8s_attributes`, `k8sattributes`
@@ -17,6 +18,8 @@ use crate::{
 pub struct KubernetesAttributesProcessor {
     /// `auth_type`, with `context` and `kube_config_path`
     pub auth: ClusterAuth,
+    /// No setting: where a pod has its credentials.
+    pub service_account: ServiceAccountFiles,
     /// `passthrough`: only the address of the sender is written, and no cluster is asked.
     pub passthrough: bool,
     pub metadata: Vec<Field>,

@@ -6,6 +6,7 @@ use super::{DnsResolver, PeerResolver, ServiceResolver};
 use crate::{
     decode::{Cursor, DecodeReport, FieldReader, scalar},
     network,
+    service_account::ServiceAccountFiles,
 };
 
 /// The port of OTLP over gRPC, for peers without one.
@@ -163,6 +164,7 @@ fn kubernetes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServiceResolver>
         ports: if ports.is_empty() { vec![DEFAULT_PEER_PORT] } else { ports },
         timeout: timeout.unwrap_or(Duration::from_secs(60)),
         return_hostnames: fields.flag("return_hostnames"),
+        service_account: ServiceAccountFiles::located_by(|path| report.locate(path)),
     };
     fields.finish();
     Some(resolver)
