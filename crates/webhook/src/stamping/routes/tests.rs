@@ -8,14 +8,12 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use kubewake_trail::Options;
 use opentelemetry::{global::BoxedTracer, trace::noop::NoopTracer};
 use tower::Service as _;
 
 use super::*;
-use crate::{
-    Options,
-    webhook::body_reader::{BODY_BUDGET_KIB, MAX_BODY_BYTES},
-};
+use crate::body_reader::{BODY_BUDGET_KIB, MAX_BODY_BYTES};
 
 /// A body that never arrives, with this announced length.
 struct Never(Option<u64>);
@@ -93,9 +91,9 @@ async fn it_is_ready_once_it_says_so() {
     ready.store(true, Ordering::Relaxed);
     assert_eq!((ask("/readyz").await, ask("/metrics").await), (StatusCode::OK, StatusCode::OK));
     assert_eq!(ask(PATH).await, StatusCode::METHOD_NOT_ALLOWED);
-    webhook.counters().upkeep().note_registered(false);
+    webhook.counters().maintenance().note_registered(false);
     assert_eq!((ask("/healthz").await, ask("/readyz").await), (StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE));
-    webhook.counters().upkeep().note_registered(true);
+    webhook.counters().maintenance().note_registered(true);
     assert_eq!(ask("/readyz").await, StatusCode::OK);
 }
 

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, StatusCode};
 use kube::core::admission::Operation;
+use kubewake_trail::{attributes, context, error_chain, sampler::UNTRUSTED};
 use opentelemetry::{
     Context, KeyValue,
     trace::{Link, Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt as _, Tracer as _},
@@ -13,12 +14,10 @@ use serde_json::Value;
 use super::{
     StampWebhook,
     counters::{CallOutcome, CallTrouble},
-    patch,
-    review::{ReviewDecision, ReviewParseError, ReviewRequest},
-    select,
-    stamp::{self, StampDecision, StampInput},
+    decision::{self, StampDecision, StampInput},
+    patch, select,
 };
-use crate::{attributes, context, error_chain, sampler::UNTRUSTED};
+use crate::review::{ReviewDecision, ReviewParseError, ReviewRequest};
 
 /// The response to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,10 +124,10 @@ impl StampWebhook {
         }
     }
 
-    fn decide(&self, review: &ReviewRequest) -> Result<Option<StampDecision>, stamp::InvalidAnnotations> {
+    fn decide(&self, review: &ReviewRequest) -> Result<Option<StampDecision>, decision::InvalidAnnotations> {
         let old = (review.operation == Operation::Update).then_some(&review.old_object);
         let question = StampInput { old, new: &review.object, is_trusted: self.trusts_namespace(review) };
-        stamp::decide(question, &self.options.keys).map(Some)
+        decision::decide(question, &self.options.keys).map(Some)
     }
 
     fn trusts_namespace(&self, review: &ReviewRequest) -> bool {
@@ -138,9 +137,9 @@ impl StampWebhook {
     /// A link to the context of an untrusted writer, if such links are enabled.
     fn untrusted_link(&self, review: &ReviewRequest) -> Option<Link> {
         let wanted = self.options.trust.links_others() && !self.trusts_namespace(review) && is_stampable(review);
-        let new = wanted.then(|| stamp::object_annotations(&review.object).ok().flatten()).flatten()?;
-        let old = stamp::object_annotations(&review.old_object).ok().flatten().unwrap_or_default();
-        let found = stamp::writer_context(&new, &old, &self.options.keys)?;
+        let new = wanted.then(|| decision::object_annotations(&review.object).ok().flatten()).flatten()?;
+        let old = decision::object_annotations(&review.old_object).ok().flatten().unwrap_or_default();
+        let found = decision::writer_context(&new, &old, &self.options.keys)?;
         Some(Link::with_context(found.context))
     }
 
@@ -150,7 +149,7 @@ impl StampWebhook {
         decision: &StampDecision,
         own: Option<&SpanContext>,
     ) -> Result<StampPlan, StampFailure> {
-        let now = stamp::object_annotations(&review.object)?;
+        let now = decision::object_annotations(&review.object)?;
         let none = Default::default();
         let wanted =
             decision.entries(&self.options.keys, own, self.options.clock.timestamp(), now.as_ref().unwrap_or(&none));
@@ -183,7 +182,7 @@ impl StampWebhook {
 #[derive(Debug, thiserror::Error)]
 enum StampFailure {
     #[error(transparent)]
-    InvalidObject(#[from] stamp::InvalidAnnotations),
+    InvalidObject(#[from] decision::InvalidAnnotations),
     #[error(transparent)]
     AnnotationsTooLarge(#[from] patch::AnnotationsTooLarge),
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use kubewake_trail::{NamespaceTrust, Options};
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::trace::{SpanId, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::json;
 
 use super::*;
-use crate::{NamespaceTrust, Options};
 
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const WRITER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

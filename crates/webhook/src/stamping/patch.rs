@@ -1,8 +1,7 @@
 //! The JSON patch that sets the annotations under our keys and touches no others.
 
+use kubewake_trail::carrier::{AnnotationKeys, Annotations};
 use serde_json::{Value, json};
-
-use crate::carrier::{AnnotationKeys, Annotations};
 
 /// The API server's limit for all annotations of an object, keys included.
 const MAX_ANNOTATION_BYTES: usize = 256 << 10;

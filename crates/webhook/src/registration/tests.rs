@@ -6,7 +6,7 @@ use kubewake_apiserver::server::{ApiServer, Options};
 use serde_json::json;
 
 use super::*;
-use crate::webhook::select::Select;
+use crate::stamping::select::Select;
 
 fn config() -> WebhookClientConfig {
     WebhookClientConfig { url: Some("https://127.0.0.1:1/stamp".into()), ..WebhookClientConfig::default() }
@@ -24,7 +24,7 @@ fn mutating(client: Client) -> WebhookRegistration {
 
 /// A bundle that an API server accepts.
 fn bundle(seconds: i64) -> String {
-    use crate::webhook::certificates::{CertificateRing, CertificateTerms};
+    use crate::certificates::{CertificateRing, CertificateTerms};
     let now = jiff::Timestamp::from_second(1_800_000_000 + seconds).unwrap();
     let names = ["localhost".to_owned()].into();
     CertificateRing::default().renew_if_due(&names, now, CertificateTerms::default()).unwrap().unwrap().bundle()

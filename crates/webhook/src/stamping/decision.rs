@@ -22,13 +22,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use kubewake_trail::carrier::{
+    AnnotationKeys, Annotations, ContextSource, ObjectContext, Stamp, counts_annotations, hash,
+};
 use opentelemetry::trace::SpanContext;
 use serde_json::Value;
-
-use crate::{
-    carrier::{AnnotationKeys, Annotations, ContextSource, ObjectContext, Stamp, hash},
-    lineage::counts_annotations,
-};
 
 /// The inputs of a decision.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use kube::{ResourceExt as _, api::DynamicObject};
 use tokio::time::Instant;
 
 use super::RETRY_DELAY_RANGE;
-use crate::webhook::registration::WebhookRegistration;
+use crate::registration::WebhookRegistration;
 
 /// The number of writers whose backoff is tracked.
 const MAX_WRITERS: usize = 16;

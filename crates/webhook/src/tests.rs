@@ -19,19 +19,19 @@ use kubewake_apiserver::{
     client::{DialAddress, ServiceAddressResolver},
     server::{ApiServer, Options},
 };
+use kubewake_trail::TrailClock;
 use tokio::net::TcpListener;
 
-use super::{
+use crate::{
     body_reader::BodyReader,
     certificates::{CertificateStore, CertificateTerms},
     counters::MaintenanceEvent,
+    maintenance::{MaintenanceOptions, WebhookMaintenance},
     registration::{WebhookRegistration, WebhookSet},
     review::{ReviewDecision, ReviewRequest},
     server::WebhookServer,
-    upkeep::{MaintenanceOptions, WebhookMaintenance},
-    webhook_target::WebhookTarget,
+    target::WebhookTarget,
 };
-use crate::TrailClock;
 
 /// A cluster whose only Service leads to a port of this machine.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! An admission webhook that stamps trace context on objects, whoever writes them.
 //!
-//! A [`StampWebhook`] is a set of rules ([`stamp`]) behind an axum service ([`StampWebhook::router`]). For each
+//! A [`StampWebhook`] is a set of rules ([`decision`]) behind an axum service ([`StampWebhook::router`]). For each
 //! call of an API server it decides whether the object gets a new context, keeps the one that its writer set,
 //! or gets back one that an update lost. Each call is recorded as a span, the parent of all later work.
-//! [`WebhookMaintenance`](upkeep::WebhookMaintenance) issues the certificates and registers the webhook.
+//! [`WebhookMaintenance`](crate::maintenance::WebhookMaintenance) issues the certificates and registers the webhook.
 //!
 //! *Guaranteed*: no object is ever refused, and none waits for long: an object whose call fails passes
 //! unchanged, and the failure is counted. The input of a caller is bounded.
@@ -11,39 +11,28 @@
 //! *Assumed*: everybody who can reach the port may call. A call changes nothing but its own response, but its
 //! `traceparent` is trusted, so that any caller could add spans to a trace. Where that matters, let only API
 //! servers reach the port.
-//!
-//! [`body_reader`], [`certificates`], [`registration`], [`review`], [`server`], [`upkeep`] and
-//! [`webhook_target`] are independent of tracing: they serve any webhook, validating ones, too.
 
 use std::{fmt, sync::Arc};
 
+use kubewake_trail::Options;
 use opentelemetry::global::BoxedTracer;
 
-use crate::Options;
-
-pub mod body_reader;
 pub mod call;
-pub mod certificates;
 pub mod counters;
+pub mod decision;
 pub mod patch;
-pub mod registration;
-pub mod review;
 mod routes;
 pub mod select;
-pub mod server;
-pub mod stamp;
-pub mod upkeep;
-pub mod webhook_target;
 
 pub use routes::PATH;
 
-use counters::WebhookCounters;
+use counters::StampCounters;
 
 /// The stamping rules and their state.
 pub struct StampWebhook {
     tracer: BoxedTracer,
     options: Options,
-    counters: Arc<WebhookCounters>,
+    counters: Arc<StampCounters>,
 }
 
 impl StampWebhook {
@@ -56,19 +45,16 @@ impl StampWebhook {
 
     /// The counters of this webhook.
     #[must_use]
-    pub fn counters(&self) -> &Arc<WebhookCounters> {
+    pub fn counters(&self) -> &Arc<StampCounters> {
         &self.counters
     }
 }
 
 impl fmt::Debug for StampWebhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook")
+        f.debug_struct("StampWebhook")
             .field("options", &self.options)
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -16,13 +16,10 @@ use axum::{
     routing::{get, post},
 };
 use http::{Request, StatusCode, header};
+use kubewake_trail::context;
 
-use super::{
-    StampWebhook,
-    body_reader::{BodyReadError, BodyReader},
-    counters::CallTrouble,
-};
-use crate::context;
+use super::{StampWebhook, counters::CallTrouble};
+use crate::body_reader::{BodyReadError, BodyReader};
 
 /// The path to which an API server sends its calls.
 pub const PATH: &str = "/stamp";
@@ -86,7 +83,7 @@ fn trouble_kind(unread: &BodyReadError) -> CallTrouble {
 
 async fn readyz(State(shared): State<Arc<RouterState>>) -> Response {
     let counters = shared.webhook.counters();
-    match (shared.ready.load(Ordering::Relaxed), counters.upkeep().is_lost()) {
+    match (shared.ready.load(Ordering::Relaxed), counters.maintenance().is_lost()) {
         (true, false) => ready_message(&counters.unserved()).into_response(),
         (true, true) => (StatusCode::SERVICE_UNAVAILABLE, LOST_REGISTRATION_MESSAGE).into_response(),
         (false, _) => {

@@ -1,10 +1,10 @@
 //! The decision table.
 
+use kubewake_trail::context;
 use proptest::strategy::Strategy as _;
 use serde_json::json;
 
 use super::*;
-use crate::context;
 
 const A: &str = "00-0af7651916cd43dd8448eb211c80319c-00000000000000aa-01";
 const B: &str = "00-0af7651916cd43dd8448eb211c80319c-00000000000000bb-01";

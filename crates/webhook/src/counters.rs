@@ -1,11 +1,62 @@
 //! The counters of certificates and registrations, for any webhook.
 
 use std::{
-    fmt::Write as _,
-    sync::atomic::{AtomicU8, Ordering},
+    fmt::{self, Write as _},
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
-use super::{CounterLabel, CounterRow};
+/// The label values of one counter.
+pub(crate) trait CounterLabel: Copy + 'static {
+    const ALL: &'static [Self];
+    fn name(self) -> &'static str;
+}
+
+macro_rules! labels {
+    ($(#[$outer:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident => $name:literal),* $(,)? }) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $enum { $($(#[$doc])* $variant),* }
+
+        impl CounterLabel for $enum {
+            const ALL: &'static [Self] = &[$(Self::$variant),*];
+            fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+        }
+
+        impl $enum {
+            /// The name in metrics and spans.
+            pub fn name(self) -> &'static str {
+                CounterLabel::name(self)
+            }
+        }
+    };
+}
+
+pub(crate) use labels;
+
+/// At least the number of variants of each label enum.
+const MAX_LABELS: usize = 8;
+
+#[derive(Debug, Default)]
+pub(crate) struct CounterRow([AtomicU64; MAX_LABELS]);
+
+impl CounterRow {
+    pub(crate) fn value_at(&self, place: usize) -> u64 {
+        self.0.get(place).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Increments a counter and returns its new value.
+    pub(crate) fn increment(&self, place: usize) -> u64 {
+        self.0.get(place).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    pub(crate) fn render<L: CounterLabel>(&self, out: &mut String, name: &str, help: &str, label: &str) -> fmt::Result {
+        writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter")?;
+        let mut all = L::ALL.iter().enumerate();
+        all.try_for_each(|(place, one)| writeln!(out, "{name}{{{label}=\"{}\"}} {}", one.name(), self.value_at(place)))
+    }
+}
 
 labels! {
     /// An event in the maintenance of certificates and registrations.

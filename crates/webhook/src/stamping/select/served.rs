@@ -6,9 +6,9 @@
 use std::{convert::Infallible, time::Duration};
 
 use kube::{Client, Discovery, api::ApiResource};
+use kubewake_trail::error_chain;
 
-use super::{ResourcePattern, Select};
-use crate::{error_chain, webhook::counters::WebhookCounters};
+use super::{super::counters::StampCounters, ResourcePattern, Select};
 
 /// The check intervals: while a resource is missing, and otherwise, as definitions come and go.
 const CHECK_INTERVALS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
@@ -24,7 +24,7 @@ impl Select {
     }
 
     /// Checks repeatedly, records missing resources, and logs new ones.
-    pub async fn watch_served(&self, client: &Client, counters: &WebhookCounters) -> Infallible {
+    pub async fn watch_served(&self, client: &Client, counters: &StampCounters) -> Infallible {
         loop {
             match self.unserved(client).await {
                 Ok(unserved) => {

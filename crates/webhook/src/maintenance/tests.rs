@@ -16,7 +16,7 @@ use kubewake_apiserver::server::{ApiServer, Options};
 use serde_json::json;
 
 use super::*;
-use crate::webhook::{registration::WebhookSet, select::Select};
+use crate::{registration::WebhookSet, stamping::select::Select};
 
 /// A clock that the test sets.
 #[derive(Clone)]

@@ -31,14 +31,14 @@ use kube::{
     api::DynamicObject,
     runtime::{WatchStreamExt as _, watcher},
 };
+use kubewake_trail::{TrailClock, error_chain};
 use tokio::time::{Instant, sleep_until};
 
-use super::{
+use crate::{
     certificates::{CertificateResolver, CertificateRing, CertificateStore, CertificateStoreError, CertificateTerms},
     counters::{MaintenanceCounters, MaintenanceEvent},
     registration::WebhookRegistration,
 };
-use crate::{TrailClock, error_chain};
 
 mod registration_state;
 

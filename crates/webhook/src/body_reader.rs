@@ -90,7 +90,7 @@ impl BodyReader {
     }
 
     #[cfg(test)]
-    pub(super) fn budget(&self) -> &Arc<Semaphore> {
+    pub(crate) fn budget(&self) -> &Arc<Semaphore> {
         &self.budget
     }
 }

@@ -1,44 +1,14 @@
-//! The counters of a webhook.
+//! The counters of the stamping webhook.
 
 use std::{
-    fmt::{self, Write as _},
+    fmt::Write as _,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-/// The label values of one counter.
-trait CounterLabel: Copy + 'static {
-    const ALL: &'static [Self];
-    fn name(self) -> &'static str;
-}
-
-macro_rules! labels {
-    ($(#[$outer:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident => $name:literal),* $(,)? }) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $enum { $($(#[$doc])* $variant),* }
-
-        impl CounterLabel for $enum {
-            const ALL: &'static [Self] = &[$(Self::$variant),*];
-            fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-        }
-
-        impl $enum {
-            /// The name in metrics and spans.
-            pub fn name(self) -> &'static str {
-                CounterLabel::name(self)
-            }
-        }
-    };
-}
-
-mod maintenance;
-
-pub use maintenance::{MaintenanceCounters, MaintenanceEvent};
+use crate::counters::{CounterLabel, CounterRow, MaintenanceCounters, labels};
 
 labels! {
     /// The outcome of a call.
@@ -76,32 +46,9 @@ labels! {
     }
 }
 
-/// At least the number of variants of each label enum.
-const MAX_LABELS: usize = 8;
-
+/// The counters of a stamping webhook.
 #[derive(Debug, Default)]
-struct CounterRow([AtomicU64; MAX_LABELS]);
-
-impl CounterRow {
-    fn value_at(&self, place: usize) -> u64 {
-        self.0.get(place).map_or(0, |count| count.load(Ordering::Relaxed))
-    }
-
-    /// Increments a counter and returns its new value.
-    fn increment(&self, place: usize) -> u64 {
-        self.0.get(place).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    fn render<L: CounterLabel>(&self, out: &mut String, name: &str, help: &str, label: &str) -> fmt::Result {
-        writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter")?;
-        let mut all = L::ALL.iter().enumerate();
-        all.try_for_each(|(place, one)| writeln!(out, "{name}{{{label}=\"{}\"}} {}", one.name(), self.value_at(place)))
-    }
-}
-
-/// The counters of a webhook.
-#[derive(Debug, Default)]
-pub struct WebhookCounters {
+pub struct StampCounters {
     calls: CounterRow,
     troubles: CounterRow,
     unreadable: AtomicU64,
@@ -110,7 +57,7 @@ pub struct WebhookCounters {
     unserved: Mutex<Vec<String>>,
 }
 
-impl WebhookCounters {
+impl StampCounters {
     /// Counts the outcome of a call.
     pub fn count_call(&self, outcome: CallOutcome) {
         self.calls.increment(outcome as usize);
@@ -123,7 +70,7 @@ impl WebhookCounters {
     }
 
     /// The counters of certificates and registrations.
-    pub fn upkeep(&self) -> &Arc<MaintenanceCounters> {
+    pub fn maintenance(&self) -> &Arc<MaintenanceCounters> {
         &self.maintenance
     }
 
