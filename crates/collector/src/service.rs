@@ -21,7 +21,8 @@ use std::{
 };
 
 use kubewake_config::{
-    CollectorDocument, DocumentErrors, DocumentProblem, LoadedDocument, SystemSources, fingerprint, model::LogsConfig,
+    CollectorDocument, DocumentErrors, DocumentProblem, LoadedDocument, SystemSources, fingerprint,
+    model::{ExporterConfig, ExtensionConfig, LogsConfig, ReceiverConfig},
     mounted_path,
 };
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -36,7 +37,6 @@ pub use self::{
     termination_report::{DroppedItems, TerminationReport},
 };
 use crate::{
-    components,
     engine::{ApplyError, Engine, EngineOptions},
     telemetry::{CollectorPhase, LoadedRevision, ProcessIdentity, RefusedRevision, TelemetryState},
 };
@@ -297,9 +297,9 @@ impl CollectorService {
 
 /// All files whose change is a change of the document.
 fn referenced_files(document: &CollectorDocument, mut files: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    files.extend(document.receivers.values().flat_map(components::receiver_files));
-    files.extend(document.exporters.values().flat_map(components::exporter_files));
-    files.extend(document.extensions.values().flat_map(components::extension_files));
+    files.extend(document.receivers.values().flat_map(ReceiverConfig::files));
+    files.extend(document.exporters.values().flat_map(ExporterConfig::files));
+    files.extend(document.extensions.values().flat_map(ExtensionConfig::files));
     files
 }
 

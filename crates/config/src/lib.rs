@@ -17,9 +17,12 @@
 //! All access to the environment and files goes through [`ConfigSources`]; [`mounted_path`] maps paths to where
 //! files are.
 
+mod component;
 mod decode;
 pub mod document_builder;
 mod expand;
+mod exporter;
+mod extension;
 mod fingerprint;
 mod id;
 mod kubeconfig;
@@ -28,10 +31,13 @@ pub mod model;
 mod mounted_paths;
 mod pattern;
 mod problem;
+mod processor;
+mod receiver;
 mod secret;
 mod sources;
 mod yaml;
 
+pub use component::ComponentType;
 pub use decode::{DurationError, parse_duration};
 pub use fingerprint::fingerprint;
 pub use id::{ComponentId, PipelineId};

@@ -6,12 +6,12 @@ use super::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeRe
 use crate::{
     SecretString,
     model::{
-        BasicAuth, BasicClientCredentials, BearerTokenAuth, ExtensionConfig, HealthBodies, HealthCheck, Htpasswd,
-        OAuth2Client, PipelineCheck,
+        BasicAuth, BasicClientCredentials, BearerTokenAuth, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
+        PipelineCheck,
     },
 };
 
-pub(crate) fn health_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn health_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<HealthCheck> {
     let default = HealthCheck::default();
     let mut fields = FieldReader::new(at, report);
     let check = HealthCheck {
@@ -33,7 +33,7 @@ pub(crate) fn health_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ext
     fields.accept_without_effect(&["compression_algorithms"], scalar::texts);
     fields.unsupported(&["auth", "cors", "response_headers", "middlewares", "http", "grpc", "component_health"]);
     fields.finish();
-    Some(ExtensionConfig::HealthCheck(check))
+    Some(check)
 }
 
 fn response_body(at: &Cursor<'_>, report: &DecodeReport) -> Option<HealthBodies> {
@@ -61,7 +61,7 @@ fn pipeline_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<PipelineChec
     Some(check)
 }
 
-pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<BasicAuth> {
     let mut fields = FieldReader::new(at, report);
     let server = fields.find_even_empty("htpasswd").map(|at| htpasswd(&at, report));
     let client = fields.find_even_empty("client_auth").map(|at| client_auth(&at, report));
@@ -81,7 +81,7 @@ pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<Exten
         }
     };
     fields.finish();
-    auth.map(ExtensionConfig::BasicAuth)
+    auth
 }
 
 fn htpasswd(at: &Cursor<'_>, report: &DecodeReport) -> Htpasswd {
@@ -113,7 +113,7 @@ fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials
     credentials
 }
 
-pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<BearerTokenAuth> {
     let mut fields = FieldReader::new(at, report);
     let one = fields.get("token", token).filter(|token| !token.is_empty());
     let many = fields.get("tokens", tokens).unwrap_or_default();
@@ -132,7 +132,7 @@ pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Optio
         file,
     };
     fields.finish();
-    Some(ExtensionConfig::BearerTokenAuth(auth))
+    Some(auth)
 }
 
 fn token(at: &Cursor<'_>, report: &DecodeReport) -> Option<SecretString> {
@@ -147,7 +147,7 @@ fn tokens(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<SecretString>> {
 }
 
 /// `oauth2client`
-pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<OAuth2Client> {
     let mut fields = FieldReader::new(at, report);
     let grants = [("client_credentials", true), ("", true), ("urn:ietf:params:oauth:grant-type:jwt-bearer", false)];
     let grant = fields.get("grant_type", |at, report| scalar::keyword(at, report, &grants));
@@ -178,7 +178,7 @@ pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ex
     };
     oauth2_complete(&fields, &client);
     fields.finish();
-    Some(ExtensionConfig::OAuth2Client(client))
+    Some(client)
 }
 
 fn oauth2_complete(fields: &FieldReader<'_, '_>, client: &OAuth2Client) {

@@ -7,7 +7,7 @@ use crate::{
     RegexPattern,
     model::{
         AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
-        PodFilter, ProcessorConfig, RelayServiceAccount, VerifySenders,
+        PodFilter, RelayServiceAccount, VerifySenders,
     },
 };
 
@@ -15,7 +15,7 @@ use crate::{
 const MAX_ASSOCIATION_SOURCES: usize = 4;
 
 /// `k8s_attributes`, `k8sattributes`
-pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<KubernetesAttributesProcessor> {
     let mut fields = FieldReader::new(at, report);
     let auth = auth(&mut fields);
     let passthrough = fields.flag("passthrough");
@@ -40,7 +40,7 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<P
     fields.accept_without_effect(&["kube_api_qps"], scalar::float);
     fields.accept_without_effect(&["kube_api_burst"], scalar::integer);
     fields.finish();
-    Some(ProcessorConfig::KubernetesAttributes(Box::new(KubernetesAttributesProcessor {
+    Some(KubernetesAttributesProcessor {
         auth,
         passthrough,
         metadata: extracted.metadata,
@@ -53,7 +53,7 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<P
         wait: waits.then_some(timeout),
         grace,
         verify_senders,
-    })))
+    })
 }
 
 fn verify_senders(at: &Cursor<'_>, report: &DecodeReport) -> VerifySenders {

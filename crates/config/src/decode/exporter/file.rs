@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::{
     decode::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar},
-    model::{ExporterConfig, FileExporter, FileFormat, GroupBy, RotationConfig},
+    model::{FileExporter, FileFormat, GroupBy, RotationConfig},
 };
 
 /// The default permissions of new directories, as in the Collector.
 const DEFAULT_DIRECTORY_MODE: u32 = 0o755;
 
-pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<FileExporter> {
     let formats = [("json", FileFormat::Json), ("proto", FileFormat::Proto)];
     let mut fields = FieldReader::new(at, report);
     let path = fields.text("path");
@@ -32,7 +32,7 @@ pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterCon
     check_combinations(&exporter, &fields);
     fields.unsupported(&["encoding", "compression_params"]);
     fields.finish();
-    Some(ExporterConfig::File(exporter))
+    Some(exporter)
 }
 
 /// Refuses settings that contradict each other.
