@@ -14,8 +14,8 @@
 //!   secrets. One case is not recognised: a secret that was written where a key or a public value belongs.
 //! - No text makes [`load`] panic, run on, or take memory beyond a fixed multiple of its length.
 //!
-//! All access to the environment and files goes through [`ConfigSources`]; [`mounted_path`] maps paths to where
-//! files are.
+//! All access to the environment and files goes through [`ConfigSources`], which also locates the files that a
+//! document names.
 
 mod component;
 mod decode;
@@ -28,7 +28,6 @@ mod id;
 mod kubeconfig;
 mod load;
 pub mod model;
-mod mounted_paths;
 mod pattern;
 mod problem;
 mod processor;
@@ -44,7 +43,6 @@ pub use id::{ComponentId, PipelineId};
 pub use kubeconfig::{KubeconfigContext, KubeconfigCredential, KubeconfigError};
 pub use load::{LoadedDocument, load};
 pub use model::CollectorDocument;
-pub use mounted_paths::mounted_path;
 pub use pattern::{PatternError, RegexPattern};
 pub use problem::{DocumentErrors, DocumentProblem, ProblemSeverity, TextPosition};
 pub use secret::SecretString;

@@ -36,7 +36,7 @@ pub use extension::{
 pub use filter::{FilterProcessor, RecordSelection};
 pub use kubernetes::{
     AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
-    PodFilter, RelayServiceAccount, VerifySenders,
+    PodFilter, RelayServiceAccount, ServiceAccountFiles, VerifySenders,
 };
 pub use matching::{AttributeMatch, LibraryMatch, MatchProperties, SeverityNumber, TextMatcher, ValueMatch};
 pub use network::{

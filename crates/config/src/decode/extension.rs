@@ -1,6 +1,6 @@
 //! Extensions.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use super::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeReport, scalar, tls};
 use crate::{
@@ -87,7 +87,7 @@ pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<Basic
 fn htpasswd(at: &Cursor<'_>, report: &DecodeReport) -> Htpasswd {
     let mut fields = FieldReader::new(at, report);
     let htpasswd = Htpasswd {
-        file: fields.text("file").map(PathBuf::from),
+        file: fields.path("file"),
         inline: fields.get("inline", scalar::secret).filter(|text: &SecretString| !text.is_empty()),
     };
     if htpasswd.file.is_none() && htpasswd.inline.is_none() && !fields.failed("inline") {
@@ -101,9 +101,9 @@ fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials
     let mut fields = FieldReader::new(at, report);
     let credentials = BasicClientCredentials {
         username: fields.text("username").unwrap_or_default(),
-        username_file: fields.text("username_file").map(PathBuf::from),
+        username_file: fields.path("username_file"),
         password: fields.get("password", scalar::secret).unwrap_or_default(),
-        password_file: fields.text("password_file").map(PathBuf::from),
+        password_file: fields.path("password_file"),
     };
     let named = !credentials.username.is_empty() || credentials.username_file.is_some();
     if !named && !fields.failed("username_file") {
@@ -117,7 +117,7 @@ pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Optio
     let mut fields = FieldReader::new(at, report);
     let one = fields.get("token", token).filter(|token| !token.is_empty());
     let many = fields.get("tokens", tokens).unwrap_or_default();
-    let file = fields.text("filename").map(PathBuf::from);
+    let file = fields.path("filename");
     let none = one.is_none() && many.is_empty() && file.is_none();
     if one.is_some() && !many.is_empty() {
         let place = fields.cursor_at("tokens");
@@ -166,9 +166,9 @@ pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<OA
     ]);
     let client = OAuth2Client {
         client_id: fields.text("client_id").unwrap_or_default(),
-        client_id_file: fields.text("client_id_file").map(PathBuf::from),
+        client_id_file: fields.path("client_id_file"),
         client_secret: fields.get("client_secret", scalar::secret).unwrap_or_default(),
-        client_secret_file: fields.text("client_secret_file").map(PathBuf::from),
+        client_secret_file: fields.path("client_secret_file"),
         token_url: fields.text("token_url").unwrap_or_default(),
         scopes: fields.get("scopes", scalar::texts).unwrap_or_default(),
         endpoint_params: fields.get("endpoint_params", endpoint_params).unwrap_or_default(),

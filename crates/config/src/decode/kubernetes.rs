@@ -7,7 +7,7 @@ use crate::{
     RegexPattern,
     model::{
         AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
-        PodFilter, RelayServiceAccount, VerifySenders,
+        PodFilter, RelayServiceAccount, ServiceAccountFiles, VerifySenders,
     },
 };
 
@@ -42,6 +42,7 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<K
     fields.finish();
     Some(KubernetesAttributesProcessor {
         auth,
+        service_account: ServiceAccountFiles::located_by(|path| report.locate(path)),
         passthrough,
         metadata: extracted.metadata,
         labels: extracted.labels,
@@ -82,7 +83,7 @@ fn trusted_relay(at: &Cursor<'_>, report: &DecodeReport) -> Option<RelayServiceA
 fn auth(fields: &mut FieldReader<'_, '_>) -> ClusterAuth {
     const TYPES: [(&str, Option<u8>); 4] =
         [("serviceAccount", Some(0)), ("kubeConfig", Some(1)), ("none", Some(2)), ("tls", None)];
-    let path = fields.text("kube_config_path").map(Into::into);
+    let path = fields.path("kube_config_path");
     let context = fields.text("context");
     let kind = fields.find("auth_type").map(|at| {
         let kind = scalar::keyword(&at, fields.report, &TYPES);

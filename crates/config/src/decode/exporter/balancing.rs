@@ -6,7 +6,8 @@ use super::{grpc, sending};
 use crate::{
     decode::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeReport, scalar},
     model::{
-        DnsResolver, LoadBalancingExporter, OtlpGrpcExporter, PeerResolver, QueueConfig, RoutingKey, ServiceResolver,
+        DnsResolver, LoadBalancingExporter, OtlpGrpcExporter, PeerResolver, QueueConfig, RoutingKey,
+        ServiceAccountFiles, ServiceResolver,
     },
 };
 
@@ -234,6 +235,7 @@ fn kubernetes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServiceResolver>
         ports: if ports.is_empty() { vec![DEFAULT_PEER_PORT] } else { ports },
         timeout: timeout.unwrap_or(Duration::from_secs(60)),
         return_hostnames: fields.flag("return_hostnames"),
+        service_account: ServiceAccountFiles::located_by(|path| report.locate(path)),
     };
     fields.finish();
     Some(resolver)

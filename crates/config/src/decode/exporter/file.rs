@@ -13,13 +13,13 @@ const DEFAULT_DIRECTORY_MODE: u32 = 0o755;
 pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<FileExporter> {
     let formats = [("json", FileFormat::Json), ("proto", FileFormat::Proto)];
     let mut fields = FieldReader::new(at, report);
-    let path = fields.text("path");
+    let path = fields.path("path");
     if path.is_none() {
         fields.require("path", "the exporter needs a `path`", None);
     }
     let flush = fields.get("flush_interval", scalar::duration).filter(|interval| !interval.is_zero());
     let exporter = FileExporter {
-        path: path.unwrap_or_default().into(),
+        path: path.unwrap_or_default(),
         rotation: fields.find_even_empty("rotation").map(|at| rotation(&at, report)),
         format: fields.get_or("format", FileFormat::Json, |at, report| scalar::keyword(at, report, &formats)),
         append: fields.flag("append"),

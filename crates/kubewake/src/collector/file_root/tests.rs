@@ -3,12 +3,12 @@ use std::{fs, os::unix::fs::symlink};
 use super::*;
 
 #[test]
-fn without_a_root_a_path_is_what_it_says() {
-    assert_eq!(mounted_path(Path::new("/etc/hosts")), Path::new("/etc/hosts"));
+fn path_is_unchanged_without_a_root() {
+    assert_eq!(FileRoot { root: None }.locate(Path::new("/etc/hosts")), Path::new("/etc/hosts"));
 }
 
 #[test]
-fn the_root_comes_first_and_the_machine_shows_through() {
+fn root_comes_before_the_machine_and_holds_new_files_of_volumes() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
     let volume = dir.path().join("volume");
