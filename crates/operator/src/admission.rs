@@ -37,7 +37,7 @@ use kubewake_webhook::{
 };
 use tokio::net::TcpListener;
 
-use crate::names;
+use crate::model::names;
 
 mod access;
 mod cluster_warnings;
