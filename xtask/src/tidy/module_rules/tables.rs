@@ -43,7 +43,7 @@ const COLLECTOR: ModuleTable = ModuleTable {
     ],
 };
 
-/// The folders follow the life of a pipeline. `context` is the shared state of all reconciles.
+/// The folders follow the life of a pipeline, and each uses only those above it here.
 const OPERATOR: ModuleTable = ModuleTable {
     folder: "crates/operator/src",
     lines: &[
