@@ -55,13 +55,10 @@ mod lineage;
 pub mod operand;
 mod pending_writes;
 mod run;
-mod run_step;
 pub mod sampler;
 #[cfg(feature = "setup")]
 pub mod setup;
 mod status;
-#[cfg(feature = "setup")]
-pub mod tracing_layer;
 mod trail;
 mod trust;
 
@@ -73,6 +70,6 @@ pub use pending_writes::PendingWrites;
 pub use run::Run;
 pub use sampler::FollowLinks;
 #[cfg(feature = "setup")]
-pub use setup::{TelemetryGuard, TelemetrySetup, setup};
+pub use setup::{TelemetryGuard, TelemetrySetup, setup, tracing_layer};
 pub use trail::{Options, TraceMode, Trail, TrailClock, TrailCounters};
 pub use trust::NamespaceTrust;
