@@ -70,7 +70,7 @@ pub struct ReconcileContext {
     client: Client,
     trail: Trail,
     events: EventPublisher,
-    /// Statuses that were written and that no watch has shown yet: a run before that would write them again, and
+    /// Statuses that were written and that no watch has shown yet. A run before that would write them again, and
     /// publish their Events twice.
     pub(crate) pending_writes: PendingWrites,
     /// The interval at which an object is reconciled without a change.
