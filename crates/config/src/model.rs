@@ -26,8 +26,8 @@ pub use attributes::{
 };
 pub use balancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver};
 pub use exporter::{
-    BodyEncoding, DebugExporter, DebugVerbosity, ExporterConfig, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter,
-    OtlpHttpExporter, QueueBatch, QueueConfig, QueueSizer, RetryConfig, RotationConfig,
+    BodyEncoding, DebugExporter, DebugVerbosity, ExporterConfig, FileExporter, FileFormat, GroupBy, NopExporter,
+    OtlpGrpcExporter, OtlpHttpExporter, QueueBatch, QueueConfig, QueueSizer, RetryConfig, RotationConfig,
 };
 pub use extension::{
     BasicAuth, BasicClientCredentials, BearerTokenAuth, ExtensionConfig, HealthBodies, HealthCheck, Htpasswd,

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use kubewake_config::model::{
-    BasicAuth, ClientTls, ExporterConfig, ExtensionConfig, KeyPair, PemSource, ReceiverConfig, ServerTls,
+use kubewake_config::{
+    ComponentId,
+    model::{BasicAuth, ClientTls, ExporterConfig, ExtensionConfig, KeyPair, PemSource, ReceiverConfig, ServerTls},
 };
 
 pub fn exporter_files(exporter: &ExporterConfig) -> Vec<PathBuf> {
@@ -11,7 +12,7 @@ pub fn exporter_files(exporter: &ExporterConfig) -> Vec<PathBuf> {
         ExporterConfig::OtlpGrpc(settings) => client_tls(&settings.tls),
         ExporterConfig::OtlpHttp(settings) => client_tls(&settings.tls),
         ExporterConfig::LoadBalancing(settings) => client_tls(&settings.otlp.tls),
-        ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop => Vec::new(),
+        ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => Vec::new(),
     }
 }
 
@@ -57,5 +58,27 @@ fn pem(source: &PemSource) -> Option<PathBuf> {
     match source {
         PemSource::File(path) => Some(path.clone()),
         PemSource::Inline(_) => None,
+    }
+}
+
+/// The extension that provides the credentials of an exporter.
+pub fn exporter_auth_id(settings: &ExporterConfig) -> Option<&ComponentId> {
+    match settings {
+        ExporterConfig::OtlpGrpc(settings) => settings.auth.as_ref(),
+        ExporterConfig::OtlpHttp(settings) => settings.auth.as_ref(),
+        ExporterConfig::LoadBalancing(settings) => settings.otlp.auth.as_ref(),
+        ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => None,
+    }
+}
+
+/// The extensions that provide the authenticators of a receiver.
+pub fn receiver_auth_ids(settings: &ReceiverConfig) -> Vec<&ComponentId> {
+    match settings {
+        ReceiverConfig::Otlp(settings) => {
+            let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
+            let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
+            grpc.into_iter().chain(http).collect()
+        }
+        ReceiverConfig::OpenCensus(settings) => settings.server.auth.iter().collect(),
     }
 }

@@ -14,15 +14,25 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 use kubewake_config::model::{BasicAuth, BasicClientCredentials, Htpasswd};
 
-use super::{AuthDecision, AuthError, AuthRefusal, AuthResult, ClientAuth, ServerAuth};
+use super::{AuthDecision, AuthError, AuthRefusal, AuthResult, ClientAuth, Extension, ServerAuth};
 use crate::{
-    components::{AuthProviders, BuildError},
+    components::{AuthProviders, BuildError, ExtensionContext},
     net::request::credential::{self, StaticCredentials},
 };
 use htpasswd::{HtpasswdUsers, PasswordCheck};
 
+pub(crate) fn prepare(settings: &BasicAuth, _: &ExtensionContext<'_>) -> Result<Box<dyn Extension>, BuildError> {
+    Ok(Box::new(settings.clone()))
+}
+
+impl Extension for BasicAuth {
+    fn build_auth(&self) -> Result<AuthProviders, BuildError> {
+        build(self)
+    }
+}
+
 /// Builds the client or the server, whichever the settings configure.
-pub(crate) fn build(settings: &BasicAuth) -> Result<AuthProviders, BuildError> {
+fn build(settings: &BasicAuth) -> Result<AuthProviders, BuildError> {
     match settings {
         BasicAuth::Client(settings) => Ok(AuthProviders { client: Some(client(settings)?), server: None }),
         BasicAuth::Server(settings) => Ok(AuthProviders { client: None, server: Some(server(settings)?) }),

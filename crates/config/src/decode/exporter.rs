@@ -12,7 +12,7 @@ pub(crate) use grpc::grpc;
 pub(crate) use http::http;
 
 use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
-use crate::model::{DebugExporter, DebugVerbosity, ExporterConfig};
+use crate::model::{DebugExporter, DebugVerbosity, ExporterConfig, NopExporter};
 
 pub(crate) fn debug(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
     const VERBOSITY: [(&str, DebugVerbosity); 4] = [
@@ -51,5 +51,5 @@ fn output_paths(fields: &mut FieldReader<'_, '_>, internal: bool) {
 
 pub(crate) fn nop(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
     FieldReader::new(at, report).finish();
-    Some(ExporterConfig::Nop)
+    Some(ExporterConfig::Nop(NopExporter))
 }

@@ -14,9 +14,13 @@ pub enum ExporterConfig {
     OtlpHttp(OtlpHttpExporter),
     Debug(DebugExporter),
     File(FileExporter),
-    Nop,
+    Nop(NopExporter),
     LoadBalancing(Box<LoadBalancingExporter>),
 }
+
+/// `nop` has no settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NopExporter;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpGrpcExporter {
