@@ -12,7 +12,6 @@
 //! applied or drained, never for a request.
 
 mod exporter_node;
-mod files;
 mod processor_node;
 mod receiver_node;
 mod state_directory;
@@ -21,14 +20,13 @@ mod table;
 use std::sync::Arc;
 
 use kubewake_config::{
-    ComponentId,
+    ComponentId, ComponentType,
     model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
 };
 
-pub(crate) use self::table::{ComponentEntry, component_table};
+pub(crate) use self::table::{ComponentFeature, component_table};
 pub use self::{
     exporter_node::{ExporterContext, ExporterNode, ExporterParts, ExporterSite, PrepareExporter, PreparedExporter},
-    files::{exporter_auth_id, exporter_files, extension_files, receiver_auth_ids, receiver_files},
     processor_node::{
         PrepareProcessor, PreparedNode, PreparedProcessor, PreparedTransform, ProcessorContext, ProcessorSite,
     },
@@ -86,22 +84,45 @@ impl ComponentTables {
 
 /// The components of this build, one line for each kind.
 pub fn list_components() -> String {
-    let line = |kind: &str, entries: &[ComponentEntry]| {
-        let names: Vec<&str> = entries.iter().filter(|entry| entry.is_compiled).map(|entry| entry.name).collect();
+    let line = |kind: &str, types: &[ComponentType], features: &[ComponentFeature]| {
+        let is_compiled = |kind: &&ComponentType| features.iter().any(|f| f.name == kind.feature && f.is_compiled);
+        let names: Vec<String> = types.iter().filter(is_compiled).map(display_names).collect();
         format!("{kind}: {}\n", names.join(", "))
     };
     [
-        line("receivers", receiver::ENTRIES),
-        line("processors", processor::ENTRIES),
-        line("exporters", exporter::ENTRIES),
-        line("extensions", extension::ENTRIES),
+        line("receivers", ReceiverConfig::TYPES, receiver::FEATURES),
+        line("processors", ProcessorConfig::TYPES, processor::FEATURES),
+        line("exporters", ExporterConfig::TYPES, exporter::FEATURES),
+        line("extensions", ExtensionConfig::TYPES, extension::FEATURES),
     ]
     .concat()
+}
+
+/// The name of a component, with its other names in parentheses.
+fn display_names(kind: &ComponentType) -> String {
+    match kind.aliases() {
+        [] => kind.name().to_owned(),
+        aliases => format!("{} ({})", kind.name(), aliases.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_features_that_the_configuration_names() {
+        let tables = [
+            (ReceiverConfig::TYPES, receiver::FEATURES),
+            (ProcessorConfig::TYPES, processor::FEATURES),
+            (ExporterConfig::TYPES, exporter::FEATURES),
+            (ExtensionConfig::TYPES, extension::FEATURES),
+        ];
+        for (types, features) in tables {
+            let named: Vec<_> = types.iter().map(|kind| kind.feature).collect();
+            assert_eq!(named, features.iter().map(|feature| feature.name).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn component_without_its_feature_is_refused_with_the_name_of_the_feature() {

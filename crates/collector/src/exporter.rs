@@ -21,10 +21,10 @@ use crate::components::{ExporterContext, PreparedExporter, component_table};
 
 component_table! {
     fn prepare(ExporterConfig, ExporterContext<'_>) -> PreparedExporter;
-    "exporter-otlp", OtlpGrpc, "otlp (otlp_grpc)" => otlp_grpc;
-    "exporter-otlphttp", OtlpHttp, "otlphttp (otlp_http)" => otlp_http;
-    "exporter-debug", Debug, "debug" => debug;
-    "exporter-file", File, "file" => file;
-    "exporter-nop", Nop, "nop" => nop;
-    "exporter-loadbalancing", LoadBalancing, "load_balancing (loadbalancing)" => loadbalancing;
+    "exporter-otlp", OtlpGrpc => otlp_grpc;
+    "exporter-otlphttp", OtlpHttp => otlp_http;
+    "exporter-debug", Debug => debug;
+    "exporter-file", File => file;
+    "exporter-nop", Nop => nop;
+    "exporter-loadbalancing", LoadBalancing => loadbalancing;
 }

@@ -23,10 +23,10 @@ use crate::{
 
 component_table! {
     fn prepare(ExtensionConfig, ExtensionContext<'_>) -> Box<dyn Extension>;
-    "extension-health-check", HealthCheck, "health_check" => health;
-    "extension-auth", BasicAuth, "basicauth" => basic;
-    "extension-auth", BearerTokenAuth, "bearertokenauth" => bearer;
-    "extension-auth", OAuth2Client, "oauth2client" => oauth2;
+    "extension-health-check", HealthCheck => health;
+    "extension-auth", BasicAuth => basic;
+    "extension-auth", BearerTokenAuth => bearer;
+    "extension-auth", OAuth2Client => oauth2;
 }
 
 /// What an extension offers to other components and to the process.

@@ -32,13 +32,13 @@ use crate::components::{PreparedProcessor, ProcessorContext, component_table};
 
 component_table! {
     fn prepare(ProcessorConfig, ProcessorContext<'_>) -> PreparedProcessor;
-    "processor-batch", Batch, "batch" => batch;
-    "processor-memory-limiter", MemoryLimiter, "memory_limiter" => memory_limiter;
-    "processor-filter", Filter, "filter" => filter;
-    "processor-attributes", Attributes, "attributes" => attributes;
-    "processor-attributes", Resource, "resource" => resource;
-    "processor-redaction", Redaction, "redaction" => redaction;
-    "processor-probabilistic-sampler", ProbabilisticSampler, "probabilistic_sampler" => probabilistic_sampler;
-    "processor-tail-sampling", TailSampling, "tail_sampling" => tail_sampling;
-    "processor-k8sattributes", KubernetesAttributes, "k8s_attributes (k8sattributes)" => k8s_attributes;
+    "processor-batch", Batch => batch;
+    "processor-memory-limiter", MemoryLimiter => memory_limiter;
+    "processor-filter", Filter => filter;
+    "processor-attributes", Attributes => attributes;
+    "processor-attributes", Resource => resource;
+    "processor-redaction", Redaction => redaction;
+    "processor-probabilistic-sampler", ProbabilisticSampler => probabilistic_sampler;
+    "processor-tail-sampling", TailSampling => tail_sampling;
+    "processor-k8sattributes", KubernetesAttributes => k8s_attributes;
 }

@@ -23,6 +23,6 @@ use crate::components::{PreparedReceiver, ReceiverContext, component_table};
 
 component_table! {
     fn prepare(ReceiverConfig, ReceiverContext<'_>) -> PreparedReceiver;
-    "receiver-otlp", Otlp, "otlp" => otlp;
-    "receiver-opencensus", OpenCensus, "opencensus" => opencensus;
+    "receiver-otlp", Otlp => otlp;
+    "receiver-opencensus", OpenCensus => opencensus;
 }

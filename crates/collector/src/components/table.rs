@@ -1,8 +1,7 @@
 //! The macro behind the tables of components.
 
-/// A row of a table, for the list of components.
-pub(crate) struct ComponentEntry {
-    /// The name in documents, with an older name after it.
+/// The cargo feature of a row.
+pub(crate) struct ComponentFeature {
     pub(crate) name: &'static str,
     pub(crate) is_compiled: bool,
 }
@@ -10,13 +9,13 @@ pub(crate) struct ComponentEntry {
 /// Declares the components of one kind: for each a cargo feature, the variant of the configuration enum, and the
 /// module that implements it.
 ///
-/// It defines `prepare`, which calls `prepare` of the module that the settings belong to, and `ENTRIES`. The match
+/// It defines `prepare`, which calls `prepare` of the module that the settings belong to, and `FEATURES`. The match
 /// in `prepare` has no wildcard: a variant without a row does not compile. Without its feature a component is
 /// refused with the name of the feature.
 macro_rules! component_table {
     (
         fn prepare($config:ident, $context:ty) -> $prepared:ty;
-        $( $feature:literal, $variant:ident, $name:literal => $module:ident; )+
+        $( $feature:literal, $variant:ident => $module:ident; )+
     ) => {
         /// Checks the settings of a component of this build, and builds everything of it that may fail.
         ///
@@ -36,9 +35,9 @@ macro_rules! component_table {
             }
         }
 
-        /// The components of this kind, as they are listed.
-        pub(crate) const ENTRIES: &[$crate::components::ComponentEntry] = &[
-            $( $crate::components::ComponentEntry { name: $name, is_compiled: cfg!(feature = $feature) }, )+
+        /// The features of this kind of components, in the order of the rows.
+        pub(crate) const FEATURES: &[$crate::components::ComponentFeature] = &[
+            $( $crate::components::ComponentFeature { name: $feature, is_compiled: cfg!(feature = $feature) }, )+
         ];
     };
 }
