@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     components::{
-        AuthProviders, BuildError, ComponentTables, ExporterContext, ExtensionContext, PreparedExporter,
-        PreparedNode, PreparedProcessor, PreparedReceiver, ProcessorContext, ReceiverContext,
+        AuthProviders, BuildError, ComponentTables, ExporterContext, ExtensionContext, PreparedExporter, PreparedNode,
+        PreparedProcessor, PreparedReceiver, ProcessorContext, ReceiverContext,
     },
     extension::{ClientAuth, ServerAuth},
     net::listener_pool::AddressClaims,
