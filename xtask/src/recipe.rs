@@ -25,10 +25,8 @@ const PAGE: &str = "docs/adding-a-component.md";
 /// The crate that holds the work of components.
 const COLLECTOR: &str = "kubewake-collector";
 /// The tests of the page's component, as filters of a package. The receiver is what its test sends to.
-const TESTS: [(&str, &str, &str); 2] = [
-    ("kubewake-config", "", "exporter::count"),
-    (COLLECTOR, "exporter-count,receiver-otlp", "exporter::count"),
-];
+const TESTS: [(&str, &str, &str); 2] =
+    [("kubewake-config", "", "exporter::count"), (COLLECTOR, "exporter-count,receiver-otlp", "exporter::count")];
 
 pub(crate) fn run(steps: &mut TimedSteps) -> anyhow::Result<()> {
     let copy = target_dir().join("recipe");
@@ -147,8 +145,8 @@ impl RecipeStep {
             Self::Insert { path, before, block } => {
                 let content = files.get_mut(&path).with_context(|| format!("there is no {}", path.display()))?;
                 let text = String::from_utf8(std::mem::take(content))?;
-                let at = line_start(&text, &before)
-                    .with_context(|| format!("{} has no line `{before}`", path.display()))?;
+                let at =
+                    line_start(&text, &before).with_context(|| format!("{} has no line `{before}`", path.display()))?;
                 let (head, tail) = text.split_at(at);
                 *content = [head, &block, tail].concat().into_bytes();
             }
@@ -173,13 +171,16 @@ fn recipe_steps(page: &str) -> anyhow::Result<Vec<RecipeStep>> {
     let mut steps = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
-        let Some(what) = line.strip_prefix("<!-- recipe: ").and_then(|rest| rest.strip_suffix(" -->")) else { continue };
+        let Some(what) = line.strip_prefix("<!-- recipe: ").and_then(|rest| rest.strip_suffix(" -->")) else {
+            continue;
+        };
         let fence = lines.by_ref().find(|line| !line.is_empty()).unwrap_or_default();
         ensure!(fence.starts_with("```"), "{PAGE}: no code block after `{what}`");
         let block = lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
         steps.push(if let Some(path) = what.strip_prefix("create ") {
             RecipeStep::Create { path: path.into(), block }
-        } else if let Some((path, before)) = what.strip_prefix("insert in ").and_then(|rest| rest.split_once(" before "))
+        } else if let Some((path, before)) =
+            what.strip_prefix("insert in ").and_then(|rest| rest.split_once(" before "))
         {
             RecipeStep::Insert { path: path.into(), before: before.into(), block }
         } else {
@@ -217,7 +218,8 @@ mod tests {
     #[test]
     fn copy_has_the_packages_that_the_collector_needs() {
         let files = copied_files().unwrap();
-        for file in ["crates/collector/Cargo.toml", "crates/config/src/lib.rs", "crates/otlp/src/lib.rs", "Cargo.lock"] {
+        for file in ["crates/collector/Cargo.toml", "crates/config/src/lib.rs", "crates/otlp/src/lib.rs", "Cargo.lock"]
+        {
             assert!(files.contains_key(Path::new(file)), "{file}");
         }
         assert!(!files.contains_key(Path::new("crates/operator/Cargo.toml")));

@@ -3,13 +3,13 @@
 //! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
 #[cfg(feature = "extension-auth")]
-mod basic;
+pub(crate) mod basic;
 #[cfg(feature = "extension-auth")]
 pub(crate) mod bearer;
 #[cfg(feature = "extension-health-check")]
 pub(crate) mod health;
 #[cfg(feature = "extension-auth")]
-mod oauth2;
+pub(crate) mod oauth2;
 
 use std::{future::Future, net::IpAddr, pin::Pin, sync::Arc};
 

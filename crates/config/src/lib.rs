@@ -27,12 +27,17 @@ mod fingerprint;
 mod id;
 mod kubeconfig;
 mod load;
+mod matching;
 pub mod model;
+mod network;
 mod pattern;
 mod problem;
 mod processor;
 mod receiver;
 mod secret;
+mod sending;
+mod service;
+mod service_account;
 mod sources;
 mod yaml;
 

@@ -32,7 +32,7 @@ impl Extension for BasicAuth {
 }
 
 /// Builds the client or the server, whichever the settings configure.
-fn build(settings: &BasicAuth) -> Result<AuthProviders, BuildError> {
+pub(crate) fn build(settings: &BasicAuth) -> Result<AuthProviders, BuildError> {
     match settings {
         BasicAuth::Client(settings) => Ok(AuthProviders { client: Some(client(settings)?), server: None }),
         BasicAuth::Server(settings) => Ok(AuthProviders { client: None, server: Some(server(settings)?) }),
