@@ -114,12 +114,12 @@ impl MaintenanceCounters {
     /// Renders the counters for Prometheus, with this prefix in their names.
     pub fn render_metrics(&self, prefix: &str) -> String {
         let mut out = String::new();
-        let (events, help) =
-            (format!("{prefix}_upkeep_total"), "Events in the maintenance of certificates and webhook registrations.");
+        let name = format!("{prefix}_upkeep_total");
+        let help = "Events in the maintenance of certificates and webhook registrations.";
         // Writing to a string cannot fail.
-        let _ = self.events.render::<MaintenanceEvent>(&mut out, &events, help, "event");
-        let (name, help) =
-            (format!("{prefix}_registered"), "Whether all webhook registrations are in force (1) or not (0).");
+        let _ = self.events.render::<MaintenanceEvent>(&mut out, &name, help, "event");
+        let name = format!("{prefix}_registered");
+        let help = "Whether all webhook registrations are in force (1) or not (0).";
         let now = u8::from(self.is_registered());
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {now}");
         out
