@@ -44,7 +44,6 @@ pub mod error_message;
 pub mod failure_cause;
 pub mod health;
 pub mod kind;
-mod label_enum;
 pub mod last_valid;
 pub mod layer;
 pub mod leader;
