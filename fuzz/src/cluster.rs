@@ -4,12 +4,8 @@ use http::Uri;
 use jiff::Timestamp;
 use kubewake_node::fuzzing::{health_state, http_answer, log_entries, log_entry, redirected};
 use kubewake_operator::{
-    delivery::{
-        document_history::DocumentHistory,
-        health_assessment::{CollectorAnswer, CollectorTier, assess_delivery},
-        report::CollectorStatusReport,
-    },
-    last_valid,
+    CollectorTier,
+    fuzzing::{CollectorAnswer, CollectorStatusReport, DocumentHistory, assess_delivery, last_valid},
 };
 use kubewake_trail::{
     carrier::{AnnotationKeys, Annotations},

@@ -1,5 +1,7 @@
 //! `cargo xtask tidy`: checks the repository's own rules.
 
+mod architecture;
+mod crate_rules;
 mod dependencies;
 mod documents;
 mod images;
@@ -21,10 +23,6 @@ const MAX_LIB_LINES: usize = 120;
 /// Words for work that nobody has planned. Concatenated, so that this file does not contain them.
 const FORBIDDEN_WORDS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// Crates that depend on no other crate of the workspace: a library for other programs, and what every server and
-/// client here needs.
-const STANDALONE_LIBRARIES: [&str; 2] = ["name = \"kubewake-trail\"", "name = \"kubewake-runtime\""];
-
 /// Checks every source file, manifest and document, and lists all violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut files = Vec::new();
@@ -42,6 +40,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     wrong.extend(style.problems());
     wrong.extend(documents::check()?);
+    wrong.extend(architecture::check()?);
     wrong.extend(images::check()?);
     wrong.extend(dependencies::check()?);
     wrong.iter().for_each(|problem| eprintln!("{problem}"));
@@ -105,33 +104,10 @@ fn lines_without_tests(name: &Path, text: &str) -> usize {
     code.count()
 }
 
-/// Every crate uses the workspace's lints, unless it is a workspace of its own. Standalone libraries depend on
-/// no other crate of the workspace.
+/// Every crate uses the workspace's lints, unless it is a workspace of its own.
 fn check_manifest(text: &str) -> Vec<String> {
-    let inherits = text.contains("[lints]\nworkspace = true");
-    let own_workspace = text.contains("[workspace]");
-    let mut problems = Vec::new();
-    if !inherits && !own_workspace {
-        problems.push("does not inherit the workspace's lints".to_owned());
-    }
-    if STANDALONE_LIBRARIES.iter().any(|name| text.contains(name)) {
-        problems.extend(
-            our_dependencies(text).map(|line| format!("must depend on no crate of this workspace, but has {line}")),
-        );
-    }
-    problems
-}
-
-/// Dependencies on crates of the workspace, without tests: as a key, as a section, or renamed.
-fn our_dependencies(text: &str) -> impl Iterator<Item = &str> {
-    let mut section = "";
-    let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    without_comments.filter(move |line| {
-        if line.starts_with('[') {
-            section = line;
-        }
-        section.contains("dependencies") && !section.contains("dev-dependencies") && line.contains("kubewake")
-    })
+    let inherits = text.contains("[lints]\nworkspace = true") || text.contains("[workspace]");
+    if inherits { Vec::new() } else { vec!["does not inherit the workspace's lints".to_owned()] }
 }
 
 #[cfg(test)]
@@ -154,28 +130,5 @@ mod tests {
     fn a_crate_without_the_lints_is_found() {
         assert_eq!(check_manifest("[package]\nname = \"a\"\n").len(), 1);
         assert!(check_manifest("[lints]\nworkspace = true\n").is_empty());
-    }
-
-    #[test]
-    fn standalone_library_that_depends_on_the_workspace_is_found() {
-        let with = |section: &str| {
-            format!(
-                "{}\n[lints]\nworkspace = true\n[{section}]\nkube = \"1\"\nkubewake-otlp = \"1\"\n",
-                STANDALONE_LIBRARIES[0]
-            )
-        };
-        assert_eq!(check_manifest(&with("dependencies")).len(), 1);
-        assert_eq!(check_manifest(&with("target.'cfg(unix)'.build-dependencies")).len(), 1);
-        assert!(check_manifest(&with("dev-dependencies")).is_empty());
-        for (dependency, ours) in [
-            ("[dependencies.kubewake-otlp]\npath = \"../otlp\"", 1),
-            ("[dependencies]\notlp = { package = \"kubewake-otlp\", version = \"1\" }", 1),
-            ("[dependencies]\nkubewake.workspace = true", 1),
-            ("[dependencies]\nkube = \"1\" # not kubewake", 0),
-            ("[dev-dependencies.kubewake-otlp]\npath = \"../otlp\"", 0),
-        ] {
-            let text = format!("{}\n[lints]\nworkspace = true\n{dependency}\n", STANDALONE_LIBRARIES[0]);
-            assert_eq!(check_manifest(&text).len(), ours, "{dependency}");
-        }
     }
 }

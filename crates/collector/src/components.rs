@@ -5,7 +5,6 @@
 
 mod catalog;
 mod exporter_node;
-mod files;
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +17,6 @@ use kubewake_otlp::Signal;
 pub use self::{
     catalog::list_components,
     exporter_node::{ExporterNode, PreparedExporter},
-    files::{exporter_files, extension_files, receiver_files},
 };
 use crate::{
     core::{DestinationLabels, Exporter, PipelineSet, Processor, ProcessorStats, StatsRegistry},
@@ -73,33 +71,11 @@ pub fn prepare_exporter(
         #[cfg(feature = "exporter-file")]
         model::ExporterConfig::File(settings) => crate::exporter::file::build(settings),
         #[cfg(feature = "exporter-nop")]
-        model::ExporterConfig::Nop => crate::exporter::nop::build(),
+        model::ExporterConfig::Nop(_) => crate::exporter::nop::build(),
         #[allow(unreachable_patterns)]
         _ => Err(catalog::missing_feature_error("this exporter", "exporter-…")),
     };
     one.map(|built| PreparedExporter::Single(Box::new(built)))
-}
-
-/// The extension that provides the credentials of an exporter.
-pub fn exporter_auth_id(settings: &model::ExporterConfig) -> Option<&ComponentId> {
-    match settings {
-        model::ExporterConfig::OtlpGrpc(settings) => settings.auth.as_ref(),
-        model::ExporterConfig::OtlpHttp(settings) => settings.auth.as_ref(),
-        model::ExporterConfig::LoadBalancing(settings) => settings.otlp.auth.as_ref(),
-        model::ExporterConfig::Debug(_) | model::ExporterConfig::File(_) | model::ExporterConfig::Nop => None,
-    }
-}
-
-/// The extensions that provide the authenticators of a receiver.
-pub fn receiver_auth_ids(settings: &model::ReceiverConfig) -> Vec<&ComponentId> {
-    match settings {
-        model::ReceiverConfig::Otlp(settings) => {
-            let grpc = settings.grpc.as_ref().and_then(|s| s.auth.as_ref());
-            let http = settings.http.as_ref().and_then(|s| s.auth.as_ref());
-            grpc.into_iter().chain(http).collect()
-        }
-        model::ReceiverConfig::OpenCensus(settings) => settings.server.auth.iter().collect(),
-    }
 }
 
 /// The role of a processor in its pipeline.

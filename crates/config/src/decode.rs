@@ -1,30 +1,30 @@
 //! Decodes the tree into the model: every field is read, checked and accounted for, and every error is kept.
 
-mod attributes;
-mod catalog;
+pub(crate) mod attributes;
 mod component;
 mod context_uses;
 mod cursor;
 mod document;
 mod duration;
-mod exporter;
-mod extension;
+pub(crate) mod exporter;
+pub(crate) mod extension;
 mod field_reader;
-mod filter;
+pub(crate) mod filter;
+pub(crate) mod foreign_names;
 mod id;
-mod kubernetes;
+pub(crate) mod kubernetes;
 mod matching;
 mod network;
 mod pipeline;
-mod processor;
-mod receiver;
-mod redaction;
+pub(crate) mod processor;
+pub(crate) mod receiver;
+pub(crate) mod redaction;
 mod references;
 mod report;
-mod sampler;
+pub(crate) mod sampler;
 mod scalar;
 mod suggest;
-mod tail_sampling;
+pub(crate) mod tail_sampling;
 mod telemetry;
 mod tls;
 mod value;
@@ -32,6 +32,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cursor::Cursor;
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
-pub(crate) use report::{DecodeReport, DocumentFindings};
+pub(crate) use report::{ConnectionSide, DecodeReport, DocumentFindings};

@@ -26,24 +26,24 @@ pub use attributes::{
 };
 pub use balancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver};
 pub use exporter::{
-    BodyEncoding, DebugExporter, DebugVerbosity, ExporterConfig, FileExporter, FileFormat, GroupBy, OtlpGrpcExporter,
+    BodyEncoding, DebugExporter, DebugVerbosity, FileExporter, FileFormat, GroupBy, NopExporter, OtlpGrpcExporter,
     OtlpHttpExporter, QueueBatch, QueueConfig, QueueSizer, RetryConfig, RotationConfig,
 };
 pub use extension::{
-    BasicAuth, BasicClientCredentials, BearerTokenAuth, ExtensionConfig, HealthBodies, HealthCheck, Htpasswd,
-    OAuth2Client, PipelineCheck,
+    BasicAuth, BasicClientCredentials, BearerTokenAuth, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
+    PipelineCheck,
 };
 pub use filter::{FilterProcessor, RecordSelection};
 pub use kubernetes::{
     AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
-    PodFilter, RelayServiceAccount, VerifySenders,
+    PodFilter, RelayServiceAccount, ServiceAccountFiles, VerifySenders,
 };
 pub use matching::{AttributeMatch, LibraryMatch, MatchProperties, SeverityNumber, TextMatcher, ValueMatch};
 pub use network::{
     ClientKeepalive, ClientTls, CompressionType, KeyPair, PemSource, ServerKeepalive, ServerTls, TlsVersion,
 };
-pub use processor::{BatchProcessor, MemoryLimit, MemoryLimiter, ProcessorConfig};
-pub use receiver::{CorsConfig, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, ReceiverConfig};
+pub use processor::{BatchProcessor, MemoryLimit, MemoryLimiter};
+pub use receiver::{CorsConfig, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver};
 pub use redaction::{HashFunction, RedactionProcessor, SummaryLevel};
 pub use sampler::{AttributeSource, ProbabilisticSampler, SamplerMode};
 pub use service::{
@@ -54,6 +54,9 @@ pub use tail_sampling::{
 };
 
 use crate::ComponentId;
+pub use crate::{
+    exporter::ExporterConfig, extension::ExtensionConfig, processor::ProcessorConfig, receiver::ReceiverConfig,
+};
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CollectorDocument {

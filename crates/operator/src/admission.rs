@@ -39,7 +39,7 @@ use kubewake_trail::{
 };
 use tokio::net::TcpListener;
 
-use crate::names;
+use crate::model::names;
 
 mod access;
 mod cluster_warnings;

@@ -83,7 +83,7 @@ fn plan_auth(
     let mut out = BTreeMap::new();
     for id in &document.service.extensions {
         let Some(settings) = document.extensions.get(id) else { continue };
-        let print = fingerprint::combined_fingerprint(&components::extension_files(settings));
+        let print = fingerprint::combined_fingerprint(&settings.files());
         let identity = ComponentIdentity { settings: settings.clone(), fingerprint: print, auth: Vec::new() };
         let kept = running.auth.get(id).filter(|old| old.identity == identity);
         let auth = match kept {
@@ -128,10 +128,10 @@ impl GraphPlanner<'_> {
         id: &ComponentId,
         settings: &model::ExporterConfig,
     ) -> Result<ExporterPlan, BuildError> {
-        let auth_id = components::exporter_auth_id(settings);
+        let auth_id = settings.auth_extension_ids().into_iter().next();
         let identity = ComponentIdentity {
             settings: settings.clone(),
-            fingerprint: fingerprint::combined_fingerprint(&components::exporter_files(settings)),
+            fingerprint: fingerprint::combined_fingerprint(&settings.files()),
             auth: auth_id.and_then(|id| self.auth_identity(id)).into_iter().collect(),
         };
         let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
@@ -161,8 +161,8 @@ impl GraphPlanner<'_> {
     fn plan_receiver(&self, id: &ComponentId, settings: &model::ReceiverConfig) -> Result<ReceiverPlan, BuildError> {
         let identity = ComponentIdentity {
             settings: settings.clone(),
-            fingerprint: fingerprint::combined_fingerprint(&components::receiver_files(settings)),
-            auth: components::receiver_auth_ids(settings).into_iter().filter_map(|id| self.auth_identity(id)).collect(),
+            fingerprint: fingerprint::combined_fingerprint(&settings.files()),
+            auth: settings.auth_extension_ids().into_iter().filter_map(|id| self.auth_identity(id)).collect(),
         };
         let old = self.running.receivers.get(id);
         if let Some(old) = old.filter(|old| old.identity == identity) {

@@ -33,10 +33,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use kubewake_config::{
-    model::{FileExporter, RetryConfig, RotationConfig},
-    mounted_path,
-};
+use kubewake_config::model::{FileExporter, RetryConfig, RotationConfig};
 use kubewake_otlp::NoMemory;
 
 use self::{
@@ -96,14 +93,14 @@ fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<Export
 
 /// Opens the target, so that an unusable path is reported before data arrives.
 fn open_target(settings: &FileExporter) -> io::Result<FileTarget> {
-    let path = mounted_path(&settings.path);
+    let path = &settings.path;
     if let Some(group) = &settings.group_by {
-        return FileGroups::new(&path, group, settings.create_directory).map(FileTarget::Grouped);
+        return FileGroups::new(path, group, settings.create_directory).map(FileTarget::Grouped);
     }
     if let Some(mode) = settings.create_directory {
-        create_directory(&path, mode)?;
+        create_directory(path, mode)?;
     }
-    let sink = SharedFile::for_path(&path, PathRetention::Always)?;
+    let sink = SharedFile::for_path(path, PathRetention::Always)?;
     sink.create()?;
     Ok(FileTarget::Single(sink))
 }

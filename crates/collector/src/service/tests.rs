@@ -2,6 +2,7 @@
 
 use std::{os::unix::fs::symlink, time::Duration};
 
+use kubewake_config::SystemSources;
 use tempfile::TempDir;
 
 use super::*;
@@ -18,7 +19,7 @@ fn document(settings: &str) -> String {
 
 async fn start(path: &Path) -> Arc<CollectorService> {
     let options = EngineOptions { drain_limit: Duration::from_secs(1), default_budget: 1 << 20 };
-    CollectorService::start(path, options).await.unwrap().0
+    CollectorService::start(path, Arc::new(SystemSources), options).await.unwrap().0
 }
 
 /// The number of documents that were applied, and that were refused.

@@ -11,23 +11,23 @@ use super::{
 };
 use crate::model::{
     AttributeAction, AttributeValueSource, AttributesProcessor, ContextKey, ConvertedType, KeySelector,
-    ProcessorConfig, ResourceProcessor,
+    ResourceProcessor,
 };
 
-pub(crate) fn attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<AttributesProcessor> {
     let mut fields = FieldReader::new(at, report);
     let include = fields.get("include", matching::properties);
     let exclude = fields.get("exclude", matching::properties);
     let actions = actions(&mut fields, "actions");
     fields.finish();
-    Some(ProcessorConfig::Attributes(Box::new(AttributesProcessor { include, exclude, actions })))
+    Some(AttributesProcessor { include, exclude, actions })
 }
 
-pub(crate) fn resource(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn resource(at: &Cursor<'_>, report: &DecodeReport) -> Option<ResourceProcessor> {
     let mut fields = FieldReader::new(at, report);
     let actions = actions(&mut fields, "attributes");
     fields.finish();
-    Some(ProcessorConfig::Resource(ResourceProcessor { actions }))
+    Some(ResourceProcessor { actions })
 }
 
 /// Reads the actions, of which there must be at least one.

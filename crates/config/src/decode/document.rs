@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    component::{self, DecodedSection, EXPORTERS, EXTENSIONS, PROCESSORS, RECEIVERS, SectionKind},
+    component::{self, DecodedSection},
     cursor::Cursor,
     field_reader::FieldReader,
     pipeline,
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     CollectorDocument, ComponentId, PipelineId,
+    component::ComponentKind,
     model::{PipelineConfig, ServiceConfig, TelemetryConfig},
     yaml::{NodeValue, YamlNode},
 };
@@ -27,10 +28,10 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
         return CollectorDocument::default();
     }
     let mut fields = FieldReader::new(&at, report);
-    let receivers = read(&mut fields, &RECEIVERS);
-    let processors = read(&mut fields, &PROCESSORS);
-    let exporters = read(&mut fields, &EXPORTERS);
-    let extensions = read(&mut fields, &EXTENSIONS);
+    let receivers = read(&mut fields);
+    let processors = read(&mut fields);
+    let exporters = read(&mut fields);
+    let extensions = read(&mut fields);
     fields.unsupported(&["connectors"]);
     let service = fields.find("service").map(|at| service(&at, report)).unwrap_or_default();
     check_sections_present(&fields, receivers.declared.is_empty(), exporters.declared.is_empty());
@@ -60,9 +61,9 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
     }
 }
 
-fn read<T>(fields: &mut FieldReader<'_, '_>, kind: &SectionKind<T>) -> DecodedSection<T> {
-    match fields.find(kind.section) {
-        Some(at) => component::section(&at, fields.report, kind),
+fn read<T: ComponentKind>(fields: &mut FieldReader<'_, '_>) -> DecodedSection<T> {
+    match fields.find(T::SECTION) {
+        Some(at) => component::section(&at, fields.report),
         None => DecodedSection::empty(),
     }
 }

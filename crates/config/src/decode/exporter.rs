@@ -12,9 +12,9 @@ pub(crate) use grpc::grpc;
 pub(crate) use http::http;
 
 use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
-use crate::model::{DebugExporter, DebugVerbosity, ExporterConfig};
+use crate::model::{DebugExporter, DebugVerbosity, NopExporter};
 
-pub(crate) fn debug(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+pub(crate) fn debug(at: &Cursor<'_>, report: &DecodeReport) -> Option<DebugExporter> {
     const VERBOSITY: [(&str, DebugVerbosity); 4] = [
         ("basic", DebugVerbosity::Basic),
         ("normal", DebugVerbosity::Normal),
@@ -33,7 +33,7 @@ pub(crate) fn debug(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterCo
     output_paths(&mut fields, internal);
     fields.unsupported(&["sending_queue"]);
     fields.finish();
-    Some(ExporterConfig::Debug(exporter))
+    Some(exporter)
 }
 
 fn output_paths(fields: &mut FieldReader<'_, '_>, internal: bool) {
@@ -49,7 +49,7 @@ fn output_paths(fields: &mut FieldReader<'_, '_>, internal: bool) {
     }
 }
 
-pub(crate) fn nop(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+pub(crate) fn nop(at: &Cursor<'_>, report: &DecodeReport) -> Option<NopExporter> {
     FieldReader::new(at, report).finish();
-    Some(ExporterConfig::Nop)
+    Some(NopExporter)
 }

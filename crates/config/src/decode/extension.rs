@@ -1,17 +1,17 @@
 //! Extensions.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use super::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeReport, scalar, tls};
 use crate::{
     SecretString,
     model::{
-        BasicAuth, BasicClientCredentials, BearerTokenAuth, ExtensionConfig, HealthBodies, HealthCheck, Htpasswd,
-        OAuth2Client, PipelineCheck,
+        BasicAuth, BasicClientCredentials, BearerTokenAuth, HealthBodies, HealthCheck, Htpasswd, OAuth2Client,
+        PipelineCheck,
     },
 };
 
-pub(crate) fn health_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn health_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<HealthCheck> {
     let default = HealthCheck::default();
     let mut fields = FieldReader::new(at, report);
     let check = HealthCheck {
@@ -33,7 +33,7 @@ pub(crate) fn health_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ext
     fields.accept_without_effect(&["compression_algorithms"], scalar::texts);
     fields.unsupported(&["auth", "cors", "response_headers", "middlewares", "http", "grpc", "component_health"]);
     fields.finish();
-    Some(ExtensionConfig::HealthCheck(check))
+    Some(check)
 }
 
 fn response_body(at: &Cursor<'_>, report: &DecodeReport) -> Option<HealthBodies> {
@@ -61,7 +61,7 @@ fn pipeline_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<PipelineChec
     Some(check)
 }
 
-pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<BasicAuth> {
     let mut fields = FieldReader::new(at, report);
     let server = fields.find_even_empty("htpasswd").map(|at| htpasswd(&at, report));
     let client = fields.find_even_empty("client_auth").map(|at| client_auth(&at, report));
@@ -81,13 +81,13 @@ pub(crate) fn basic_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<Exten
         }
     };
     fields.finish();
-    auth.map(ExtensionConfig::BasicAuth)
+    auth
 }
 
 fn htpasswd(at: &Cursor<'_>, report: &DecodeReport) -> Htpasswd {
     let mut fields = FieldReader::new(at, report);
     let htpasswd = Htpasswd {
-        file: fields.text("file").map(PathBuf::from),
+        file: fields.path("file"),
         inline: fields.get("inline", scalar::secret).filter(|text: &SecretString| !text.is_empty()),
     };
     if htpasswd.file.is_none() && htpasswd.inline.is_none() && !fields.failed("inline") {
@@ -101,9 +101,9 @@ fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials
     let mut fields = FieldReader::new(at, report);
     let credentials = BasicClientCredentials {
         username: fields.text("username").unwrap_or_default(),
-        username_file: fields.text("username_file").map(PathBuf::from),
+        username_file: fields.path("username_file"),
         password: fields.get("password", scalar::secret).unwrap_or_default(),
-        password_file: fields.text("password_file").map(PathBuf::from),
+        password_file: fields.path("password_file"),
     };
     let named = !credentials.username.is_empty() || credentials.username_file.is_some();
     if !named && !fields.failed("username_file") {
@@ -113,11 +113,11 @@ fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials
     credentials
 }
 
-pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Option<BearerTokenAuth> {
     let mut fields = FieldReader::new(at, report);
     let one = fields.get("token", token).filter(|token| !token.is_empty());
     let many = fields.get("tokens", tokens).unwrap_or_default();
-    let file = fields.text("filename").map(PathBuf::from);
+    let file = fields.path("filename");
     let none = one.is_none() && many.is_empty() && file.is_none();
     if one.is_some() && !many.is_empty() {
         let place = fields.cursor_at("tokens");
@@ -132,7 +132,7 @@ pub(crate) fn bearer_token_auth(at: &Cursor<'_>, report: &DecodeReport) -> Optio
         file,
     };
     fields.finish();
-    Some(ExtensionConfig::BearerTokenAuth(auth))
+    Some(auth)
 }
 
 fn token(at: &Cursor<'_>, report: &DecodeReport) -> Option<SecretString> {
@@ -147,7 +147,7 @@ fn tokens(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<SecretString>> {
 }
 
 /// `oauth2client`
-pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExtensionConfig> {
+pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<OAuth2Client> {
     let mut fields = FieldReader::new(at, report);
     let grants = [("client_credentials", true), ("", true), ("urn:ietf:params:oauth:grant-type:jwt-bearer", false)];
     let grant = fields.get("grant_type", |at, report| scalar::keyword(at, report, &grants));
@@ -166,9 +166,9 @@ pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ex
     ]);
     let client = OAuth2Client {
         client_id: fields.text("client_id").unwrap_or_default(),
-        client_id_file: fields.text("client_id_file").map(PathBuf::from),
+        client_id_file: fields.path("client_id_file"),
         client_secret: fields.get("client_secret", scalar::secret).unwrap_or_default(),
-        client_secret_file: fields.text("client_secret_file").map(PathBuf::from),
+        client_secret_file: fields.path("client_secret_file"),
         token_url: fields.text("token_url").unwrap_or_default(),
         scopes: fields.get("scopes", scalar::texts).unwrap_or_default(),
         endpoint_params: fields.get("endpoint_params", endpoint_params).unwrap_or_default(),
@@ -178,7 +178,7 @@ pub(crate) fn oauth2_client(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ex
     };
     oauth2_complete(&fields, &client);
     fields.finish();
-    Some(ExtensionConfig::OAuth2Client(client))
+    Some(client)
 }
 
 fn oauth2_complete(fields: &FieldReader<'_, '_>, client: &OAuth2Client) {

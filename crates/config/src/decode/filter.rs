@@ -1,9 +1,9 @@
 //! `filter`
 
 use super::{cursor::Cursor, field_reader::FieldReader, matching, report::DecodeReport, scalar};
-use crate::model::{FilterProcessor, MatchProperties, ProcessorConfig, RecordSelection};
+use crate::model::{FilterProcessor, MatchProperties, RecordSelection};
 
-pub(crate) fn filter(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn filter(at: &Cursor<'_>, report: &DecodeReport) -> Option<FilterProcessor> {
     let mut fields = FieldReader::new(at, report);
     // `error_mode` applies to failing statements. Conditions here cannot fail.
     fields.get("error_mode", |at, report| {
@@ -32,7 +32,7 @@ pub(crate) fn filter(at: &Cursor<'_>, report: &DecodeReport) -> Option<Processor
     }
     refuse_statements(&mut fields, &["trace_conditions", "metric_conditions", "log_conditions", "profile_conditions"]);
     fields.finish();
-    Some(ProcessorConfig::Filter(Box::new(filter)))
+    Some(filter)
 }
 
 fn selection(

@@ -7,7 +7,7 @@ use crate::{
     RegexPattern,
     model::{
         AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
-        PodFilter, ProcessorConfig, RelayServiceAccount, VerifySenders,
+        PodFilter, RelayServiceAccount, ServiceAccountFiles, VerifySenders,
     },
 };
 
@@ -15,7 +15,7 @@ use crate::{
 const MAX_ASSOCIATION_SOURCES: usize = 4;
 
 /// `k8s_attributes`, `k8sattributes`
-pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<KubernetesAttributesProcessor> {
     let mut fields = FieldReader::new(at, report);
     let auth = auth(&mut fields);
     let passthrough = fields.flag("passthrough");
@@ -40,8 +40,9 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<P
     fields.accept_without_effect(&["kube_api_qps"], scalar::float);
     fields.accept_without_effect(&["kube_api_burst"], scalar::integer);
     fields.finish();
-    Some(ProcessorConfig::KubernetesAttributes(Box::new(KubernetesAttributesProcessor {
+    Some(KubernetesAttributesProcessor {
         auth,
+        service_account: ServiceAccountFiles::located_by(|path| report.locate(path)),
         passthrough,
         metadata: extracted.metadata,
         labels: extracted.labels,
@@ -53,7 +54,7 @@ pub(crate) fn k8s_attributes(at: &Cursor<'_>, report: &DecodeReport) -> Option<P
         wait: waits.then_some(timeout),
         grace,
         verify_senders,
-    })))
+    })
 }
 
 fn verify_senders(at: &Cursor<'_>, report: &DecodeReport) -> VerifySenders {
@@ -82,7 +83,7 @@ fn trusted_relay(at: &Cursor<'_>, report: &DecodeReport) -> Option<RelayServiceA
 fn auth(fields: &mut FieldReader<'_, '_>) -> ClusterAuth {
     const TYPES: [(&str, Option<u8>); 4] =
         [("serviceAccount", Some(0)), ("kubeConfig", Some(1)), ("none", Some(2)), ("tls", None)];
-    let path = fields.text("kube_config_path").map(Into::into);
+    let path = fields.path("kube_config_path");
     let context = fields.text("context");
     let kind = fields.find("auth_type").map(|at| {
         let kind = scalar::keyword(&at, fields.report, &TYPES);

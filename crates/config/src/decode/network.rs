@@ -38,7 +38,7 @@ pub(crate) fn auth(fields: &mut FieldReader<'_, '_>, side: ConnectionSide) -> Op
     id.filter(|_| enabled)
 }
 
-impl DecodeReport {
+impl DecodeReport<'_> {
     fn add_auth_use_at(&self, at: &Cursor<'_>, id: Option<ComponentId>, side: ConnectionSide) {
         if let Some(id) = id {
             self.add_auth_use(AuthUse { id, side, path: at.path().to_owned(), span: at.span() });

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
-use crate::model::{BatchProcessor, MemoryLimit, MemoryLimiter, ProcessorConfig};
+use crate::model::{BatchProcessor, MemoryLimit, MemoryLimiter};
 
-pub(crate) fn batch(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn batch(at: &Cursor<'_>, report: &DecodeReport) -> Option<BatchProcessor> {
     let default = BatchProcessor::default();
     let mut fields = FieldReader::new(at, report);
     let batch = BatchProcessor {
@@ -28,7 +28,7 @@ pub(crate) fn batch(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorC
         report.error(&fields.cursor_at("send_batch_max_size"), message, Some(help.into()));
     }
     fields.finish();
-    Some(ProcessorConfig::Batch(batch))
+    Some(batch)
 }
 
 /// Names of headers in lower case, without duplicates.
@@ -46,7 +46,7 @@ pub(crate) fn metadata_keys(at: &Cursor<'_>, report: &DecodeReport) -> Option<Ve
     Some(keys)
 }
 
-pub(crate) fn memory_limiter(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn memory_limiter(at: &Cursor<'_>, report: &DecodeReport) -> Option<MemoryLimiter> {
     let mut fields = FieldReader::new(at, report);
     check_interval(&mut fields);
     collection_intervals(&mut fields);
@@ -70,7 +70,7 @@ pub(crate) fn memory_limiter(at: &Cursor<'_>, report: &DecodeReport) -> Option<P
     } else {
         MemoryLimit::Percent { limit: limit_percent, spike: spike_or_fifth(spike_percent, limit_percent) }
     };
-    Some(ProcessorConfig::MemoryLimiter(MemoryLimiter { limit }))
+    Some(MemoryLimiter { limit })
 }
 
 /// `check_interval` is required, as in the Collector, so that a document that runs here runs there.

@@ -7,9 +7,9 @@ use super::{
     report::{ConnectionSide, DecodeReport},
     scalar, tls,
 };
-use crate::model::{CorsConfig, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver, ReceiverConfig};
+use crate::model::{CorsConfig, GrpcServer, HttpServer, OpenCensusReceiver, OtlpReceiver};
 
-pub(crate) fn otlp(at: &Cursor<'_>, report: &DecodeReport) -> Option<ReceiverConfig> {
+pub(crate) fn otlp(at: &Cursor<'_>, report: &DecodeReport) -> Option<OtlpReceiver> {
     let mut fields = FieldReader::new(at, report);
     let mut receiver = OtlpReceiver::default();
     let mut declared = false;
@@ -31,10 +31,10 @@ pub(crate) fn otlp(at: &Cursor<'_>, report: &DecodeReport) -> Option<ReceiverCon
         fields.require("protocols", "the receiver needs at least one protocol", Some(help.into()));
     }
     fields.finish();
-    Some(ReceiverConfig::Otlp(Box::new(receiver)))
+    Some(receiver)
 }
 
-pub(crate) fn opencensus(at: &Cursor<'_>, report: &DecodeReport) -> Option<ReceiverConfig> {
+pub(crate) fn opencensus(at: &Cursor<'_>, report: &DecodeReport) -> Option<OpenCensusReceiver> {
     let default = OpenCensusReceiver::default();
     let mut fields = FieldReader::new(at, report);
     let server = grpc_server(&mut fields, default.server);
@@ -42,7 +42,7 @@ pub(crate) fn opencensus(at: &Cursor<'_>, report: &DecodeReport) -> Option<Recei
     fields.finish();
     let cors =
         Some(CorsConfig { allowed_origins, ..CorsConfig::default() }).filter(|cors| !cors.allowed_origins.is_empty());
-    Some(ReceiverConfig::OpenCensus(Box::new(OpenCensusReceiver { server, cors })))
+    Some(OpenCensusReceiver { server, cors })
 }
 
 fn grpc(at: &Cursor<'_>, report: &DecodeReport) -> Option<GrpcServer> {

@@ -3,10 +3,10 @@
 use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar, value};
 use crate::{
     RegexPattern, SecretString,
-    model::{HashFunction, ProcessorConfig, RedactionProcessor, SummaryLevel, TextMatcher},
+    model::{HashFunction, RedactionProcessor, SummaryLevel, TextMatcher},
 };
 
-pub(crate) fn redaction(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn redaction(at: &Cursor<'_>, report: &DecodeReport) -> Option<RedactionProcessor> {
     const SUMMARIES: [(&str, SummaryLevel); 4] = [
         ("", SummaryLevel::Silent),
         ("silent", SummaryLevel::Silent),
@@ -31,7 +31,7 @@ pub(crate) fn redaction(at: &Cursor<'_>, report: &DecodeReport) -> Option<Proces
         warn_about_settings(&fields, &redaction);
     }
     fields.finish();
-    Some(ProcessorConfig::Redaction(Box::new(redaction)))
+    Some(redaction)
 }
 
 /// Warns about settings with surprising effects.

@@ -1,14 +1,14 @@
 //! Samplers.
 
 use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
-use crate::model::{AttributeSource, ProbabilisticSampler, ProcessorConfig, SamplerMode};
+use crate::model::{AttributeSource, ProbabilisticSampler, SamplerMode};
 
 /// The smallest probability that the specification can express.
 const MIN_PROBABILITY: f64 = 1.0 / (1_u64 << 56) as f64;
 /// The number of the hash's buckets per percent.
 const HASH_BUCKETS_PER_PERCENT: f32 = 163.84;
 
-pub(crate) fn probabilistic(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn probabilistic(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProbabilisticSampler> {
     let default = ProbabilisticSampler::default();
     let mut fields = FieldReader::new(at, report);
     let sampler = ProbabilisticSampler {
@@ -40,7 +40,7 @@ pub(crate) fn probabilistic(at: &Cursor<'_>, report: &DecodeReport) -> Option<Pr
         report.warning(&fields.cursor_at("attribute_source"), message, help);
     }
     fields.finish();
-    Some(ProcessorConfig::ProbabilisticSampler(sampler))
+    Some(sampler)
 }
 
 fn percentage(at: &Cursor<'_>, report: &DecodeReport) -> Option<f32> {

@@ -5,7 +5,7 @@ mod policy;
 use std::collections::BTreeSet;
 
 use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
-use crate::model::{ProcessorConfig, SamplingRule, SamplingStrategy, TailSamplingProcessor};
+use crate::model::{SamplingRule, SamplingStrategy, TailSamplingProcessor};
 
 /// More shards are a mistake.
 const MAX_SHARDS: i64 = 256;
@@ -15,7 +15,7 @@ const MAX_CACHED_DECISIONS: i64 = 100_000_000;
 const SAMPLING_STRATEGIES: [(&str, SamplingStrategy); 2] =
     [("trace-complete", SamplingStrategy::TraceComplete), ("span-ingest", SamplingStrategy::SpanIngest)];
 
-pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &DecodeReport) -> Option<ProcessorConfig> {
+pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &DecodeReport) -> Option<TailSamplingProcessor> {
     let default = TailSamplingProcessor::default();
     let mut fields = FieldReader::new(at, report);
     fields.accept_without_effect(&["expected_new_traces_per_sec"], count);
@@ -65,7 +65,7 @@ pub(crate) fn tail_sampling(at: &Cursor<'_>, report: &DecodeReport) -> Option<Pr
         warn_drop_policies(&fields, &settings);
     }
     fields.finish();
-    Some(ProcessorConfig::TailSampling(Box::new(settings)))
+    Some(settings)
 }
 
 /// Refuses policies that need the whole trace where decisions are made part by part.

@@ -1,7 +1,5 @@
 //! `tls` of servers and clients.
 
-use std::path::PathBuf;
-
 use super::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar};
 use crate::{
     SecretString,
@@ -15,7 +13,7 @@ pub(crate) fn server(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServerTls
     let enabled = fields.enabled();
     let before = report.errors();
     let common = CommonTls::read(&mut fields);
-    let client_ca = fields.text("client_ca_file").map(PathBuf::from).map(PemSource::File);
+    let client_ca = fields.path("client_ca_file").map(PemSource::File);
     fields.accept_without_effect(&["client_ca_file_reload"], scalar::boolean);
     for name in ["ca_file", "ca_pem"] {
         if fields.has(name) {
@@ -97,7 +95,7 @@ fn report_half_key_pair(fields: &FieldReader<'_, '_>, missing: &str, message: &s
 
 /// A certificate or key, from a file or from the document, but not both.
 fn pem(fields: &mut FieldReader<'_, '_>, file: &'static str, inline: &'static str) -> Option<PemSource> {
-    let path = fields.text(file);
+    let path = fields.path(file);
     let text = fields.get(inline, scalar::secret).filter(|text: &SecretString| !text.is_empty());
     match (path, text) {
         (Some(_), Some(_)) => {
@@ -105,7 +103,7 @@ fn pem(fields: &mut FieldReader<'_, '_>, file: &'static str, inline: &'static st
             fields.report.error(&fields.cursor_at(inline), message, Some("keep one of the two".into()));
             None
         }
-        (Some(path), None) => Some(PemSource::File(path.into())),
+        (Some(path), None) => Some(PemSource::File(path)),
         (None, text) => text.map(PemSource::Inline),
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::exporter::{OtlpGrpcExporter, QueueConfig, RetryConfig};
+use super::{
+    exporter::{OtlpGrpcExporter, QueueConfig, RetryConfig},
+    kubernetes::ServiceAccountFiles,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadBalancingExporter {
@@ -80,4 +83,6 @@ pub struct ServiceResolver {
     pub timeout: Duration,
     /// `return_hostnames`: peers by name, as a StatefulSet gives them, instead of by address.
     pub return_hostnames: bool,
+    /// No setting: where a pod has its credentials.
+    pub service_account: ServiceAccountFiles,
 }

@@ -2,21 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{
-    balancing::LoadBalancingExporter,
-    network::{ClientKeepalive, ClientTls, CompressionType},
-};
+use super::network::{ClientKeepalive, ClientTls, CompressionType};
 use crate::{ComponentId, SecretString};
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum ExporterConfig {
-    OtlpGrpc(OtlpGrpcExporter),
-    OtlpHttp(OtlpHttpExporter),
-    Debug(DebugExporter),
-    File(FileExporter),
-    Nop,
-    LoadBalancing(Box<LoadBalancingExporter>),
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpGrpcExporter {
@@ -162,6 +149,10 @@ impl Default for DebugExporter {
         Self { verbosity: DebugVerbosity::Basic, sampling_initial: 2, sampling_thereafter: 1 }
     }
 }
+
+/// `nop`, which has no settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct NopExporter;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FileFormat {

@@ -6,15 +6,6 @@ use super::network::{ClientTls, ServerTls};
 use crate::SecretString;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum ExtensionConfig {
-    HealthCheck(HealthCheck),
-    BasicAuth(BasicAuth),
-    BearerTokenAuth(BearerTokenAuth),
-    /// `oauth2client`
-    OAuth2Client(OAuth2Client),
-}
-
-#[derive(Clone, Debug, PartialEq)]
 pub struct HealthCheck {
     pub endpoint: String,
     /// `path` of the health answer.

@@ -1,6 +1,9 @@
 //! The `k8s_attributes` processor.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::RegexPattern;
 
@@ -9,6 +12,8 @@ use crate::RegexPattern;
 pub struct KubernetesAttributesProcessor {
     /// `auth_type`, with `context` and `kube_config_path`
     pub auth: ClusterAuth,
+    /// No setting: where a pod has its credentials.
+    pub service_account: ServiceAccountFiles,
     /// `passthrough`: only the address of the sender is written, and no cluster is asked.
     pub passthrough: bool,
     pub metadata: Vec<Field>,
@@ -53,6 +58,40 @@ pub enum ClusterAuth {
         path: Option<PathBuf>,
         context: Option<String>,
     },
+}
+
+/// The directory with the credentials of a pod's ServiceAccount: `token`, `ca.crt` and `namespace`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAccountFiles {
+    directory: PathBuf,
+}
+
+impl ServiceAccountFiles {
+    /// Where a kubelet mounts them.
+    const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+    /// The files under the path that `locate` returns for their usual one.
+    pub fn located_by(locate: impl FnOnce(&Path) -> PathBuf) -> Self {
+        Self { directory: locate(Path::new(Self::MOUNT_PATH)) }
+    }
+
+    pub fn token(&self) -> PathBuf {
+        self.directory.join("token")
+    }
+
+    pub fn certificate_authority(&self) -> PathBuf {
+        self.directory.join("ca.crt")
+    }
+
+    pub fn namespace(&self) -> PathBuf {
+        self.directory.join("namespace")
+    }
+}
+
+impl Default for ServiceAccountFiles {
+    fn default() -> Self {
+        Self::located_by(Path::to_owned)
+    }
 }
 
 macro_rules! fields {

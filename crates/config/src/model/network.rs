@@ -21,6 +21,37 @@ pub struct KeyPair {
     pub key: PemSource,
 }
 
+impl PemSource {
+    /// The file, if it is one.
+    fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::File(path) => Some(path.clone()),
+            Self::Inline(_) => None,
+        }
+    }
+}
+
+impl KeyPair {
+    fn files(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        [self.cert.file(), self.key.file()].into_iter().flatten()
+    }
+}
+
+impl ServerTls {
+    /// The files that it is read from.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.identity.files().chain(self.client_ca.as_ref().and_then(PemSource::file)).collect()
+    }
+}
+
+impl ClientTls {
+    /// The files that it is read from.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let identity = self.identity.iter().flat_map(KeyPair::files);
+        identity.chain(self.ca.as_ref().and_then(PemSource::file)).collect()
+    }
+}
+
 /// A supported version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum TlsVersion {

@@ -2,38 +2,6 @@
 
 use std::time::Duration;
 
-use kubewake_otlp::Signal;
-
-use super::{
-    AttributesProcessor, FilterProcessor, KubernetesAttributesProcessor, ProbabilisticSampler, RedactionProcessor,
-    ResourceProcessor, TailSamplingProcessor,
-};
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum ProcessorConfig {
-    Batch(BatchProcessor),
-    MemoryLimiter(MemoryLimiter),
-    Filter(Box<FilterProcessor>),
-    Attributes(Box<AttributesProcessor>),
-    Resource(ResourceProcessor),
-    Redaction(Box<RedactionProcessor>),
-    /// `k8s_attributes`, also `k8sattributes`
-    KubernetesAttributes(Box<KubernetesAttributesProcessor>),
-    ProbabilisticSampler(ProbabilisticSampler),
-    TailSampling(Box<TailSamplingProcessor>),
-}
-
-impl ProcessorConfig {
-    /// The signals that it supports.
-    pub fn signals(&self) -> &'static [Signal] {
-        match self {
-            Self::ProbabilisticSampler(_) => &[Signal::Traces, Signal::Logs],
-            Self::TailSampling(_) => &[Signal::Traces],
-            _ => &Signal::ALL,
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchProcessor {
     /// `timeout`: a batch leaves this long after its first item; zero: at once.

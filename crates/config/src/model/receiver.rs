@@ -2,25 +2,8 @@
 
 use std::time::Duration;
 
-use kubewake_otlp::Signal;
-
 use super::network::{CompressionType, ServerKeepalive, ServerTls};
-use crate::{ComponentId, SecretString};
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum ReceiverConfig {
-    Otlp(Box<OtlpReceiver>),
-    OpenCensus(Box<OpenCensusReceiver>),
-}
-
-impl ReceiverConfig {
-    pub fn signals(&self) -> &'static [Signal] {
-        match self {
-            Self::Otlp(_) => &Signal::ALL,
-            Self::OpenCensus(_) => &[Signal::Traces],
-        }
-    }
-}
+use crate::{ComponentId, SecretString, component::ServerContext};
 
 /// `otlp`: at least one of the two protocols is there.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -53,6 +36,13 @@ impl Default for GrpcServer {
             auth: None,
             include_metadata: false,
         }
+    }
+}
+
+impl GrpcServer {
+    /// What the server knows about the sender of a request.
+    pub(crate) fn context(&self) -> ServerContext {
+        ServerContext { sender_identity: self.auth.is_some(), metadata: self.include_metadata }
     }
 }
 

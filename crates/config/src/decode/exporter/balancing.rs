@@ -6,15 +6,15 @@ use super::{grpc, sending};
 use crate::{
     decode::{cursor::Cursor, field_reader::FieldReader, network, report::DecodeReport, scalar},
     model::{
-        DnsResolver, ExporterConfig, LoadBalancingExporter, OtlpGrpcExporter, PeerResolver, QueueConfig, RoutingKey,
-        ServiceResolver,
+        DnsResolver, LoadBalancingExporter, OtlpGrpcExporter, PeerResolver, QueueConfig, RoutingKey,
+        ServiceAccountFiles, ServiceResolver,
     },
 };
 
 /// The port of OTLP over gRPC, for peers without one.
 const DEFAULT_PEER_PORT: u16 = 4317;
 
-pub(crate) fn load_balancing(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+pub(crate) fn load_balancing(at: &Cursor<'_>, report: &DecodeReport) -> Option<LoadBalancingExporter> {
     let mut fields = FieldReader::new(at, report);
     let otlp = protocol(&mut fields);
     let resolver = resolver(&mut fields);
@@ -24,14 +24,7 @@ pub(crate) fn load_balancing(at: &Cursor<'_>, report: &DecodeReport) -> Option<E
     let queue = sending::optional_queue(&mut fields);
     check_queue_fields(&fields, queue.as_ref());
     fields.finish();
-    Some(ExporterConfig::LoadBalancing(Box::new(LoadBalancingExporter {
-        otlp: otlp?,
-        resolver: resolver?,
-        routing,
-        timeout,
-        retry,
-        queue,
-    })))
+    Some(LoadBalancingExporter { otlp: otlp?, resolver: resolver?, routing, timeout, retry, queue })
 }
 
 fn protocol(fields: &mut FieldReader<'_, '_>) -> Option<OtlpGrpcExporter> {
@@ -242,6 +235,7 @@ fn kubernetes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServiceResolver>
         ports: if ports.is_empty() { vec![DEFAULT_PEER_PORT] } else { ports },
         timeout: timeout.unwrap_or(Duration::from_secs(60)),
         return_hostnames: fields.flag("return_hostnames"),
+        service_account: ServiceAccountFiles::located_by(|path| report.locate(path)),
     };
     fields.finish();
     Some(resolver)

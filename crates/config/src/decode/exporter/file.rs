@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use crate::{
     decode::{cursor::Cursor, field_reader::FieldReader, report::DecodeReport, scalar},
-    model::{ExporterConfig, FileExporter, FileFormat, GroupBy, RotationConfig},
+    model::{FileExporter, FileFormat, GroupBy, RotationConfig},
 };
 
 /// The default permissions of new directories, as in the Collector.
 const DEFAULT_DIRECTORY_MODE: u32 = 0o755;
 
-pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<FileExporter> {
     let formats = [("json", FileFormat::Json), ("proto", FileFormat::Proto)];
     let mut fields = FieldReader::new(at, report);
-    let path = fields.text("path");
+    let path = fields.path("path");
     if path.is_none() {
         fields.require("path", "the exporter needs a `path`", None);
     }
     let flush = fields.get("flush_interval", scalar::duration).filter(|interval| !interval.is_zero());
     let exporter = FileExporter {
-        path: path.unwrap_or_default().into(),
+        path: path.unwrap_or_default(),
         rotation: fields.find_even_empty("rotation").map(|at| rotation(&at, report)),
         format: fields.get_or("format", FileFormat::Json, |at, report| scalar::keyword(at, report, &formats)),
         append: fields.flag("append"),
@@ -32,7 +32,7 @@ pub(crate) fn file(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterCon
     check_combinations(&exporter, &fields);
     fields.unsupported(&["encoding", "compression_params"]);
     fields.finish();
-    Some(ExporterConfig::File(exporter))
+    Some(exporter)
 }
 
 /// Refuses settings that contradict each other.

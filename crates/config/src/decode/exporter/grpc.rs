@@ -11,10 +11,10 @@ use crate::{
         report::{ConnectionSide, DecodeReport},
         scalar, tls,
     },
-    model::{ClientTls, CompressionType, ExporterConfig, OtlpGrpcExporter},
+    model::{ClientTls, CompressionType, OtlpGrpcExporter},
 };
 
-pub(crate) fn grpc(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+pub(crate) fn grpc(at: &Cursor<'_>, report: &DecodeReport) -> Option<OtlpGrpcExporter> {
     let mut fields = FieldReader::new(at, report);
     let target = fields.get("endpoint", target);
     if target.is_none() {
@@ -35,7 +35,7 @@ pub(crate) fn grpc(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterCon
     }
     let exporter = client(&mut fields, target.address, tls);
     fields.finish();
-    Some(ExporterConfig::OtlpGrpc(exporter))
+    Some(exporter)
 }
 
 /// The settings of a client whose endpoint comes from elsewhere.

@@ -13,10 +13,10 @@ use crate::{
         report::{ConnectionSide, DecodeReport},
         scalar, tls,
     },
-    model::{BodyEncoding, CompressionType, ExporterConfig, OtlpHttpExporter},
+    model::{BodyEncoding, CompressionType, OtlpHttpExporter},
 };
 
-pub(crate) fn http(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterConfig> {
+pub(crate) fn http(at: &Cursor<'_>, report: &DecodeReport) -> Option<OtlpHttpExporter> {
     let mut fields = FieldReader::new(at, report);
     let urls = SignalUrls::read(&mut fields);
     skip_ineffective_fields(&mut fields);
@@ -35,7 +35,7 @@ pub(crate) fn http(at: &Cursor<'_>, report: &DecodeReport) -> Option<ExporterCon
         queue: sending::queue(&mut fields),
     };
     fields.finish();
-    Some(ExporterConfig::OtlpHttp(exporter))
+    Some(exporter)
 }
 
 struct SignalUrls {
