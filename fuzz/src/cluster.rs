@@ -10,10 +10,12 @@ use kubewake_operator::{
 use kubewake_trail::{
     carrier::{AnnotationKeys, Annotations},
     context,
-    webhook::{
+};
+use kubewake_webhook::{
+    review::ReviewRequest,
+    stamping::{
+        decision::{StampInput, decide},
         patch::patch_operations,
-        review::ReviewRequest,
-        stamp::{StampInput, decide},
     },
 };
 use serde_json::Value;

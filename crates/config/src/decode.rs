@@ -1,33 +1,22 @@
 //! Decodes the tree into the model: every field is read, checked and accounted for, and every error is kept.
+//!
+//! This module has the readers that all settings use, and the checks that need the whole document. The settings of
+//! a component are decoded beside their types: `crate::exporter::otlp_grpc`.
 
-pub(crate) mod attributes;
 mod component;
 mod context_uses;
 mod cursor;
 mod document;
 mod duration;
-pub(crate) mod exporter;
-pub(crate) mod extension;
 mod field_reader;
-pub(crate) mod filter;
 pub(crate) mod foreign_names;
-mod id;
-pub(crate) mod kubernetes;
-mod matching;
-mod network;
+pub(crate) mod id;
 mod pipeline;
-pub(crate) mod processor;
-pub(crate) mod receiver;
-pub(crate) mod redaction;
 mod references;
 mod report;
-pub(crate) mod sampler;
-mod scalar;
+pub(crate) mod scalar;
 mod suggest;
-pub(crate) mod tail_sampling;
-mod telemetry;
-mod tls;
-mod value;
+pub(crate) mod value;
 
 #[cfg(test)]
 mod tests;
@@ -35,4 +24,5 @@ mod tests;
 pub(crate) use cursor::Cursor;
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
-pub(crate) use report::{ConnectionSide, DecodeReport, DocumentFindings};
+pub(crate) use field_reader::FieldReader;
+pub(crate) use report::{AuthUse, ConnectionSide, ContextUse, DecodeReport, DocumentFindings, new_finding};

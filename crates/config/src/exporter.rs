@@ -9,10 +9,17 @@ mod otlp_http;
 
 use kubewake_otlp::Signal;
 
+pub use self::{
+    debug::{DebugExporter, DebugVerbosity},
+    file::{FileExporter, FileFormat, GroupBy, RotationConfig},
+    loadbalancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver},
+    nop::NopExporter,
+    otlp_grpc::OtlpGrpcExporter,
+    otlp_http::{BodyEncoding, OtlpHttpExporter},
+};
 use crate::{
     component::{ExporterSettings, PipelinePlace, PlaceProblem, component_table},
     decode::foreign_names,
-    model::{DebugExporter, FileExporter, LoadBalancingExporter, NopExporter, OtlpGrpcExporter, OtlpHttpExporter},
 };
 
 component_table! {

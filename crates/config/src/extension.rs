@@ -5,10 +5,15 @@ mod bearer;
 mod health;
 mod oauth2;
 
+pub use self::{
+    basic::{BasicAuth, BasicClientCredentials, Htpasswd},
+    bearer::BearerTokenAuth,
+    health::{HealthBodies, HealthCheck, PipelineCheck},
+    oauth2::OAuth2Client,
+};
 use crate::{
     component::{ExtensionSettings, component_table},
     decode::{ConnectionSide, foreign_names},
-    model::{BasicAuth, BearerTokenAuth, HealthCheck, OAuth2Client},
 };
 
 component_table! {

@@ -11,13 +11,27 @@ mod tail_sampling;
 
 use kubewake_otlp::Signal;
 
+pub use self::{
+    attributes::{
+        AttributeAction, AttributeValueSource, AttributesProcessor, ContextKey, ConvertedType, KeySelector,
+        ResourceProcessor,
+    },
+    batch::BatchProcessor,
+    filter::{FilterProcessor, RecordSelection},
+    k8s_attributes::{
+        AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
+        PodFilter, RelayServiceAccount, VerifySenders,
+    },
+    memory_limiter::{MemoryLimit, MemoryLimiter},
+    probabilistic_sampler::{AttributeSource, ProbabilisticSampler, SamplerMode},
+    redaction::{HashFunction, RedactionProcessor, SummaryLevel},
+    tail_sampling::{
+        PolicyRateLimit, SamplingPolicy, SamplingRule, SamplingStrategy, TailSamplingProcessor, TextValues,
+    },
+};
 use crate::{
     component::{PipelinePlace, PlaceProblem, ProcessorSettings, component_table},
     decode::foreign_names,
-    model::{
-        AttributesProcessor, BatchProcessor, FilterProcessor, KubernetesAttributesProcessor, MemoryLimiter,
-        ProbabilisticSampler, RedactionProcessor, ResourceProcessor, TailSamplingProcessor,
-    },
 };
 
 component_table! {

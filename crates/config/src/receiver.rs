@@ -5,10 +5,10 @@ mod otlp;
 
 use kubewake_otlp::Signal;
 
+pub use self::{opencensus::OpenCensusReceiver, otlp::OtlpReceiver};
 use crate::{
     component::{ReceiverSettings, ServerContext, component_table},
     decode::foreign_names,
-    model::{OpenCensusReceiver, OtlpReceiver},
 };
 
 component_table! {

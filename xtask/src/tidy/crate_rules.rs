@@ -32,8 +32,12 @@ const CRATE_RULES: &[CrateRule] = &[
         may_use: &["config", "otlp", "runtime"],
         reason: "the data plane runs without Kubernetes, and its image has to stay small",
     },
-    CrateRule { package: "webhook", may_use: &["runtime"], reason: "it is a toolkit for any admission webhook" },
     CrateRule { package: "trail", may_use: &[], reason: "it is a library for other programs" },
+    CrateRule {
+        package: "webhook",
+        may_use: &["runtime", "trail"],
+        reason: "it is a toolkit for any admission webhook, and the webhook that stamps the context of trail",
+    },
     CrateRule {
         package: "operator",
         may_use: &["api", "config", "release", "runtime", "trail", "webhook"],

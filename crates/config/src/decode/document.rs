@@ -10,12 +10,11 @@ use super::{
     pipeline::{ComponentReference, DecodedPipeline},
     references::{self, DocumentSections},
     report::DecodeReport,
-    telemetry,
 };
 use crate::{
     CollectorDocument, ComponentId, PipelineId,
     component::ComponentKind,
-    model::{PipelineConfig, ServiceConfig, TelemetryConfig},
+    service::{self, PipelineConfig, ServiceConfig, TelemetryConfig},
     yaml::{NodeValue, YamlNode},
 };
 
@@ -33,7 +32,7 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
     let exporters = read(&mut fields);
     let extensions = read(&mut fields);
     fields.unsupported(&["connectors"]);
-    let service = fields.find("service").map(|at| service(&at, report)).unwrap_or_default();
+    let service = fields.find("service").map(|at| read_service(&at, report)).unwrap_or_default();
     check_sections_present(&fields, receivers.declared.is_empty(), exporters.declared.is_empty());
     if !service.has_pipelines {
         let help = "add a pipeline: `traces: {receivers: […], exporters: […]}`";
@@ -97,7 +96,7 @@ struct DecodedService {
     telemetry: TelemetryConfig,
 }
 
-fn service(at: &Cursor<'_>, report: &DecodeReport) -> DecodedService {
+fn read_service(at: &Cursor<'_>, report: &DecodeReport) -> DecodedService {
     let mut fields = FieldReader::new(at, report);
     let extensions = pipeline::dedup_references(fields.get("extensions", pipeline::references).unwrap_or_default());
     let mut written = DecodedService { extensions, ..DecodedService::default() };
@@ -106,7 +105,7 @@ fn service(at: &Cursor<'_>, report: &DecodeReport) -> DecodedService {
         written.pipelines = pipeline::pipelines(&at, report);
     }
     written.has_pipelines |= matches!(at.node.value, NodeValue::Bad) || fields.failed("pipelines");
-    written.telemetry = fields.get("telemetry", telemetry::telemetry).unwrap_or_default();
+    written.telemetry = fields.get("telemetry", service::telemetry).unwrap_or_default();
     fields.finish();
     written
 }

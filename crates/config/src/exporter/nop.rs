@@ -1,16 +1,20 @@
-//! `nop`.
+//! `nop`, which drops all data.
 
 use kubewake_otlp::Signal;
 
 use crate::{
     component::{ComponentSettings, ExporterSettings},
-    decode::{Cursor, DecodeReport, exporter},
-    model::NopExporter,
+    decode::{Cursor, DecodeReport, FieldReader},
 };
+
+/// `nop`, which has no settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct NopExporter;
 
 impl ComponentSettings for NopExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
-        exporter::nop(at, report)
+        FieldReader::new(at, report).finish();
+        Some(Self)
     }
 }
 

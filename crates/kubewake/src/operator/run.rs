@@ -11,10 +11,8 @@ use kubewake_operator::{
     health,
 };
 use kubewake_release::ReleaseImage;
-use kubewake_trail::{
-    Options as TrailOptions, TelemetrySetup, Trail,
-    webhook::{certificates, webhook_target::WebhookTarget},
-};
+use kubewake_trail::{Options as TrailOptions, TelemetrySetup, Trail};
+use kubewake_webhook::{certificates, target::WebhookTarget};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
