@@ -11,6 +11,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     steps.step("format", || run_command(cargo().args(["fmt", "--check"])))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps.step("lints", || run_command(cargo().args(clippy)))?;
+    let documentation = ["doc", "--workspace", "--no-deps", "--locked"];
+    steps.step("documentation", || run_command(cargo().args(documentation).env("RUSTDOCFLAGS", "-D warnings")))?;
     test::run_steps(&mut steps)?;
     steps.step("fuzzing", fuzz::run_in_ci)
 }
