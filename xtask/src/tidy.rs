@@ -5,6 +5,7 @@ mod crate_rules;
 mod dependencies;
 mod documents;
 mod images;
+mod module_rules;
 mod style;
 
 use std::{
@@ -31,14 +32,17 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     let mut wrong = Vec::new();
     let mut style = style::StyleFigures::default();
+    let mut modules = module_rules::ModuleRules::default();
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
         let name = file.strip_prefix(workspace_root()).unwrap_or(file);
         let mut problems = if is_source(file) { check_source(name, &text) } else { check_manifest(&text) };
         problems.extend(style.count(name, &text));
+        problems.extend(modules.check_file(name, &text));
         wrong.extend(problems.into_iter().map(|problem| format!("{}: {problem}", name.display())));
     }
     wrong.extend(style.problems());
+    wrong.extend(modules.problems());
     wrong.extend(documents::check()?);
     wrong.extend(architecture::check()?);
     wrong.extend(images::check()?);

@@ -6,6 +6,7 @@
 //! one of them is a reload.
 
 mod file_watcher;
+mod system_sources;
 mod telemetry_servers;
 mod termination_report;
 
@@ -32,6 +33,7 @@ use self::{
     termination_report::LossTotals,
 };
 pub use self::{
+    system_sources::SystemSources,
     telemetry_servers::TelemetryEndpoints,
     termination_report::{DroppedItems, TERMINATION_LOG, TerminationReport},
 };

@@ -52,4 +52,5 @@ pub use model::CollectorDocument;
 pub use pattern::{PatternError, RegexPattern};
 pub use problem::{DocumentErrors, DocumentProblem, ProblemSeverity, TextPosition};
 pub use secret::SecretString;
-pub use sources::{ConfigSources, FixedSources, SystemSources};
+pub use sources::{ConfigSources, FixedSources};
+pub use yaml::MAX_DOCUMENT_BYTES;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kubewake_config::{PipelineId, SystemSources};
+use kubewake_config::PipelineId;
 use kubewake_otlp::Signal;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -97,7 +97,7 @@ fn engine(drain_limit: Duration) -> Arc<Engine> {
 }
 
 async fn apply(engine: &Engine, text: &str) -> Result<(), Vec<ApplyError>> {
-    engine.apply(&kubewake_config::load(text, &SystemSources).unwrap().document).await
+    engine.apply(&kubewake_config::load(text, &kubewake_config::FixedSources::new()).unwrap().document).await
 }
 
 /// A running engine with one pipeline from the receiver to `sink`.

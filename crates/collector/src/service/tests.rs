@@ -2,7 +2,6 @@
 
 use std::{os::unix::fs::symlink, time::Duration};
 
-use kubewake_config::SystemSources;
 use tempfile::TempDir;
 
 use super::*;

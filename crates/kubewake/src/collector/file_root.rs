@@ -12,7 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kubewake_config::{ConfigSources, SystemSources};
+use kubewake_collector::service::SystemSources;
+use kubewake_config::ConfigSources;
 
 /// The variable that names the directory.
 const ROOT_VARIABLE: &str = "KUBEWAKE_ROOT";

@@ -2,8 +2,8 @@
 //!
 //! A pipeline that holds a slot and becomes invalid continues with its last valid spec, for example after its
 //! Secret was deleted or filled with nonsense. While the operator runs,
-//! [`PipelineCache`](crate::pipeline::pipeline_cache::PipelineCache) has that spec; after a start it is loaded from here.
-//! The pipeline owns the Secret, which goes with it: by the garbage collector, or as one of the
+//! [`PipelineCache`](crate::pipeline::pipeline_cache::PipelineCache) has that spec; after a start it is loaded
+//! from here. The pipeline owns the Secret, which goes with it: by the garbage collector, or as one of the
 //! [`orphans`](crate::layer::orphans).
 
 use jiff::Timestamp;
