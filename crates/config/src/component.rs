@@ -1,10 +1,10 @@
 //! What every component of a document states about itself, and the tables of components.
 //!
 //! `receiver.rs`, `processor.rs`, `exporter.rs`, `extension.rs` and `connector.rs` each hold one table with one row per
-//! component: its variant, its settings type, its names in documents and its cargo feature. The macro `component_table` makes
-//! the closed enum of the kind from the table. Everything else that has to be known about a component follows from
-//! the row, or from the traits here, which the settings type of the component implements. No other module lists
-//! components.
+//! component: its variant, its settings type, its names in documents and its cargo feature. The macro
+//! `component_table` makes the closed enum of the kind from the table. Everything else that has to be known about a
+//! component follows from the row, or from the traits here, which the settings type of the component implements. No
+//! other module lists components.
 //!
 //! A component without a row does not compile as a variant, and a row without one of the traits does not compile.
 
