@@ -18,7 +18,7 @@ use hyper::{
     client::conn::{http1, http2},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use kubewake_config::{PipelineId, model::GrpcServer};
+use kubewake_config::{ComponentId, PipelineId, model::GrpcServer};
 use kubewake_otlp::{Signal, view, wire::put_bytes};
 use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 
@@ -26,7 +26,7 @@ use super::{connection::OpenCensusConnection, *};
 use crate::{
     core::{
         Allowance, Batch, Budget, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, PART_OVERHEAD_BYTES, Pipeline,
-        Refusal,
+        PipelineSet, Refusal, StatsRegistry,
     },
     net::listener::ShutdownSignal,
 };
