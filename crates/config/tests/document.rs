@@ -53,6 +53,7 @@ fn a_whole_document_is_read() {
     let loaded = load(text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(loaded.warnings, []);
     let CollectorDocument { receivers, processors, exporters, connectors, extensions, service } = loaded.document;
+    assert!(connectors.is_empty());
 
     let ReceiverConfig::Otlp(receiver) = &receivers[&ComponentId::new("otlp")] else { panic!() };
     let grpc = receiver.grpc.as_ref().unwrap();

@@ -64,8 +64,7 @@ impl<'a> FlowGraph<'a> {
     fn from_sections(parts: &DocumentSections<'a>) -> Self {
         let mut next: BTreeMap<FlowNode<'a>, Vec<FlowNode<'a>>> = BTreeMap::new();
         for (pipeline, wiring) in parts.pipelines {
-            let connectors =
-                |id: &ComponentId| parts.connectors.components.get_key_value(id).map(|(id, connector)| (id, connector));
+            let connectors = |id: &ComponentId| parts.connectors.components.get_key_value(id);
             for (id, _) in wiring.exporters.iter().filter_map(|reference| connectors(&reference.id)) {
                 let node = FlowNode::Connector(id, pipeline.signal);
                 next.entry(FlowNode::Pipeline(pipeline)).or_default().push(node);
