@@ -2,9 +2,10 @@
 //!
 //! [`Engine::apply`] has two phases. *Plan* builds and binds everything that the new document needs beyond the
 //! running graph, on a thread of its own and without holding up anything else. It may fail: then nothing has
-//! changed, and every reason is reported. *Commit* swaps, and cannot fail. Unchanged components (the same id, settings and files) keep their sockets, connections, buffers
-//! and state. Changed components take their new settings in place: a listener on the same address, a queue with
-//! its contents. Removed components are drained in the background.
+//! changed, and every reason is reported. *Commit* swaps, and cannot fail. Unchanged components (the same id,
+//! settings and files) keep their sockets, connections, buffers and state. Changed components take their new
+//! settings in place: a listener on the same address, a queue with its contents. Removed components are drained
+//! in the background.
 
 mod commit;
 mod fingerprint;

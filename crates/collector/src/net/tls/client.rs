@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use kubewake_config::model::{ClientTls, KeyPair};
+use kubewake_runtime::tls::{alpn_protocols, crypto_provider, unverified_server};
 use rustls::{ClientConfig, RootCertStore, client::WantsClientCert};
 
-use super::{alpn_protocols, key_pair_error, pem, provider, unusable_versions, unverified, versions};
+use super::{key_pair_error, pem, unusable_versions, versions};
 use crate::components::BuildError;
 
 /// The TLS settings of a client; `None` without TLS.
@@ -15,12 +16,12 @@ pub(crate) fn client_config(tls: &ClientTls, alpn: &[&[u8]]) -> Result<Option<Ar
     if tls.insecure && tls.ca.is_none() {
         return Ok(None);
     }
-    let provider = provider();
+    let provider = crypto_provider();
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions(tls.min_version))
         .map_err(unusable_versions)?;
     let builder = if tls.insecure_skip_verify {
-        builder.dangerous().with_custom_certificate_verifier(unverified::verifier(provider))
+        builder.dangerous().with_custom_certificate_verifier(unverified_server(provider))
     } else {
         builder.with_root_certificates(roots(tls)?)
     };
