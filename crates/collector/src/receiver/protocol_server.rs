@@ -7,16 +7,16 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use kubewake_runtime::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
 
 use super::submitter::RequestSubmitter;
 use crate::{
     components::BuildError,
     extension::ServerAuth,
     net::{
-        listener::{ConnectionListener, ShutdownSignal},
+        listener::{self, ConnectionListener, ShutdownSignal},
         listener_pool::AddressClaims,
     },
 };
@@ -109,13 +109,14 @@ impl<S: Send + Sync + 'static> BoundServer<S> {
             + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let Some(listener) = self.listener else {
+        let Some(socket) = self.listener else {
             let server = previous.and_then(|slot| slot.lock().take());
             return ServerSlot(Mutex::new(server.inspect(|server| server.active.store(Arc::new(self.active)))));
         };
         let live = Arc::new(ArcSwap::from_pointee(self.active));
         let shared = live.clone();
-        let opened = ConnectionListener::start(listener, move |stream, peer, closing| {
+        let max_connections = listener::MAX_RECEIVER_CONNECTIONS;
+        let opened = listener::start_listener(socket, max_connections, move |stream, peer, closing| {
             let live = shared.clone();
             let taker = taker.clone();
             async move {
@@ -150,14 +151,7 @@ pub(super) const HANDSHAKE_TIMEOUT: std::time::Duration = std::time::Duration::f
 impl AcceptedConnection {
     async fn establish(stream: TcpStream, peer: SocketAddr, tls: Option<Arc<ServerConfig>>) -> Option<Self> {
         let Some(config) = tls else { return Some(Self::Plain(stream, peer)) };
-        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream));
-        match handshake.await {
-            Ok(Ok(stream)) => Some(Self::Tls(Box::new(stream), peer)),
-            Ok(Err(error)) => {
-                tracing::debug!(%peer, %error, "the TLS handshake failed");
-                None
-            }
-            Err(_) => None,
-        }
+        let stream = tls::accept(stream, peer, config, HANDSHAKE_TIMEOUT).await?;
+        Some(Self::Tls(Box::new(stream), peer))
     }
 }

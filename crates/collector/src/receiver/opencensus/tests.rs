@@ -93,7 +93,7 @@ fn connect(memory: u64, full: usize) -> (Fixture, DuplexStream) {
         paused_streams: Default::default(),
     };
     let (ours, theirs) = tokio::io::duplex(256 << 10);
-    let (close, closing) = ShutdownSignal::for_test();
+    let (close, closing) = ShutdownSignal::with_trigger();
     let server = tokio::spawn(connection::serve_http(theirs, served, closing));
     (Fixture { target, budget, registry, server, close: Box::new(close) }, ours)
 }
