@@ -1,29 +1,41 @@
-//! Receivers: servers that accept telemetry and submit it to pipelines.
+//! Receivers: take in telemetry and submit it to pipelines.
+//!
+//! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
-use std::{future::Future, pin::Pin};
-
+#[cfg(feature = "server")]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 mod body_buffer;
+#[cfg(feature = "server")]
 mod body_timeout;
+#[cfg(feature = "server")]
 mod connection_activity;
+#[cfg(feature = "server")]
 mod cors;
+#[cfg(feature = "server")]
 mod discard;
+#[cfg(feature = "server")]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 mod grpc_calls;
 #[cfg(feature = "receiver-opencensus")]
 pub mod opencensus;
 #[cfg(feature = "receiver-otlp")]
 pub mod otlp;
+#[cfg(feature = "server")]
 mod protocol_server;
+#[cfg(feature = "server")]
 mod rpc_status;
+#[cfg(feature = "server")]
 mod sender_shares;
+#[cfg(feature = "server")]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 mod submitter;
 
-pub trait Receiver: Send + Sync {
-    /// Stops accepting requests; requests under way may finish.
-    fn shutdown(&self);
+use kubewake_config::model::ReceiverConfig;
 
-    /// Aborts the requests that are still under way.
-    fn abort(&self);
+use crate::components::{PreparedReceiver, ReceiverContext, component_table};
 
-    /// Resolves when the last connection is closed.
-    fn wait_closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+component_table! {
+    fn prepare(ReceiverConfig, ReceiverContext<'_>) -> PreparedReceiver;
+    "receiver-otlp", Otlp => otlp;
+    "receiver-opencensus", OpenCensus => opencensus;
 }

@@ -258,7 +258,7 @@ impl CollectorService {
         let files = referenced_files(&document, files);
         // Also if it is refused, since a missing file may appear.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(files.iter().cloned());
-        let claims = self.engine.sockets().claims();
+        let claims = Arc::new(self.engine.sockets().claims());
         let change = console.prepare(&document, &claims);
         let changed = match change {
             // Last, because the engine cannot undo a change.

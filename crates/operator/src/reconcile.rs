@@ -43,11 +43,11 @@ use crate::{
     },
 };
 
-mod pending_statuses;
 mod retry_backoff;
 mod slot_step;
 pub mod status;
 mod status_event;
+mod status_patch;
 mod status_step;
 pub mod telemetry;
 #[cfg(test)]

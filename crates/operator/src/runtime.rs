@@ -5,6 +5,5 @@
 
 pub mod error_message;
 pub mod failure_cause;
-mod label_enum;
 pub mod metrics;
 pub mod resync_trigger;

@@ -1,39 +1,11 @@
 //! The counters of certificates and registrations, for any webhook.
 
-use std::{
-    fmt::{self, Write as _},
-    sync::atomic::{AtomicU8, AtomicU64, Ordering},
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use kubewake_runtime::{
+    label_enum,
+    prometheus::{LabelSet, MetricKind, MetricsText},
 };
-
-/// The label values of one counter.
-pub(crate) trait CounterLabel: Copy + 'static {
-    const ALL: &'static [Self];
-    fn name(self) -> &'static str;
-}
-
-macro_rules! labels {
-    ($(#[$outer:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident => $name:literal),* $(,)? }) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $enum { $($(#[$doc])* $variant),* }
-
-        impl CounterLabel for $enum {
-            const ALL: &'static [Self] = &[$(Self::$variant),*];
-            fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),* }
-            }
-        }
-
-        impl $enum {
-            /// The name in metrics and spans.
-            pub fn name(self) -> &'static str {
-                CounterLabel::name(self)
-            }
-        }
-    };
-}
-
-pub(crate) use labels;
 
 /// At least the number of variants of each label enum.
 const MAX_LABELS: usize = 8;
@@ -51,16 +23,25 @@ impl CounterRow {
         self.0.get(place).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    pub(crate) fn render<L: CounterLabel>(&self, out: &mut String, name: &str, help: &str, label: &str) -> fmt::Result {
-        writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter")?;
-        let mut all = L::ALL.iter().enumerate();
-        all.try_for_each(|(place, one)| writeln!(out, "{name}{{{label}=\"{}\"}} {}", one.name(), self.value_at(place)))
+    /// Writes the counters as a family, in the order of these values of their label.
+    pub(crate) fn write(
+        &self,
+        page: &mut MetricsText,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = &'static str>,
+    ) {
+        let mut family = page.family(name, MetricKind::Counter, help);
+        for (place, value) in values.into_iter().enumerate() {
+            family.sample(&LabelSet::new(&[(label, value)]), self.value_at(place));
+        }
     }
 }
 
-labels! {
+label_enum! {
     /// An event in the maintenance of certificates and registrations.
-    MaintenanceEvent {
+    pub enum MaintenanceEvent {
         /// The certificates were renewed.
         CertificatesRenewed => "certificates_renewed",
         /// The renewal of certificates failed.
@@ -113,15 +94,16 @@ impl MaintenanceCounters {
 
     /// Renders the counters for Prometheus, with this prefix in their names.
     pub fn render_metrics(&self, prefix: &str) -> String {
-        let mut out = String::new();
-        let (events, help) =
-            (format!("{prefix}_upkeep_total"), "Events in the maintenance of certificates and webhook registrations.");
-        // Writing to a string cannot fail.
-        let _ = self.events.render::<MaintenanceEvent>(&mut out, &events, help, "event");
-        let (name, help) =
-            (format!("{prefix}_registered"), "Whether all webhook registrations are in force (1) or not (0).");
-        let now = u8::from(self.is_registered());
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {now}");
-        out
+        let mut page = MetricsText::default();
+        self.write_metrics(&mut page, prefix);
+        page.into_text()
+    }
+
+    pub(crate) fn write_metrics(&self, page: &mut MetricsText, prefix: &str) {
+        let help = "Events in the maintenance of certificates and webhook registrations.";
+        let names = MaintenanceEvent::ALL.iter().map(|event| event.name());
+        self.events.write(page, &format!("{prefix}_upkeep_total"), help, "event", names);
+        let help = "Whether all webhook registrations are in force (1) or not (0).";
+        page.single(&format!("{prefix}_registered"), MetricKind::Gauge, help, u8::from(self.is_registered()));
     }
 }

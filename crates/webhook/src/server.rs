@@ -5,20 +5,19 @@
 //!
 //! *Not done*: limits on bodies; the service sets them, as it knows the content.
 
-use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body};
 use http::Request;
 use hyper::{body::Incoming, server::conn, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::ServerConfig;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinSet,
-    time::timeout,
+use kubewake_runtime::{
+    listener::{ConnectionListener, DropPolicy, FullPolicy, ListenerOptions, ShutdownSignal, serve_until_shutdown},
+    tls,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::server::TlsStream;
 use tower::Service as _;
 
 /// An API server opens a few connections to a webhook, and a cluster has a few API servers.
@@ -38,84 +37,55 @@ const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// No call takes longer than the two seconds that the API server waits.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
-/// The delay after a failed accept, such as with too many open files.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A running server. It stops on [`WebhookServer::stop`] or when it is dropped.
 #[derive(Debug)]
-pub struct WebhookServer {
-    address: SocketAddr,
-    stop: watch::Sender<bool>,
-    task: tokio::task::JoinHandle<()>,
-}
+pub struct WebhookServer(ConnectionListener);
 
 impl WebhookServer {
     /// Starts to serve on a bound listener.
     pub fn start(listener: TcpListener, tls: Arc<ServerConfig>, router: Router) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(accept_connections(listener, TlsAcceptor::from(tls), router, stopped));
-        Ok(Self { address, stop, task })
+        let options = ListenerOptions {
+            max_connections: MAX_CONNECTIONS,
+            when_full: FullPolicy::Close,
+            when_dropped: DropPolicy::Abort,
+            tcp_keepalive: None,
+        };
+        let listener = ConnectionListener::start(Arc::new(listener), options, move |stream, peer, closing| {
+            serve_tls_connection(stream, peer, Arc::clone(&tls), router.clone(), closing)
+        });
+        listener.map(Self)
     }
 
     /// The local address of the listener.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 
     /// Accepts no more connections, lets requests in flight finish within a time limit, and aborts the rest.
     pub async fn stop(self) {
-        // Without a receiver the server has ended already.
-        let _ = self.stop.send(true);
-        let mut task = self.task;
-        if timeout(DRAIN_TIMEOUT, &mut task).await.is_err() {
-            task.abort();
-        }
+        self.0.drain(DRAIN_TIMEOUT).await;
     }
 }
 
-async fn accept_connections(
-    listener: TcpListener,
-    tls: TlsAcceptor,
+async fn serve_tls_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    config: Arc<ServerConfig>,
     router: Router,
-    mut stopped: watch::Receiver<bool>,
+    mut closing: ShutdownSignal,
 ) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                // A connection beyond the limit is closed at once.
-                Ok(_) if connections.len() >= MAX_CONNECTIONS => tracing::debug!("connection closed: too many connections"),
-                Ok((stream, _)) => drop(connections.spawn(serve_tls_connection(stream, tls.clone(), router.clone(), stopped.clone()))),
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-            _ = stopped.changed() => break,
-        }
-    }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
-}
-
-async fn serve_tls_connection(stream: TcpStream, tls: TlsAcceptor, router: Router, mut stopped: watch::Receiver<bool>) {
-    // Responses are written as a whole, so Nagle's algorithm would only delay them.
-    let _ = stream.set_nodelay(true);
-    let handshake = tokio::select! {
-        handshake = timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)) => handshake,
+    let accepted = tokio::select! {
+        accepted = tls::accept(stream, peer, config, HANDSHAKE_TIMEOUT) => accepted,
         // A stop does not wait for clients that have not sent a request.
-        _ = stopped.wait_for(|stopped| *stopped) => return,
+        () = closing.wait() => return,
     };
-    match handshake {
-        Ok(Ok(stream)) => serve_http(stream, router, stopped).await,
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => tracing::debug!("TLS handshake timed out"),
+    if let Some(stream) = accepted {
+        serve_http(stream, router, closing).await;
     }
 }
 
-async fn serve_http(stream: TlsStream<TcpStream>, router: Router, stopped: watch::Receiver<bool>) {
+async fn serve_http(stream: TlsStream<TcpStream>, router: Router, mut closing: ShutdownSignal) {
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = router.clone().call(request.map(Body::new));
@@ -133,7 +103,8 @@ async fn serve_http(stream: TlsStream<TcpStream>, router: Router, stopped: watch
             .initial_stream_window_size(CONNECTION_WINDOW_BYTES);
         builder.keep_alive_interval(KEEP_ALIVE_INTERVAL).keep_alive_timeout(KEEP_ALIVE_INTERVAL);
         let connection = builder.serve_connection(stream, service);
-        run_until_stopped(connection, |connection| connection.graceful_shutdown(), stopped).await;
+        // A client that disconnects is not worth a log line.
+        let _ = serve_until_shutdown(connection, |connection| connection.graceful_shutdown(), &mut closing).await;
     } else {
         let mut builder = conn::http1::Builder::new();
         builder
@@ -141,24 +112,7 @@ async fn serve_http(stream: TlsStream<TcpStream>, router: Router, stopped: watch
             .header_read_timeout(HEADER_READ_TIMEOUT)
             .max_buf_size(MAX_HEADER_BYTES as usize);
         let connection = builder.serve_connection(stream, service);
-        run_until_stopped(connection, |connection| connection.graceful_shutdown(), stopped).await;
-    }
-}
-
-async fn run_until_stopped<C: Future<Output = hyper::Result<()>>>(
-    connection: C,
-    shut_down: impl Fn(Pin<&mut C>),
-    mut stopped: watch::Receiver<bool>,
-) {
-    let mut connection = std::pin::pin!(connection);
-    let stopping = tokio::select! {
         // A client that disconnects is not worth a log line.
-        _ = connection.as_mut() => return,
-        stopping = stopped.wait_for(|stopped| *stopped) => stopping.is_ok(),
-    };
-    // Without a sender the server itself is gone.
-    if stopping {
-        shut_down(connection.as_mut());
-        let _ = connection.await;
+        let _ = serve_until_shutdown(connection, |connection| connection.graceful_shutdown(), &mut closing).await;
     }
 }

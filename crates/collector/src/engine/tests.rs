@@ -1,5 +1,7 @@
 //! Real documents, sockets and requests: what a change leaves alone, and that it loses nothing.
 
+mod component_contract;
+
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -93,7 +95,7 @@ fn document(exporters: &[String], pipelines: &[&str]) -> String {
 }
 
 fn engine(drain_limit: Duration) -> Arc<Engine> {
-    Engine::new(EngineOptions { drain_limit, default_budget: 64 << 20 })
+    Engine::new(EngineOptions { drain_limit, default_budget: 64 << 20, state_directory: None })
 }
 
 async fn apply(engine: &Engine, text: &str) -> Result<(), Vec<ApplyError>> {
@@ -400,7 +402,11 @@ async fn a_client_that_goes_away_in_the_middle_of_a_request_leaves_no_memory_beh
 #[tokio::test]
 async fn a_request_that_there_is_no_memory_for_is_refused_before_it_is_sent() {
     let sink = sink(true).await;
-    let engine = Engine::new(EngineOptions { drain_limit: Duration::from_secs(1), default_budget: 10_000 });
+    let engine = Engine::new(EngineOptions {
+        drain_limit: Duration::from_secs(1),
+        default_budget: 10_000,
+        state_directory: None,
+    });
     apply(&engine, &document(&[sink.exporter("a")], &[ONE])).await.unwrap();
     let mut sender = Sender::connect(&engine).await;
     let mut other = Sender::connect(&engine).await;
@@ -512,4 +518,14 @@ async fn what_went_is_let_go_of_without_another_change() {
         .unwrap();
     sink.gets([1]).await;
     eventually("nothing is left of it", || lock(&engine.drain_tasks).is_empty()).await;
+}
+
+#[tokio::test]
+async fn document_with_connectors_is_refused_as_long_as_the_engine_does_not_run_them() {
+    let text = "receivers: {otlp: {protocols: {grpc: {endpoint: 'localhost:0'}}}}\nexporters: {nop: }\n\
+                connectors: {forward: }\nservice:\n  pipelines:\n    traces: {receivers: [otlp], exporters: [forward]}\n    \
+                traces/out: {receivers: [forward], exporters: [nop]}\n";
+    let errors = apply(&engine(Duration::from_secs(1)), text).await.unwrap_err();
+    let errors: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
+    assert_eq!(errors, ["connectors::forward: connectors are not supported by this build"]);
 }

@@ -42,7 +42,7 @@ use self::{
     shared_file::{ExistingContent, PathRetention, SharedFile},
 };
 use crate::{
-    components::{BuildError, ExporterParts},
+    components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
     core::{Batch, DestinationLabels, Exporter, SendError, SendFuture, SendSuccess, WorkMemory},
 };
 
@@ -64,13 +64,17 @@ enum FileTarget {
     Grouped(FileGroups),
 }
 
+pub(crate) fn prepare(settings: &FileExporter, _: &ExporterContext<'_>) -> Result<PreparedExporter, BuildError> {
+    build(settings).map(PreparedExporter::new)
+}
+
 /// Builds the exporter. As in the Collector it has no queue: a sender is answered when its data is written, or
 /// the write has failed. Data that a processor has acknowledged already is retried for five minutes.
 ///
 /// # Errors
 ///
 /// If the file cannot be opened.
-pub(crate) fn build(settings: &FileExporter) -> Result<ExporterParts, BuildError> {
+fn build(settings: &FileExporter) -> Result<ExporterParts, BuildError> {
     build_with(settings, SystemTime::now)
 }
 

@@ -3,30 +3,32 @@
 //! Files are read on every call, so a caller that sees a file change calls again and gets the new certificate.
 //! An error names the file and the problem, and never repeats the contents.
 
+#[cfg(feature = "client")]
+mod client;
 mod pem;
-mod unverified;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use kubewake_config::model::{ClientTls, KeyPair, PemSource, ServerTls, TlsVersion};
+use kubewake_config::model::{KeyPair, PemSource, ServerTls, TlsVersion};
+use kubewake_runtime::tls::{alpn_protocols, crypto_provider};
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
-    client::WantsClientCert,
-    crypto::CryptoProvider,
+    ServerConfig, SupportedProtocolVersion,
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
     version::{TLS12, TLS13},
 };
 
+#[cfg(feature = "client")]
+pub(crate) use self::client::client_config;
 use crate::components::BuildError;
 
 /// The TLS settings of a server; with `client_ca`, only clients with a certificate of that authority are
 /// admitted.
 pub(crate) fn server_config(tls: &ServerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, BuildError> {
     let (chain, key) = pem::read_key_pair(&tls.identity)?;
-    let builder = ServerConfig::builder_with_provider(provider())
+    let builder = ServerConfig::builder_with_provider(crypto_provider())
         .with_protocol_versions(versions(tls.min_version))
         .map_err(unusable_versions)?;
     let builder = match &tls.client_ca {
@@ -38,59 +40,9 @@ pub(crate) fn server_config(tls: &ServerTls, alpn: &[&[u8]]) -> Result<Arc<Serve
     Ok(Arc::new(config))
 }
 
-/// The TLS settings of a client; `None` without TLS.
-///
-/// As in the Collector, `insecure` together with a `ca` still means TLS: a configured root is meant to be used.
-pub(crate) fn client_config(tls: &ClientTls, alpn: &[&[u8]]) -> Result<Option<Arc<ClientConfig>>, BuildError> {
-    if tls.insecure && tls.ca.is_none() {
-        return Ok(None);
-    }
-    let provider = provider();
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(versions(tls.min_version))
-        .map_err(unusable_versions)?;
-    let builder = if tls.insecure_skip_verify {
-        builder.dangerous().with_custom_certificate_verifier(unverified::verifier(provider))
-    } else {
-        builder.with_root_certificates(roots(tls)?)
-    };
-    let mut config = with_identity(builder, tls.identity.as_ref())?;
-    config.alpn_protocols = alpn_protocols(alpn);
-    Ok(Some(Arc::new(config)))
-}
-
-fn with_identity(
-    builder: rustls::ConfigBuilder<ClientConfig, WantsClientCert>,
-    identity: Option<&KeyPair>,
-) -> Result<ClientConfig, BuildError> {
-    match identity {
-        None => Ok(builder.with_no_client_auth()),
-        Some(identity) => {
-            let (chain, key) = pem::read_key_pair(identity)?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| key_pair_error(identity, &error))
-        }
-    }
-}
-
-/// The trusted roots of a client: `ca`, the system's roots, or both.
-fn roots(tls: &ClientTls) -> Result<RootCertStore, BuildError> {
-    let mut store = match &tls.ca {
-        Some(ca) => pem::read_roots(ca)?,
-        None => RootCertStore::empty(),
-    };
-    if tls.ca.is_none() || tls.include_system_roots {
-        // One unreadable file among the system's roots is no reason to trust none of them.
-        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    if store.is_empty() {
-        return Err(BuildError("the system has no root certificates: set tls::ca_file".into()));
-    }
-    Ok(store)
-}
-
 fn client_verifier(ca: &PemSource) -> Result<Arc<dyn ClientCertVerifier>, BuildError> {
     let roots = Arc::new(pem::read_roots(ca)?);
-    WebPkiClientVerifier::builder_with_provider(roots, provider())
+    WebPkiClientVerifier::builder_with_provider(roots, crypto_provider())
         .build()
         .map_err(|error| BuildError(format!("failed to verify clients against {}: {error}", pem::source_name(ca))))
 }
@@ -105,12 +57,6 @@ fn unusable_versions(error: rustls::Error) -> BuildError {
     BuildError(format!("tls::min_version cannot be used: {error}"))
 }
 
-/// The provider is passed here and not installed for the process, so that a program that embeds the collector
-/// keeps its own choice.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
-}
-
 fn versions(min: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
     static TLS_1_2_AND_LATER: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
     static TLS_1_3_AND_LATER: [&SupportedProtocolVersion; 1] = [&TLS13];
@@ -118,8 +64,4 @@ fn versions(min: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
         TlsVersion::V1_2 => &TLS_1_2_AND_LATER,
         TlsVersion::V1_3 => &TLS_1_3_AND_LATER,
     }
-}
-
-fn alpn_protocols(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
-    alpn.iter().map(|protocol| protocol.to_vec()).collect()
 }

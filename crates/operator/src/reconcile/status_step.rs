@@ -7,13 +7,10 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use kubewake_api::v1alpha1::PipelineStatus;
-use kubewake_trail::{Trail, events::EventPublisher};
+use kubewake_trail::{PendingWrites, Trail, events::EventPublisher};
 use tokio::sync::Semaphore;
 
-use super::{
-    pending_statuses::{self, PendingStatuses},
-    status_event::StatusEvent,
-};
+use super::{status_event::StatusEvent, status_patch::status_patch};
 use crate::{model::names, pipeline::pipeline_stores::PipelineKind};
 
 pub struct StatusStep {
@@ -22,12 +19,12 @@ pub struct StatusStep {
     events: EventPublisher,
     /// Bounds the writes in flight, over all pipelines.
     write_permits: Arc<Semaphore>,
-    pending_statuses: PendingStatuses<PipelineStatus>,
+    pending_statuses: PendingWrites<PipelineStatus>,
 }
 
 impl StatusStep {
     pub fn new(client: Client, trail: Trail, events: EventPublisher, write_permits: Arc<Semaphore>) -> Self {
-        Self { client, trail, events, write_permits, pending_statuses: PendingStatuses::default() }
+        Self { client, trail, events, write_permits, pending_statuses: PendingWrites::new() }
     }
 
     /// The newest known status of a pipeline.
@@ -53,7 +50,7 @@ impl StatusStep {
         // `acquire` fails only on a closed semaphore; this one is never closed.
         let _permit = self.write_permits.acquire().await;
         let api = Api::<K>::all(self.client.clone());
-        let patch = Patch::Merge(pending_statuses::status_patch(before, &status));
+        let patch = Patch::Merge(status_patch(before, &status));
         let written =
             Box::pin(self.trail.patch_status(&api, object, &PatchParams::apply(names::FIELD_MANAGER), &patch)).await;
         let written = match written {

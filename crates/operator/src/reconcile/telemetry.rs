@@ -15,14 +15,10 @@ use kubewake_api::{
     render::{OPENCENSUS_PORT, OTLP_GRPC_PORT, OTLP_HTTP_PORT},
     v1alpha1::{CollectorEndpoints, OtlpEndpoints, Telemetry, TelemetryStatus},
 };
-use kubewake_trail::events::EventPublisher;
+use kubewake_trail::{PendingWrites, events::EventPublisher};
 use tokio::time::sleep;
 
-use super::{
-    pending_statuses::{self, PendingStatuses},
-    status::MAX_MESSAGE_CHARS,
-    status_event::StatusEvent,
-};
+use super::{status::MAX_MESSAGE_CHARS, status_event::StatusEvent, status_patch::status_patch};
 use crate::{
     feedback::{collector_readiness::CollectorReadiness, deleted_pipelines::PipelineCleanup},
     layer::CollectorReconciler,
@@ -57,10 +53,9 @@ pub struct TelemetryReconciler {
 }
 
 /// What is remembered from one status to the next.
-#[derive(Default)]
 struct TelemetryMemory {
     /// Statuses that the watch has not shown yet.
-    pending_statuses: PendingStatuses<TelemetryStatus>,
+    pending_statuses: PendingWrites<TelemetryStatus>,
     relays: RelayCheck,
 }
 
@@ -68,7 +63,7 @@ impl TelemetryReconciler {
     /// Keeps the status up to date. Runs for ever, also without pipelines, when no reconcile would do it.
     pub async fn run(&self, resync_trigger: &ResyncTrigger) {
         self.view.wait_synced().await;
-        let mut memory = TelemetryMemory::default();
+        let mut memory = TelemetryMemory { pending_statuses: PendingWrites::new(), relays: RelayCheck::default() };
         let mut triggers = pin!(resync_trigger.subscribe());
         let mut failures = self.layer.failure();
         let mut objects = self.view.objects.subscribe();
@@ -101,7 +96,7 @@ impl TelemetryReconciler {
         if telemetry.status.as_ref() == Some(&status) {
             return;
         }
-        let patch = Patch::Merge(pending_statuses::status_patch(telemetry.status.as_ref(), &status));
+        let patch = Patch::Merge(status_patch(telemetry.status.as_ref(), &status));
         let api = Api::<Telemetry>::all(self.client.clone());
         match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::FIELD_MANAGER), &patch).await {
             Ok(answer) => {

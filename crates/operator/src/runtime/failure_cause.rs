@@ -3,14 +3,13 @@
 use std::{error::Error as StdError, io, iter};
 
 use kube::{Error, core::Status, runtime::watcher};
-
-use super::label_enum::closed;
+use kubewake_runtime::label_enum;
 
 /// The limit of a chain of causes. Real chains are shorter, but an error could be its own source.
 const MAX_DEPTH: usize = 16;
 
-closed! {
-    FailureCause {
+label_enum! {
+    pub enum FailureCause {
         /// Somebody else wrote the object at the same time.
         Conflict => "conflict",
         /// The operator lacks the right, or a quota or a policy of the cluster forbids it: API servers answer
@@ -108,7 +107,7 @@ mod tests {
             (504, "timeout"),
         ];
         for (code, cause) in cases {
-            assert_eq!(answered(code).as_str(), cause, "{code}");
+            assert_eq!(answered(code).name(), cause, "{code}");
         }
     }
 
@@ -126,7 +125,7 @@ mod tests {
 
     #[test]
     fn every_cause_has_a_word_of_its_own() {
-        let words: std::collections::BTreeSet<&str> = FailureCause::ALL.iter().map(|cause| cause.as_str()).collect();
+        let words: std::collections::BTreeSet<&str> = FailureCause::ALL.iter().map(|cause| cause.name()).collect();
         assert_eq!(words.len(), FailureCause::ALL.len());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::{self, Write as _},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicI64, AtomicU64, Ordering},
@@ -11,12 +10,14 @@ use std::{
 };
 
 use kubewake_api::{Signal, State};
+use kubewake_runtime::{
+    label_enum,
+    prometheus::{LabelSet, MetricKind, MetricsText},
+};
 use kubewake_trail::controller;
 
 use crate::{
-    model::object_kind::ObjectKind,
-    model::pipeline_key::PipelineKey,
-    runtime::{failure_cause::FailureCause, label_enum::closed},
+    model::object_kind::ObjectKind, model::pipeline_key::PipelineKey, runtime::failure_cause::FailureCause,
 };
 
 #[cfg(test)]
@@ -26,8 +27,8 @@ mod tests;
 /// server some seconds.
 const BUCKET_BOUNDS_SECONDS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-closed! {
-    ReconcileStep {
+label_enum! {
+    pub enum ReconcileStep {
         /// Watching objects. Until it works again the operator relies on its caches.
         Watch => "watch",
         Slot => "slot",
@@ -161,65 +162,59 @@ impl OperatorMetrics {
     }
 
     pub fn render(&self) -> String {
-        let mut page = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write(&mut page);
-        page
-    }
-
-    fn write(&self, page: &mut String) -> fmt::Result {
-        let mut single = |name: &str, kind: &str, help: &str, value: i128| {
-            writeln!(
-                page,
-                "# HELP kubewake_operator_{name} {help}\n# TYPE kubewake_operator_{name} {kind}\nkubewake_operator_{name} {value}"
-            )
-        };
-        single("leader", "gauge", "Whether this replica is the leader.", self.leading.load(Ordering::Relaxed).into())?;
-        single("reconciles_running", "gauge", "Reconciles in progress.", self.running.load(Ordering::Relaxed).into())?;
-        single(
-            "layer_runs_total",
-            "counter",
-            "Reconciles of the collector layer.",
-            self.runs.load(Ordering::Relaxed).into(),
-        )?;
+        let mut page = MetricsText::default();
+        let load = |gauge: &AtomicI64| gauge.load(Ordering::Relaxed);
+        let help = "Whether this replica is the leader.";
+        page.single("kubewake_operator_leader", MetricKind::Gauge, help, load(&self.leading));
+        let help = "Reconciles in progress.";
+        page.single("kubewake_operator_reconciles_running", MetricKind::Gauge, help, load(&self.running));
+        let help = "Reconciles of the collector layer.";
+        let runs = self.runs.load(Ordering::Relaxed);
+        page.single("kubewake_operator_layer_runs_total", MetricKind::Counter, help, runs);
+        let help = "Failed reconciles of the collector layer.";
         let failed = self.failed_runs.load(Ordering::Relaxed);
-        single("layer_failures_total", "counter", "Failed reconciles of the collector layer.", failed.into())?;
-        let took = "Duration of reconciles, including failed ones.";
-        write_histograms(page, "reconcile_duration_seconds", took, &lock(&self.durations))?;
-        write_header(page, "queue_depth", "gauge", "Pipelines that wait for their reconcile to start.")?;
+        page.single("kubewake_operator_layer_failures_total", MetricKind::Counter, help, failed);
+        let help = "Duration of reconciles, including failed ones.";
+        write_histograms(&mut page, "kubewake_operator_reconcile_duration_seconds", help, &lock(&self.durations));
+        let help = "Pipelines that wait for their reconcile to start.";
+        let mut depths = page.family("kubewake_operator_queue_depth", MetricKind::Gauge, help);
         for (signal, depth) in &*lock(&self.depths) {
-            writeln!(page, "kubewake_operator_queue_depth{{signal=\"{signal}\"}} {depth}")?;
+            depths.sample(&signal_label(*signal), depth);
         }
-        let waited = "Time from a trigger to the start of the reconcile.";
-        write_histograms(page, "queue_wait_seconds", waited, &lock(&self.waits))?;
-        write_header(page, "errors_total", "counter", "Errors, by step and reason.")?;
-        for ((step, cause), count) in &*lock(&self.failures) {
-            let step = step.as_str();
-            let reason = cause.as_str();
-            writeln!(page, "kubewake_operator_errors_total{{step=\"{step}\",reason=\"{reason}\"}} {count}")?;
-        }
-        write_header(
-            page,
-            "writes_total",
-            "counter",
-            "Requests that wrote or deleted objects of the collector layer.",
-        )?;
-        for (kind, count) in &*lock(&self.writes) {
-            writeln!(page, "kubewake_operator_writes_total{{kind=\"{kind:?}\"}} {count}")?;
-        }
-        self.write_states(page)
+        let help = "Time from a trigger to the start of the reconcile.";
+        write_histograms(&mut page, "kubewake_operator_queue_wait_seconds", help, &lock(&self.waits));
+        self.write_failures(&mut page);
+        self.write_writes(&mut page);
+        self.write_states(&mut page);
+        page.into_text()
     }
 
-    fn write_states(&self, page: &mut String) -> fmt::Result {
+    fn write_failures(&self, page: &mut MetricsText) {
+        let help = "Errors, by step and reason.";
+        let mut failures = page.family("kubewake_operator_errors_total", MetricKind::Counter, help);
+        for ((step, cause), count) in &*lock(&self.failures) {
+            failures.sample(&LabelSet::new(&[("step", step.name()), ("reason", cause.name())]), count);
+        }
+    }
+
+    fn write_writes(&self, page: &mut MetricsText) {
+        let help = "Requests that wrote or deleted objects of the collector layer.";
+        let mut writes = page.family("kubewake_operator_writes_total", MetricKind::Counter, help);
+        for (kind, count) in &*lock(&self.writes) {
+            writes.sample(&LabelSet::new(&[("kind", &format!("{kind:?}"))]), count);
+        }
+    }
+
+    fn write_states(&self, page: &mut MetricsText) {
         let mut counts = BTreeMap::<(Signal, &str), u64>::new();
         for (id, state) in &*lock(&self.states) {
             *counts.entry((id.signal, state.as_str())).or_default() += 1;
         }
-        write_header(page, "pipelines", "gauge", "Pipelines, by signal and state.")?;
+        let help = "Pipelines, by signal and state.";
+        let mut pipelines = page.family("kubewake_operator_pipelines", MetricKind::Gauge, help);
         for ((signal, state), count) in counts {
-            writeln!(page, "kubewake_operator_pipelines{{signal=\"{signal}\",state=\"{state}\"}} {count}")?;
+            pipelines.sample(&signal_label(signal).with("state", state), count);
         }
-        Ok(())
     }
 }
 
@@ -230,27 +225,16 @@ impl Drop for ReconcileTimer {
     }
 }
 
-fn write_histograms(
-    page: &mut String,
-    name: &str,
-    help: &str,
-    histograms: &BTreeMap<Signal, SecondsHistogram>,
-) -> fmt::Result {
-    write_header(page, name, "histogram", help)?;
-    let name = format!("kubewake_operator_{name}");
+fn write_histograms(page: &mut MetricsText, name: &str, help: &str, histograms: &BTreeMap<Signal, SecondsHistogram>) {
+    let mut family = page.family(name, MetricKind::Histogram, help);
     for (signal, histogram) in histograms {
-        for (bound, count) in BUCKET_BOUNDS_SECONDS.iter().zip(histogram.buckets) {
-            writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"{bound}\"}} {count}")?;
-        }
-        writeln!(page, "{name}_bucket{{signal=\"{signal}\",le=\"+Inf\"}} {}", histogram.count)?;
-        writeln!(page, "{name}_sum{{signal=\"{signal}\"}} {}", histogram.sum)?;
-        writeln!(page, "{name}_count{{signal=\"{signal}\"}} {}", histogram.count)?;
+        let buckets = BUCKET_BOUNDS_SECONDS.into_iter().zip(histogram.buckets);
+        family.histogram(&signal_label(*signal), buckets, histogram.sum, histogram.count);
     }
-    Ok(())
 }
 
-fn write_header(page: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
-    writeln!(page, "# HELP kubewake_operator_{name} {help}\n# TYPE kubewake_operator_{name} {kind}")
+fn signal_label(signal: Signal) -> LabelSet {
+    LabelSet::new(&[("signal", signal.name())])
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -1,10 +1,13 @@
 //! Serves TLS with the current certificate.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use kubewake_runtime::{
+    lock::RwLock,
+    tls::{alpn_protocols, crypto_provider, server_builder},
+};
 use rustls::{
     ServerConfig,
-    crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -27,23 +30,22 @@ impl CertificateResolver {
     /// Serves this certificate from now on. If it cannot be used, the previous one stays.
     pub fn set_certificate(&self, generation: &CertificateGeneration) -> Result<(), UnusableCertificate> {
         let key = certified_key(generation).map_err(UnusableCertificate)?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(key));
+        *self.current.write() = Some(Arc::new(key));
         Ok(())
     }
 
     /// A server configuration: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, no client certificates.
     pub fn config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, rustls::Error> {
-        let builder = ServerConfig::builder_with_provider(crypto_provider()).with_safe_default_protocol_versions()?;
-        let mut config =
-            builder.with_no_client_auth().with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let builder = server_builder()?.with_no_client_auth();
+        let mut config = builder.with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = alpn_protocols(&[b"h2", b"http/1.1"]);
         Ok(Arc::new(config))
     }
 }
 
 impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 }
 
@@ -52,11 +54,6 @@ impl CertificateGeneration {
     pub(super) fn is_usable(&self) -> bool {
         certified_key(self).is_ok() && CertificateDer::from_pem_slice(self.authority.as_bytes()).is_ok()
     }
-}
-
-/// The cryptography provider, independent of the default of the process.
-fn crypto_provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
 /// The certificate with its key, if they match.

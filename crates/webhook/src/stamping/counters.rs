@@ -1,18 +1,21 @@
 //! The counters of the stamping webhook.
 
-use std::{
-    fmt::Write as _,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
-use crate::counters::{CounterLabel, CounterRow, MaintenanceCounters, labels};
+use kubewake_runtime::{
+    label_enum,
+    lock::Mutex,
+    prometheus::{MetricKind, MetricsText},
+};
 
-labels! {
+use crate::counters::{CounterRow, MaintenanceCounters};
+
+label_enum! {
     /// The outcome of a call.
-    CallOutcome {
+    pub enum CallOutcome {
         /// The object got a new context.
         Stamped => "stamped",
         /// The writer's own context was kept.
@@ -28,9 +31,9 @@ labels! {
     }
 }
 
-labels! {
+label_enum! {
     /// The failure of a call whose object passed unchanged.
-    CallTrouble {
+    pub enum CallTrouble {
         /// The body is too long.
         TooLarge => "too_large",
         /// The body did not arrive in time.
@@ -76,12 +79,12 @@ impl StampCounters {
 
     /// Sets the warnings about selected resources that no API server has, one sentence each.
     pub fn note_unserved(&self, sentences: Vec<String>) {
-        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = sentences;
+        *self.unserved.lock() = sentences;
     }
 
     /// The warnings about selected resources that no API server has.
     pub fn unserved(&self) -> Vec<String> {
-        self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.unserved.lock().clone()
     }
 
     /// Counts annotations under known keys whose value could not be read.
@@ -106,29 +109,20 @@ impl StampCounters {
 
     /// Renders the counters for Prometheus.
     pub fn render_metrics(&self) -> String {
-        let mut out = String::new();
-        let calls = ("kubewake_webhook_calls_total", "Admission requests, by outcome.", "outcome");
-        let troubles = (
-            "kubewake_webhook_troubles_total",
-            "Failed admission requests, by reason. Their objects were admitted unchanged.",
-            "reason",
-        );
-        // Writing to a string cannot fail.
-        let _ = self.calls.render::<CallOutcome>(&mut out, calls.0, calls.1, calls.2);
-        let _ = self.troubles.render::<CallTrouble>(&mut out, troubles.0, troubles.1, troubles.2);
-        let garbage = ("kubewake_webhook_garbage_total", "Trace context annotations whose value could not be parsed.");
-        let _ = writeln!(
-            out,
-            "# HELP {0} {1}\n# TYPE {0} counter\n{0} {2}",
-            garbage.0,
-            garbage.1,
-            self.unreadable_annotations()
-        );
-        let unserved =
-            ("kubewake_webhook_unserved_selections", "Selected resources that the API server does not serve.");
-        let count = self.unserved().len();
-        let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge\n{0} {count}", unserved.0, unserved.1);
-        out.push_str(&self.maintenance.render_metrics("kubewake_webhook"));
-        out
+        let mut page = MetricsText::default();
+        let outcomes = CallOutcome::ALL.iter().map(|outcome| outcome.name());
+        let help = "Admission requests, by outcome.";
+        self.calls.write(&mut page, "kubewake_webhook_calls_total", help, "outcome", outcomes);
+        let reasons = CallTrouble::ALL.iter().map(|trouble| trouble.name());
+        let help = "Failed admission requests, by reason. Their objects were admitted unchanged.";
+        self.troubles.write(&mut page, "kubewake_webhook_troubles_total", help, "reason", reasons);
+        let help = "Trace context annotations whose value could not be parsed.";
+        let unreadable = self.unreadable_annotations();
+        page.single("kubewake_webhook_garbage_total", MetricKind::Counter, help, unreadable);
+        let help = "Selected resources that the API server does not serve.";
+        let unserved = self.unserved().len();
+        page.single("kubewake_webhook_unserved_selections", MetricKind::Gauge, help, unserved);
+        self.maintenance.write_metrics(&mut page, "kubewake_webhook");
+        page.into_text()
     }
 }

@@ -22,8 +22,9 @@ impl ModuleTable {
 
 pub(super) const MODULE_TABLES: &[ModuleTable] = &[COLLECTOR, OPERATOR, APISERVER];
 
-/// `service` drives the `engine`, which runs components that only `components` names. Components of one kind do not
-/// know those of another kind, except that exporters and receivers use authenticators.
+/// `service` drives the `engine`, which runs components by the traits of `components`; the tables of `receiver` and so
+/// on name them. Components of one kind do not know those of another kind, except that exporters and receivers use
+/// authenticators.
 const COLLECTOR: ModuleTable = ModuleTable {
     folder: "crates/collector/src",
     lines: &[
@@ -37,7 +38,8 @@ const COLLECTOR: ModuleTable = ModuleTable {
         ("processor", "components core kubernetes"),
         // A load balancer builds its peers as components.
         ("exporter", "components core extension kubernetes net telemetry"),
-        ("components", "core engine exporter extension net processor receiver"),
+        // The tables of the four kinds.
+        ("components", "core exporter extension net processor receiver"),
         ("engine", "components core extension net telemetry"),
         ("service", "components core engine extension net telemetry"),
     ],

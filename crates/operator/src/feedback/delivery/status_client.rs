@@ -5,12 +5,8 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use kubewake_runtime::http_client::{HttpClient, HttpClientError};
 use kubewake_status::{CollectorStatus, STATUS_PATH, STATUS_PORT};
-use tokio::{net::TcpStream, task::JoinSet, time::timeout};
 
 /// A collector builds the response from counters within a millisecond. One that takes longer is too busy to
 /// be asked.
@@ -18,22 +14,14 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// A pipeline takes about a kilobyte; this is enough for thousands.
 const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
+const STATUS_CLIENT: HttpClient = HttpClient { timeout: REQUEST_TIMEOUT, max_response_bytes: MAX_RESPONSE_BYTES };
+
 /// Why a collector's status could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusFetchError {
-    #[error("the request timed out")]
-    Timeout,
-    #[error("failed to connect")]
-    Connect(#[source] std::io::Error),
-    /// The pod does not speak HTTP.
-    #[error("the HTTP request failed")]
-    Http(#[source] hyper::Error),
-    /// The endpoint does not exist, or fails.
-    #[error("unexpected HTTP status {0}")]
-    Status(StatusCode),
-    /// The response broke off, or is too long.
-    #[error("failed to read the response")]
-    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// There is no response.
+    #[error(transparent)]
+    Request(#[from] HttpClientError),
     /// The response is not a collector's status.
     #[error("failed to parse the response")]
     Parse(#[source] serde_json::Error),
@@ -48,25 +36,7 @@ pub async fn fetch_status(pod: IpAddr) -> Result<CollectorStatus, StatusFetchErr
 }
 
 async fn fetch_status_from(address: SocketAddr) -> Result<CollectorStatus, StatusFetchError> {
-    timeout(REQUEST_TIMEOUT, send_request(address)).await.map_err(|_| StatusFetchError::Timeout)?
-}
-
-async fn send_request(address: SocketAddr) -> Result<CollectorStatus, StatusFetchError> {
-    let stream = TcpStream::connect(address).await.map_err(StatusFetchError::Connect)?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(StatusFetchError::Http)?;
-    // The connection is dropped together with the request.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let mut request = Request::new(Empty::<&[u8]>::new());
-    *request.uri_mut() = http::Uri::from_static(STATUS_PATH);
-    if let Ok(host) = address.to_string().parse() {
-        request.headers_mut().insert(header::HOST, host);
-    }
-    let (head, body) = sender.send_request(request).await.map_err(StatusFetchError::Http)?.into_parts();
-    if head.status != StatusCode::OK {
-        return Err(StatusFetchError::Status(head.status));
-    }
-    let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await.map_err(StatusFetchError::Read)?.to_bytes();
+    let body = STATUS_CLIENT.get(&format!("http://{address}{STATUS_PATH}")).await?;
     serde_json::from_slice(&body).map_err(StatusFetchError::Parse)
 }
 
@@ -106,7 +76,10 @@ mod tests {
     async fn whatever_somebody_answers_costs_little() {
         let endless = format!("HTTP/1.1 200 OK\r\n\r\n{}", " ".repeat(MAX_RESPONSE_BYTES + 1)).into_bytes();
         assert!(
-            matches!(fetch_status_from(somebody(endless).await).await, Err(StatusFetchError::Read(_))),
+            matches!(
+                fetch_status_from(somebody(endless).await).await,
+                Err(StatusFetchError::Request(HttpClientError::Read(_)))
+            ),
             "it is too long"
         );
         let cases = [
@@ -128,6 +101,9 @@ mod tests {
     #[tokio::test]
     async fn nobody_is_waited_for_long() {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        assert!(matches!(fetch_status_from(silent.local_addr().unwrap()).await, Err(StatusFetchError::Timeout)));
+        assert!(matches!(
+            fetch_status_from(silent.local_addr().unwrap()).await,
+            Err(StatusFetchError::Request(HttpClientError::Timeout))
+        ));
     }
 }

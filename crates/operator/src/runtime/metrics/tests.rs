@@ -54,7 +54,7 @@ fn every_metric_is_on_the_page() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/running-on-a-cluster.md")).unwrap();
     let page = OperatorMetrics::default().render();
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let labels = ReconcileStep::ALL.iter().map(|it| it.as_str()).chain(FailureCause::ALL.iter().map(|it| it.as_str()));
+    let labels = ReconcileStep::ALL.iter().map(|it| it.name()).chain(FailureCause::ALL.iter().map(|it| it.name()));
     let all = names.map(str::to_owned).chain(labels.map(str::to_owned));
     let missing: Vec<String> = all.filter(|name| !text.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:?}");
