@@ -10,9 +10,12 @@ mod defaults;
 mod env;
 mod eviction;
 mod probe;
+mod scheduling;
+mod security;
 mod service_account;
 mod spec;
 mod update;
+mod volume;
 mod warnings;
 
 use serde_json::{Value, json};

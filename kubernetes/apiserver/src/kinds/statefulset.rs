@@ -133,7 +133,7 @@ fn validate_pod_template_with_claims(spec: &FieldValue<'_>, errors: &mut FieldEr
     let pod = whole.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut);
     if let Some(pod) = pod {
         let names: Vec<&str> = claims.iter().map(|claim| text_at(claim, &["metadata", "name"])).collect();
-        let mut volumes: Vec<Value> = names.iter().map(|name| json!({"name": name, "emptyDir": {}})).collect();
+        let mut volumes: Vec<Value> = names.iter().map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": "claim"}})).collect();
         let own = pod.get("volumes").and_then(Value::as_array).into_iter().flatten();
         volumes.extend(own.filter(|volume| !names.contains(&text_at(volume, &["name"]))).cloned());
         pod.insert("volumes".to_owned(), volumes.into());

@@ -5,6 +5,7 @@ mod catalog;
 mod events;
 mod metadata;
 mod networking;
+mod pod_rules;
 mod pods;
 mod rbac;
 mod small;
