@@ -28,7 +28,9 @@ pub use self::{
 pub(super) use self::{
     defaults::template as default_template,
     probe::port,
+    scheduling::node_selector,
     spec::validate_template,
+    volume::sources as volume_sources,
     warnings::{
         POD_NAMES, host_name as host_name_warnings, template as template_warnings,
         template_on_update as template_warnings_on_update,

@@ -106,12 +106,13 @@ fn value_from(from: &FieldValue<'_>, has_value: bool, errors: &mut FieldErrors) 
 }
 
 fn file_key_ref(file: &FieldValue<'_>, errors: &mut FieldErrors) {
-    let checks: [(&str, fn(&str) -> Vec<String>); 2] = [("key", names::env_name), ("volumeName", names::label)];
-    for (field, check) in checks {
-        let at = file.get(field);
-        if at.require(errors, "") {
-            at.report_invalid_each(errors, check(at.str()));
-        }
+    let key = file.get("key");
+    if key.require(errors, "") {
+        key.report_invalid_each(errors, names::env_name(key.str()));
+    }
+    let volume = file.get("volumeName");
+    if volume.require(errors, "") {
+        volume.report_invalid_each(errors, names::label(volume.str()));
     }
     let path = file.get("path");
     if path.require(errors, "") && path.str().split('/').any(|part| part == "..") {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::container::report_invalid_number;
 use crate::{
@@ -59,7 +59,7 @@ pub(super) fn container_context(context: &FieldValue<'_>, users: HostUsers, erro
         }
     }
     if context.get("allowPrivilegeEscalation").value == &Value::Bool(false) {
-        let shown = || internal_form(context.value).to_string();
+        let shown = || internal_form(context);
         if context.get("privileged").is_true() {
             let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
             context.report_invalid_as(errors, &shown(), detail);
@@ -188,10 +188,8 @@ fn profiles(context: &FieldValue<'_>, errors: &mut FieldErrors) {
         match (seccomp.get("type").str(), local.is_set()) {
             ("Localhost", false) => local.report_required(errors, "must be set when seccomp type is Localhost"),
             ("Localhost", true) => super::volume::descending_path(&local, &local.path(), errors),
-            (sort, true) => {
-                let shown = json!({"Type": sort, "LocalhostProfile": local.str()});
-                let shown =
-                    format!("{{\"Type\":{},\"LocalhostProfile\":{}}}", shown["Type"], shown["LocalhostProfile"]);
+            (_, true) => {
+                let shown = seccomp.format_internal(&[("Type", "\"\""), ("LocalhostProfile", "null")]);
                 local.report_invalid_as(errors, &shown, "can only be set when seccomp type is Localhost");
             }
             _ => {}
@@ -233,50 +231,33 @@ fn app_armor_profile(local: &FieldValue<'_>, sort: &str, errors: &mut FieldError
 }
 
 /// A security context as kube-apiserver's messages show it: its internal type in JSON.
-struct InternalForm<'a>(&'a Value);
-
-fn internal_form(context: &Value) -> InternalForm<'_> {
-    InternalForm(context)
-}
-
-impl std::fmt::Display for InternalForm<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let get = |name: &str| self.0.get(name).unwrap_or(&Value::Null);
-        let nested = |name: &str, fields: &[(&str, &str, Value)]| match get(name) {
-            Value::Null => "null".to_owned(),
-            given => {
-                let fields = fields.iter().map(|(shown, field, absent)| {
-                    format!("\"{shown}\":{}", given.get(*field).filter(|value| !value.is_null()).unwrap_or(absent))
-                });
-                format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
-            }
-        };
-        let empty = || Value::from("");
-        let capabilities = [("Add", "add", Value::Null), ("Drop", "drop", Value::Null)];
-        let labels = [("User", "user", empty()), ("Role", "role", empty()), ("Type", "type", empty())];
-        let labels = labels.into_iter().chain([("Level", "level", empty())]).collect::<Vec<_>>();
-        let profile = [("Type", "type", empty()), ("LocalhostProfile", "localhostProfile", Value::Null)];
-        let windows = [
-            ("GMSACredentialSpecName", "gmsaCredentialSpecName", Value::Null),
-            ("GMSACredentialSpec", "gmsaCredentialSpec", Value::Null),
-            ("RunAsUserName", "runAsUserName", Value::Null),
-            ("HostProcess", "hostProcess", Value::Null),
-        ];
-        write!(f, "{{\"Capabilities\":{}", nested("capabilities", &capabilities))?;
-        write!(f, ",\"Privileged\":{}", get("privileged"))?;
-        write!(f, ",\"SELinuxOptions\":{}", nested("seLinuxOptions", &labels))?;
-        write!(f, ",\"WindowsOptions\":{}", nested("windowsOptions", &windows))?;
-        for (shown, field) in [
-            ("RunAsUser", "runAsUser"),
-            ("RunAsGroup", "runAsGroup"),
-            ("RunAsNonRoot", "runAsNonRoot"),
-            ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
-            ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
-            ("ProcMount", "procMount"),
-        ] {
-            write!(f, ",\"{shown}\":{}", get(field))?;
-        }
-        write!(f, ",\"SeccompProfile\":{}", nested("seccompProfile", &profile))?;
-        write!(f, ",\"AppArmorProfile\":{}}}", nested("appArmorProfile", &profile))
-    }
+fn internal_form(context: &FieldValue<'_>) -> String {
+    const PROFILE: [(&str, &str); 2] = [("Type", "\"\""), ("LocalhostProfile", "null")];
+    let get = |name: &str| context.value.get(name).unwrap_or(&Value::Null);
+    let labels = [("User", "\"\""), ("Role", "\"\""), ("Type", "\"\""), ("Level", "\"\"")];
+    let windows = [
+        ("GmsaCredentialSpecName", "null"),
+        ("GmsaCredentialSpec", "null"),
+        ("RunAsUserName", "null"),
+        ("HostProcess", "null"),
+    ];
+    [
+        ("Capabilities", context.get("capabilities").format_internal(&[("Add", "null"), ("Drop", "null")])),
+        ("Privileged", get("privileged").to_string()),
+        ("SELinuxOptions", context.get("seLinuxOptions").format_internal(&labels)),
+        ("WindowsOptions", context.get("windowsOptions").format_internal(&windows).replace("Gmsa", "GMSA")),
+        ("RunAsUser", get("runAsUser").to_string()),
+        ("RunAsGroup", get("runAsGroup").to_string()),
+        ("RunAsNonRoot", get("runAsNonRoot").to_string()),
+        ("ReadOnlyRootFilesystem", get("readOnlyRootFilesystem").to_string()),
+        ("AllowPrivilegeEscalation", get("allowPrivilegeEscalation").to_string()),
+        ("ProcMount", get("procMount").to_string()),
+        ("SeccompProfile", context.get("seccompProfile").format_internal(&PROFILE)),
+        ("AppArmorProfile", context.get("appArmorProfile").format_internal(&PROFILE)),
+    ]
+    .iter()
+    .fold(String::new(), |text, (name, value)| {
+        let before = if text.is_empty() { '{' } else { ',' };
+        format!("{text}{before}\"{name}\":{value}")
+    }) + "}"
 }

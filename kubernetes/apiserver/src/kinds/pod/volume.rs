@@ -113,14 +113,7 @@ fn source(volume: &FieldValue<'_>, errors: &mut FieldErrors) {
             source.get("name").require(errors, "");
             keyed_files(&source, errors);
         }
-        "nfs" => {
-            source.get("server").require(errors, "");
-            let path = source.get("path");
-            path.require(errors, "");
-            if !path.str().starts_with('/') {
-                path.report_invalid_as(errors, &Value::from(path.str()).to_string(), "must be an absolute path");
-            }
-        }
+        "nfs" => nfs(&source, errors),
         "persistentVolumeClaim" => {
             source.get("claimName").require(errors, "");
         }
@@ -148,6 +141,38 @@ fn source(volume: &FieldValue<'_>, errors: &mut FieldErrors) {
             other => other,
         };
         volume.get(shown).report_forbidden(errors, "may not specify more than 1 volume type");
+    }
+}
+
+/// Validates those sources of a persistent volume that have rules here, and that there is only one.
+pub(in crate::kinds) fn sources(spec: &FieldValue<'_>, known: &[&str], errors: &mut FieldErrors) {
+    let mut count = 0;
+    for kind in known.iter().filter(|kind| spec.get(kind).is_set()) {
+        let source = spec.get(kind);
+        count += 1;
+        if count > 1 {
+            source.report_forbidden(errors, "may not specify more than 1 volume type");
+            continue;
+        }
+        match *kind {
+            "hostPath" => host_path(&source, errors),
+            "nfs" => nfs(&source, errors),
+            _ => {
+                let path = source.get("path");
+                if path.require(errors, "") {
+                    no_backsteps(&path, &path.path(), errors);
+                }
+            }
+        }
+    }
+}
+
+fn nfs(source: &FieldValue<'_>, errors: &mut FieldErrors) {
+    source.get("server").require(errors, "");
+    let path = source.get("path");
+    path.require(errors, "");
+    if !path.str().starts_with('/') {
+        path.report_invalid_as(errors, &Value::from(path.str()).to_string(), "must be an absolute path");
     }
 }
 
