@@ -4,20 +4,18 @@ use http::Uri;
 use jiff::Timestamp;
 use kubewake_node::fuzzing::{health_state, http_answer, log_entries, log_entry, redirected};
 use kubewake_operator::{
-    delivery::{
-        document_history::DocumentHistory,
-        health_assessment::{CollectorAnswer, CollectorTier, assess_delivery},
-        report::CollectorStatusReport,
-    },
-    last_valid,
+    CollectorTier,
+    fuzzing::{CollectorAnswer, CollectorStatusReport, DocumentHistory, assess_delivery, last_valid},
 };
 use kubewake_trail::{
     carrier::{AnnotationKeys, Annotations},
     context,
-    webhook::{
+};
+use kubewake_webhook::{
+    review::ReviewRequest,
+    stamping::{
+        decision::{StampInput, decide},
         patch::patch_operations,
-        review::ReviewRequest,
-        stamp::{StampInput, decide},
     },
 };
 use serde_json::Value;

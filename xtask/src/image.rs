@@ -65,6 +65,12 @@ impl ImageRecipe {
     }
 }
 
+/// The packages of the images and their features, where they have some.
+pub(crate) fn feature_sets() -> Vec<(&'static str, &'static str)> {
+    let recipes = ReleaseImage::ALL.into_iter().map(ImageRecipe::from_image);
+    recipes.filter_map(|recipe| Some((recipe.package, recipe.features?))).collect()
+}
+
 fn parse_image_name(name: &str) -> Result<ReleaseImage, String> {
     let names = || ReleaseImage::ALL.map(ReleaseImage::name).join(", ");
     ReleaseImage::ALL

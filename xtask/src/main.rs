@@ -1,12 +1,14 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `fuzz`, `tidy`, `ci`, `crds`, `image`, `order`,
-//! `schemas`, `protobuf`.
+//! The project's own tasks: `cargo xtask test`, `bench`, `fuzz`, `tidy`, `ci`, `crds`, `features`, `image`,
+//! `order`, `recipe`, `schemas`, `protobuf`.
 
 mod bench;
 mod ci;
 mod crds;
+mod features;
 mod fuzz;
 mod image;
 mod protobuf;
+mod recipe;
 mod schemas;
 mod steps;
 mod test;
@@ -42,10 +44,28 @@ enum XtaskCommand {
     Protobuf(protobuf::ProtobufArgs),
     /// Writes the definitions of the telemetry resources into deploy/crds
     Crds,
+    /// Checks that builds with fewer components compile without warnings
+    Features(FeaturesArgs),
+    /// Follows docs/adding-a-component.md and runs the tests of the component
+    Recipe,
     /// Runs the steps of continuous integration: format, lints, tests, fuzzing
     Ci,
     /// Writes the API server's table of built-in types from a cluster's OpenAPI
     Schemas(schemas::SchemasArgs),
+}
+
+/// Arguments of `cargo xtask features`.
+#[derive(Debug, clap::Args)]
+struct FeaturesArgs {
+    /// Check each feature alone
+    #[arg(long)]
+    each: bool,
+}
+
+impl FeaturesArgs {
+    fn run(&self) -> anyhow::Result<()> {
+        if self.each { features::check_each(&mut steps::TimedSteps::default()) } else { features::check_images() }
+    }
 }
 
 fn main() -> anyhow::Result<()> {
@@ -57,6 +77,8 @@ fn main() -> anyhow::Result<()> {
         XtaskCommand::Image(args) => image::run(&args),
         XtaskCommand::Order => bench::order::run(),
         XtaskCommand::Protobuf(args) => protobuf::run(&args),
+        XtaskCommand::Features(args) => args.run(),
+        XtaskCommand::Recipe => recipe::run(&mut steps::TimedSteps::default()),
         XtaskCommand::Ci => ci::run(),
         XtaskCommand::Crds => crds::run(),
         XtaskCommand::Schemas(args) => schemas::run(&args),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::{
-    image,
+    features, image, recipe,
     steps::{TimedSteps, cargo, run as run_command},
     target_dir, tidy,
 };
@@ -75,6 +75,8 @@ fn run_long(steps: &mut TimedSteps) -> anyhow::Result<()> {
     // The same build as in `cargo xtask test`: a part of the workspace has other features, and would compile
     // everything again.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
+    features::check_each(steps)?;
+    recipe::run(steps)?;
     steps.step("long stories", || {
         let mut test = cargo();
         test.args(["test", "--workspace", "--test", "stories", "--", "--ignored", LONG_TEST_MARKER]);
@@ -114,6 +116,7 @@ pub(crate) fn run_steps(steps: &mut TimedSteps) -> anyhow::Result<()> {
     let pythons = steps.step("Python packages", python::install)?;
     // All targets at once, so that the binary has the same features as the tests, and nothing is built twice.
     steps.step("build", || run_command(cargo().args(["build", "--workspace", "--all-targets"])))?;
+    steps.step("reduced builds", features::check_images)?;
     let images = steps.step("images", image::build_for_tests)?;
     steps.step("tests", || {
         let mut test = cargo();

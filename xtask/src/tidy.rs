@@ -1,8 +1,11 @@
 //! `cargo xtask tidy`: checks the repository's own rules.
 
+mod architecture;
+mod crate_rules;
 mod dependencies;
 mod documents;
 mod images;
+mod module_rules;
 mod style;
 
 use std::{
@@ -21,9 +24,6 @@ const MAX_LIB_LINES: usize = 120;
 /// Words for work that nobody has planned. Concatenated, so that this file does not contain them.
 const FORBIDDEN_WORDS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// Libraries for other programs, which depend on no other crate of the workspace.
-const STANDALONE_LIBRARIES: [&str; 1] = ["name = \"kubewake-trail\""];
-
 /// Checks every source file, manifest and document, and lists all violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut files = Vec::new();
@@ -32,15 +32,19 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     let mut wrong = Vec::new();
     let mut style = style::StyleFigures::default();
+    let mut modules = module_rules::ModuleRules::default();
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
         let name = file.strip_prefix(workspace_root()).unwrap_or(file);
         let mut problems = if is_source(file) { check_source(name, &text) } else { check_manifest(&text) };
         problems.extend(style.count(name, &text));
+        problems.extend(modules.check_file(name, &text));
         wrong.extend(problems.into_iter().map(|problem| format!("{}: {problem}", name.display())));
     }
     wrong.extend(style.problems());
+    wrong.extend(modules.problems());
     wrong.extend(documents::check()?);
+    wrong.extend(architecture::check()?);
     wrong.extend(images::check()?);
     wrong.extend(dependencies::check()?);
     wrong.iter().for_each(|problem| eprintln!("{problem}"));
@@ -104,34 +108,10 @@ fn lines_without_tests(name: &Path, text: &str) -> usize {
     code.count()
 }
 
-/// Every crate uses the workspace's lints, unless it is a workspace of its own. Standalone libraries depend on
-/// no other crate of the workspace.
+/// Every crate uses the workspace's lints, unless it is a workspace of its own.
 fn check_manifest(text: &str) -> Vec<String> {
-    let inherits = text.contains("[lints]\nworkspace = true");
-    let own_workspace = text.contains("[workspace]");
-    let mut problems = Vec::new();
-    if !inherits && !own_workspace {
-        problems.push("does not inherit the workspace's lints".to_owned());
-    }
-    if STANDALONE_LIBRARIES.iter().any(|name| text.contains(name)) {
-        problems.extend(
-            our_dependencies(text)
-                .map(|line| format!("is a public library, but depends on a crate of this workspace: {line}")),
-        );
-    }
-    problems
-}
-
-/// Dependencies on crates of the workspace, without tests: as a key, as a section, or renamed.
-fn our_dependencies(text: &str) -> impl Iterator<Item = &str> {
-    let mut section = "";
-    let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    without_comments.filter(move |line| {
-        if line.starts_with('[') {
-            section = line;
-        }
-        section.contains("dependencies") && !section.contains("dev-dependencies") && line.contains("kubewake")
-    })
+    let inherits = text.contains("[lints]\nworkspace = true") || text.contains("[workspace]");
+    if inherits { Vec::new() } else { vec!["does not inherit the workspace's lints".to_owned()] }
 }
 
 #[cfg(test)]
@@ -154,28 +134,5 @@ mod tests {
     fn a_crate_without_the_lints_is_found() {
         assert_eq!(check_manifest("[package]\nname = \"a\"\n").len(), 1);
         assert!(check_manifest("[lints]\nworkspace = true\n").is_empty());
-    }
-
-    #[test]
-    fn a_library_for_others_that_depends_on_ours_is_found() {
-        let with = |section: &str| {
-            format!(
-                "{}\n[lints]\nworkspace = true\n[{section}]\nkube = \"1\"\nkubewake-otlp = \"1\"\n",
-                STANDALONE_LIBRARIES[0]
-            )
-        };
-        assert_eq!(check_manifest(&with("dependencies")).len(), 1);
-        assert_eq!(check_manifest(&with("target.'cfg(unix)'.build-dependencies")).len(), 1);
-        assert!(check_manifest(&with("dev-dependencies")).is_empty());
-        for (dependency, ours) in [
-            ("[dependencies.kubewake-otlp]\npath = \"../otlp\"", 1),
-            ("[dependencies]\notlp = { package = \"kubewake-otlp\", version = \"1\" }", 1),
-            ("[dependencies]\nkubewake.workspace = true", 1),
-            ("[dependencies]\nkube = \"1\" # not kubewake", 0),
-            ("[dev-dependencies.kubewake-otlp]\npath = \"../otlp\"", 0),
-        ] {
-            let text = format!("{}\n[lints]\nworkspace = true\n{dependency}\n", STANDALONE_LIBRARIES[0]);
-            assert_eq!(check_manifest(&text).len(), ours, "{dependency}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod arriving_reservation;
 mod atomic_instant;
+pub mod available_memory;
 mod balancer_stats;
 mod batch;
 mod batch_queue;

@@ -1,14 +1,14 @@
 //! The engine: builds a graph of components from a document, and replaces it by another one while data flows.
 //!
 //! [`Engine::apply`] has two phases. *Plan* builds and binds everything that the new document needs beyond the
-//! running graph. It may fail: then nothing has changed, and every reason is reported. *Commit* swaps, and
-//! cannot fail. Unchanged components (the same id, settings and files) keep their sockets, connections, buffers
-//! and state. Changed components take their new settings in place: a listener on the same address, a queue with
-//! its contents. Removed components are drained in the background.
+//! running graph, on a thread of its own and without holding up anything else. It may fail: then nothing has
+//! changed, and every reason is reported. *Commit* swaps, and cannot fail. Unchanged components (the same id,
+//! settings and files) keep their sockets, connections, buffers and state. Changed components take their new
+//! settings in place: a listener on the same address, a queue with its contents. Removed components are drained
+//! in the background.
 
 mod commit;
 mod fingerprint;
-pub mod memory;
 mod plan;
 mod running_graph;
 #[cfg(test)]
@@ -16,6 +16,7 @@ mod tests;
 
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -26,9 +27,13 @@ use std::{
 use kubewake_config::{CollectorDocument, ComponentId};
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 
-use self::running_graph::{RetiredComponents, RunningGraph};
+use self::{
+    plan::{GraphPlan, PlanEnvironment},
+    running_graph::{RetiredComponents, RunningGraph},
+};
 use crate::{
-    core::StatsRegistry,
+    components::ComponentTables,
+    core::{StatsRegistry, available_memory},
     net::listener_pool::{AddressClaims, ListenerPool},
     telemetry::PipelineInfo,
 };
@@ -49,12 +54,19 @@ pub struct EngineOptions {
     pub drain_limit: Duration,
     /// The memory budget of pipelines without a `memory_limiter`, in bytes.
     pub default_budget: u64,
+    /// The directory in which components may keep state across restarts. Without one, a document with a component
+    /// that keeps state is refused.
+    pub state_directory: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
         // 25 s: Kubernetes gives a pod 30 s between SIGTERM and SIGKILL.
-        Self { drain_limit: Duration::from_secs(25), default_budget: memory::default_budget_bytes() }
+        Self {
+            drain_limit: Duration::from_secs(25),
+            default_budget: available_memory::default_budget_bytes(),
+            state_directory: None,
+        }
     }
 }
 
@@ -69,6 +81,10 @@ pub struct EngineOverview {
 pub struct Engine {
     registry: Arc<StatsRegistry>,
     options: EngineOptions,
+    tables: ComponentTables,
+    /// Held for the whole of a change, which may take as long as a name server or a disk.
+    changing: Mutex<()>,
+    /// Held for as long as a swap takes; nothing is planned or resolved meanwhile.
     running: Mutex<RunningGraph>,
     overview: RwLock<Arc<EngineOverview>>,
     drain_tasks: DrainTaskList,
@@ -92,10 +108,16 @@ const MAX_RELEASE_INTERVAL: Duration = Duration::from_secs(30);
 impl Engine {
     /// An engine without components.
     pub fn new(options: EngineOptions) -> Arc<Self> {
+        Self::with_tables(options, ComponentTables::COMPILED)
+    }
+
+    fn with_tables(options: EngineOptions, tables: ComponentTables) -> Arc<Self> {
         Arc::new(Self {
             registry: Arc::default(),
             running: Mutex::new(RunningGraph::new(&options)),
             options,
+            tables,
+            changing: Mutex::default(),
             overview: RwLock::default(),
             drain_tasks: DrainTaskList::default(),
             listener_pool: ListenerPool::default(),
@@ -117,7 +139,7 @@ impl Engine {
 
     /// Puts a document into effect, as a whole or not at all.
     pub async fn apply(&self, document: &CollectorDocument) -> Result<(), Vec<ApplyError>> {
-        self.apply_with_claims(document, &self.listener_pool.claims()).await
+        self.apply_with_claims(document, &Arc::new(self.listener_pool.claims())).await
     }
 
     /// The open listening sockets, which other servers of this process share.
@@ -126,28 +148,50 @@ impl Engine {
     }
 
     /// The reasons why this document could not be put into effect; empty if it could.
-    pub(crate) async fn check(&self, document: &CollectorDocument, claims: &AddressClaims) -> Vec<ApplyError> {
-        plan::plan_graph(&*self.running.lock().await, document, claims).err().unwrap_or_default()
+    pub(crate) async fn check(&self, document: &CollectorDocument, claims: &Arc<AddressClaims>) -> Vec<ApplyError> {
+        let _changing = self.changing.lock().await;
+        self.plan(document, claims).await.err().unwrap_or_default()
     }
 
     /// Like [`Engine::apply`], with addresses that other servers have claimed for the same document.
     pub(crate) async fn apply_with_claims(
         &self,
         document: &CollectorDocument,
-        claims: &AddressClaims,
+        claims: &Arc<AddressClaims>,
     ) -> Result<(), Vec<ApplyError>> {
+        let _changing = self.changing.lock().await;
+        let plan = self.plan(document, claims).await?;
         let mut running = self.running.lock().await;
-        if running.stopped {
-            let message = "the collector is stopping".into();
-            return Err(vec![ApplyError { path: "service".into(), message }]);
-        }
-        let plan = plan::plan_graph(&running, document, claims)?;
+        // Also checked here, because a plan does not hold up the end.
+        running.check_not_stopped()?;
         let retired = commit::commit(&mut running, plan, &self.registry);
         *self.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running.overview());
         if !retired.is_empty() {
             self.drain_in_background(Arc::new(retired));
         }
         Ok(())
+    }
+
+    /// Plans a change of the graph as it is now, on a thread where files and name servers may take their time. The
+    /// caller makes no other change meanwhile.
+    async fn plan(
+        &self,
+        document: &CollectorDocument,
+        claims: &Arc<AddressClaims>,
+    ) -> Result<GraphPlan, Vec<ApplyError>> {
+        let running = self.running.lock().await.clone();
+        running.check_not_stopped()?;
+        let environment = PlanEnvironment {
+            tables: self.tables,
+            claims: claims.clone(),
+            state_root: self.options.state_directory.clone(),
+        };
+        let document = document.clone();
+        let planned = tokio::task::spawn_blocking(move || plan::plan_graph(&running, &document, &environment)).await;
+        planned.unwrap_or_else(|error| {
+            let message = format!("failed to plan the change: {error}");
+            Err(vec![ApplyError { path: "service".into(), message }])
+        })
     }
 
     /// Closes the receivers, and delivers queued data until the drain limit.

@@ -1,14 +1,30 @@
 //! Exporters: deliver batches to backends, files or standard output.
+//!
+//! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
 #[cfg(feature = "exporter-debug")]
-pub(crate) mod debug;
+mod debug;
 #[cfg(feature = "exporter-file")]
-pub(crate) mod file;
+mod file;
 #[cfg(feature = "exporter-loadbalancing")]
-pub mod loadbalancing;
+mod loadbalancing;
 #[cfg(feature = "exporter-nop")]
-pub(crate) mod nop;
+mod nop;
 #[cfg(feature = "exporter-otlp")]
-pub(crate) mod otlp_grpc;
+mod otlp_grpc;
 #[cfg(feature = "exporter-otlphttp")]
-pub(crate) mod otlp_http;
+mod otlp_http;
+
+use kubewake_config::model::ExporterConfig;
+
+use crate::components::{ExporterContext, PreparedExporter, component_table};
+
+component_table! {
+    fn prepare(ExporterConfig, ExporterContext<'_>) -> PreparedExporter;
+    "exporter-otlp", OtlpGrpc => otlp_grpc;
+    "exporter-otlphttp", OtlpHttp => otlp_http;
+    "exporter-debug", Debug => debug;
+    "exporter-file", File => file;
+    "exporter-nop", Nop => nop;
+    "exporter-loadbalancing", LoadBalancing => loadbalancing;
+}

@@ -1,6 +1,6 @@
 //! Extensions: client and server authentication, and health endpoints.
-
-use std::{future::Future, net::IpAddr, pin::Pin};
+//!
+//! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
 #[cfg(feature = "extension-auth")]
 pub(crate) mod basic;
@@ -11,7 +11,47 @@ pub(crate) mod health;
 #[cfg(feature = "extension-auth")]
 pub(crate) mod oauth2;
 
+use std::{future::Future, net::IpAddr, pin::Pin, sync::Arc};
+
 use http::{HeaderMap, HeaderName, HeaderValue};
+use kubewake_config::model::{ExtensionConfig, ServerTls};
+
+use crate::{
+    components::{AuthProviders, BuildError, ExtensionContext, component_table},
+    telemetry::{RouteHandler, TelemetryState},
+};
+
+component_table! {
+    fn prepare(ExtensionConfig, ExtensionContext<'_>) -> Box<dyn Extension>;
+    "extension-health-check", HealthCheck => health;
+    "extension-auth", BasicAuth => basic;
+    "extension-auth", BearerTokenAuth => bearer;
+    "extension-auth", OAuth2Client => oauth2;
+}
+
+/// What an extension offers to other components and to the process.
+pub trait Extension {
+    /// Builds its authenticators.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be built from the settings and files.
+    fn build_auth(&self) -> Result<AuthProviders, BuildError> {
+        Ok(AuthProviders::default())
+    }
+
+    /// The endpoint that the process serves for it.
+    fn endpoint(&self) -> Option<ExtensionEndpoint> {
+        None
+    }
+}
+
+/// An endpoint that shows the state of the process.
+pub struct ExtensionEndpoint {
+    pub endpoint: String,
+    pub tls: Option<ServerTls>,
+    pub routes: Box<dyn FnOnce(Arc<TelemetryState>) -> Arc<dyn RouteHandler>>,
+}
 
 /// Why credentials are unavailable or were rejected. The message holds no secret.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -19,9 +19,10 @@ use crate::{
     core::{Batch, Charge, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, Part, Processor as _},
     extension::{AuthDecision, basic, oauth2},
     processor::{
-        attributes::{AttributesTransform, ResourceTransform},
+        attributes::AttributesTransform,
         filter::FilterTransform,
         redaction::RedactionTransform,
+        resource::ResourceTransform,
         tail_sampling::TailSampler,
         transform::{RequestTransform, TransformProcessor},
     },

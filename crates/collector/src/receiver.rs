@@ -1,6 +1,6 @@
-//! Receivers: servers that accept telemetry and submit it to pipelines.
-
-use std::{future::Future, pin::Pin};
+//! Receivers: take in telemetry and submit it to pipelines.
+//!
+//! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
 mod body_buffer;
 mod body_timeout;
@@ -17,13 +17,12 @@ mod rpc_status;
 mod sender_shares;
 mod submitter;
 
-pub trait Receiver: Send + Sync {
-    /// Stops accepting requests; requests under way may finish.
-    fn shutdown(&self);
+use kubewake_config::model::ReceiverConfig;
 
-    /// Aborts the requests that are still under way.
-    fn abort(&self);
+use crate::components::{PreparedReceiver, ReceiverContext, component_table};
 
-    /// Resolves when the last connection is closed.
-    fn wait_closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+component_table! {
+    fn prepare(ReceiverConfig, ReceiverContext<'_>) -> PreparedReceiver;
+    "receiver-otlp", Otlp => otlp;
+    "receiver-opencensus", OpenCensus => opencensus;
 }

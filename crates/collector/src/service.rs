@@ -6,6 +6,7 @@
 //! one of them is a reload.
 
 mod file_watcher;
+mod system_sources;
 mod telemetry_servers;
 mod termination_report;
 
@@ -21,8 +22,8 @@ use std::{
 };
 
 use kubewake_config::{
-    CollectorDocument, DocumentErrors, DocumentProblem, LoadedDocument, SystemSources, fingerprint, model::LogsConfig,
-    mounted_path,
+    CollectorDocument, ConfigSources, DocumentErrors, DocumentProblem, LoadedDocument, fingerprint,
+    model::{ExporterConfig, ExtensionConfig, LogsConfig, ReceiverConfig},
 };
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
@@ -32,11 +33,11 @@ use self::{
     termination_report::LossTotals,
 };
 pub use self::{
+    system_sources::SystemSources,
     telemetry_servers::TelemetryEndpoints,
-    termination_report::{DroppedItems, TerminationReport},
+    termination_report::{DroppedItems, TERMINATION_LOG, TerminationReport},
 };
 use crate::{
-    components,
     engine::{ApplyError, Engine, EngineOptions},
     telemetry::{CollectorPhase, LoadedRevision, ProcessIdentity, RefusedRevision, TelemetryState},
 };
@@ -77,26 +78,29 @@ fn describe_problem(problem: &DocumentProblem) -> String {
     format!("line {}: {path}: {}", problem.position.line, problem.message)
 }
 
+/// Access to the environment and files, for as long as a collector runs.
+pub type SharedSources = Arc<dyn ConfigSources + Send + Sync>;
+
 /// Reads and checks a document without applying it.
-pub fn check(path: &Path) -> Result<LoadedDocument, LoadError> {
-    parse_document(path, &read_document(path)?)
+pub fn check(path: &Path, sources: &dyn ConfigSources) -> Result<LoadedDocument, LoadError> {
+    parse_document(path, &read_document(path)?, sources)
 }
 
 /// Parses the document of a file, and shows problems with its path.
-fn parse_document(path: &Path, text: &str) -> Result<LoadedDocument, LoadError> {
+fn parse_document(path: &Path, text: &str, sources: &dyn ConfigSources) -> Result<LoadedDocument, LoadError> {
     let file = path.display().to_string();
-    let mut loaded = kubewake_config::load(text, &SystemSources).map_err(|errors| errors.in_file(&file))?;
+    let mut loaded = kubewake_config::load(text, sources).map_err(|errors| errors.in_file(&file))?;
     loaded.warnings = loaded.warnings.into_iter().map(|warning| warning.in_file(&file)).collect();
     Ok(loaded)
 }
 
 fn read_document(path: &Path) -> Result<String, LoadError> {
-    fs::read_to_string(mounted_path(path))
-        .map_err(|source| LoadError::Read { path: path.to_owned(), source: Arc::new(source) })
+    fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.to_owned(), source: Arc::new(source) })
 }
 
 pub struct CollectorService {
     path: PathBuf,
+    sources: SharedSources,
     engine: Arc<Engine>,
     telemetry: Arc<TelemetryState>,
     /// Serializes changes, which include the servers of metrics and health.
@@ -113,16 +117,21 @@ pub struct CollectorService {
 
 impl CollectorService {
     /// Loads the document and runs it. The warnings are for the caller to show.
-    pub async fn start(path: &Path, options: EngineOptions) -> Result<(Arc<Self>, Vec<DocumentProblem>), LoadError> {
+    pub async fn start(
+        path: &Path,
+        sources: SharedSources,
+        options: EngineOptions,
+    ) -> Result<(Arc<Self>, Vec<DocumentProblem>), LoadError> {
         let watcher = FileWatcher::new(path);
         let held = fingerprint_files(&BTreeSet::from([path.to_owned()]));
         let text = read_document(path)?;
-        let loaded = parse_document(path, &text)?;
+        let loaded = parse_document(path, &text, &*sources)?;
         let engine = Engine::new(options);
         let process = ProcessIdentity::start(env!("CARGO_PKG_VERSION"), &loaded.document.service.telemetry.resource);
         let telemetry = TelemetryState::new(engine.registry().clone(), process);
         let service = Arc::new(Self {
             path: path.to_owned(),
+            sources,
             telemetry_servers: AsyncMutex::new(TelemetryServers::new(telemetry.clone())),
             engine,
             telemetry,
@@ -209,7 +218,7 @@ impl CollectorService {
     }
 
     async fn load(&self, console: &mut TelemetryServers, text: &str) -> Result<(), LoadError> {
-        let loaded = kubewake_config::load(text, &SystemSources)?;
+        let loaded = kubewake_config::load(text, &*self.sources)?;
         loaded.warnings.iter().for_each(|warning| tracing::warn!("{}: {}", warning.display_path(), warning.message));
         self.apply(console, loaded, text).await
     }
@@ -249,7 +258,7 @@ impl CollectorService {
         let files = referenced_files(&document, files);
         // Also if it is refused, since a missing file may appear.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(files.iter().cloned());
-        let claims = self.engine.sockets().claims();
+        let claims = Arc::new(self.engine.sockets().claims());
         let change = console.prepare(&document, &claims);
         let changed = match change {
             // Last, because the engine cannot undo a change.
@@ -297,9 +306,9 @@ impl CollectorService {
 
 /// All files whose change is a change of the document.
 fn referenced_files(document: &CollectorDocument, mut files: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    files.extend(document.receivers.values().flat_map(components::receiver_files));
-    files.extend(document.exporters.values().flat_map(components::exporter_files));
-    files.extend(document.extensions.values().flat_map(components::extension_files));
+    files.extend(document.receivers.values().flat_map(ReceiverConfig::files));
+    files.extend(document.exporters.values().flat_map(ExporterConfig::files));
+    files.extend(document.extensions.values().flat_map(ExtensionConfig::files));
     files
 }
 

@@ -10,10 +10,8 @@ use kubewake_allocation_meter::{CountingAllocator, thread_allocations};
 use kubewake_collector::{
     core::{Charge, Part},
     processor::{
-        attributes::{AttributesTransform, ResourceTransform},
-        filter::FilterTransform,
-        redaction::RedactionTransform,
-        transform::RequestTransform,
+        attributes::AttributesTransform, filter::FilterTransform, redaction::RedactionTransform,
+        resource::ResourceTransform, transform::RequestTransform,
     },
 };
 use kubewake_config::{FixedSources, load, model::ProcessorConfig};

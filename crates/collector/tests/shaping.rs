@@ -19,9 +19,10 @@ use bytes::Bytes;
 use kubewake_collector::{
     core::{Charge, Origin, Part},
     processor::{
-        attributes::{AttributesTransform, ResourceTransform},
+        attributes::AttributesTransform,
         filter::FilterTransform,
         redaction::RedactionTransform,
+        resource::ResourceTransform,
         transform::{RequestTransform, TransformedRequest},
     },
 };

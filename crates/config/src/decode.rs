@@ -1,37 +1,28 @@
 //! Decodes the tree into the model: every field is read, checked and accounted for, and every error is kept.
+//!
+//! This module has the readers that all settings use, and the checks that need the whole document. The settings of
+//! a component are decoded beside their types: `crate::exporter::otlp_grpc`.
 
-mod attributes;
-mod catalog;
 mod component;
 mod context_uses;
 mod cursor;
 mod document;
 mod duration;
-mod exporter;
-mod extension;
 mod field_reader;
-mod filter;
-mod id;
-mod kubernetes;
-mod matching;
-mod network;
+pub(crate) mod foreign_names;
+pub(crate) mod id;
 mod pipeline;
-mod processor;
-mod receiver;
-mod redaction;
 mod references;
 mod report;
-mod sampler;
-mod scalar;
+pub(crate) mod scalar;
 mod suggest;
-mod tail_sampling;
-mod telemetry;
-mod tls;
-mod value;
+pub(crate) mod value;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cursor::Cursor;
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
-pub(crate) use report::{DecodeReport, DocumentFindings};
+pub(crate) use field_reader::FieldReader;
+pub(crate) use report::{AuthUse, ConnectionSide, ContextUse, DecodeReport, DocumentFindings, new_finding};

@@ -10,7 +10,11 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use reference::{ExpansionError, SourceReference};
 
@@ -41,7 +45,7 @@ pub(crate) fn expand(root: &mut YamlNode, sources: &dyn ConfigSources, report: &
 
 struct ReferenceExpander<'s> {
     sources: &'s dyn ConfigSources,
-    report: &'s DecodeReport,
+    report: &'s DecodeReport<'s>,
     files: BTreeSet<PathBuf>,
     /// Bytes and nodes that references have added so far.
     expanded_bytes: usize,
@@ -178,10 +182,10 @@ impl ReferenceExpander<'_> {
                 }
             },
             SourceReference::File(file) => {
-                let file = PathBuf::from(file);
-                let content = self.sources.read(&file);
-                self.files.insert(file.clone());
-                content.map_err(|source| ExpansionError::File { path: file, source })?
+                let located = self.sources.locate(Path::new(file));
+                let content = self.sources.read(&located);
+                self.files.insert(located);
+                content.map_err(|source| ExpansionError::File { path: PathBuf::from(file), source })?
             }
         };
         self.expanded_bytes += value.len();

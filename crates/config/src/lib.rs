@@ -14,32 +14,42 @@
 //!   secrets. One case is not recognised: a secret that was written where a key or a public value belongs.
 //! - No text makes [`load`] panic, run on, or take memory beyond a fixed multiple of its length.
 //!
-//! All access to the environment and files goes through [`ConfigSources`]; [`mounted_path`] maps paths to where
-//! files are.
+//! All access to the environment and files goes through [`ConfigSources`], which also locates the files that a
+//! document names.
 
+mod component;
 mod decode;
 pub mod document_builder;
 mod expand;
+mod exporter;
+mod extension;
 mod fingerprint;
 mod id;
 mod kubeconfig;
 mod load;
+mod matching;
 pub mod model;
-mod mounted_paths;
+mod network;
 mod pattern;
 mod problem;
+mod processor;
+mod receiver;
 mod secret;
+mod sending;
+mod service;
+mod service_account;
 mod sources;
 mod yaml;
 
+pub use component::ComponentType;
 pub use decode::{DurationError, parse_duration};
 pub use fingerprint::fingerprint;
 pub use id::{ComponentId, PipelineId};
 pub use kubeconfig::{KubeconfigContext, KubeconfigCredential, KubeconfigError};
 pub use load::{LoadedDocument, load};
 pub use model::CollectorDocument;
-pub use mounted_paths::mounted_path;
 pub use pattern::{PatternError, RegexPattern};
 pub use problem::{DocumentErrors, DocumentProblem, ProblemSeverity, TextPosition};
 pub use secret::SecretString;
-pub use sources::{ConfigSources, FixedSources, SystemSources};
+pub use sources::{ConfigSources, FixedSources};
+pub use yaml::MAX_DOCUMENT_BYTES;

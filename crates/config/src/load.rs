@@ -17,7 +17,7 @@ pub struct LoadedDocument {
     pub document: CollectorDocument,
     /// Problems that do not make it invalid, such as unused components and settings without effect.
     pub warnings: Vec<DocumentProblem>,
-    /// The files that `${file:…}` references read: when one changes, so may the document.
+    /// The located files that `${file:…}` references read: when one changes, so may the document.
     pub files: BTreeSet<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ pub struct LoadedDocument {
 ///
 /// All errors of the document. The result is `Ok` only if there are none.
 pub fn load(text: &str, sources: &dyn ConfigSources) -> Result<LoadedDocument, DocumentErrors> {
-    let report = DecodeReport::default();
+    let report = DecodeReport::with_sources(sources);
     let mut faults = Vec::new();
     let tree = yaml::parse(text, &mut faults);
     for yaml::YamlFault { path, span, message, help } in faults {

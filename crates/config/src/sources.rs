@@ -2,12 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{self, Read as _},
+    io,
     path::{Path, PathBuf},
 };
-
-use crate::{mounted_path, yaml::MAX_DOCUMENT_BYTES};
 
 /// Access to the environment and files, so that reading a document touches nothing that the caller did not
 /// provide.
@@ -15,32 +12,13 @@ pub trait ConfigSources {
     /// The value of an environment variable, if it is set.
     fn env(&self, name: &str) -> Option<String>;
 
-    /// The content of a file. A relative path is relative to wherever the implementation reads.
+    /// The content of a file at a located path. A relative path is relative to wherever the implementation reads.
     fn read(&self, path: &Path) -> io::Result<String>;
-}
 
-/// The environment and the files of this process.
-///
-/// Paths are mapped by [`mounted_path`]. A variable that is not UTF-8 counts as not set. A file that is longer
-/// than a document may be is an error, so that naming an endless one does no harm.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemSources;
-
-impl ConfigSources for SystemSources {
-    fn env(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
-    }
-
-    fn read(&self, path: &Path) -> io::Result<String> {
-        let mut content = String::new();
-        let read = File::open(mounted_path(path))?.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_string(&mut content)?;
-        if read > MAX_DOCUMENT_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("the file is longer than {MAX_DOCUMENT_BYTES} bytes"),
-            ));
-        }
-        Ok(content)
+    /// Where a file is that the document calls `path`; the file need not exist. Every path of a loaded document
+    /// is located once, so that users of the document open files without further ado.
+    fn locate(&self, path: &Path) -> PathBuf {
+        path.to_owned()
     }
 }
 

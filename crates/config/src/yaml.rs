@@ -15,7 +15,7 @@ pub(crate) use node::{NodeValue, TextSpan, ValueOrigin, YamlEntry, YamlKey, Yaml
 pub(crate) use parse::{YamlFault, parse};
 
 /// The limit of a document. A Kubernetes object holds at most 1 MiB, so this leaves room for other files.
-pub(crate) const MAX_DOCUMENT_BYTES: usize = 4 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
 /// The limit of nesting. Real documents stay below 20; every walk over a tree is recursive.
 pub(crate) const MAX_DEPTH: usize = 64;

@@ -9,8 +9,8 @@ use kubewake_config::{
     model::{
         BasicAuth, BearerTokenAuth, BodyEncoding, ClientKeepalive, CollectorDocument, CompressionType, DebugVerbosity,
         ExporterConfig, ExtensionConfig, FileFormat, GroupBy, KeyPair, LogEncoding, LogLevel, MemoryLimit,
-        MetricsLevel, OtlpGrpcExporter, OtlpHttpExporter, PemSource, ProcessorConfig, QueueBatch, QueueConfig,
-        QueueSizer, ReceiverConfig, RetryConfig, TlsVersion,
+        MetricsLevel, NopExporter, OtlpGrpcExporter, OtlpHttpExporter, PemSource, ProcessorConfig, QueueBatch,
+        QueueConfig, QueueSizer, ReceiverConfig, RetryConfig, TlsVersion,
     },
 };
 
@@ -81,7 +81,7 @@ fn a_whole_document_is_read() {
     assert_eq!(file.rotation.as_ref().unwrap().max_megabytes, 5);
     let ExporterConfig::Debug(debug) = &exporters[&ComponentId::new("debug")] else { panic!() };
     assert_eq!(debug.verbosity, DebugVerbosity::Detailed);
-    assert_eq!(exporters[&ComponentId::new("nop")], ExporterConfig::Nop);
+    assert_eq!(exporters[&ComponentId::new("nop")], ExporterConfig::Nop(NopExporter));
 
     let ExtensionConfig::BasicAuth(BasicAuth::Client(basic)) = &extensions[&ComponentId::new("basicauth")] else {
         panic!()

@@ -145,7 +145,7 @@ fn what_is_wrong_is_refused_with_its_place() {
                  rate_limiting: {spans_per_second: 1}}]}",
             ),
             at("sampling_strategy"),
-            "needs stateless policies, and \"slow\" is not",
+            "needs stateless policies, and \"slow\" is stateful",
         ),
     ] {
         let errors = load(&text, &FixedSources::new()).err().unwrap_or_else(|| panic!("taken: {text}"));

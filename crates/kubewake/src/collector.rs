@@ -1,5 +1,6 @@
 //! `kubewake collector`: the data plane as a process.
 
+mod file_root;
 mod otelcol_compat;
 
 use std::{
@@ -12,10 +13,12 @@ use std::{
 use clap::Subcommand;
 use kubewake_collector::{
     engine::EngineOptions,
-    service::{self, CollectorService},
+    service::{self, CollectorService, TERMINATION_LOG},
 };
+use kubewake_config::ConfigSources as _;
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::file_root::FileRoot;
 use crate::logging;
 
 /// Arguments of `kubewake collector`.
@@ -68,7 +71,7 @@ pub(crate) async fn run(args: CollectorArgs) -> ExitCode {
     match (args.command, args.config) {
         (Some(CollectorCommand::Validate(given)), _) => {
             match resolve_config_path(&given.config, &given.feature_gates) {
-                Ok(file) => validate(&file),
+                Ok(file) => validate(&file, &FileRoot::from_env()),
                 Err(code) => code,
             }
         }
@@ -106,8 +109,8 @@ async fn print_ready(service: &CollectorService) {
     println!("ready {}", listeners.collect::<Vec<_>>().join(" "));
 }
 
-fn validate(file: &Path) -> ExitCode {
-    match service::check(file) {
+fn validate(file: &Path, root: &FileRoot) -> ExitCode {
+    match service::check(&root.locate(file), root) {
         Ok(loaded) => {
             loaded.warnings.iter().for_each(|warning| eprintln!("{warning}\n"));
             ExitCode::SUCCESS
@@ -125,10 +128,13 @@ pub(crate) async fn serve(
     options: EngineOptions,
     ready: impl AsyncFnOnce(&CollectorService),
 ) -> ExitCode {
+    let root = Arc::new(FileRoot::from_env());
+    let config = &root.locate(config);
     // The log format must be known before the first line; other errors of the configuration are reported below.
-    let settings = service::check(config).map(|loaded| loaded.document.service.telemetry.logs).unwrap_or_default();
+    let settings =
+        service::check(config, &*root).map(|loaded| loaded.document.service.telemetry.logs).unwrap_or_default();
     let logs = logging::start(&settings);
-    let started = CollectorService::start(config, options).await;
+    let started = CollectorService::start(config, root.clone(), options).await;
     let (service, warnings) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -139,7 +145,7 @@ pub(crate) async fn serve(
     warnings.iter().for_each(|warning| eprintln!("{warning}\n"));
     logs.follow_settings(service.logs());
     ready(&service).await;
-    match wait_for_shutdown(&service).await {
+    match wait_for_shutdown(&service, &root.locate(Path::new(TERMINATION_LOG))).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -148,7 +154,7 @@ pub(crate) async fn serve(
     }
 }
 
-async fn wait_for_shutdown(service: &Arc<CollectorService>) -> std::io::Result<()> {
+async fn wait_for_shutdown(service: &Arc<CollectorService>, termination_log: &Path) -> std::io::Result<()> {
     let (mut hangup, mut terminate, mut interrupt) =
         (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let watched = service.clone();
@@ -170,7 +176,7 @@ async fn wait_for_shutdown(service: &Arc<CollectorService>) -> std::io::Result<(
         report = service.stop() => {
             // The endpoint is gone by then: the operator reads the final status from the pod's termination
             // message.
-            if let Err(error) = report.write_termination_log() {
+            if let Err(error) = report.write_to(termination_log) {
                 tracing::warn!(%error, "failed to write the lost data to the termination message");
             }
             Ok(())

@@ -1,4 +1,4 @@
-//! A small HTTP client for the APIs of collectors and viewers, and for event streams.
+//! A small client for the JSON of collectors and viewers, and for their event streams.
 //!
 //! *Guaranteed*: a response takes bounded time and memory. *Not done*: TLS, redirects, proxies. Servers are in
 //! the same cluster or on the same machine.
@@ -7,14 +7,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use http_body_util::Full;
+use kubewake_runtime::http_client::{HttpClient, HttpClientError, OpenResponse};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
 
 /// A trace of ten thousand spans with all attributes takes some 20 MiB.
 const MAX_RESPONSE_BYTES: usize = 256 << 20;
@@ -22,10 +17,7 @@ const MAX_RESPONSE_BYTES: usize = 256 << 20;
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
 #[derive(Clone, Debug)]
-pub(crate) struct JsonHttpClient {
-    client: Client<HttpConnector, Full<Bytes>>,
-    timeout: Duration,
-}
+pub(crate) struct JsonHttpClient(HttpClient);
 
 #[derive(Debug)]
 pub(crate) enum JsonHttpError {
@@ -55,61 +47,50 @@ impl std::error::Error for JsonHttpError {}
 impl JsonHttpClient {
     /// The timeout applies to each response.
     pub(crate) fn new(timeout: Duration) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(timeout));
-        connector.set_nodelay(true);
-        Self { client: Client::builder(TokioExecutor::new()).build(connector), timeout }
+        Self(HttpClient { timeout, max_response_bytes: MAX_RESPONSE_BYTES })
     }
 
     /// Gets and decodes JSON.
     pub(crate) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, JsonHttpError> {
         let request = Request::get(url).header(header::ACCEPT, "application/json").body(Full::default());
-        let body = self.request_body(request).await?;
+        let body = self.0.send(request).await?;
         serde_json::from_slice(&body).map_err(|error| JsonHttpError::InvalidResponse(error.to_string()))
     }
 
     /// Posts JSON, and returns the body of the response.
     pub(crate) async fn post(&self, url: &str, body: Bytes) -> Result<Bytes, JsonHttpError> {
         let request = Request::post(url).header(header::CONTENT_TYPE, "application/json").body(Full::new(body));
-        self.request_body(request).await
+        Ok(self.0.send(request).await?)
     }
 
     /// Opens a stream of server-sent events.
     pub(crate) async fn events(&self, url: &str) -> Result<EventStream, JsonHttpError> {
         let request = Request::get(url).header(header::ACCEPT, "text/event-stream").body(Full::default());
-        let body = timeout(self.timeout, self.send_request(request)).await.map_err(|_| JsonHttpError::Timeout)??;
-        Ok(EventStream { body, read: BytesMut::new() })
+        let response = self.0.open_stream(request).await?;
+        Ok(EventStream { response, read: BytesMut::new() })
     }
+}
 
-    async fn request_body(&self, request: http::Result<Request<Full<Bytes>>>) -> Result<Bytes, JsonHttpError> {
-        let answer = async {
-            let body = self.send_request(request).await?;
-            let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
-            body.map(http_body_util::Collected::to_bytes)
-                .map_err(|error| JsonHttpError::InvalidResponse(error.to_string()))
-        };
-        timeout(self.timeout, answer).await.map_err(|_| JsonHttpError::Timeout)?
-    }
-
-    /// The body of a successful response.
-    async fn send_request(&self, request: http::Result<Request<Full<Bytes>>>) -> Result<Incoming, JsonHttpError> {
-        let request = request.map_err(|error| JsonHttpError::Unreachable(error.to_string()))?;
-        let (head, body) = self.client.request(request).await.map_err(|error| unreachable_error(&error))?.into_parts();
-        if head.status.is_success() {
-            return Ok(body);
+impl From<HttpClientError> for JsonHttpError {
+    fn from(error: HttpClientError) -> Self {
+        match error {
+            HttpClientError::Timeout => Self::Timeout,
+            HttpClientError::Status { status, body } => Self::Status(status, error_message(&body)),
+            HttpClientError::Read(error) => Self::InvalidResponse(error.to_string()),
+            HttpClientError::Request(reason) => Self::Unreachable(reason),
+            HttpClientError::Connect(error) => Self::Unreachable(error.to_string()),
+            HttpClientError::Http(error) => Self::Unreachable(innermost_error(&error)),
         }
-        let said = Limited::new(body, 64 << 10).collect().await.map(http_body_util::Collected::to_bytes);
-        Err(JsonHttpError::Status(head.status, said.map(|said| error_message(&said)).unwrap_or_default()))
     }
 }
 
 /// The innermost cause is the most specific.
-fn unreachable_error(error: &hyper_util::client::legacy::Error) -> JsonHttpError {
-    let mut cause: &dyn std::error::Error = error;
+fn innermost_error(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;
     }
-    JsonHttpError::Unreachable(cause.to_string())
+    cause.to_string()
 }
 
 /// The message of an error response: its `error` or `message`, or its beginning.
@@ -123,7 +104,7 @@ fn error_message(said: &[u8]) -> String {
 
 #[derive(Debug)]
 pub(crate) struct EventStream {
-    body: Incoming,
+    response: OpenResponse,
     read: BytesMut,
 }
 
@@ -143,11 +124,9 @@ impl EventStream {
             if self.read.len() > MAX_EVENT_BYTES {
                 return Err(JsonHttpError::InvalidResponse("an event exceeds the maximum length".to_owned()));
             }
-            let Some(frame) = self.body.frame().await else { return Ok(None) };
-            let frame = frame.map_err(|error| JsonHttpError::InvalidResponse(error.to_string()))?;
-            if let Ok(data) = frame.into_data() {
-                self.read.extend_from_slice(&data);
-            }
+            let Some(chunk) = self.response.next_chunk().await else { return Ok(None) };
+            let chunk = chunk.map_err(|error| JsonHttpError::InvalidResponse(error.to_string()))?;
+            self.read.extend_from_slice(&chunk);
         }
     }
 }

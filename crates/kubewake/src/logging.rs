@@ -13,7 +13,7 @@ use tracing_subscriber::{
 pub(crate) struct LoggingHandle(Option<reload::Handle<Targets, Registry>>);
 
 /// Logs from this level up, for commands with output of their own.
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 pub(crate) fn logs_at_level(level: LogLevel) -> LogsConfig {
     LogsConfig { level, ..LogsConfig::default() }
 }

@@ -2,44 +2,44 @@
 
 #[cfg(feature = "apiserver")]
 mod apiserver;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod check;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "data-plane")]
 mod collector;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod completions;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod demo;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod discovery;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod example;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod http_client;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod inventory;
 #[cfg(any(feature = "operator", feature = "webhook"))]
 mod kube_client;
 #[cfg(feature = "tools")]
 mod load;
 mod logging;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod manifest_applier;
 #[cfg(feature = "operator")]
 mod operator;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod output;
 #[cfg(feature = "tools")]
 mod sink;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod status;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod tail;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod trace;
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 mod up;
 #[cfg(feature = "viewer")]
 mod viewer;
@@ -78,22 +78,22 @@ struct KubewakeCli {
 enum KubewakeCommand {
     /// Runs everything on this machine: a cluster, the operator, a collector, sample operators, and a page
     /// that shows their traces
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     Up(Box<up::UpArgs>),
     /// Applies a sample to a running `up`, and prints the link of its trace
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     Demo(demo::DemoArgs),
     /// Shows the state of all parts on one screen
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     Status(status::StatusArgs),
     /// Finds problems and shows how to solve them, before and after an install
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     Check(check::CheckArgs),
     /// Draws the latest trace of an object
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     Trace(trace::TraceArgs),
     /// Shows spans as they arrive
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     Tail(tail::TailArgs),
     /// Runs a Kubernetes API server in one process, with every request traced
     #[cfg(feature = "apiserver")]
@@ -105,7 +105,7 @@ enum KubewakeCommand {
     #[cfg(feature = "data-plane")]
     Collector(collector::CollectorArgs),
     /// Runs a sample operator
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     #[command(hide = true)]
     Example(Box<example::ExampleArgs>),
     /// Sends OTLP at a fixed or unlimited rate, and reports the results
@@ -124,7 +124,7 @@ enum KubewakeCommand {
     #[cfg(feature = "webhook")]
     Webhook(Box<webhook::WebhookArgs>),
     /// Prints a completion script for a shell
-    #[cfg(feature = "desk")]
+    #[cfg(feature = "cli")]
     Completions(completions::CompletionsArgs),
 }
 
@@ -143,17 +143,17 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Status(args) => exit_code_or_report(status::run(args).await),
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Check(args) => exit_code_or_report(check::run(args).await),
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Trace(args) => exit_code_or_report(trace::run(args).await.map(|()| ExitCode::SUCCESS)),
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Tail(args) => exit_code_or_report(tail::run(args).await),
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Completions(args) => report_result(completions::run(&args)),
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Up(args) => report_result(up::run(*args).await),
             #[cfg(feature = "apiserver")]
             KubewakeCommand::Apiserver(args) => report_result(apiserver::run(args).await),
@@ -161,9 +161,9 @@ fn main() -> ExitCode {
             KubewakeCommand::Cluster(args) => report_result(cluster::run(args).await),
             #[cfg(feature = "data-plane")]
             KubewakeCommand::Collector(args) => collector::run(args).await,
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Demo(args) => report_result(demo::run(args).await),
-            #[cfg(feature = "desk")]
+            #[cfg(feature = "cli")]
             KubewakeCommand::Example(args) => report_result(example::run(*args).await),
             #[cfg(feature = "tools")]
             KubewakeCommand::Load(args) => report_result(load::run(args).await),
@@ -183,7 +183,7 @@ fn main() -> ExitCode {
 }
 
 /// Of a command whose exit code says what it found.
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 fn exit_code_or_report(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
         if let Some(code) = report_usage_error(&error) {

@@ -35,7 +35,7 @@ enum OperatorCommand {
 }
 
 /// What `kubewake operator manifests` prints.
-#[cfg(feature = "desk")]
+#[cfg(feature = "cli")]
 pub(crate) fn default_manifests() -> String {
     manifests::render_manifests(kubewake_release::ReleaseImage::Operator.reference(), None)
 }

@@ -14,15 +14,13 @@ use std::{
 use anyhow::Context;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 use kube::{Api, Client};
-use kubewake_trail::{
-    Options, TelemetrySetup, TrailClock, error_chain,
-    webhook::{
-        PATH, StampWebhook,
-        certificates::{CertificateStore, CertificateTerms},
-        registration::{WebhookRegistration, WebhookSet, namespace_owner},
-        server::WebhookServer,
-        upkeep::{MaintenanceOptions, WebhookMaintenance},
-    },
+use kubewake_trail::{Options, TelemetrySetup, TrailClock, error_chain};
+use kubewake_webhook::{
+    certificates::{CertificateStore, CertificateTerms},
+    maintenance::{MaintenanceOptions, WebhookMaintenance},
+    registration::{WebhookRegistration, WebhookSet, namespace_owner},
+    server::WebhookServer,
+    stamping::{PATH, StampWebhook},
 };
 use tokio::{
     net::TcpListener,
@@ -69,18 +67,21 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         names: endpoint.names(),
         registrations: vec![build_registration(&args, &client, hook).await?],
         clock: TrailClock::default(),
-        counters: Arc::clone(webhook.counters().upkeep()),
+        counters: Arc::clone(webhook.counters().maintenance()),
     };
-    let mut upkeep = WebhookMaintenance::start(plan).await.context("failed to start the webhook")?;
+    let mut maintenance = WebhookMaintenance::start(plan).await.context("failed to start the webhook")?;
     let ready = Arc::new(AtomicBool::new(false));
-    let server =
-        WebhookServer::start(listener, upkeep.certificate_resolver().config()?, webhook.router(Arc::clone(&ready)))?;
-    upkeep.register().await.context("failed to start the webhook")?;
+    let server = WebhookServer::start(
+        listener,
+        maintenance.certificate_resolver().config()?,
+        webhook.router(Arc::clone(&ready)),
+    )?;
+    maintenance.register().await.context("failed to start the webhook")?;
     ready.store(true, Ordering::Relaxed);
     println!("ready webhook on {}", server.address());
 
     tokio::select! {
-        never = upkeep.run() => match never {},
+        never = maintenance.run() => match never {},
         never = select.watch_served(&client, webhook.counters()) => match never {},
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
@@ -88,7 +89,7 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     ready.store(false, Ordering::Relaxed);
     tokio::time::sleep(args.shutdown_delay.unwrap_or_default()).await;
     if args.unregister_on_exit {
-        upkeep.unregister().await;
+        maintenance.unregister().await;
     }
     server.stop().await;
     telemetry.shutdown();

@@ -26,20 +26,18 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{Api, Client, Resource as _};
-use kubewake_trail::{
-    TrailClock,
-    webhook::{
-        certificates::{CertificateStore, CertificateTerms},
-        counters::MaintenanceCounters,
-        registration::{WebhookRegistration, WebhookSet},
-        server::WebhookServer,
-        upkeep::{MaintenanceOptions, WebhookMaintenance, WebhookStartError},
-        webhook_target::WebhookTarget,
-    },
+use kubewake_trail::TrailClock;
+use kubewake_webhook::{
+    certificates::{CertificateStore, CertificateTerms},
+    counters::MaintenanceCounters,
+    maintenance::{MaintenanceOptions, WebhookMaintenance, WebhookStartError},
+    registration::{WebhookRegistration, WebhookSet},
+    server::WebhookServer,
+    target::WebhookTarget,
 };
 use tokio::net::TcpListener;
 
-use crate::names;
+use crate::model::names;
 
 mod access;
 mod cluster_warnings;

@@ -16,17 +16,18 @@ use kubewake_api::{
 use tokio::sync::watch;
 
 use crate::{
-    delivery::health_assessment::CollectorTier,
-    delivery_health::DeliveryHealthCache,
-    metrics::OperatorMetrics,
-    names,
-    object_cache::ObjectCache,
-    pending_statuses::PendingStatuses,
-    pipeline_cache::{PipelineCache, PipelineKey, PipelineState},
-    reconcile::PipelineKind,
-    resync_trigger::ResyncTrigger,
-    shutdown_losses::ShutdownLosses,
-    source_watcher::{ReferencedSource, SourceWatcher},
+    feedback::{
+        delivery::health_assessment::CollectorTier, delivery_health::DeliveryHealthCache,
+        shutdown_losses::ShutdownLosses,
+    },
+    model::names,
+    objects::object_cache::ObjectCache,
+    pipeline::{
+        pipeline_cache::{PipelineCache, PipelineKey, PipelineState},
+        source_watcher::{ReferencedSource, SourceWatcher},
+    },
+    reconcile::{PipelineKind, pending_statuses::PendingStatuses},
+    runtime::{metrics::OperatorMetrics, resync_trigger::ResyncTrigger},
 };
 
 #[derive(Clone, Debug)]

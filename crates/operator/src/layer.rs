@@ -31,24 +31,32 @@ use kubewake_api::{CollectorConfigs, RenderedDocument, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    apply::{self, DesiredObject, ServerSideApplier},
-    build::{self, BuildContext},
     context::OperatorState,
-    delivery::health_assessment::CollectorTier,
-    delivery_health::DocumentAgreement,
-    error_message::{self, ErrorDisclosure},
-    failure_cause::FailureCause,
-    kind::ObjectKind,
-    lock::{self, SlotLock},
-    metrics::ReconcileStep,
-    names::{self, ManagedPart},
-    object_lookup::find_object,
-    orphans,
-    pipeline_cache::{PipelineKey, PipelineState},
+    feedback::{delivery::health_assessment::CollectorTier, delivery_health::DocumentAgreement},
+    layer::build::BuildContext,
+    model::{
+        names::{self, ManagedPart},
+        object_kind::ObjectKind,
+    },
+    objects::{
+        apply::{self, DesiredObject, ServerSideApplier},
+        object_lookup::find_object,
+    },
+    pipeline::{
+        pipeline_cache::{PipelineKey, PipelineState},
+        slot_lock::{self, SlotLock},
+    },
+    runtime::{
+        error_message::{self, ErrorDisclosure},
+        failure_cause::FailureCause,
+        metrics::ReconcileStep,
+    },
 };
 
 mod anchor_owners;
+pub mod build;
 mod kubelet_nudge;
+pub mod orphans;
 mod rendering;
 
 use rendering::RenderedLayer;
@@ -65,7 +73,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 pub enum LayerError {
     /// A lock cannot be read.
     #[error(transparent)]
-    Lock(#[from] lock::SlotLockError),
+    Lock(#[from] slot_lock::SlotLockError),
     /// A document or the anchor cannot be read.
     #[error("failed to read the collectors' configuration")]
     Read(#[source] Box<kube::Error>),
@@ -431,8 +439,8 @@ fn failure_message(error: &LayerError) -> String {
     let said = match error {
         LayerError::Apply(error) => return error.message(),
         LayerError::Read(error) | LayerError::List(error) => error,
-        LayerError::Lock(lock::SlotLockError::Api { source, .. }) => source,
-        LayerError::Lock(lock::SlotLockError::Contended(_)) | LayerError::Refused(_) | LayerError::AnchorLost => {
+        LayerError::Lock(slot_lock::SlotLockError::Api { source, .. }) => source,
+        LayerError::Lock(slot_lock::SlotLockError::Contended(_)) | LayerError::Refused(_) | LayerError::AnchorLost => {
             return error.to_string();
         }
     };

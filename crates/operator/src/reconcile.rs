@@ -28,23 +28,24 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
 use crate::{
-    apply::ServerSideApplier,
-    collector_readiness::CollectorReadiness,
     context::OperatorState,
-    failure_cause::FailureCause,
-    kind::ObjectKind,
-    last_valid,
+    feedback::{collector_readiness::CollectorReadiness, shutdown_losses},
     layer::{CollectorReconciler, LayerFailure},
-    lock::{self, Slot, SlotLock},
-    metrics::ReconcileStep,
-    names,
-    pending_statuses::{self, PendingStatuses},
-    pipeline_cache::{PipelineKey, PipelineState},
-    shutdown_losses,
-    status::{self, PipelineFacts},
-    status_event::StatusEvent,
+    model::{names, object_kind::ObjectKind},
+    objects::apply::ServerSideApplier,
+    pipeline::{
+        last_valid,
+        pipeline_cache::{PipelineKey, PipelineState},
+        slot_lock::{self, Slot, SlotLock},
+    },
+    reconcile::{pending_statuses::PendingStatuses, status::PipelineFacts, status_event::StatusEvent},
+    runtime::{failure_cause::FailureCause, metrics::ReconcileStep},
 };
 
+pub mod pending_statuses;
+pub mod status;
+pub mod status_event;
+pub mod telemetry;
 #[cfg(test)]
 mod tests;
 
@@ -95,7 +96,7 @@ where
 pub enum PipelineReconcileError {
     /// It is not known whether there is a slot.
     #[error(transparent)]
-    Slot(#[from] lock::SlotLockError),
+    Slot(#[from] slot_lock::SlotLockError),
     /// The run of the layer failed; the message is that of the status.
     #[error("{words}", words = .0.message)]
     Layer(LayerFailure),
@@ -222,9 +223,9 @@ impl PipelineContext {
         // One at a time, as concurrent attempts of one operator would only conflict with each other.
         let _turn = self.slot_turn.lock().await;
         let slots = self.state.resolve_settings().slots(signal);
-        let known = self.state.object_cache.get(ObjectKind::ConfigMap, lock::name(signal));
+        let known = self.state.object_cache.get(ObjectKind::ConfigMap, slot_lock::name(signal));
         let known = known.and_then(|lock| serde_json::from_value::<ConfigMap>((*lock).clone()).ok());
-        match known.and_then(|lock| lock::slot_state(&lock, &owner.uid, slots)) {
+        match known.and_then(|lock| slot_lock::slot_state(&lock, &owner.uid, slots)) {
             Some(Slot::Held) => Ok(Some(Slot::Held)),
             _ if !may => Ok(None),
             Some(Slot::Full) => Ok(Some(Slot::Full)),

@@ -6,14 +6,16 @@
 use kube::Resource;
 use opentelemetry::KeyValue;
 
-pub(crate) const NAMESPACE: &str = "k8s.namespace.name";
-pub(crate) const KIND: &str = "k8s.object.kind";
+/// The namespace of an object.
+pub const NAMESPACE: &str = "k8s.namespace.name";
+/// The kind of an object.
+pub const KIND: &str = "k8s.object.kind";
 pub(crate) const API_VERSION: &str = "k8s.object.api_version";
-pub(crate) const NAME: &str = "k8s.object.name";
+/// The name of an object.
+pub const NAME: &str = "k8s.object.name";
 /// The `generateName` of an object whose name is not assigned before admission. It does not identify the
 /// object.
-#[cfg(feature = "webhook")]
-pub(crate) const GENERATE_NAME: &str = "k8s.object.generate_name";
+pub const GENERATE_NAME: &str = "k8s.object.generate_name";
 pub(crate) const UID: &str = "k8s.object.uid";
 pub(crate) const GENERATION: &str = "k8s.object.generation";
 pub(crate) const RESOURCE_VERSION: &str = "k8s.object.resource_version";
@@ -23,12 +25,14 @@ pub(crate) const RELATED: &str = "trail.related";
 pub(crate) const ATTEMPT: &str = "trail.attempt";
 pub(crate) const QUEUE_WAIT_MS: &str = "trail.queue_wait_ms";
 pub(crate) const REQUEUE: &str = "trail.requeue";
-pub(crate) const OUTCOME: &str = "trail.outcome";
+/// The outcome of an operation of this project: a run, a stamp.
+pub const OUTCOME: &str = "trail.outcome";
 pub(crate) const WRITES: &str = "trail.writes";
 pub(crate) const DRIFT: &str = "trail.drift";
 pub(crate) const SOURCE: &str = "trail.source";
 
-pub(crate) const ERROR_TYPE: &str = "error.type";
+/// The class of an error, as OpenTelemetry's conventions define it.
+pub const ERROR_TYPE: &str = "error.type";
 pub(crate) const METHOD: &str = "http.request.method";
 pub(crate) const STATUS_CODE: &str = "http.response.status_code";
 pub(crate) const URL_PATH: &str = "url.path";

@@ -183,6 +183,13 @@ impl AnnotationKeys {
     }
 }
 
+/// Whether the generation of this kind also counts changes of annotations. It does for Deployments, because
+/// their controller copies the annotations.
+#[must_use]
+pub fn counts_annotations(group: &str, kind: &str) -> bool {
+    (group, kind) == ("apps", "Deployment")
+}
+
 /// Microsecond precision is enough to order the writes of one cluster.
 fn format_timestamp(at: Timestamp) -> String {
     format!("{at:.6}")

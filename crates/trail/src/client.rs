@@ -11,7 +11,7 @@
 //! orphans if ours were dropped later. So the flag is set only on a request that will probably change something
 //! (a POST, a DELETE, a body that differs from the last one sent to that path), and on requests that change no
 //! object (reads, Events, reviews) in a run that has already changed something. A span whose context was sent
-//! with the flag is kept. Requests that are refused repeatedly get the flag less and less often ([`refusals`]).
+//! with the flag is kept. Requests that are refused repeatedly get the flag less and less often.
 
 use std::{
     sync::{

@@ -19,8 +19,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::{
     attributes,
-    carrier::ObjectContext,
-    lineage::{counts_annotations, is_only_annotated},
+    carrier::{ObjectContext, counts_annotations},
+    lineage::is_only_annotated,
     run::Run,
     trail::{Trail, TrailState},
 };

@@ -39,7 +39,7 @@
 #[doc = include_str!("../../../docs/tracing-an-operator.md")]
 struct Guide;
 
-mod attributes;
+pub mod attributes;
 pub mod carrier;
 mod child;
 pub mod client;
@@ -62,8 +62,6 @@ mod status;
 pub mod tracing_layer;
 mod trail;
 mod trust;
-#[cfg(feature = "webhook")]
-pub mod webhook;
 
 pub use child::ChildWriter;
 pub use controller::Controller;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    carrier::{ObjectContext, hash},
+    carrier::{ObjectContext, counts_annotations, hash},
     controller::trace_relation::{RelationInputs, TraceRelation, choose_relation},
     status::{self, ObjectConvergence},
     trail::TrailState,
@@ -84,12 +84,6 @@ pub(crate) fn is_outdated<K: Resource + Serialize>(object: &K, found: &ObjectCon
             .is_ok_and(|value| value.get("spec").is_none_or(Value::is_null) && hash::hash_value(&value) != *spec),
         _ => seen_before,
     }
-}
-
-/// Whether the generation of this kind also counts changes of annotations. It does for Deployments, because
-/// their controller copies the annotations.
-pub(crate) fn counts_annotations(group: &str, kind: &str) -> bool {
-    (group, kind) == ("apps", "Deployment")
 }
 
 /// The most seconds from a stamp to the write of its object: the API server's times have whole seconds, and its

@@ -117,7 +117,9 @@ impl TrailClock {
         self.0()
     }
 
-    pub(crate) fn timestamp(&self) -> Timestamp {
+    /// The current time; the beginning of 1970 if the clock shows a time that no calendar has.
+    #[must_use]
+    pub fn timestamp(&self) -> Timestamp {
         Timestamp::try_from(self.now()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }

@@ -1,7 +1,6 @@
 //! Queries on traces. Pure: all functions take a snapshot of the store, and the time as an argument.
 
 mod arrange;
-mod dependencies;
 mod filter;
 mod links;
 pub mod objects;
@@ -11,12 +10,11 @@ mod services;
 mod summary;
 
 pub use arrange::{ArrangedTrace, PlacedSpan, TraceWarning, WarningKind, arrange};
-pub use dependencies::count_dependencies;
 pub use filter::{ObjectFilter, TraceFilter};
 pub use links::{IncomingLink, find_incoming_links};
 pub use otlp::encode_otlp_json;
 pub use search::{SearchResults, search};
-pub use services::{ServiceOperations, list_services};
+pub use services::{ServiceOperations, count_dependencies, list_services};
 pub use summary::{TraceSummary, find_root, summarize};
 
 #[cfg(test)]

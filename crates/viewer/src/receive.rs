@@ -16,12 +16,13 @@ use std::{
 
 use http::{HeaderMap, header::HOST};
 use kubewake_collector::{
+    components::Receiver as _,
     core::{
         Allowance, Batch, Budget, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, PartialSuccess, Pipeline,
         PipelineSet, StatsRegistry,
     },
     extension::{AuthDecision, AuthRefusal, ServerAuth},
-    receiver::{Receiver as _, otlp},
+    receiver::otlp,
 };
 use kubewake_config::{
     PipelineId,

@@ -8,7 +8,7 @@
 
 mod connections;
 
-use std::{net::IpAddr, path::PathBuf, sync::Arc};
+use std::{io, net::IpAddr, path::PathBuf, sync::Arc};
 
 use axum::{
     Router,
@@ -18,6 +18,7 @@ use axum::{
     routing::get,
 };
 use http::{HeaderValue, Method, StatusCode, Uri, header};
+use kubewake_runtime::listener::ConnectionListener;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -71,9 +72,9 @@ impl ViewerState {
     }
 }
 
-/// Serves until `stopping` is signalled.
-pub(crate) async fn run(listener: TcpListener, state: ViewerState, stopping: watch::Receiver<bool>) {
-    connections::serve(listener, routes(state), ServerLimits::default(), stopping).await;
+/// Starts to serve on a bound socket.
+pub(crate) fn start(listener: TcpListener, state: ViewerState) -> io::Result<ConnectionListener> {
+    connections::start(listener, routes(state), ServerLimits::default())
 }
 
 fn routes(state: ViewerState) -> Router {

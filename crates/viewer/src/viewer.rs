@@ -2,7 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
+use kubewake_runtime::listener::ConnectionListener;
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     receive::{self, ReceiverAddresses, ViewerReceiver},
@@ -82,7 +83,7 @@ pub struct Viewer {
     receiver: ViewerReceiver,
     addresses: ViewerAddresses,
     stopping: watch::Sender<bool>,
-    server: JoinHandle<()>,
+    server: ConnectionListener,
 }
 
 impl Viewer {
@@ -103,7 +104,7 @@ impl Viewer {
         let addresses = ViewerAddresses { page, otlp_grpc: receiver.grpc(), otlp_http: receiver.http() };
         let stopping = watch::Sender::new(false);
         let state = ViewerState::new(store.clone(), keeper.clone(), addresses, &options, stopping.subscribe());
-        let server = tokio::spawn(serve::run(listener, state, stopping.subscribe()));
+        let server = serve::start(listener, state).map_err(failed)?;
         Ok(Self { store, keeper, receiver, addresses, stopping, server })
     }
 
@@ -116,13 +117,11 @@ impl Viewer {
     }
 
     /// Stops accepting, completes responses in flight, and ends.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
         self.receiver.shutdown().await;
         self.stopping.send_replace(true);
         // Streams end with the signal, and other responses take no time, unless a client does not read.
-        if timeout(SHUTDOWN_GRACE_PERIOD, &mut self.server).await.is_err() {
-            self.server.abort();
-        }
+        self.server.drain(SHUTDOWN_GRACE_PERIOD).await;
         let keeper = self.keeper;
         let _ = tokio::task::spawn_blocking(move || keeper.sync()).await;
     }

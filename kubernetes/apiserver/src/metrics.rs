@@ -1,12 +1,12 @@
 //! Metrics of the server, under kube-apiserver's names.
 
 use std::{
-    fmt::Write as _,
     sync::atomic::{AtomicI64, AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 use http::StatusCode;
+use kubewake_runtime::prometheus::{LabelSet, MetricFamily, MetricKind, MetricsText};
 
 /// Upper bounds of the histogram of commit-to-delivery times, in seconds.
 const LATENCY_BUCKETS_SECONDS: [f64; 10] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
@@ -41,28 +41,26 @@ impl ApiServerMetrics {
         self.delivery.observe(committed.elapsed());
     }
 
-    pub fn text(&self, more: &[(&str, &str, &str, u64)]) -> String {
-        let mut text = String::new();
+    /// The page, with more metrics at its end.
+    pub fn text(&self, more: &[(&str, MetricKind, &str, u64)]) -> String {
+        let mut page = MetricsText::default();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        put(&mut text, "apiserver_current_inflight_requests", "gauge", "Requests in flight.");
-        let _ = writeln!(text, "apiserver_current_inflight_requests {}", self.in_flight.load(Ordering::Relaxed));
-        put(&mut text, "apiserver_request_total", "counter", "Requests by the class of the response status.");
+        let in_flight = self.in_flight.load(Ordering::Relaxed);
+        page.single("apiserver_current_inflight_requests", MetricKind::Gauge, "Requests in flight.", in_flight);
+        let help = "Requests by the class of the response status.";
+        let mut requests = page.family("apiserver_request_total", MetricKind::Counter, help);
         for (class, count) in self.by_class.iter().enumerate().skip(1) {
-            let _ = writeln!(text, "apiserver_request_total{{code=\"{class}xx\"}} {}", load(count));
+            requests.sample(&LabelSet::new(&[("code", &format!("{class}xx"))]), load(count));
         }
-        put(&mut text, "apiserver_request_duration_seconds_sum", "counter", "Total time spent on requests.");
         let seconds = Duration::from_nanos(load(&self.request_nanos)).as_secs_f64();
-        let _ = writeln!(text, "apiserver_request_duration_seconds_sum {seconds}");
-        self.delivery.put(
-            &mut text,
-            "kubewake_apiserver_watch_delivery_seconds",
-            "Time from the commit of a change to its delivery to a watcher.",
-        );
+        let help = "Total time spent on requests.";
+        page.single("apiserver_request_duration_seconds_sum", MetricKind::Counter, help, seconds);
+        let help = "Time from the commit of a change to its delivery to a watcher.";
+        self.delivery.write(page.family("kubewake_apiserver_watch_delivery_seconds", MetricKind::Histogram, help));
         for (name, kind, help, value) in more {
-            put(&mut text, name, kind, help);
-            let _ = writeln!(text, "{name} {value}");
+            page.single(name, *kind, help, value);
         }
-        text
+        page.into_text()
     }
 }
 
@@ -93,20 +91,13 @@ impl LatencyHistogram {
         self.nanos.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    fn put(&self, text: &mut String, name: &str, help: &str) {
-        put(text, name, "histogram", help);
-        let mut sum = 0;
-        for (bound, bucket) in LATENCY_BUCKETS_SECONDS.iter().zip(&self.buckets) {
-            sum += bucket.load(Ordering::Relaxed);
-            let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {sum}");
-        }
-        let count = self.count.load(Ordering::Relaxed);
+    fn write(&self, mut family: MetricFamily<'_>) {
+        let mut below = 0;
+        let buckets = LATENCY_BUCKETS_SECONDS.iter().zip(&self.buckets).map(|(bound, bucket)| {
+            below += bucket.load(Ordering::Relaxed);
+            (*bound, below)
+        });
         let seconds = Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64();
-        let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {seconds}\n{name}_count {count}");
+        family.histogram(&LabelSet::default(), buckets, seconds, self.count.load(Ordering::Relaxed));
     }
-}
-
-/// Writing to a `String` cannot fail, here and above.
-fn put(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }

@@ -1,6 +1,6 @@
 //! Images: local programs under the image names that pods use.
 //!
-//! *Guaranteed*: names are completed as by a container runtime ([`reference`]), and an image is found only
+//! *Guaranteed*: names are completed as by a container runtime ([`mod@reference`]), and an image is found only
 //! under its complete name: `kubewake/collector` is `docker.io/kubewake/collector:latest`, which is another
 //! image than `docker.io/kubewake/collector:0.1.0`. An image added by [`ImageStore::with_image`] or
 //! [`ImageStore::add_entry`] is present on every node and can be pulled, as if a registry had it. An image from

@@ -112,6 +112,6 @@ mod tests {
         let shown = section.to_string();
         assert!(shown.lines().all(|line| line.chars().count() <= MAX_COLUMNS), "{shown}");
         assert_eq!(shown.split_whitespace().filter(|word| *word == "word").count(), 30);
-        assert!(shown.ends_with("\n  a promise: a value (holds)\n"), "{shown}");
+        assert!(shown.ends_with("\n  promise: a value (holds)\n"), "{shown}");
     }
 }

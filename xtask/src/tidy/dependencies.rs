@@ -11,6 +11,7 @@ use std::{collections::BTreeSet, fs};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
+use super::crate_rules;
 use crate::{steps::cargo, workspace_root};
 
 /// The only allowed source of external crates.
@@ -22,11 +23,21 @@ struct CargoMetadata {
     packages: Vec<CargoPackage>,
 }
 
+/// A package as `cargo metadata` describes it. Packages of the workspace have no source.
 #[derive(Deserialize)]
-struct CargoPackage {
-    name: String,
-    license: Option<String>,
-    source: Option<String>,
+pub(super) struct CargoPackage {
+    pub(super) name: String,
+    pub(super) license: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) dependencies: Vec<CargoDependency>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CargoDependency {
+    pub(super) name: String,
+    /// `dev` or `build`; `None` for the others.
+    pub(super) kind: Option<String>,
+    pub(super) path: Option<String>,
 }
 
 pub(super) fn check() -> anyhow::Result<Vec<String>> {
@@ -35,7 +46,9 @@ pub(super) fn check() -> anyhow::Result<Vec<String>> {
     let allowed: BTreeSet<&str> = list(&rules, "licenses", "allow").collect();
     let banned: Vec<&str> = list(&rules, "bans", "deny").collect();
     ensure!(!allowed.is_empty() && !banned.is_empty(), "deny.toml allows no licence, or bans no crate");
-    let mut wrong = packages()?.iter().flat_map(|package| package_problems(package, &allowed)).collect::<Vec<_>>();
+    let packages = packages()?;
+    let mut wrong = packages.iter().flat_map(|package| package_problems(package, &allowed)).collect::<Vec<_>>();
+    wrong.extend(crate_rules::check(&packages));
     let built = built_packages()?;
     let banned = banned.into_iter().filter(|name| built.contains(*name));
     wrong.extend(banned.map(|name| {
@@ -62,7 +75,7 @@ fn packages() -> anyhow::Result<Vec<CargoPackage>> {
 
 fn package_problems(package: &CargoPackage, allowed: &BTreeSet<&str>) -> Vec<String> {
     let mut wrong = Vec::new();
-    let CargoPackage { name, license, source } = package;
+    let CargoPackage { name, license, source, .. } = package;
     if let Some(source) = source.as_ref().filter(|source| *source != CRATES_IO) {
         wrong.push(format!("the source of {name} is {source}, not crates.io"));
     }
@@ -122,6 +135,7 @@ mod tests {
             name: "a".to_owned(),
             license: license.map(str::to_owned),
             source: source.map(str::to_owned),
+            dependencies: Vec::new(),
         };
         let count = |package: &CargoPackage| package_problems(package, &BTreeSet::from(["MIT"])).len();
         assert_eq!(count(&package(Some("MIT"), Some(CRATES_IO))), 0);

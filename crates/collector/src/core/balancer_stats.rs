@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use super::stats::closed;
+use kubewake_runtime::label_enum;
 
-closed! {
+label_enum! {
     /// How the peers are found.
-    ResolverKind {
+    pub enum ResolverKind {
         /// A list in the document.
         Static => "static",
         /// DNS lookups of a name.
@@ -23,9 +23,9 @@ closed! {
     }
 }
 
-closed! {
+label_enum! {
     /// Why data went to another peer than the first in its order.
-    MoveReason {
+    pub enum MoveReason {
         /// The first peer is unavailable.
         Down => "down",
         /// The first peer has no room.

@@ -8,9 +8,10 @@ use std::{
     },
 };
 
+use kubewake_runtime::label_enum;
 use tokio::time::Instant;
 
-use super::{BackendStatus, ErrorClass, stats::closed};
+use super::{BackendStatus, ErrorClass};
 
 /// The counters of one processor, over all its pipelines.
 #[derive(Debug, Default)]
@@ -48,9 +49,9 @@ impl ClusterStats {
     }
 }
 
-closed! {
+label_enum! {
     /// The state of the watches of a cluster.
-    ClusterState {
+    pub enum ClusterState {
         /// Some resources were not listed yet.
         Connecting => "connecting",
         /// All resources were listed, and no request fails.

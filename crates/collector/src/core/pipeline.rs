@@ -1,6 +1,7 @@
 //! A pipeline: a memory allowance, a chain of processors, and exporter queues.
 
 use std::{
+    any::Any,
     future::Future,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
@@ -16,7 +17,7 @@ use super::{
 };
 
 /// A processor between the receivers and the exporters.
-pub trait Processor: Consumer {
+pub trait Processor: Consumer + Any {
     /// The consumers that it passes data to.
     fn output(&self) -> &ConsumerFanout;
 

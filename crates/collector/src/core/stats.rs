@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use kubewake_otlp::Signal;
+use kubewake_runtime::label_enum;
 use tokio::time::Instant;
 
 pub use self::pipeline::PipelineStats;
@@ -13,36 +14,16 @@ use super::{AtomicInstant, CallStats, Code, DeliveryProgress, SamplerStats};
 
 mod pipeline;
 
-/// An enum with a fixed name for each variant.
-macro_rules! closed {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$vmeta])* $variant),+ }
-
-        impl $name {
-            pub const ALL: &'static [$name] = &[$($name::$variant),+];
-
-            /// The name in labels and documents.
-            pub const fn name(self) -> &'static str {
-                match self { $($name::$variant => $text),+ }
-            }
-        }
-    };
-}
-
-pub(super) use closed;
-
-closed! {
-    Transport {
+label_enum! {
+    pub enum Transport {
         Grpc => "grpc",
         Http => "http",
     }
 }
 
-closed! {
+label_enum! {
     /// Why a request was refused before its items could be counted, classified by what its sender can do.
-    EarlyRefusal {
+    pub enum EarlyRefusal {
         /// There was no memory for it; the sender may retry.
         Memory => "memory",
         /// It is larger than allowed, as sent or once decompressed.
@@ -57,9 +38,9 @@ closed! {
     }
 }
 
-closed! {
+label_enum! {
     /// Why data was lost, classified by what an operator can do.
-    DropReason {
+    pub enum DropReason {
         /// The exporter's queue was full.
         QueueFull => "queue_full",
         /// The memory budget was used up.
@@ -75,9 +56,9 @@ closed! {
     }
 }
 
-closed! {
+label_enum! {
     /// The class of the last error, by where to look for the cause.
-    ErrorClass {
+    pub enum ErrorClass {
         None => "none",
         Connection => "connection",
         /// It did not respond in time.

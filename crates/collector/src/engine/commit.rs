@@ -9,14 +9,14 @@ use kubewake_config::{ComponentId, PipelineId, model};
 use kubewake_otlp::Signal;
 
 use super::{
-    plan::{ExporterPlan, GraphPlan, ReceiverPlan},
+    plan::{ExporterPlan, GraphPlan, ProcessorPlan, ReceiverPlan},
     running_graph::{
         RetiredComponents, RunningExporter, RunningGraph, RunningPipeline, RunningProcessor, RunningReceiver,
     },
 };
 use crate::{
-    components::{self, ExporterNode, ProcessorNode, ProcessorRole},
-    core::{Allowance, Budget, Consumer, Pipeline, PipelineSet, Processor, StatsRegistry},
+    components::{ExporterSite, ProcessorSite, ReceiverSite},
+    core::{Allowance, Budget, Consumer, Pipeline, PipelineSet, StatsRegistry},
 };
 
 pub(super) fn commit(running: &mut RunningGraph, plan: GraphPlan, registry: &Arc<StatsRegistry>) -> RetiredComponents {
@@ -32,7 +32,7 @@ pub(super) fn commit(running: &mut RunningGraph, plan: GraphPlan, registry: &Arc
     commit_receivers(running, receivers, &pipelines, registry, &mut retired);
     // Shut down now rather than when draining begins: on an address that was handed over, new connections must
     // not meet the old settings.
-    retired.receivers.iter().for_each(|gone| gone.receiver().shutdown());
+    retired.receivers.iter().for_each(|gone| gone.shutdown());
     gone.into_iter().for_each(|pipeline| retired.add_pipeline(pipeline));
     running.budgets.retain(|id, _| budgets.contains_key(id));
     retired
@@ -53,7 +53,7 @@ fn resize_budgets(
 struct GraphCommit<'a> {
     running: &'a mut RunningGraph,
     registry: &'a Arc<StatsRegistry>,
-    processors: BTreeMap<ComponentId, model::ProcessorConfig>,
+    processors: BTreeMap<(PipelineId, ComponentId), ProcessorPlan>,
     exporters: BTreeMap<(PipelineId, ComponentId), ExporterPlan>,
     retired: &'a mut RetiredComponents,
 }
@@ -63,7 +63,7 @@ impl GraphCommit<'_> {
         let mut old = self.running.pipelines.remove(id);
         let uid = wiring.uid.clone();
         let carries = wiring.carries.clone();
-        let limiter = self.limiter(wiring);
+        let limiter = self.limiter(id, wiring);
         let pipeline = self.pipeline_entry(id, old.as_ref(), limiter.as_ref());
         let outlets = self.commit_exporters(id, wiring, old.as_mut());
         let steps = self.commit_processors(id, wiring, old.as_mut());
@@ -75,11 +75,10 @@ impl GraphCommit<'_> {
         self.running.pipelines.insert(id.clone(), running);
     }
 
-    fn limiter(&self, wiring: &model::PipelineConfig) -> Option<ComponentId> {
+    fn limiter(&self, pipeline: &PipelineId, wiring: &model::PipelineConfig) -> Option<ComponentId> {
         let is_limiter = |id: &&ComponentId| {
-            self.processors
-                .get(*id)
-                .is_some_and(|p| matches!(components::processor_role(p), ProcessorRole::MemoryBudget(..)))
+            let plan = self.processors.get(&(pipeline.clone(), ComponentId::clone(id)));
+            matches!(plan, Some(ProcessorPlan::MemoryBudget))
         };
         wiring.processors.iter().find(is_limiter).cloned()
     }
@@ -120,14 +119,14 @@ impl GraphCommit<'_> {
                 (Some(ExporterPlan::Set(set)), Some(existing)) => {
                     let (built, identity) = *set;
                     let destination = built.destination();
-                    existing.node.reconfigure(id, pipeline, built, self.registry);
+                    built.reconfigure(&existing.node, &ExporterSite { id, pipeline, registry: self.registry });
                     out.push(RunningExporter { identity, destination, ..existing });
                 }
                 (Some(ExporterPlan::Set(set)), None) => {
                     let (built, identity) = *set;
                     let destination = built.destination();
-                    let outlet = ExporterNode::new(id, pipeline, built, self.registry);
-                    out.push(RunningExporter { id: id.clone(), identity, destination, node: outlet });
+                    let node = built.start(&ExporterSite { id, pipeline, registry: self.registry });
+                    out.push(RunningExporter { id: id.clone(), identity, destination, node });
                 }
                 (_, existing) => out.extend(existing),
             }
@@ -143,24 +142,17 @@ impl GraphCommit<'_> {
     ) -> Vec<RunningProcessor> {
         let mut out = Vec::new();
         for id in &wiring.processors {
-            let Some(settings) = self.processors.get(id) else { continue };
-            if !matches!(components::processor_role(settings), ProcessorRole::Node) {
-                continue;
-            }
             let existing = old.as_mut().and_then(|old| remove_first(&mut old.processors, |s| s.id == *id));
-            match existing {
-                Some(existing) => {
-                    if existing.settings != *settings {
-                        existing.node.reconfigure(id, settings);
-                    }
-                    out.push(RunningProcessor { settings: settings.clone(), ..existing });
+            let site = ProcessorSite { id, signal: pipeline.signal, registry: self.registry };
+            match (self.processors.remove(&(pipeline.clone(), id.clone())), existing) {
+                (Some(ProcessorPlan::Set(prepared, settings)), Some(existing)) => {
+                    prepared.reconfigure(&existing.node, &site);
+                    out.push(RunningProcessor { settings, ..existing });
                 }
-                // The plan has checked that this build has every processor.
-                None => out.extend(
-                    ProcessorNode::build(id, settings, pipeline.signal, self.registry)
-                        .ok()
-                        .map(|step| RunningProcessor { id: id.clone(), settings: settings.clone(), node: step }),
-                ),
+                (Some(ProcessorPlan::Set(prepared, settings)), None) => {
+                    out.push(RunningProcessor { id: id.clone(), settings, node: prepared.start(&site) });
+                }
+                (_, existing) => out.extend(existing),
             }
         }
         out
@@ -174,11 +166,10 @@ fn remove_first<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool) -> Option<T> {
 
 /// Connects the processors, the last one first.
 fn connect_pipeline(pipeline: &Arc<Pipeline>, steps: &[RunningProcessor], outlets: &[RunningExporter]) {
-    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.node.consumer()).collect();
+    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.node.clone() as Arc<dyn Consumer>).collect();
     for step in steps.iter().rev() {
-        let processor: Arc<dyn Processor> = step.node.processor();
-        processor.output().set_targets(targets);
-        targets = vec![processor];
+        step.node.output().set_targets(targets);
+        targets = vec![step.node.clone()];
     }
     pipeline.head().set_targets(targets);
 }
@@ -204,8 +195,10 @@ fn commit_receivers(
         };
         // Connected before it accepts, so that no request finds a receiver without pipelines.
         set_receiver_pipelines(&intake, &id, running, pipelines);
-        let (receiver, rest) = prepared.start(&id, old, &intake, registry);
-        retired.receivers.extend(Some(rest).filter(|rest| !rest.addresses().is_empty()));
+        let site = ReceiverSite { id: &id, pipelines: &intake, registry };
+        let receiver = prepared.start(old.as_deref(), &site);
+        // Whatever the successor has not taken over ends, whether it listens or not.
+        retired.receivers.extend(old);
         running.receivers.insert(id, RunningReceiver { identity, pipelines: intake, node: receiver });
     }
 }

@@ -1,6 +1,10 @@
 //! The first phase of a change: everything that can fail, without visible effects.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use kubewake_config::{
     CollectorDocument, ComponentId, PipelineId,
@@ -12,7 +16,10 @@ use super::{
     running_graph::{ComponentIdentity, RunningExtension, RunningGraph},
 };
 use crate::{
-    components::{self, AuthProviders, BuildError, PreparedExporter, PreparedReceiver, ProcessorRole},
+    components::{
+        AuthProviders, BuildError, ComponentTables, ExporterContext, ExtensionContext, PreparedExporter, PreparedNode,
+        PreparedProcessor, PreparedReceiver, ProcessorContext, ReceiverContext,
+    },
     extension::{ClientAuth, ServerAuth},
     net::listener_pool::AddressClaims,
 };
@@ -23,6 +30,16 @@ pub(super) enum ExporterPlan {
     Keep,
     /// The exporter is new, or takes new settings.
     Set(Box<(PreparedExporter, ComponentIdentity<model::ExporterConfig>)>),
+}
+
+/// The planned change of a processor in a pipeline.
+pub(super) enum ProcessorPlan {
+    /// No node of its own: the budget that the pipeline is charged to.
+    MemoryBudget,
+    /// The processor is unchanged.
+    Keep,
+    /// The processor is new, or takes new settings.
+    Set(PreparedNode, model::ProcessorConfig),
 }
 
 /// The planned change of a receiver.
@@ -36,35 +53,35 @@ pub(super) enum ReceiverPlan {
 pub(super) struct GraphPlan {
     pub(super) auth: BTreeMap<ComponentId, RunningExtension>,
     pub(super) budgets: BTreeMap<ComponentId, (u64, u64)>,
-    pub(super) processors: BTreeMap<ComponentId, model::ProcessorConfig>,
+    pub(super) processors: BTreeMap<(PipelineId, ComponentId), ProcessorPlan>,
     pub(super) pipelines: BTreeMap<PipelineId, model::PipelineConfig>,
     pub(super) exporters: BTreeMap<(PipelineId, ComponentId), ExporterPlan>,
     pub(super) receivers: BTreeMap<ComponentId, ReceiverPlan>,
 }
 
-/// Builds and binds what `document` needs beyond the running graph.
+/// What a plan uses beside the document and the running graph.
+pub(super) struct PlanEnvironment {
+    pub(super) tables: ComponentTables,
+    pub(super) claims: Arc<AddressClaims>,
+    pub(super) state_root: Option<PathBuf>,
+}
+
+/// Builds and binds what `document` needs beyond the running graph. It may wait for files and name servers.
 pub(super) fn plan_graph(
     running: &RunningGraph,
     document: &CollectorDocument,
-    claims: &AddressClaims,
+    environment: &PlanEnvironment,
 ) -> Result<GraphPlan, Vec<ApplyError>> {
     let mut errors = Vec::new();
-    let auth = plan_auth(running, document, &mut errors);
-    let mut planner = GraphPlanner { running, document, auth: &auth, claims, errors };
-    let outlets = planner.plan_exporters();
-    let budgets = planner.check_processors();
+    let auth = plan_auth(running, document, environment, &mut errors);
+    let mut planner = GraphPlanner { running, document, auth: &auth, environment, errors };
+    let exporters = planner.plan_exporters();
+    let PlannedProcessors { budgets, processors } = planner.plan_processors();
     let receivers = planner.plan_receivers();
     if !planner.errors.is_empty() {
         return Err(planner.errors);
     }
-    Ok(GraphPlan {
-        auth,
-        budgets,
-        processors: document.processors.clone(),
-        pipelines: document.service.pipelines.clone(),
-        exporters: outlets,
-        receivers,
-    })
+    Ok(GraphPlan { auth, budgets, processors, pipelines: document.service.pipelines.clone(), exporters, receivers })
 }
 
 fn push_error(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, error: BuildError) {
@@ -78,17 +95,19 @@ fn push_error(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, err
 fn plan_auth(
     running: &RunningGraph,
     document: &CollectorDocument,
+    environment: &PlanEnvironment,
     errors: &mut Vec<ApplyError>,
 ) -> BTreeMap<ComponentId, RunningExtension> {
     let mut out = BTreeMap::new();
     for id in &document.service.extensions {
         let Some(settings) = document.extensions.get(id) else { continue };
-        let print = fingerprint::combined_fingerprint(&components::extension_files(settings));
+        let print = fingerprint::combined_fingerprint(&settings.files());
         let identity = ComponentIdentity { settings: settings.clone(), fingerprint: print, auth: Vec::new() };
         let kept = running.auth.get(id).filter(|old| old.identity == identity);
         let auth = match kept {
             Some(old) => Ok(old.auth.clone()),
-            None => components::build_auth(settings),
+            None => (environment.tables.extension)(settings, &ExtensionContext { id })
+                .and_then(|extension| extension.build_auth()),
         };
         match auth {
             Ok(auth) => drop(out.insert(id.clone(), RunningExtension { identity, auth })),
@@ -98,11 +117,38 @@ fn plan_auth(
     out
 }
 
+/// The planned processors, and the budgets of the limiters in use.
+#[derive(Default)]
+struct PlannedProcessors {
+    budgets: BTreeMap<ComponentId, (u64, u64)>,
+    processors: BTreeMap<(PipelineId, ComponentId), ProcessorPlan>,
+}
+
+impl PlannedProcessors {
+    fn add(
+        &mut self,
+        pipeline: &PipelineId,
+        id: &ComponentId,
+        settings: &model::ProcessorConfig,
+        plan: Option<PreparedProcessor>,
+    ) {
+        let plan = match plan {
+            None => ProcessorPlan::Keep,
+            Some(PreparedProcessor::Node(node)) => ProcessorPlan::Set(node, settings.clone()),
+            Some(PreparedProcessor::MemoryBudget { limit, spike }) => {
+                self.budgets.insert(id.clone(), (limit, spike));
+                ProcessorPlan::MemoryBudget
+            }
+        };
+        self.processors.insert((pipeline.clone(), id.clone()), plan);
+    }
+}
+
 struct GraphPlanner<'a> {
     running: &'a RunningGraph,
     document: &'a CollectorDocument,
     auth: &'a BTreeMap<ComponentId, RunningExtension>,
-    claims: &'a AddressClaims,
+    environment: &'a PlanEnvironment,
     errors: Vec<ApplyError>,
 }
 
@@ -128,10 +174,10 @@ impl GraphPlanner<'_> {
         id: &ComponentId,
         settings: &model::ExporterConfig,
     ) -> Result<ExporterPlan, BuildError> {
-        let auth_id = components::exporter_auth_id(settings);
+        let auth_id = settings.auth_extension_ids().into_iter().next();
         let identity = ComponentIdentity {
             settings: settings.clone(),
-            fingerprint: fingerprint::combined_fingerprint(&components::exporter_files(settings)),
+            fingerprint: fingerprint::combined_fingerprint(&settings.files()),
             auth: auth_id.and_then(|id| self.auth_identity(id)).into_iter().collect(),
         };
         let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
@@ -140,14 +186,14 @@ impl GraphPlanner<'_> {
             return Ok(ExporterPlan::Keep);
         }
         let auth = auth_id.map(|id| self.client_auth(id)).transpose()?;
-        let built = components::prepare_exporter(settings, pipeline.signal, auth)?;
+        let built = (self.environment.tables.exporter)(settings, &ExporterContext { id, pipeline, auth })?;
         Ok(ExporterPlan::Set(Box::new((built, identity))))
     }
 
     fn plan_receivers(&mut self) -> BTreeMap<ComponentId, ReceiverPlan> {
         let mut out = BTreeMap::new();
         let used = self.document.service.pipelines.values().flat_map(|p| &p.receivers);
-        let used: std::collections::BTreeSet<_> = used.collect();
+        let used: BTreeSet<_> = used.collect();
         for id in used {
             let Some(settings) = self.document.receivers.get(id) else { continue };
             match self.plan_receiver(id, settings) {
@@ -161,32 +207,54 @@ impl GraphPlanner<'_> {
     fn plan_receiver(&self, id: &ComponentId, settings: &model::ReceiverConfig) -> Result<ReceiverPlan, BuildError> {
         let identity = ComponentIdentity {
             settings: settings.clone(),
-            fingerprint: fingerprint::combined_fingerprint(&components::receiver_files(settings)),
-            auth: components::receiver_auth_ids(settings).into_iter().filter_map(|id| self.auth_identity(id)).collect(),
+            fingerprint: fingerprint::combined_fingerprint(&settings.files()),
+            auth: settings.auth_extension_ids().into_iter().filter_map(|id| self.auth_identity(id)).collect(),
         };
         let old = self.running.receivers.get(id);
         if let Some(old) = old.filter(|old| old.identity == identity) {
-            old.node.addresses().iter().try_for_each(|(_, address)| self.claims.claim(*address))?;
+            let mut listeners = old.node.listeners().into_iter();
+            listeners.try_for_each(|(_, address)| self.environment.claims.claim(address))?;
             return Ok(ReceiverPlan::Keep);
         }
-        let find = |id: &ComponentId| self.server_auth(id);
-        let prepared = components::prepare_receiver(settings, old.map(|o| &o.node), &find, self.claims)?;
+        let context = ReceiverContext {
+            id,
+            auth: &|id| self.server_auth(id),
+            claims: &self.environment.claims,
+            previous: old.map(|old| &*old.node),
+            state_root: self.environment.state_root.as_deref(),
+        };
+        let prepared = (self.environment.tables.receiver)(settings, &context)?;
         Ok(ReceiverPlan::Set(Box::new((prepared, identity))))
     }
 
-    /// The budgets of the limiters in use. Also reports processors that this build lacks.
-    fn check_processors(&mut self) -> BTreeMap<ComponentId, (u64, u64)> {
-        let mut out = BTreeMap::new();
-        for id in self.document.service.pipelines.values().flat_map(|p| &p.processors) {
-            let Some(settings) = self.document.processors.get(id) else { continue };
-            if let Err(error) = components::check_processor(settings) {
-                push_error(&mut self.errors, "processors", id, error);
-            }
-            if let ProcessorRole::MemoryBudget(limit, spike) = components::processor_role(settings) {
-                out.insert(id.clone(), (limit, spike));
+    fn plan_processors(&mut self) -> PlannedProcessors {
+        let mut out = PlannedProcessors::default();
+        for (pipeline, wiring) in &self.document.service.pipelines {
+            for id in &wiring.processors {
+                let Some(settings) = self.document.processors.get(id) else { continue };
+                match self.plan_processor(pipeline, wiring, id, settings) {
+                    Ok(plan) => out.add(pipeline, id, settings, plan),
+                    Err(error) => push_error(&mut self.errors, "processors", id, error),
+                }
             }
         }
         out
+    }
+
+    /// `None` if the running processor has these settings already.
+    fn plan_processor(
+        &self,
+        pipeline: &PipelineId,
+        wiring: &model::PipelineConfig,
+        id: &ComponentId,
+        settings: &model::ProcessorConfig,
+    ) -> Result<Option<PreparedProcessor>, BuildError> {
+        let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
+        let old = old.and_then(|old| old.processors.iter().find(|processor| processor.id == *id));
+        if old.is_some_and(|old| old.settings == *settings) {
+            return Ok(None);
+        }
+        (self.environment.tables.processor)(settings, &ProcessorContext { id, signal: pipeline.signal }).map(Some)
     }
 
     fn auth_identity(&self, id: &ComponentId) -> Option<(ExtensionConfig, u64)> {

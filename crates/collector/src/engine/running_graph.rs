@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 use kubewake_config::{ComponentId, PipelineId, model};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{EngineOptions, EngineOverview};
+use super::{ApplyError, EngineOptions, EngineOverview};
 use crate::{
-    components::{AuthProviders, ExporterNode, ProcessorNode, ReceiverNode},
-    core::{Budget, DestinationLabels, Pipeline, PipelineGone, PipelineSet},
+    components::{AuthProviders, ExporterNode, Receiver},
+    core::{Budget, DestinationLabels, Pipeline, PipelineGone, PipelineSet, Processor},
     telemetry,
 };
 
@@ -20,24 +20,28 @@ pub(super) struct ComponentIdentity<S> {
     pub(super) auth: Vec<(model::ExtensionConfig, u64)>,
 }
 
+#[derive(Clone)]
 pub(super) struct RunningExtension {
     pub(super) identity: ComponentIdentity<model::ExtensionConfig>,
     pub(super) auth: AuthProviders,
 }
 
+#[derive(Clone)]
 pub(super) struct RunningProcessor {
     pub(super) id: ComponentId,
     pub(super) settings: model::ProcessorConfig,
-    pub(super) node: ProcessorNode,
+    pub(super) node: Arc<dyn Processor>,
 }
 
+#[derive(Clone)]
 pub(super) struct RunningExporter {
     pub(super) id: ComponentId,
     pub(super) identity: ComponentIdentity<model::ExporterConfig>,
     pub(super) destination: DestinationLabels,
-    pub(super) node: ExporterNode,
+    pub(super) node: Arc<dyn ExporterNode>,
 }
 
+#[derive(Clone)]
 pub(super) struct RunningPipeline {
     pub(super) pipeline: Arc<Pipeline>,
     /// Tells pipelines with the same id apart, if the document sets it.
@@ -50,12 +54,15 @@ pub(super) struct RunningPipeline {
     pub(super) exporters: Vec<RunningExporter>,
 }
 
+#[derive(Clone)]
 pub(super) struct RunningReceiver {
     pub(super) identity: ComponentIdentity<model::ReceiverConfig>,
     pub(super) pipelines: Arc<PipelineSet>,
-    pub(super) node: ReceiverNode,
+    pub(super) node: Arc<dyn Receiver>,
 }
 
+/// A clone is what a change is planned against.
+#[derive(Clone)]
 pub(super) struct RunningGraph {
     pub(super) auth: BTreeMap<ComponentId, RunningExtension>,
     pub(super) default_budget: Arc<Budget>,
@@ -95,9 +102,18 @@ impl RunningGraph {
             exporters: p.exporters.iter().map(|o| (o.id.clone(), o.destination.clone())).collect(),
         });
         let listeners = self.receivers.iter().flat_map(|(id, r)| {
-            r.node.addresses().into_iter().map(move |(protocol, address)| (id.clone(), protocol, address))
+            r.node.listeners().into_iter().map(move |(protocol, address)| (id.clone(), protocol, address))
         });
         EngineOverview { pipelines: pipelines.collect(), listeners: listeners.collect() }
+    }
+
+    /// No document can be applied after the end has begun.
+    pub(super) fn check_not_stopped(&self) -> Result<(), Vec<ApplyError>> {
+        if self.stopped {
+            let message = "the collector is stopping".into();
+            return Err(vec![ApplyError { path: "service".into(), message }]);
+        }
+        Ok(())
     }
 
     /// Removes all components, to be drained. No document can be applied afterwards.
@@ -113,11 +129,11 @@ impl RunningGraph {
 /// Components that were removed and may still hold data.
 #[derive(Default)]
 pub(super) struct RetiredComponents {
-    pub(super) receivers: Vec<ReceiverNode>,
+    pub(super) receivers: Vec<Arc<dyn Receiver>>,
     pipelines: Vec<PipelineGone>,
     /// In the order in which data flows through them.
-    processors: Vec<ProcessorNode>,
-    exporters: Vec<ExporterNode>,
+    processors: Vec<Arc<dyn Processor>>,
+    exporters: Vec<Arc<dyn ExporterNode>>,
 }
 
 /// The fraction of the drain time for requests in progress: one third. A slow client must not cost queued data
@@ -142,7 +158,7 @@ impl RetiredComponents {
 
     /// Adds components that a remaining pipeline no longer uses.
     pub(super) fn add_components(&mut self, steps: Vec<RunningProcessor>, outlets: Vec<RunningExporter>) {
-        steps.iter().for_each(|s| s.node.processor().retire());
+        steps.iter().for_each(|s| s.node.retire());
         self.processors.extend(steps.into_iter().map(|s| s.node));
         outlets.iter().for_each(|o| o.node.retire());
         self.exporters.extend(outlets.into_iter().map(|o| o.node));
@@ -164,8 +180,8 @@ impl RetiredComponents {
         self.receivers.clear();
         self.pipelines.clear();
         // In the order of the flow, since each processor holds a reference to the next.
-        self.processors.retain(ProcessorNode::is_in_use);
-        self.exporters.retain(ExporterNode::is_in_use);
+        self.processors.retain(|processor| Arc::strong_count(processor) > 1);
+        self.exporters.retain(|exporter| Arc::strong_count(exporter) > 1);
     }
 
     /// Lets requests in progress end, then flushes processors, then drains exporter queues. It can be started
@@ -183,16 +199,15 @@ impl RetiredComponents {
     }
 
     async fn drain_receivers(&self, deadline: Instant) {
-        let receivers = || self.receivers.iter().map(ReceiverNode::receiver);
-        receivers().for_each(|receiver| receiver.shutdown());
+        self.receivers.iter().for_each(|receiver| receiver.shutdown());
         let closed = async {
-            for receiver in receivers() {
+            for receiver in &self.receivers {
                 receiver.wait_closed().await;
             }
         };
         if tokio::time::timeout_at(deadline, closed).await.is_err() {
             tracing::warn!("closing the connections that did not end in time");
-            receivers().for_each(|receiver| receiver.abort());
+            self.receivers.iter().for_each(|receiver| receiver.abort());
         }
         let gone = async {
             for pipeline in &self.pipelines {
@@ -204,11 +219,11 @@ impl RetiredComponents {
 
     async fn flush_processors(&self) {
         for step in &self.processors {
-            step.processor().flush().await;
+            step.flush().await;
         }
     }
 
-    async fn for_each_exporter<F>(&self, end: impl Fn(ExporterNode) -> F)
+    async fn for_each_exporter<F>(&self, end: impl Fn(Arc<dyn ExporterNode>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {

@@ -1,12 +1,14 @@
 //! Real documents, sockets and requests: what a change leaves alone, and that it loses nothing.
 
+mod component_contract;
+
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
-use kubewake_config::{PipelineId, SystemSources};
+use kubewake_config::PipelineId;
 use kubewake_otlp::Signal;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -93,11 +95,11 @@ fn document(exporters: &[String], pipelines: &[&str]) -> String {
 }
 
 fn engine(drain_limit: Duration) -> Arc<Engine> {
-    Engine::new(EngineOptions { drain_limit, default_budget: 64 << 20 })
+    Engine::new(EngineOptions { drain_limit, default_budget: 64 << 20, state_directory: None })
 }
 
 async fn apply(engine: &Engine, text: &str) -> Result<(), Vec<ApplyError>> {
-    engine.apply(&kubewake_config::load(text, &SystemSources).unwrap().document).await
+    engine.apply(&kubewake_config::load(text, &kubewake_config::FixedSources::new()).unwrap().document).await
 }
 
 /// A running engine with one pipeline from the receiver to `sink`.
@@ -400,7 +402,11 @@ async fn a_client_that_goes_away_in_the_middle_of_a_request_leaves_no_memory_beh
 #[tokio::test]
 async fn a_request_that_there_is_no_memory_for_is_refused_before_it_is_sent() {
     let sink = sink(true).await;
-    let engine = Engine::new(EngineOptions { drain_limit: Duration::from_secs(1), default_budget: 10_000 });
+    let engine = Engine::new(EngineOptions {
+        drain_limit: Duration::from_secs(1),
+        default_budget: 10_000,
+        state_directory: None,
+    });
     apply(&engine, &document(&[sink.exporter("a")], &[ONE])).await.unwrap();
     let mut sender = Sender::connect(&engine).await;
     let mut other = Sender::connect(&engine).await;

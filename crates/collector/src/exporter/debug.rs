@@ -31,7 +31,7 @@ use kubewake_otlp::{
 
 use self::{message_sampler::MessageSampler, text_output::TextLines};
 use crate::{
-    components::{BuildError, ExporterParts},
+    components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
     core::{Batch, DestinationLabels, ErrorClass, Exporter, SendError, SendFuture, SendSuccess, WorkMemory},
 };
 
@@ -90,12 +90,16 @@ struct DebugWriter {
     output: Arc<dyn DebugOutput>,
 }
 
+pub(crate) fn prepare(settings: &DebugExporter, _: &ExporterContext<'_>) -> Result<PreparedExporter, BuildError> {
+    build(settings).map(PreparedExporter::new)
+}
+
 /// Builds the exporter. As in the Collector it has no queue: a sender is answered when its data was printed.
 ///
 /// # Errors
 ///
 /// None; the signature is that of every exporter.
-pub(crate) fn build(settings: &DebugExporter) -> Result<ExporterParts, BuildError> {
+fn build(settings: &DebugExporter) -> Result<ExporterParts, BuildError> {
     build_with_output(settings, Arc::new(StandardStreams))
 }
 

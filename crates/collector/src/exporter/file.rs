@@ -33,10 +33,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use kubewake_config::{
-    model::{FileExporter, RetryConfig, RotationConfig},
-    mounted_path,
-};
+use kubewake_config::model::{FileExporter, RetryConfig, RotationConfig};
 use kubewake_otlp::NoMemory;
 
 use self::{
@@ -45,7 +42,7 @@ use self::{
     shared_file::{ExistingContent, PathRetention, SharedFile},
 };
 use crate::{
-    components::{BuildError, ExporterParts},
+    components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
     core::{Batch, DestinationLabels, Exporter, SendError, SendFuture, SendSuccess, WorkMemory},
 };
 
@@ -67,13 +64,17 @@ enum FileTarget {
     Grouped(FileGroups),
 }
 
+pub(crate) fn prepare(settings: &FileExporter, _: &ExporterContext<'_>) -> Result<PreparedExporter, BuildError> {
+    build(settings).map(PreparedExporter::new)
+}
+
 /// Builds the exporter. As in the Collector it has no queue: a sender is answered when its data is written, or
 /// the write has failed. Data that a processor has acknowledged already is retried for five minutes.
 ///
 /// # Errors
 ///
 /// If the file cannot be opened.
-pub(crate) fn build(settings: &FileExporter) -> Result<ExporterParts, BuildError> {
+fn build(settings: &FileExporter) -> Result<ExporterParts, BuildError> {
     build_with(settings, SystemTime::now)
 }
 
@@ -96,14 +97,14 @@ fn build_with(settings: &FileExporter, now: fn() -> SystemTime) -> Result<Export
 
 /// Opens the target, so that an unusable path is reported before data arrives.
 fn open_target(settings: &FileExporter) -> io::Result<FileTarget> {
-    let path = mounted_path(&settings.path);
+    let path = &settings.path;
     if let Some(group) = &settings.group_by {
-        return FileGroups::new(&path, group, settings.create_directory).map(FileTarget::Grouped);
+        return FileGroups::new(path, group, settings.create_directory).map(FileTarget::Grouped);
     }
     if let Some(mode) = settings.create_directory {
-        create_directory(&path, mode)?;
+        create_directory(path, mode)?;
     }
-    let sink = SharedFile::for_path(&path, PathRetention::Always)?;
+    let sink = SharedFile::for_path(path, PathRetention::Always)?;
     sink.create()?;
     Ok(FileTarget::Single(sink))
 }

@@ -35,18 +35,21 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use kubewake_config::{ComponentId, PipelineId};
+use futures_util::future::BoxFuture;
+use kubewake_config::{ComponentId, PipelineId, model::LoadBalancingExporter};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
-pub(crate) use self::dialer::{PreparedBalancer, prepare};
 use self::{
+    dialer::PreparedBalancer,
     missing_peers::MissingPeers,
     peer::{BackendPeer, PeerFailover, PeerHealth, PeerState},
     peer_wait::merge_outcomes,
     placement::{BatchSource, PeerRing, PlacementError},
 };
 use crate::{
-    components::{BuildError, ExporterParts},
+    components::{
+        BuildError, ExporterContext, ExporterNode, ExporterParts, ExporterSite, PrepareExporter, PreparedExporter,
+    },
     core::{
         BalancerStats, Batch, ConsumeOutcome, Consumer, DestinationLabels, DropReason, ExporterQueue,
         ExporterQueueSettings, ExporterStats, HALT_TIMEOUT, OverflowPolicy, PipelineStats, ResolverFault, ResolverKind,
@@ -56,6 +59,25 @@ use crate::{
 
 /// Limit of peers; a longer list is a mistake. Each peer costs a connection and a queue.
 const MAX_PEERS: usize = 1024;
+
+pub(crate) fn prepare(
+    settings: &LoadBalancingExporter,
+    context: &ExporterContext<'_>,
+) -> Result<PreparedExporter, BuildError> {
+    dialer::prepare(settings, context.pipeline.signal, context.auth.clone()).map(PreparedExporter::new)
+}
+
+impl PrepareExporter for PreparedBalancer {
+    type Node = LoadBalancer;
+
+    fn start(self, site: &ExporterSite<'_>) -> Arc<LoadBalancer> {
+        LoadBalancer::start(site.id.clone(), site.pipeline.clone(), site.registry, self)
+    }
+
+    fn reconfigure(self, node: &Arc<LoadBalancer>, _: &ExporterSite<'_>) {
+        node.reconfigure(self);
+    }
+}
 
 /// The load balancer in one pipeline.
 pub struct LoadBalancer {
@@ -90,7 +112,7 @@ pub struct LoadBalancer {
 
 impl LoadBalancer {
     /// Starts an exporter, which begins to resolve its peers.
-    pub(crate) fn start(
+    fn start(
         id: ComponentId,
         pipeline: PipelineId,
         registry: &Arc<StatsRegistry>,
@@ -123,7 +145,7 @@ impl LoadBalancer {
     }
 
     /// Applies new settings. Peers that stay keep their queues with the data in them.
-    pub(crate) fn reconfigure(&self, prepared: PreparedBalancer) {
+    fn reconfigure(&self, prepared: PreparedBalancer) {
         let old = self.settings.swap(Arc::new(prepared));
         self.publish_wait_capacity();
         for peer in &self.ring.load().peers {
@@ -319,7 +341,7 @@ impl LoadBalancer {
 
     /// Removes the exporter's gauges when it leaves its pipeline. It stops resolving, unless data waits and no
     /// peer is known.
-    pub(crate) fn retire(&self) {
+    fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         if self.is_wait_empty() || !self.ring.load().peers.is_empty() {
             self.stop_resolving();
@@ -330,7 +352,7 @@ impl LoadBalancer {
     }
 
     /// Waits until everything is delivered, at most until `deadline`; then counts the rest as dropped.
-    pub(crate) async fn drain(&self, deadline: Instant) {
+    async fn drain(&self, deadline: Instant) {
         if tokio::time::timeout_at(deadline, self.wait_empty()).await.is_err() {
             self.halt().await;
         }
@@ -342,7 +364,7 @@ impl LoadBalancer {
     }
 
     /// Gives up: data that is held, or still arrives, is counted as dropped.
-    pub(crate) async fn halt(&self) {
+    async fn halt(&self) {
         let outlets = self.all_exporter_queues();
         // All queues before the notification: a batch without a place then knows the reason.
         outlets.iter().for_each(|outlet| outlet.cancel_attempts());
@@ -351,6 +373,20 @@ impl LoadBalancer {
         let halts = outlets.iter().map(|outlet| outlet.halt());
         let waiting = tokio::time::timeout(HALT_TIMEOUT, self.wait_until_none_waits());
         let _ = tokio::join!(futures_util::future::join_all(halts), waiting);
+    }
+}
+
+impl ExporterNode for LoadBalancer {
+    fn retire(&self) {
+        Self::retire(self);
+    }
+
+    fn drain(&self, deadline: Instant) -> BoxFuture<'_, ()> {
+        Box::pin(Self::drain(self, deadline))
+    }
+
+    fn halt(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Self::halt(self))
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use kubewake_config::model::NopExporter;
+
 use crate::{
-    components::{BuildError, ExporterParts},
+    components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
     core::{Batch, DestinationLabels, Exporter, SendFuture, SendSuccess},
 };
 
-struct NopExporter;
+struct DiscardingExporter;
 
-impl Exporter for NopExporter {
+impl Exporter for DiscardingExporter {
     fn send<'a>(&'a self, _: &'a Batch) -> SendFuture<'a> {
         Box::pin(std::future::ready(Ok(SendSuccess::default())))
     }
@@ -20,9 +22,13 @@ impl Exporter for NopExporter {
 /// # Errors
 ///
 /// None; the signature is that of every exporter.
-pub(crate) fn build() -> Result<ExporterParts, BuildError> {
+pub(crate) fn prepare(_: &NopExporter, _: &ExporterContext<'_>) -> Result<PreparedExporter, BuildError> {
+    Ok(PreparedExporter::new(build()))
+}
+
+fn build() -> ExporterParts {
     let destination = DestinationLabels::default();
-    Ok(ExporterParts { exporter: Arc::new(NopExporter), timeout: None, retry: None, queue: None, destination })
+    ExporterParts { exporter: Arc::new(DiscardingExporter), timeout: None, retry: None, queue: None, destination }
 }
 
 #[cfg(test)]
@@ -33,7 +39,7 @@ mod tests {
 
     #[tokio::test]
     async fn everything_is_delivered() {
-        let built = build().expect("builds");
+        let built = build();
         assert_eq!(built.exporter.send(&Batch::empty(Signal::Logs)).await.expect("delivered"), SendSuccess::default());
         assert!(built.queue.is_none() && built.retry.is_none());
     }

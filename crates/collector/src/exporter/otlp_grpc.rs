@@ -24,7 +24,7 @@ use kubewake_config::model::OtlpGrpcExporter;
 use kubewake_otlp::Signal;
 
 use crate::{
-    components::{BuildError, ExporterParts},
+    components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
     core::{Batch, Code, DestinationLabels, ErrorClass, Exporter, SendError, SendFuture, SendSuccess, TlsFault},
     extension::ClientAuth,
     net::{
@@ -43,6 +43,13 @@ const DEFAULT_PORT: u16 = 443;
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
+pub(crate) fn prepare(
+    settings: &OtlpGrpcExporter,
+    context: &ExporterContext<'_>,
+) -> Result<PreparedExporter, BuildError> {
+    build(settings, context.pipeline.signal, context.auth.clone()).map(PreparedExporter::new)
+}
 
 /// Builds the exporter for one signal.
 pub(crate) fn build(

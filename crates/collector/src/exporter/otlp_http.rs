@@ -25,7 +25,7 @@ use kubewake_otlp::{
 };
 
 use crate::{
-    components::{BuildError, ExporterParts},
+    components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
     core::{
         BackendStatus, Batch, Charge, Code, DestinationLabels, ErrorClass, Exporter, SendError, SendFuture,
         SendSuccess, TlsFault, WorkMemory, heavy_work,
@@ -41,6 +41,13 @@ use destination_url::DestinationUrl;
 
 const PROTOBUF_CONTENT_TYPE: &str = "application/x-protobuf";
 const JSON_CONTENT_TYPE: &str = "application/json";
+
+pub(crate) fn prepare(
+    settings: &OtlpHttpExporter,
+    context: &ExporterContext<'_>,
+) -> Result<PreparedExporter, BuildError> {
+    build(settings, context.pipeline.signal, context.auth.clone()).map(PreparedExporter::new)
+}
 
 /// Builds the exporter for one signal.
 pub(crate) fn build(

@@ -14,12 +14,22 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 use kubewake_config::model::{BasicAuth, BasicClientCredentials, Htpasswd};
 
-use super::{AuthDecision, AuthError, AuthRefusal, AuthResult, ClientAuth, ServerAuth};
+use super::{AuthDecision, AuthError, AuthRefusal, AuthResult, ClientAuth, Extension, ServerAuth};
 use crate::{
-    components::{AuthProviders, BuildError},
+    components::{AuthProviders, BuildError, ExtensionContext},
     net::request::credential::{self, StaticCredentials},
 };
 use htpasswd::{HtpasswdUsers, PasswordCheck};
+
+pub(crate) fn prepare(settings: &BasicAuth, _: &ExtensionContext<'_>) -> Result<Box<dyn Extension>, BuildError> {
+    Ok(Box::new(settings.clone()))
+}
+
+impl Extension for BasicAuth {
+    fn build_auth(&self) -> Result<AuthProviders, BuildError> {
+        build(self)
+    }
+}
 
 /// Builds the client or the server, whichever the settings configure.
 pub(crate) fn build(settings: &BasicAuth) -> Result<AuthProviders, BuildError> {

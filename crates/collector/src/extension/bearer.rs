@@ -10,11 +10,21 @@ use std::{net::IpAddr, sync::Arc};
 use http::{HeaderMap, HeaderName};
 use kubewake_config::{SecretString, model::BearerTokenAuth};
 
-use super::{AuthDecision, AuthError, AuthResult, ClientAuth, ServerAuth};
+use super::{AuthDecision, AuthError, AuthResult, ClientAuth, Extension, ServerAuth};
 use crate::{
-    components::{AuthProviders, BuildError},
+    components::{AuthProviders, BuildError, ExtensionContext},
     net::request::credential::{self, StaticCredentials, constant_time_eq},
 };
+
+pub(crate) fn prepare(settings: &BearerTokenAuth, _: &ExtensionContext<'_>) -> Result<Box<dyn Extension>, BuildError> {
+    Ok(Box::new(settings.clone()))
+}
+
+impl Extension for BearerTokenAuth {
+    fn build_auth(&self) -> Result<AuthProviders, BuildError> {
+        build(self)
+    }
+}
 
 /// Builds both sides: a client sends the first token, a server accepts any of them.
 pub(crate) fn build(settings: &BearerTokenAuth) -> Result<AuthProviders, BuildError> {

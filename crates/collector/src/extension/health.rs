@@ -21,10 +21,29 @@ use kubewake_config::model::{HealthBodies, HealthCheck, PipelineCheck};
 use serde::Serialize;
 
 use self::go_duration::go_duration;
-use crate::telemetry::{CollectorPhase, CollectorStatus, RouteHandler, SendState, TelemetryResponse, TelemetryState};
+use super::{Extension, ExtensionEndpoint};
+use crate::{
+    components::{BuildError, ExtensionContext},
+    telemetry::{CollectorPhase, CollectorStatus, RouteHandler, SendState, TelemetryResponse, TelemetryState},
+};
 
 const JSON_CONTENT_TYPE: &str = "application/json";
 const TEXT_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+
+pub(crate) fn prepare(settings: &HealthCheck, _: &ExtensionContext<'_>) -> Result<Box<dyn Extension>, BuildError> {
+    Ok(Box::new(settings.clone()))
+}
+
+impl Extension for HealthCheck {
+    fn endpoint(&self) -> Option<ExtensionEndpoint> {
+        let settings = self.clone();
+        Some(ExtensionEndpoint {
+            endpoint: self.endpoint.clone(),
+            tls: self.tls.clone(),
+            routes: Box::new(move |telemetry| Arc::new(HealthRoutes::new(&settings, telemetry))),
+        })
+    }
+}
 
 /// The health endpoints and their configured bodies.
 pub(crate) struct HealthRoutes {

@@ -20,8 +20,8 @@ use http::{HeaderValue, header::AUTHORIZATION};
 use kubewake_config::model::OAuth2Client;
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{AuthError, ClientAuth, HeadersFuture};
-use crate::components::{AuthProviders, BuildError};
+use super::{AuthError, ClientAuth, Extension, HeadersFuture};
+use crate::components::{AuthProviders, BuildError, ExtensionContext};
 use token_fetcher::TokenFetcher;
 
 /// After a failure the endpoint is not asked for this long; all waiting callers get the same error.
@@ -30,8 +30,18 @@ const FETCH_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// would only burden the token endpoint.
 const MIN_REJECTED_TOKEN_AGE: Duration = Duration::from_secs(10);
 
+pub(crate) fn prepare(settings: &OAuth2Client, _: &ExtensionContext<'_>) -> Result<Box<dyn Extension>, BuildError> {
+    Ok(Box::new(settings.clone()))
+}
+
+impl Extension for OAuth2Client {
+    fn build_auth(&self) -> Result<AuthProviders, BuildError> {
+        build(self)
+    }
+}
+
 /// Builds a client that gets tokens from the configured endpoint. There is no server side.
-pub(crate) fn build(settings: &OAuth2Client) -> Result<AuthProviders, BuildError> {
+fn build(settings: &OAuth2Client) -> Result<AuthProviders, BuildError> {
     let client = OAuth2Auth(TokenProvider::new(settings, MIN_REJECTED_TOKEN_AGE)?);
     Ok(AuthProviders { client: Some(Arc::new(client)), server: None })
 }

@@ -8,14 +8,10 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kubewake_config::{
     KubeconfigContext, KubeconfigCredential, SecretString,
-    model::{ClientTls, KeyPair, PemSource},
-    mounted_path,
+    model::{ClientTls, KeyPair, PemSource, ServiceAccountFiles},
 };
 
 use crate::components::BuildError;
-
-/// Directory of a pod's service account.
-const SERVICE_ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Hint for in-cluster access outside of a pod, which ignores the variable KUBECONFIG.
 const KUBECONFIG_SETTING_HINT: &str = "outside a pod, set `auth_type: kubeConfig`";
@@ -56,17 +52,17 @@ pub(crate) enum BearerToken {
 
 impl ClusterAccess {
     /// Discovers the access. Files are read now; after a refusal the caller discovers again.
-    pub(crate) fn discover(source: &AccessSource) -> Result<Self, BuildError> {
+    pub(crate) fn discover(source: &AccessSource, account: &ServiceAccountFiles) -> Result<Self, BuildError> {
         match source {
-            AccessSource::ServiceAccount => from_pod_environment(true, KUBECONFIG_SETTING_HINT),
-            AccessSource::Anonymous => from_pod_environment(false, KUBECONFIG_SETTING_HINT),
+            AccessSource::ServiceAccount => from_pod_environment(account, true, KUBECONFIG_SETTING_HINT),
+            AccessSource::Anonymous => from_pod_environment(account, false, KUBECONFIG_SETTING_HINT),
             AccessSource::Kubeconfig { path, context } => {
                 let path = path.clone().or_else(default_kubeconfig);
                 from_kubeconfig(&path.ok_or_else(no_kubeconfig)?, context.as_deref())
             }
             AccessSource::Inferred => match default_kubeconfig() {
-                Some(path) if !is_pod() => from_kubeconfig(&path, None),
-                _ => from_pod_environment(true, "outside a pod, set KUBECONFIG"),
+                Some(path) if !is_pod(account) => from_kubeconfig(&path, None),
+                _ => from_pod_environment(account, true, "outside a pod, set KUBECONFIG"),
             },
         }
     }
@@ -77,8 +73,8 @@ fn no_kubeconfig() -> BuildError {
 }
 
 /// The namespace of the pod that this process runs in, if any.
-fn own_namespace() -> Option<String> {
-    let text = fs::read_to_string(mounted_path(&Path::new(SERVICE_ACCOUNT_DIRECTORY).join("namespace"))).ok()?;
+fn own_namespace(account: &ServiceAccountFiles) -> Option<String> {
+    let text = fs::read_to_string(account.namespace()).ok()?;
     Some(text.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
@@ -86,12 +82,15 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn is_pod() -> bool {
-    variable("KUBERNETES_SERVICE_HOST").is_some()
-        && mounted_path(&Path::new(SERVICE_ACCOUNT_DIRECTORY).join("token")).exists()
+fn is_pod(account: &ServiceAccountFiles) -> bool {
+    variable("KUBERNETES_SERVICE_HOST").is_some() && account.token().exists()
 }
 
-fn from_pod_environment(with_token: bool, elsewhere: &str) -> Result<ClusterAccess, BuildError> {
+fn from_pod_environment(
+    account: &ServiceAccountFiles,
+    with_token: bool,
+    elsewhere: &str,
+) -> Result<ClusterAccess, BuildError> {
     let missing = || {
         let why = "KUBERNETES_SERVICE_HOST is not set";
         BuildError(format!("failed to find the API server: {why}; {elsewhere}"))
@@ -99,20 +98,19 @@ fn from_pod_environment(with_token: bool, elsewhere: &str) -> Result<ClusterAcce
     let host = variable("KUBERNETES_SERVICE_HOST").ok_or_else(missing)?;
     let port = variable("KUBERNETES_SERVICE_PORT_HTTPS").or_else(|| variable("KUBERNETES_SERVICE_PORT"));
     let host = if host.contains(':') { format!("[{host}]") } else { host };
-    let directory = Path::new(SERVICE_ACCOUNT_DIRECTORY);
-    let ca = directory.join("ca.crt");
+    let ca = account.certificate_authority();
     Ok(ClusterAccess {
         server: format!("https://{host}:{}", port.as_deref().unwrap_or("443")),
-        tls: ClientTls { ca: mounted_path(&ca).exists().then_some(PemSource::File(ca)), ..ClientTls::default() },
-        token: if with_token { BearerToken::File(directory.join("token")) } else { BearerToken::None },
-        namespace: own_namespace(),
+        tls: ClientTls { ca: ca.exists().then_some(PemSource::File(ca)), ..ClientTls::default() },
+        token: if with_token { BearerToken::File(account.token()) } else { BearerToken::None },
+        namespace: own_namespace(account),
     })
 }
 
 /// The first existing file that `KUBECONFIG` names, or else the one in the home directory.
 fn default_kubeconfig() -> Option<PathBuf> {
     if let Some(list) = std::env::var_os("KUBECONFIG") {
-        return std::env::split_paths(&list).find(|path| mounted_path(path).exists());
+        return std::env::split_paths(&list).find(|path| path.exists());
     }
     let home = PathBuf::from(std::env::var_os("HOME")?).join(".kube/config");
     home.exists().then_some(home)
@@ -120,7 +118,7 @@ fn default_kubeconfig() -> Option<PathBuf> {
 
 fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<ClusterAccess, BuildError> {
     let bad = |what: String| BuildError(format!("failed to read the kubeconfig {}: {what}", path.display()));
-    let text = fs::read_to_string(mounted_path(path)).map_err(|error| bad(error.to_string()))?;
+    let text = fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
     let directory = path.parent().unwrap_or(Path::new("."));
     let config = KubeconfigContext::parse(&text, directory, context).map_err(|error| bad(error.to_string()))?;
     let pem = |material: Option<KubeconfigCredential>| {

@@ -12,7 +12,6 @@ use http::{
 };
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use kubewake_config::mounted_path;
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
@@ -175,7 +174,7 @@ impl ApiClient {
                     return Ok(Some(value.clone()));
                 }
                 let unread = |error| ApiError::Token(format!("{}: {error}", path.display()));
-                let value = bearer(&fs::read_to_string(mounted_path(path)).map_err(unread)?)?;
+                let value = bearer(&fs::read_to_string(path).map_err(unread)?)?;
                 *read = Some((Instant::now(), value.clone()));
                 Ok(Some(value))
             }

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::{SecretString, model::ClientTls};
+use kubewake_config::{
+    SecretString,
+    model::{ClientTls, ServiceAccountFiles},
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{access::BearerToken, *};
@@ -138,7 +141,7 @@ fn a_kubeconfig_says_where_and_who() {
                 contexts: [{name: c, context: {cluster: k, user: u, namespace: n}}]\nusers: [{name: u, user: {token: s3cret}}]\n";
     std::fs::write(&path, text).unwrap();
     let source = AccessSource::Kubeconfig { path: Some(path), context: None };
-    let access = ClusterAccess::discover(&source).unwrap();
+    let access = ClusterAccess::discover(&source, &ServiceAccountFiles::default()).unwrap();
     assert_eq!((&*access.server, access.namespace.as_deref()), ("https://k:6443", Some("n")));
     assert_eq!(access.token, BearerToken::Fixed(SecretString::new("s3cret")));
     assert!(access.tls.ca.is_some());
@@ -151,7 +154,7 @@ fn outside_of_a_pod_the_hint_is_one_that_helps() {
         return;
     }
     for source in [AccessSource::ServiceAccount, AccessSource::Anonymous] {
-        let error = ClusterAccess::discover(&source).unwrap_err().to_string();
+        let error = ClusterAccess::discover(&source, &ServiceAccountFiles::default()).unwrap_err().to_string();
         assert!(error.contains("auth_type: kubeConfig") && !error.contains("KUBECONFIG"), "{error}");
     }
 }

@@ -4,7 +4,6 @@
 //! An error names the file and the problem, and never repeats the contents.
 
 mod pem;
-mod unverified;
 
 #[cfg(test)]
 mod tests;
@@ -12,10 +11,10 @@ mod tests;
 use std::sync::Arc;
 
 use kubewake_config::model::{ClientTls, KeyPair, PemSource, ServerTls, TlsVersion};
+use kubewake_runtime::tls::{alpn_protocols, crypto_provider, unverified_server};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
     client::WantsClientCert,
-    crypto::CryptoProvider,
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
     version::{TLS12, TLS13},
 };
@@ -26,7 +25,7 @@ use crate::components::BuildError;
 /// admitted.
 pub(crate) fn server_config(tls: &ServerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, BuildError> {
     let (chain, key) = pem::read_key_pair(&tls.identity)?;
-    let builder = ServerConfig::builder_with_provider(provider())
+    let builder = ServerConfig::builder_with_provider(crypto_provider())
         .with_protocol_versions(versions(tls.min_version))
         .map_err(unusable_versions)?;
     let builder = match &tls.client_ca {
@@ -45,12 +44,12 @@ pub(crate) fn client_config(tls: &ClientTls, alpn: &[&[u8]]) -> Result<Option<Ar
     if tls.insecure && tls.ca.is_none() {
         return Ok(None);
     }
-    let provider = provider();
+    let provider = crypto_provider();
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions(tls.min_version))
         .map_err(unusable_versions)?;
     let builder = if tls.insecure_skip_verify {
-        builder.dangerous().with_custom_certificate_verifier(unverified::verifier(provider))
+        builder.dangerous().with_custom_certificate_verifier(unverified_server(provider))
     } else {
         builder.with_root_certificates(roots(tls)?)
     };
@@ -90,7 +89,7 @@ fn roots(tls: &ClientTls) -> Result<RootCertStore, BuildError> {
 
 fn client_verifier(ca: &PemSource) -> Result<Arc<dyn ClientCertVerifier>, BuildError> {
     let roots = Arc::new(pem::read_roots(ca)?);
-    WebPkiClientVerifier::builder_with_provider(roots, provider())
+    WebPkiClientVerifier::builder_with_provider(roots, crypto_provider())
         .build()
         .map_err(|error| BuildError(format!("failed to verify clients against {}: {error}", pem::source_name(ca))))
 }
@@ -105,12 +104,6 @@ fn unusable_versions(error: rustls::Error) -> BuildError {
     BuildError(format!("tls::min_version cannot be used: {error}"))
 }
 
-/// The provider is passed here and not installed for the process, so that a program that embeds the collector
-/// keeps its own choice.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
-}
-
 fn versions(min: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
     static TLS_1_2_AND_LATER: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
     static TLS_1_3_AND_LATER: [&SupportedProtocolVersion; 1] = [&TLS13];
@@ -118,8 +111,4 @@ fn versions(min: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
         TlsVersion::V1_2 => &TLS_1_2_AND_LATER,
         TlsVersion::V1_3 => &TLS_1_3_AND_LATER,
     }
-}
-
-fn alpn_protocols(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
-    alpn.iter().map(|protocol| protocol.to_vec()).collect()
 }

@@ -1,14 +1,14 @@
-//! `attributes` and `resource`: change the attributes of records and of resources.
+//! `attributes`: changes the attributes of records.
 //!
 //! *Guaranteed*: actions are applied in their order, each to the result of the one before. Everything else
 //! stays as it was sent, and a request that no action changes is not copied.
 
-mod actions;
+pub(super) mod actions;
 
 use kubewake_config::model;
 use kubewake_otlp::{
     Allowance, EditList, MessageEdit, NoMemory, RecordEditor, Signal, rewrite_within,
-    view::{DataPoint, RecordRef, Resource},
+    view::{DataPoint, RecordRef},
 };
 
 use self::actions::AttributeActions;
@@ -16,7 +16,18 @@ use super::{
     matching::RecordMatcher,
     transform::{RequestTransform, TransformedRequest},
 };
-use crate::core::Part;
+use crate::{
+    components::{BuildError, PreparedProcessor, ProcessorContext},
+    core::Part,
+};
+
+pub(crate) fn prepare(
+    settings: &model::AttributesProcessor,
+    _: &ProcessorContext<'_>,
+) -> Result<PreparedProcessor, BuildError> {
+    let settings = settings.clone();
+    Ok(PreparedProcessor::transform(|_, _| AttributesTransform::new(settings)))
+}
 
 pub struct AttributesTransform {
     include: Option<model::MatchProperties>,
@@ -48,29 +59,6 @@ impl RequestTransform for AttributesTransform {
     }
 }
 
-pub struct ResourceTransform {
-    actions: AttributeActions,
-}
-
-impl ResourceTransform {
-    pub fn new(settings: model::ResourceProcessor) -> Self {
-        Self { actions: AttributeActions::new(settings.actions) }
-    }
-}
-
-impl RequestTransform for ResourceTransform {
-    fn transform(
-        &self,
-        signal: Signal,
-        part: &Part,
-        memory: &mut dyn Allowance,
-    ) -> Result<TransformedRequest, NoMemory> {
-        let mut editor = ResourceAttributesEditor { edit: self.actions.edit(&part.origin) };
-        let bytes = rewrite_within(signal, &part.bytes, &mut editor, memory)?;
-        Ok(TransformedRequest { bytes, items: part.items })
-    }
-}
-
 struct RecordAttributesEditor<'m> {
     include: Option<RecordMatcher<'m>>,
     exclude: Option<RecordMatcher<'m>>,
@@ -93,15 +81,5 @@ impl RecordEditor for RecordAttributesEditor<'_> {
 
     fn point(&mut self, metric: &RecordRef<'_>, _: &DataPoint<'_>, edits: &mut EditList) {
         self.record(metric, edits);
-    }
-}
-
-struct ResourceAttributesEditor {
-    edit: MessageEdit,
-}
-
-impl RecordEditor for ResourceAttributesEditor {
-    fn resource(&mut self, _: Resource<'_>, edits: &mut EditList) {
-        edits.push(self.edit.clone());
     }
 }

@@ -22,10 +22,31 @@ use kubewake_config::model::BatchProcessor as Settings;
 use kubewake_otlp::{Signal, SplitLimit};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::core::{
-    Batch, Charge, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, Origin, OverflowPolicy, Processor,
-    ProcessorStats, Refusal, RefusalKind, one_by_one,
+use crate::{
+    components::{BuildError, PrepareProcessor, PreparedProcessor, ProcessorContext, ProcessorSite},
+    core::{
+        Batch, Charge, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, Origin, OverflowPolicy, Processor,
+        ProcessorStats, Refusal, RefusalKind, one_by_one,
+    },
 };
+
+pub(crate) fn prepare(settings: &Settings, _: &ProcessorContext<'_>) -> Result<PreparedProcessor, BuildError> {
+    Ok(PreparedProcessor::node(PreparedBatching(settings.clone())))
+}
+
+struct PreparedBatching(Settings);
+
+impl PrepareProcessor for PreparedBatching {
+    type Node = BatchingProcessor;
+
+    fn start(self, site: &ProcessorSite<'_>) -> Arc<BatchingProcessor> {
+        BatchingProcessor::new(site.signal, self.0, site.registry.processor(site.id, site.signal))
+    }
+
+    fn reconfigure(self, node: &BatchingProcessor, _: &ProcessorSite<'_>) {
+        node.reconfigure(self.0);
+    }
+}
 
 /// The batch processor in one pipeline.
 pub struct BatchingProcessor {

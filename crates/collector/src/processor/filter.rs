@@ -9,7 +9,18 @@ use super::{
     matching::RecordMatcher,
     transform::{RequestTransform, TransformedRequest},
 };
-use crate::core::Part;
+use crate::{
+    components::{BuildError, PreparedProcessor, ProcessorContext},
+    core::Part,
+};
+
+pub(crate) fn prepare(
+    settings: &model::FilterProcessor,
+    _: &ProcessorContext<'_>,
+) -> Result<PreparedProcessor, BuildError> {
+    let settings = settings.clone();
+    Ok(PreparedProcessor::transform(|_, _| FilterTransform::new(settings)))
+}
 
 pub struct FilterTransform(model::FilterProcessor);
 

@@ -46,7 +46,7 @@ use self::{
 };
 use super::transform::{RequestTransform, TransformProcessor, TransformedRequest};
 use crate::{
-    components::BuildError,
+    components::{BuildError, PrepareProcessor, PreparedProcessor, ProcessorContext, ProcessorSite},
     core::{
         Batch, ClusterStats, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, OverflowPolicy, Part, Processor,
         ProcessorStats, Refusal, SharedInstances,
@@ -57,8 +57,27 @@ use crate::{
 const DEFAULT_ADDRESS_ATTRIBUTES: [&str; 2] = ["k8s.pod.ip", "ip"];
 
 /// Checks that the settings can be applied in this environment.
-pub fn check(settings: &KubernetesAttributesProcessor) -> Result<(), BuildError> {
-    cluster_cache::check(settings)
+pub(crate) fn prepare(
+    settings: &KubernetesAttributesProcessor,
+    _: &ProcessorContext<'_>,
+) -> Result<PreparedProcessor, BuildError> {
+    cluster_cache::check(settings)?;
+    Ok(PreparedProcessor::node(PreparedEnrichment(settings.clone())))
+}
+
+struct PreparedEnrichment(KubernetesAttributesProcessor);
+
+impl PrepareProcessor for PreparedEnrichment {
+    type Node = KubernetesEnrichmentProcessor;
+
+    fn start(self, site: &ProcessorSite<'_>) -> Arc<KubernetesEnrichmentProcessor> {
+        let stats = (site.registry.processor(site.id, site.signal), site.registry.cluster(site.id));
+        KubernetesEnrichmentProcessor::new(site.id, site.signal, &self.0, &site.registry.shared, stats)
+    }
+
+    fn reconfigure(self, node: &KubernetesEnrichmentProcessor, _: &ProcessorSite<'_>) {
+        node.reconfigure(&self.0);
+    }
 }
 
 /// The processor in one pipeline.

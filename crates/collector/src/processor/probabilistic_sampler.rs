@@ -29,7 +29,15 @@ use self::{
     sampler::ProbabilitySampler,
 };
 use super::transform::{RequestTransform, TransformedRequest};
-use crate::core::{Part, SamplerStats};
+use crate::{
+    components::{BuildError, PreparedProcessor, ProcessorContext},
+    core::{Part, SamplerStats},
+};
+
+pub(crate) fn prepare(settings: &Settings, _: &ProcessorContext<'_>) -> Result<PreparedProcessor, BuildError> {
+    let settings = settings.clone();
+    Ok(PreparedProcessor::transform(move |id, stats| ProbabilisticSampler::new(id, &settings, &stats.sampled)))
+}
 
 /// The processor, shared by the pipelines of one signal.
 pub struct ProbabilisticSampler {

@@ -25,7 +25,18 @@ use self::{
     summary::{RedactionReport, ReportAttributes},
 };
 use super::transform::{RequestTransform, TransformedRequest};
-use crate::core::Part;
+use crate::{
+    components::{BuildError, PreparedProcessor, ProcessorContext},
+    core::Part,
+};
+
+pub(crate) fn prepare(
+    settings: &model::RedactionProcessor,
+    _: &ProcessorContext<'_>,
+) -> Result<PreparedProcessor, BuildError> {
+    let settings = settings.clone();
+    Ok(PreparedProcessor::transform(|_, _| RedactionTransform::new(settings)))
+}
 
 pub struct RedactionTransform(Arc<RedactionRules>);
 

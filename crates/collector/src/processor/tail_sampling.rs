@@ -69,13 +69,35 @@ use self::{
     shard::{SamplingMoment, ShardStep, TICK_INTERVAL, TailSamplingRules, TraceShard},
     trace_id::TraceIdHashBuilder,
 };
-use crate::core::{
-    Batch, Charge, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, OverflowPolicy, Part, Processor,
-    ProcessorStats, Refusal, TailSamplerStats,
+use crate::{
+    components::{BuildError, PrepareProcessor, PreparedProcessor, ProcessorContext, ProcessorSite},
+    core::{
+        Batch, Charge, ConsumeOutcome, Consumer, ConsumerFanout, DropReason, OverflowPolicy, Part, Processor,
+        ProcessorStats, Refusal, TailSamplerStats,
+    },
 };
 
 /// With fewer traces in a shard its actual share of a limit would be far from the limit.
 const MIN_TRACES_PER_SHARD: usize = 1024;
+
+pub(crate) fn prepare(settings: &Settings, _: &ProcessorContext<'_>) -> Result<PreparedProcessor, BuildError> {
+    Ok(PreparedProcessor::node(PreparedSampler(settings.clone())))
+}
+
+struct PreparedSampler(Settings);
+
+impl PrepareProcessor for PreparedSampler {
+    type Node = TailSampler;
+
+    fn start(self, site: &ProcessorSite<'_>) -> Arc<TailSampler> {
+        let stats = site.registry.processor(site.id, site.signal);
+        TailSampler::new(site.id, self.0, stats, site.registry.sampler(site.id))
+    }
+
+    fn reconfigure(self, node: &TailSampler, _: &ProcessorSite<'_>) {
+        node.reconfigure(self.0);
+    }
+}
 
 /// The tail sampler in one pipeline.
 pub struct TailSampler {

@@ -18,78 +18,66 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
-use kubewake_config::{ComponentId, model::OpenCensusReceiver};
+use futures_util::future::BoxFuture;
+use kubewake_config::model::OpenCensusReceiver;
 
 use super::{
-    Receiver,
-    protocol_server::{ActiveSettings, BoundServer, ProtocolServer, bind_server},
+    protocol_server::{ActiveSettings, BoundServer, ServerSlot, bind_server},
     submitter::RequestSubmitter,
 };
 use crate::{
-    components::{BuildError, ServerAuthLookup},
-    core::{PipelineSet, StatsRegistry, Transport},
-    net::{listener_pool::AddressClaims, tls},
+    components::{BuildError, PrepareReceiver, PreparedReceiver, Receiver, ReceiverContext, ReceiverSite},
+    core::Transport,
+    net::tls,
 };
 
-/// The receiver. `None` inside: its port was handed over to its successor.
-pub struct OpenCensusServer(Option<ProtocolServer<OpenCensusReceiver>>);
+pub struct OpenCensusServer(ServerSlot<OpenCensusReceiver>);
 
 /// A bound and checked receiver, ready to replace another one or to start.
 pub struct PreparedOpenCensus(BoundServer<OpenCensusReceiver>);
 
-/// Binds and checks everything that `settings` need beyond `old`. The running receiver is not changed yet.
-pub fn prepare(
+/// Binds and checks everything that `settings` need beyond the previous receiver, which is not changed yet.
+pub(crate) fn prepare(
     settings: &OpenCensusReceiver,
-    old: Option<&OpenCensusServer>,
-    auth: ServerAuthLookup<'_>,
-    claims: &AddressClaims,
-) -> Result<PreparedOpenCensus, BuildError> {
+    context: &ReceiverContext<'_>,
+) -> Result<PreparedReceiver, BuildError> {
     let server = &settings.server;
-    let auth = server.auth.as_ref().map(auth).transpose()?;
+    let auth = server.auth.as_ref().map(context.auth).transpose()?;
     let tls = server.tls.as_ref().map(|tls| tls::server_config(tls, &[b"h2", b"http/1.1"])).transpose()?;
-    let live = ActiveSettings { settings: settings.clone(), tls, auth };
-    bind_server(&server.endpoint, old.and_then(|old| old.0.as_ref()), claims, live).map(PreparedOpenCensus)
+    let active = ActiveSettings { settings: settings.clone(), tls, auth };
+    let previous = context.previous().map(|previous: &OpenCensusServer| &previous.0);
+    let bound = bind_server(&server.endpoint, previous, context.claims, active)?;
+    Ok(PreparedReceiver::new(PreparedOpenCensus(bound)))
 }
 
-impl PreparedOpenCensus {
-    /// Takes over the listener of `old` and starts. Returns the unused ports of `old`, to be closed.
-    pub fn start(
-        self,
-        id: &ComponentId,
-        old: Option<OpenCensusServer>,
-        intake: &Arc<PipelineSet>,
-        registry: &StatsRegistry,
-    ) -> (OpenCensusServer, OpenCensusServer) {
-        let mut old = old.unwrap_or(OpenCensusServer(None));
+impl PrepareReceiver for PreparedOpenCensus {
+    type Running = OpenCensusServer;
+
+    fn start(self, previous: Option<&OpenCensusServer>, site: &ReceiverSite<'_>) -> OpenCensusServer {
         // The Collector counts both under this name: there JSON went through a gateway to gRPC.
-        let taker = Arc::new(RequestSubmitter::new(intake.clone(), registry.receiver(id, Transport::Grpc)));
-        let port = self.0.start(&mut old.0, taker, connection::serve_connection);
-        (OpenCensusServer(port), old)
-    }
-}
-
-impl OpenCensusServer {
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.0.as_ref().map(|port| port.listener.address())
+        let stats = site.registry.receiver(site.id, Transport::Grpc);
+        let submitter = Arc::new(RequestSubmitter::new(site.pipelines.clone(), stats));
+        let previous = previous.map(|previous| &previous.0);
+        OpenCensusServer(self.0.start(previous, submitter, connection::serve_connection))
     }
 }
 
 impl Receiver for OpenCensusServer {
+    fn listeners(&self) -> Vec<(&'static str, SocketAddr)> {
+        self.0.address().map(|address| ("grpc", address)).into_iter().collect()
+    }
+
     fn shutdown(&self) {
-        self.0.iter().for_each(|port| port.listener.shutdown());
+        self.0.shutdown();
     }
 
     fn abort(&self) {
-        self.0.iter().for_each(|port| port.listener.abort());
+        self.0.abort();
     }
 
-    fn wait_closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async move {
-            if let Some(port) = &self.0 {
-                port.listener.wait_closed().await;
-            }
-        })
+    fn wait_closed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.wait_closed())
     }
 }

@@ -15,32 +15,33 @@ mod partial_success;
 #[cfg(feature = "fuzzing")]
 pub(crate) use grpc::read_arrived;
 
-use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use kubewake_config::{
     ComponentId,
     model::{GrpcServer, HttpServer, OtlpReceiver},
 };
 
 use super::{
-    Receiver,
-    protocol_server::{ActiveSettings, BoundServer, ProtocolServer, bind_server},
+    protocol_server::{ActiveSettings, BoundServer, ServerSlot, bind_server},
     submitter::RequestSubmitter,
 };
 use crate::{
-    components::{BuildError, ServerAuthLookup},
+    components::{
+        BuildError, PrepareReceiver, PreparedReceiver, Receiver, ReceiverContext, ReceiverSite, ServerAuthLookup,
+    },
     core::{PipelineSet, StatsRegistry, Transport},
     extension::ServerAuth,
     net::{
-        listener::ConnectionListener,
         listener_pool::{AddressClaims, ListenerPool},
         tls,
     },
 };
 
 pub struct OtlpServer {
-    grpc: Option<ProtocolServer<GrpcServer>>,
-    http: Option<ProtocolServer<HttpServer>>,
+    grpc: ServerSlot<GrpcServer>,
+    http: ServerSlot<HttpServer>,
 }
 
 /// A bound and checked receiver, ready to replace another one or to start.
@@ -49,10 +50,14 @@ pub struct PreparedOtlp {
     http: Option<BoundServer<HttpServer>>,
 }
 
-/// Binds and checks everything that `settings` need beyond `old`. The running receiver is not changed yet.
-pub fn prepare(
+/// Binds and checks everything that `settings` need beyond the previous receiver, which is not changed yet.
+pub(crate) fn prepare(settings: &OtlpReceiver, context: &ReceiverContext<'_>) -> Result<PreparedReceiver, BuildError> {
+    bind(settings, context.previous(), context.auth, context.claims).map(PreparedReceiver::new)
+}
+
+fn bind(
     settings: &OtlpReceiver,
-    old: Option<&OtlpServer>,
+    previous: Option<&OtlpServer>,
     auth: ServerAuthLookup<'_>,
     claims: &AddressClaims,
 ) -> Result<PreparedOtlp, BuildError> {
@@ -61,7 +66,7 @@ pub fn prepare(
         let tls = s.tls.as_ref().map(|t| tls::server_config(t, &[b"h2"])).transpose()?;
         bind_server(
             &s.endpoint,
-            old.and_then(|o| o.grpc.as_ref()),
+            previous.map(|previous| &previous.grpc),
             claims,
             ActiveSettings { settings: s.clone(), tls, auth },
         )
@@ -71,7 +76,7 @@ pub fn prepare(
         let tls = s.tls.as_ref().map(|t| tls::server_config(t, &[b"h2", b"http/1.1"])).transpose()?;
         bind_server(
             &s.endpoint,
-            old.and_then(|o| o.http.as_ref()),
+            previous.map(|previous| &previous.http),
             claims,
             ActiveSettings { settings: s.clone(), tls, auth },
         )
@@ -93,60 +98,58 @@ pub fn listen(
     registry: &StatsRegistry,
 ) -> Result<OtlpServer, BuildError> {
     let nobody = |id: &ComponentId| Err(BuildError(format!("the extension {id} is not configured")));
-    let mut prepared = prepare(settings, None, &nobody, &ListenerPool::default().claims())?;
+    let mut prepared = bind(settings, None, &nobody, &ListenerPool::default().claims())?;
     prepared.http.iter_mut().for_each(|http| http.active.auth = http_guard.clone());
-    Ok(prepared.start(&ComponentId::new("otlp"), None, intake, registry).0)
+    Ok(prepared.start(None, &ReceiverSite { id: &ComponentId::new("otlp"), pipelines: intake, registry }))
 }
 
-impl PreparedOtlp {
-    /// Takes over the listeners of `old` and starts. Returns the unused ports of `old`, to be closed.
-    pub fn start(
-        self,
-        id: &ComponentId,
-        old: Option<OtlpServer>,
-        intake: &Arc<PipelineSet>,
-        registry: &StatsRegistry,
-    ) -> (OtlpServer, OtlpServer) {
-        let taker = |transport| Arc::new(RequestSubmitter::new(intake.clone(), registry.receiver(id, transport)));
-        let mut old = old.unwrap_or(OtlpServer { grpc: None, http: None });
-        let grpc =
-            self.grpc.and_then(|ready| ready.start(&mut old.grpc, taker(Transport::Grpc), grpc::serve_connection));
-        let http =
-            self.http.and_then(|ready| ready.start(&mut old.http, taker(Transport::Http), http::serve_connection));
-        (OtlpServer { grpc, http }, old)
+impl PrepareReceiver for PreparedOtlp {
+    type Running = OtlpServer;
+
+    fn start(self, previous: Option<&OtlpServer>, site: &ReceiverSite<'_>) -> OtlpServer {
+        let submitter = |transport| {
+            Arc::new(RequestSubmitter::new(site.pipelines.clone(), site.registry.receiver(site.id, transport)))
+        };
+        let grpc = self.grpc.map_or_else(ServerSlot::empty, |bound| {
+            bound.start(previous.map(|previous| &previous.grpc), submitter(Transport::Grpc), grpc::serve_connection)
+        });
+        let http = self.http.map_or_else(ServerSlot::empty, |bound| {
+            bound.start(previous.map(|previous| &previous.http), submitter(Transport::Http), http::serve_connection)
+        });
+        OtlpServer { grpc, http }
     }
 }
 
 impl OtlpServer {
     pub fn grpc_address(&self) -> Option<SocketAddr> {
-        self.grpc.as_ref().map(|port| port.listener.address())
+        self.grpc.address()
     }
 
     pub fn http_address(&self) -> Option<SocketAddr> {
-        self.http.as_ref().map(|port| port.listener.address())
-    }
-}
-
-impl OtlpServer {
-    fn listeners(&self) -> impl Iterator<Item = &ConnectionListener> {
-        [self.grpc.as_ref().map(|p| &p.listener), self.http.as_ref().map(|p| &p.listener)].into_iter().flatten()
+        self.http.address()
     }
 }
 
 impl Receiver for OtlpServer {
+    fn listeners(&self) -> Vec<(&'static str, SocketAddr)> {
+        let grpc = self.grpc_address().map(|address| ("grpc", address));
+        grpc.into_iter().chain(self.http_address().map(|address| ("http", address))).collect()
+    }
+
     fn shutdown(&self) {
-        self.listeners().for_each(ConnectionListener::shutdown);
+        self.grpc.shutdown();
+        self.http.shutdown();
     }
 
     fn abort(&self) {
-        self.listeners().for_each(ConnectionListener::abort);
+        self.grpc.abort();
+        self.http.abort();
     }
 
-    fn wait_closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    fn wait_closed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            for door in self.listeners() {
-                door.wait_closed().await;
-            }
+            self.grpc.wait_closed().await;
+            self.http.wait_closed().await;
         })
     }
 }

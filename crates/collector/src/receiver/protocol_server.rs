@@ -1,18 +1,22 @@
 //! One protocol served on one address, with settings that can be replaced while it serves.
 
-use std::{future::Future, net::SocketAddr, sync::Arc};
+use std::{
+    future::Future,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use arc_swap::ArcSwap;
+use kubewake_runtime::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
 
 use super::submitter::RequestSubmitter;
 use crate::{
     components::BuildError,
     extension::ServerAuth,
     net::{
-        listener::{ConnectionListener, ShutdownSignal},
+        listener::{self, ConnectionListener, ShutdownSignal},
         listener_pool::AddressClaims,
     },
 };
@@ -24,10 +28,48 @@ pub(super) struct ActiveSettings<S> {
     pub(super) auth: Option<Arc<dyn ServerAuth>>,
 }
 
-pub(super) struct ProtocolServer<S> {
+struct ProtocolServer<S> {
     endpoint: String,
-    pub(super) listener: ConnectionListener,
+    listener: Arc<ConnectionListener>,
     active: Arc<ArcSwap<ActiveSettings<S>>>,
+}
+
+/// The server of one protocol in a receiver. It is empty if the receiver does not serve the protocol, or its
+/// successor has taken the server over.
+pub(super) struct ServerSlot<S>(Mutex<Option<ProtocolServer<S>>>);
+
+impl<S> ServerSlot<S> {
+    pub(super) fn empty() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.lock().as_ref().map(|server| server.listener.address())
+    }
+
+    pub(super) fn shutdown(&self) {
+        self.lock().iter().for_each(|server| server.listener.shutdown());
+    }
+
+    pub(super) fn abort(&self) {
+        self.lock().iter().for_each(|server| server.listener.abort());
+    }
+
+    pub(super) async fn wait_closed(&self) {
+        let listener = self.lock().as_ref().map(|server| server.listener.clone());
+        if let Some(listener) = listener {
+            listener.wait_closed().await;
+        }
+    }
+
+    /// The address, if the server serves this endpoint.
+    fn served_address(&self, endpoint: &str) -> Option<SocketAddr> {
+        self.lock().as_ref().filter(|server| server.endpoint == endpoint).map(|server| server.listener.address())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ProtocolServer<S>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A server that is bound and checked, and does not accept connections yet.
@@ -40,24 +82,26 @@ pub(super) struct BoundServer<S> {
 
 pub(super) fn bind_server<S>(
     endpoint: &str,
-    old: Option<&ProtocolServer<S>>,
+    previous: Option<&ServerSlot<S>>,
     claims: &AddressClaims,
     live: ActiveSettings<S>,
 ) -> Result<BoundServer<S>, BuildError> {
-    let listener = match old.filter(|port| port.endpoint == endpoint) {
-        Some(served) => claims.claim(served.listener.address()).map(|()| None)?,
+    let listener = match previous.and_then(|slot| slot.served_address(endpoint)) {
+        Some(served) => claims.claim(served).map(|()| None)?,
         None => Some(claims.bind(endpoint)?),
     };
     Ok(BoundServer { endpoint: endpoint.to_owned(), active: live, listener })
 }
 
 impl<S: Send + Sync + 'static> BoundServer<S> {
+    /// Starts to serve. If the previous receiver serves the address already, its server is taken over with its
+    /// connections.
     pub(super) fn start<F, C>(
         self,
-        old: &mut Option<ProtocolServer<S>>,
+        previous: Option<&ServerSlot<S>>,
         taker: Arc<RequestSubmitter>,
         connection: C,
-    ) -> Option<ProtocolServer<S>>
+    ) -> ServerSlot<S>
     where
         C: Fn(AcceptedConnection, Arc<ArcSwap<ActiveSettings<S>>>, Arc<RequestSubmitter>, ShutdownSignal) -> F
             + Copy
@@ -65,12 +109,14 @@ impl<S: Send + Sync + 'static> BoundServer<S> {
             + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let Some(listener) = self.listener else {
-            return old.take().inspect(|port| port.active.store(Arc::new(self.active)));
+        let Some(socket) = self.listener else {
+            let server = previous.and_then(|slot| slot.lock().take());
+            return ServerSlot(Mutex::new(server.inspect(|server| server.active.store(Arc::new(self.active)))));
         };
         let live = Arc::new(ArcSwap::from_pointee(self.active));
         let shared = live.clone();
-        let opened = ConnectionListener::start(listener, move |stream, peer, closing| {
+        let max_connections = listener::MAX_RECEIVER_CONNECTIONS;
+        let opened = listener::start_listener(socket, max_connections, move |stream, peer, closing| {
             let live = shared.clone();
             let taker = taker.clone();
             async move {
@@ -80,10 +126,13 @@ impl<S: Send + Sync + 'static> BoundServer<S> {
             }
         });
         match opened {
-            Ok(door) => Some(ProtocolServer { endpoint: self.endpoint, listener: door, active: live }),
+            Ok(listener) => {
+                let server = ProtocolServer { endpoint: self.endpoint, listener: Arc::new(listener), active: live };
+                ServerSlot(Mutex::new(Some(server)))
+            }
             Err(error) => {
                 tracing::error!(%error, endpoint = self.endpoint, "failed to open the listener");
-                None
+                ServerSlot::empty()
             }
         }
     }
@@ -102,14 +151,7 @@ pub(super) const HANDSHAKE_TIMEOUT: std::time::Duration = std::time::Duration::f
 impl AcceptedConnection {
     async fn establish(stream: TcpStream, peer: SocketAddr, tls: Option<Arc<ServerConfig>>) -> Option<Self> {
         let Some(config) = tls else { return Some(Self::Plain(stream, peer)) };
-        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream));
-        match handshake.await {
-            Ok(Ok(stream)) => Some(Self::Tls(Box::new(stream), peer)),
-            Ok(Err(error)) => {
-                tracing::debug!(%peer, %error, "the TLS handshake failed");
-                None
-            }
-            Err(_) => None,
-        }
+        let stream = tls::accept(stream, peer, config, HANDSHAKE_TIMEOUT).await?;
+        Some(Self::Tls(Box::new(stream), peer))
     }
 }

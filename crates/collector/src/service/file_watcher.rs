@@ -14,7 +14,6 @@ use std::{
     time::Duration,
 };
 
-use kubewake_config::mounted_path;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
@@ -73,7 +72,7 @@ impl FileWatcher {
     }
 
     fn watch_folders(&mut self, files: &BTreeSet<PathBuf>) {
-        let folder = |file: &PathBuf| match mounted_path(file).parent() {
+        let folder = |file: &PathBuf| match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
@@ -110,6 +109,6 @@ pub(super) fn fingerprint_files(files: &BTreeSet<PathBuf>) -> FileFingerprints {
 
 fn fingerprint_file(file: &Path) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
-    std::fs::read(mounted_path(file)).ok()?.hash(&mut hasher);
+    std::fs::read(file).ok()?.hash(&mut hasher);
     Some(hasher.finish())
 }

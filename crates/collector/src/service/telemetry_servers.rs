@@ -2,16 +2,14 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
-use kubewake_config::{
-    CollectorDocument, ComponentId,
-    model::{ExtensionConfig, ServerTls},
-};
+use kubewake_config::{CollectorDocument, ComponentId, model::ServerTls};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
 use crate::{
-    components::BuildError,
+    components::{BuildError, ExtensionContext},
     engine::ApplyError,
+    extension::{self, ExtensionEndpoint},
     net::{listener_pool::AddressClaims, tls},
     telemetry::{MetricsRoutes, RouteHandler, TelemetryServer, TelemetryState},
 };
@@ -75,24 +73,15 @@ impl TelemetryServers {
             add(ServerKey::Metrics, "service::telemetry::metrics".into(), result);
         }
         for id in &document.service.extensions {
-            let Some(ExtensionConfig::HealthCheck(settings)) = document.extensions.get(id) else { continue };
+            let Some(settings) = document.extensions.get(id) else { continue };
+            // The engine reports an extension that this build lacks.
+            let Ok(extension) = extension::prepare(settings, &ExtensionContext { id }) else { continue };
+            let Some(ExtensionEndpoint { endpoint, tls, routes }) = extension.endpoint() else { continue };
             let key = ServerKey::Extension(id.clone());
-            let result = self.health(settings).and_then(|routes| {
-                self.prepare_server(&key, &settings.endpoint, settings.tls.as_ref(), routes, claims)
-            });
+            let result = self.prepare_server(&key, &endpoint, tls.as_ref(), routes(self.telemetry.clone()), claims);
             add(key, format!("extensions::{id}"), result);
         }
         if errors.is_empty() { Ok(ServerChanges(ready)) } else { Err(errors) }
-    }
-
-    #[cfg(feature = "extension-health-check")]
-    fn health(&self, settings: &kubewake_config::model::HealthCheck) -> Result<Arc<dyn RouteHandler>, BuildError> {
-        Ok(Arc::new(crate::extension::health::HealthRoutes::new(settings, self.telemetry.clone())))
-    }
-
-    #[cfg(not(feature = "extension-health-check"))]
-    fn health(&self, _: &kubewake_config::model::HealthCheck) -> Result<Arc<dyn RouteHandler>, BuildError> {
-        Err(BuildError("health_check is not part of this build".into()))
     }
 
     fn prepare_server(

@@ -7,13 +7,12 @@
 
 use std::{collections::BTreeMap, fs::OpenOptions, io, io::Write as _, path::Path};
 
-use kubewake_config::mounted_path;
 use serde::Serialize;
 
 use crate::{core::DropReason, telemetry::TelemetryState};
 
 /// The default path of a container's termination message. Outside of a pod there is no such file.
-const TERMINATION_LOG: &str = "/dev/termination-log";
+pub const TERMINATION_LOG: &str = "/dev/termination-log";
 /// The kubelet reads no more.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
@@ -93,15 +92,11 @@ impl TerminationReport {
         None
     }
 
-    /// Writes the termination message, if there is a file for it.
+    /// Writes the termination message to a file such as [`TERMINATION_LOG`], if it exists.
     ///
     /// # Errors
     /// If the file is there and cannot be written.
-    pub fn write_termination_log(self) -> io::Result<()> {
-        self.write_to(&mounted_path(Path::new(TERMINATION_LOG)))
-    }
-
-    fn write_to(self, path: &Path) -> io::Result<()> {
+    pub fn write_to(self, path: &Path) -> io::Result<()> {
         let Some(message) = self.message() else { return Ok(()) };
         // The file is never created: without one, no kubelet reads it.
         match OpenOptions::new().write(true).truncate(true).open(path) {

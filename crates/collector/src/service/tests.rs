@@ -17,8 +17,8 @@ fn document(settings: &str) -> String {
 }
 
 async fn start(path: &Path) -> Arc<CollectorService> {
-    let options = EngineOptions { drain_limit: Duration::from_secs(1), default_budget: 1 << 20 };
-    CollectorService::start(path, options).await.unwrap().0
+    let options = EngineOptions { drain_limit: Duration::from_secs(1), default_budget: 1 << 20, state_directory: None };
+    CollectorService::start(path, Arc::new(SystemSources), options).await.unwrap().0
 }
 
 /// The number of documents that were applied, and that were refused.

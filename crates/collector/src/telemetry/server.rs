@@ -19,15 +19,14 @@ use http::{
 use http_body_util::Full;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kubewake_runtime::tls;
 use rustls::ServerConfig;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
 };
-use tokio_rustls::TlsAcceptor;
 
-use crate::net::listener::{ConnectionListener, ShutdownSignal};
+use crate::net::listener::{self, ConnectionListener, ShutdownSignal};
 
 /// How long a client may take to send the head of a request, and may idle between requests. Longer than a usual
 /// scrape interval, so that Prometheus keeps its connection.
@@ -93,17 +92,10 @@ impl TelemetryServer {
     ) -> std::io::Result<Self> {
         let live = Arc::new(ArcSwap::from_pointee(ActiveRoutes { routes, tls }));
         let current = live.clone();
-        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let door = ConnectionListener::start(listener, move |stream, _, closing| {
-            let current = current.clone();
-            let slots = slots.clone();
-            async move {
-                // An error means that the semaphore is closed, and the server gone.
-                let Ok(_slot) = slots.acquire().await else { return };
-                serve_connection(stream, closing, current).await;
-            }
+        let listener = listener::start_listener(listener, MAX_CONNECTIONS, move |stream, peer, closing| {
+            serve_connection(stream, peer, closing, current.clone())
         })?;
-        Ok(Self { listener: door, active_routes: live })
+        Ok(Self { listener, active_routes: live })
     }
 
     /// Applies new routes from the next request on, and a new certificate from the next connection on.
@@ -122,13 +114,15 @@ impl TelemetryServer {
     }
 }
 
-async fn serve_connection(stream: TcpStream, closing: ShutdownSignal, live: Arc<ArcSwap<ActiveRoutes>>) {
+async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    closing: ShutdownSignal,
+    live: Arc<ArcSwap<ActiveRoutes>>,
+) {
     let Some(config) = live.load().tls.clone() else { return serve_http(stream, closing, live).await };
-    let handshake = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream));
-    match handshake.await {
-        Ok(Ok(stream)) => serve_http(stream, closing, live).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
+    if let Some(stream) = tls::accept(stream, peer, config, TLS_HANDSHAKE_TIMEOUT).await {
+        serve_http(stream, closing, live).await;
     }
 }
 

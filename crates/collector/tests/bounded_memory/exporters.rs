@@ -7,8 +7,9 @@ use std::{
 };
 
 use kubewake_collector::{
-    components::{self, ExporterNode},
+    components::{ExporterContext, ExporterSite},
     core::StatsRegistry,
+    exporter,
 };
 use kubewake_config::{ComponentId, PipelineId, model::ExporterConfig};
 use kubewake_otlp::Signal;
@@ -42,13 +43,15 @@ async fn measure_exporter(settings: &ExporterConfig, signal: Signal, load: &Load
     meter::budget().resize(limit, limit / 8);
     let registry = Arc::new(StatsRegistry::default());
     let id = ComponentId::new("measured");
-    let built = components::prepare_exporter(settings, signal, None).unwrap_or_else(|error| panic!("{error}"));
-    let sink = ExporterNode::new(&id, &PipelineId { signal, name: None }, built, &registry);
+    let pipeline = PipelineId { signal, name: None };
+    let prepared = exporter::prepare(settings, &ExporterContext { id: &id, pipeline: &pipeline, auth: None });
+    let prepared = prepared.unwrap_or_else(|error| panic!("{error}"));
+    let node = prepared.start(&ExporterSite { id: &id, pipeline: &pipeline, registry: &registry });
     meter::begin();
-    send(load, signal, sink.consumer(), sender, &registry).await;
-    sink.drain(Instant::now() + Duration::from_secs(60)).await;
+    send(load, signal, node.clone(), sender, &registry).await;
+    node.drain(Instant::now() + Duration::from_secs(60)).await;
     let uncharged = meter::end();
-    sink.retire();
+    node.retire();
     uncharged
 }
 

@@ -3,8 +3,9 @@
 use std::{io::Write, sync::Arc};
 
 use kubewake_collector::{
-    components::{self, ProcessorNode, ProcessorRole},
-    core::{Consumer, StatsRegistry},
+    components::{PreparedProcessor, ProcessorContext, ProcessorSite},
+    core::{Consumer, Processor, StatsRegistry},
+    processor,
 };
 use kubewake_config::{
     ComponentId,
@@ -27,20 +28,19 @@ const SHARD_BYTES: i64 = 1 << 20;
 
 /// A processor under test, and its counters.
 struct Place {
-    step: Option<ProcessorNode>,
+    step: Option<Arc<dyn Processor>>,
     registry: StatsRegistry,
 }
 
 impl Place {
     fn new(settings: &ProcessorConfig, signal: Signal) -> Self {
         let registry = StatsRegistry::default();
-        let step = match components::processor_role(settings) {
+        let id = ComponentId::new("measured");
+        let prepared = processor::prepare(settings, &ProcessorContext { id: &id, signal });
+        let step = match prepared.unwrap_or_else(|error| panic!("{error}")) {
             // A memory limiter is no processor node: its budget is that of all others.
-            ProcessorRole::MemoryBudget(..) => None,
-            ProcessorRole::Node => {
-                let step = ProcessorNode::build(&ComponentId::new("measured"), settings, signal, &registry);
-                Some(step.unwrap_or_else(|error| panic!("{error}")))
-            }
+            PreparedProcessor::MemoryBudget { .. } => None,
+            PreparedProcessor::Node(node) => Some(node.start(&ProcessorSite { id: &id, signal, registry: &registry })),
         };
         Self { step, registry }
     }
@@ -50,10 +50,10 @@ impl Place {
         let Some(step) = &self.step else { return };
         meter::budget().resize(AMPLE_BYTES, AMPLE_BYTES / 8);
         let holder = Arc::new(Holder::default());
-        step.processor().output().set_targets(vec![holder.clone()]);
+        step.output().set_targets(vec![holder.clone()]);
         let probe = Load { name: "probe", requests: vec![bodies::entry(&[], &bodies::record(signal, &[]))] };
         while holder.0.lock().unwrap().is_empty() {
-            send(&probe, signal, step.processor(), Sender::Waits, &self.registry).await;
+            send(&probe, signal, step.clone(), Sender::Waits, &self.registry).await;
             tokio::task::yield_now().await;
         }
         let written = holder.0.lock().unwrap().drain(..).map(|batch| batch.bytes()).sum::<usize>();
@@ -66,8 +66,8 @@ impl Place {
         let first: Arc<dyn Consumer> = match &self.step {
             None => holder.clone(),
             Some(step) => {
-                step.processor().output().set_targets(vec![holder.clone()]);
-                step.processor()
+                step.output().set_targets(vec![holder.clone()]);
+                step.clone()
             }
         };
         // Data that arrives after the decision on its trace takes another code path.
@@ -76,12 +76,12 @@ impl Place {
         for _ in 0..rounds {
             send(load, signal, first.clone(), sender, &self.registry).await;
             if let Some(step) = &self.step {
-                step.processor().flush().await;
+                step.flush().await;
             }
         }
         let uncharged = meter::end();
         if let Some(step) = &self.step {
-            step.processor().output().set_targets(Vec::new());
+            step.output().set_targets(Vec::new());
         }
         uncharged
     }
@@ -131,7 +131,7 @@ fn measure_processors(signal: Signal) {
                 };
                 let uncharged = runtime.block_on(place.measure(is_sampler, signal, load, limit, sender));
                 if of_cluster.is_none() {
-                    place.step.iter().for_each(|step| step.processor().retire());
+                    place.step.iter().for_each(|step| step.retire());
                 }
                 // Its tasks end here, and release their memory.
                 drop(runtime);

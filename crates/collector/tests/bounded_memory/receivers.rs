@@ -8,9 +8,10 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kubewake_collector::{
-    components::{self, ReceiverNode},
+    components::{Receiver, ReceiverContext, ReceiverSite},
     core::{Allowance, Consumer, Pipeline, PipelineSet, StatsRegistry},
     net::listener_pool::ListenerPool,
+    receiver,
 };
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
@@ -79,7 +80,7 @@ impl Client {
 
 /// A receiver that feeds a consumer which holds everything.
 struct Place {
-    receiver: ReceiverNode,
+    receiver: Arc<dyn Receiver>,
     intake: Arc<PipelineSet>,
     registry: StatsRegistry,
 }
@@ -91,14 +92,20 @@ impl Place {
         let settings = settings::receiver(name, requests::MAX_BYTES);
         let id = ComponentId::new("measured");
         let nobody = |id: &ComponentId| panic!("{id}");
-        let prepared = components::prepare_receiver(&settings, None, &nobody, &ListenerPool::default().claims());
-        let prepared = prepared.unwrap_or_else(|error| panic!("{error}"));
-        let (receiver, _) = prepared.start(&id, None, &intake, &registry);
+        let context = ReceiverContext {
+            id: &id,
+            auth: &nobody,
+            claims: &ListenerPool::default().claims(),
+            previous: None,
+            state_root: None,
+        };
+        let prepared = receiver::prepare(&settings, &context).unwrap_or_else(|error| panic!("{error}"));
+        let receiver = prepared.start(None, &ReceiverSite { id: &id, pipelines: &intake, registry: &registry });
         Self { receiver, intake, registry }
     }
 
     fn address(&self, name: &str) -> SocketAddr {
-        self.receiver.addresses().into_iter().find(|(known, _)| *known == name).unwrap().1
+        self.receiver.listeners().into_iter().find(|(known, _)| *known == name).unwrap().1
     }
 
     async fn measure(&self, signal: Signal, call: &Call, limit: u64) -> i64 {
@@ -147,7 +154,7 @@ fn measure_receivers(signal: Signal) {
                 findings.note(uncharged, allowed, format!("{name}, {signal}, {}, {limit}", call.what));
             }
         }
-        runtime.block_on(async { place.receiver.receiver().abort() });
+        runtime.block_on(async { place.receiver.abort() });
     }
     findings.settle();
 }

@@ -143,7 +143,7 @@ const PEER: &str = "protocol: {otlp: {tls: {insecure: true}, compression: none, 
 pub fn has_destination(settings: &ExporterConfig) -> bool {
     match settings {
         ExporterConfig::OtlpGrpc(_) | ExporterConfig::OtlpHttp(_) | ExporterConfig::LoadBalancing(_) => true,
-        ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop => false,
+        ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => false,
     }
 }
 

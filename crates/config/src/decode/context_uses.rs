@@ -7,7 +7,7 @@ use super::{
     references::DocumentSections,
     report::{ContextUse, DecodeReport, new_finding},
 };
-use crate::model::{ContextKey, GrpcServer, ProcessorConfig, ReceiverConfig};
+use crate::{component::ServerContext, model::ContextKey};
 
 /// The attributes that authenticators provide.
 const AUTH_CONTEXT_KEYS: [&str; 2] = ["subject", "username"];
@@ -22,7 +22,7 @@ pub(crate) fn check(parts: &DocumentSections<'_>, report: &DecodeReport) {
             && reasons.iter().all(Option::is_some)
         {
             let message = format!("`from_context` never has a value: {message}");
-            report.add_warning(new_finding(used.path, used.span, message, (*help).to_owned()));
+            report.add_warning(new_finding(used.path, used.span, message, help.clone()));
         }
     }
 }
@@ -35,67 +35,44 @@ fn position(used: &ContextUse, wiring: &DecodedPipeline) -> Option<usize> {
 }
 
 /// Why the value is always absent in this pipeline, and what to do about it.
-fn why_never(
-    used: &ContextUse,
-    wiring: &DecodedPipeline,
-    parts: &DocumentSections<'_>,
-) -> Option<(&'static str, &'static str)> {
+fn why_never(used: &ContextUse, wiring: &DecodedPipeline, parts: &DocumentSections<'_>) -> Option<(String, String)> {
     let before = wiring.processors.iter().take(position(used, wiring)?);
     let mut before = before.filter_map(|reference| parts.processors.components.get(&reference.id));
-    if before.any(|processor| matches!(processor, ProcessorConfig::TailSampling(_))) {
+    if let Some(regrouping) = before.find(|processor| !processor.keeps_requests()) {
+        let name = regrouping.type_name();
         return Some((
-            "after `tail_sampling` a trace no longer belongs to one request",
-            "put this processor before `tail_sampling`",
+            format!("after `{name}` a trace no longer belongs to one request"),
+            format!("put this processor before `{name}`"),
         ));
     }
-    match &used.context {
-        ContextKey::ClientAddress => None,
+    let (message, help) = match &used.context {
+        ContextKey::ClientAddress => None::<(&str, &str)>,
         ContextKey::Auth(name) if !AUTH_CONTEXT_KEYS.contains(&name.as_str()) => Some((
             "authenticators do not provide this attribute",
             "use `auth.subject` or `auth.username`, the identity of the sender",
         )),
-        ContextKey::Auth(_) if !any_server(wiring, parts, |end| end.auth)? => Some((
+        ContextKey::Auth(_) if !any_server(wiring, parts, |server| server.sender_identity)? => Some((
             "no receiver of the pipelines has an authenticator",
             "set `auth: {authenticator: …}` in the receiver",
         )),
-        ContextKey::Metadata(_) if !any_server(wiring, parts, |end| end.include_metadata)? => Some((
+        ContextKey::Metadata(_) if !any_server(wiring, parts, |server| server.metadata)? => Some((
             "no receiver of the pipelines keeps the request headers",
             "set `include_metadata: true` in the receiver's protocol",
         )),
         ContextKey::Auth(_) | ContextKey::Metadata(_) => None,
-    }
-}
-
-/// The features of one server of a receiver.
-struct ServerFeatures {
-    auth: bool,
-    include_metadata: bool,
-}
-
-impl ServerFeatures {
-    fn grpc(server: &GrpcServer) -> Self {
-        Self { auth: server.auth.is_some(), include_metadata: server.include_metadata }
-    }
+    }?;
+    Some((message.to_owned(), help.to_owned()))
 }
 
 /// Whether any server of the pipeline's receivers has a feature; `None` if one of them could not be read.
 fn any_server(
     wiring: &DecodedPipeline,
     parts: &DocumentSections<'_>,
-    is: impl Fn(&ServerFeatures) -> bool,
+    has: impl Fn(&ServerContext) -> bool,
 ) -> Option<bool> {
     let mut found = false;
     for reference in &wiring.receivers {
-        let ends: Vec<ServerFeatures> = match parts.receivers.components.get(&reference.id)? {
-            ReceiverConfig::Otlp(receiver) => {
-                let http = receiver.http.as_ref();
-                let http = http
-                    .map(|http| ServerFeatures { auth: http.auth.is_some(), include_metadata: http.include_metadata });
-                receiver.grpc.as_ref().map(ServerFeatures::grpc).into_iter().chain(http).collect()
-            }
-            ReceiverConfig::OpenCensus(receiver) => vec![ServerFeatures::grpc(&receiver.server)],
-        };
-        found |= ends.iter().any(&is);
+        found |= parts.receivers.components.get(&reference.id)?.servers().iter().any(&has);
     }
     Some(found)
 }

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::{
-    component::{self, DecodedSection, EXPORTERS, EXTENSIONS, PROCESSORS, RECEIVERS, SectionKind},
+    component::{self, DecodedSection},
     cursor::Cursor,
     field_reader::FieldReader,
     pipeline,
     pipeline::{ComponentReference, DecodedPipeline},
     references::{self, DocumentSections},
     report::DecodeReport,
-    telemetry,
 };
 use crate::{
     CollectorDocument, ComponentId, PipelineId,
-    model::{PipelineConfig, ServiceConfig, TelemetryConfig},
+    component::ComponentKind,
+    service::{self, PipelineConfig, ServiceConfig, TelemetryConfig},
     yaml::{NodeValue, YamlNode},
 };
 
@@ -27,12 +27,12 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
         return CollectorDocument::default();
     }
     let mut fields = FieldReader::new(&at, report);
-    let receivers = read(&mut fields, &RECEIVERS);
-    let processors = read(&mut fields, &PROCESSORS);
-    let exporters = read(&mut fields, &EXPORTERS);
-    let extensions = read(&mut fields, &EXTENSIONS);
+    let receivers = read(&mut fields);
+    let processors = read(&mut fields);
+    let exporters = read(&mut fields);
+    let extensions = read(&mut fields);
     fields.unsupported(&["connectors"]);
-    let service = fields.find("service").map(|at| service(&at, report)).unwrap_or_default();
+    let service = fields.find("service").map(|at| read_service(&at, report)).unwrap_or_default();
     check_sections_present(&fields, receivers.declared.is_empty(), exporters.declared.is_empty());
     if !service.has_pipelines {
         let help = "add a pipeline: `traces: {receivers: […], exporters: […]}`";
@@ -60,9 +60,9 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
     }
 }
 
-fn read<T>(fields: &mut FieldReader<'_, '_>, kind: &SectionKind<T>) -> DecodedSection<T> {
-    match fields.find(kind.section) {
-        Some(at) => component::section(&at, fields.report, kind),
+fn read<T: ComponentKind>(fields: &mut FieldReader<'_, '_>) -> DecodedSection<T> {
+    match fields.find(T::SECTION) {
+        Some(at) => component::section(&at, fields.report),
         None => DecodedSection::empty(),
     }
 }
@@ -96,7 +96,7 @@ struct DecodedService {
     telemetry: TelemetryConfig,
 }
 
-fn service(at: &Cursor<'_>, report: &DecodeReport) -> DecodedService {
+fn read_service(at: &Cursor<'_>, report: &DecodeReport) -> DecodedService {
     let mut fields = FieldReader::new(at, report);
     let extensions = pipeline::dedup_references(fields.get("extensions", pipeline::references).unwrap_or_default());
     let mut written = DecodedService { extensions, ..DecodedService::default() };
@@ -105,7 +105,7 @@ fn service(at: &Cursor<'_>, report: &DecodeReport) -> DecodedService {
         written.pipelines = pipeline::pipelines(&at, report);
     }
     written.has_pipelines |= matches!(at.node.value, NodeValue::Bad) || fields.failed("pipelines");
-    written.telemetry = fields.get("telemetry", telemetry::telemetry).unwrap_or_default();
+    written.telemetry = fields.get("telemetry", service::telemetry).unwrap_or_default();
     fields.finish();
     written
 }

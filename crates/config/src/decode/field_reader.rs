@@ -1,6 +1,9 @@
 //! Reads the fields of a map. A decoder asks for every field that it knows; any other one is unknown.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use super::{cursor::Cursor, report::DecodeReport, scalar};
 use crate::{
@@ -11,7 +14,7 @@ use crate::{
 /// Reads the fields of one map.
 pub(crate) struct FieldReader<'a, 'r> {
     pub(crate) at: Cursor<'a>,
-    pub(crate) report: &'r DecodeReport,
+    pub(crate) report: &'r DecodeReport<'r>,
     left: HashMap<&'a str, &'a YamlEntry>,
     known: Vec<&'static str>,
     /// The number of errors before this map was read.
@@ -71,6 +74,11 @@ impl<'a, 'r> FieldReader<'a, 'r> {
     /// A text; an empty one counts as absent.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         self.get(name, scalar::text).filter(|text| !text.is_empty())
+    }
+
+    /// The path of a file, mapped to where the file is; an empty one counts as absent.
+    pub(crate) fn path(&mut self, name: &'static str) -> Option<PathBuf> {
+        self.text(name).map(|path| self.report.locate(Path::new(&path)))
     }
 
     /// A boolean that is false by default.

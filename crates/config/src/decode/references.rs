@@ -13,9 +13,10 @@ use super::{
 };
 use crate::{
     ComponentId, PipelineId,
-    model::{BasicAuth, ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig, SamplerMode},
-    problem::crop,
-    yaml::TextSpan,
+    component::{ComponentKind, PipelinePlace, PlaceProblem},
+    extension::authenticator_help,
+    model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
+    problem::{ProblemSeverity, crop},
 };
 
 /// The sections of a document that refer to each other.
@@ -31,41 +32,39 @@ pub(crate) struct DocumentSections<'a> {
 pub(crate) fn check(parts: &DocumentSections<'_>, report: &DecodeReport) {
     let mut used = UsedComponents::default();
     for (id, wiring) in parts.pipelines {
-        let lists = [
-            ("receiver", &wiring.receivers, &parts.receivers.declared, &mut used.receivers),
-            ("processor", &wiring.processors, &parts.processors.declared, &mut used.processors),
-            ("exporter", &wiring.exporters, &parts.exporters.declared, &mut used.exporters),
-        ];
-        for (noun, references, declared, used) in lists {
-            resolve(report, noun, references, declared);
-            used.extend(references.iter().map(|reference| reference.id.clone()));
-        }
-        check_endpoints(report, id.signal, &wiring.exporters, parts.exporters);
-        check_conditions(report, id.signal, &wiring.processors, parts.processors);
-        warn_sampled_before(report, &wiring.processors, parts.processors);
-        let receivers = wiring.receivers.iter().filter_map(|reference| {
-            parts.receivers.components.get(&reference.id).map(|receiver| (reference, receiver.signals()))
-        });
-        check_signals(report, "receiver", id.signal, receivers);
-        let processors = wiring.processors.iter().filter_map(|reference| {
-            parts.processors.components.get(&reference.id).map(|processor| (reference, processor.signals()))
-        });
-        check_signals(report, "processor", id.signal, processors);
-        check_routing_key(report, id.signal, &wiring.exporters, parts.exporters);
+        resolve(report, &wiring.receivers, parts.receivers);
+        resolve(report, &wiring.processors, parts.processors);
+        resolve(report, &wiring.exporters, parts.exporters);
+        used.receivers.extend(ids(&wiring.receivers));
+        used.processors.extend(ids(&wiring.processors));
+        used.exporters.extend(ids(&wiring.exporters));
+        check_places(report, id.signal, wiring, parts);
     }
-    resolve(report, "extension", parts.running, &parts.extensions.declared);
-    used.extensions.extend(parts.running.iter().map(|reference| reference.id.clone()));
+    resolve(report, parts.running, parts.extensions);
+    used.extensions.extend(ids(parts.running));
     for auth in report.take_auth() {
         check_authenticator(report, &auth, parts.extensions, &used.extensions);
     }
     context_uses::check(parts, report);
     // A part of `service` that could not be read may use any component.
     if !report.error_within(0, "service") {
-        warn_unused(report, "receiver", parts.receivers, &used.receivers);
-        warn_unused(report, "processor", parts.processors, &used.processors);
-        warn_unused(report, "exporter", parts.exporters, &used.exporters);
-        warn_unused(report, "extension", parts.extensions, &used.extensions);
+        warn_unused(report, parts.receivers, &used.receivers);
+        warn_unused(report, parts.processors, &used.processors);
+        warn_unused(report, parts.exporters, &used.exporters);
+        warn_unused(report, parts.extensions, &used.extensions);
     }
+}
+
+fn ids(references: &[ComponentReference]) -> impl Iterator<Item = ComponentId> {
+    references.iter().map(|reference| reference.id.clone())
+}
+
+/// The references to components whose settings could be read.
+fn readable<'a, T>(
+    references: &'a [ComponentReference],
+    section: &'a DecodedSection<T>,
+) -> impl Iterator<Item = (&'a ComponentReference, &'a T)> {
+    references.iter().filter_map(|reference| Some((reference, section.components.get(&reference.id)?)))
 }
 
 #[derive(Default)]
@@ -76,132 +75,70 @@ struct UsedComponents {
     extensions: BTreeSet<ComponentId>,
 }
 
-fn resolve(
-    report: &DecodeReport,
-    noun: &str,
-    references: &[ComponentReference],
-    declared: &BTreeMap<ComponentId, TextSpan>,
-) {
-    for reference in references.iter().filter(|reference| !declared.contains_key(&reference.id)) {
-        let (message, help) = describe_dangling(report, noun, &reference.id, declared);
+fn resolve<T: ComponentKind>(report: &DecodeReport, references: &[ComponentReference], section: &DecodedSection<T>) {
+    for reference in references.iter().filter(|reference| !section.declared.contains_key(&reference.id)) {
+        let (message, help) = describe_dangling(report, &reference.id, section);
         report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
     }
 }
 
-fn describe_dangling(
+fn describe_dangling<T: ComponentKind>(
     report: &DecodeReport,
-    noun: &str,
     id: &ComponentId,
-    declared: &BTreeMap<ComponentId, TextSpan>,
+    section: &DecodedSection<T>,
 ) -> (String, Option<String>) {
-    let known: Vec<&str> = declared.keys().map(ComponentId::as_str).take(suggest::MAX_SUGGESTED_WORDS + 1).collect();
+    let noun = T::NOUN;
+    let declared = section.declared.keys();
+    let known: Vec<&str> = declared.map(ComponentId::as_str).take(suggest::MAX_SUGGESTED_WORDS + 1).collect();
     let help = match known.as_slice() {
-        [] => Some(format!("define it under `{noun}s`")),
-        known => report.suggest(id.as_str(), known, &format!("configured {noun}s")),
+        [] => Some(format!("define it under `{}`", T::SECTION)),
+        known => report.suggest(id.as_str(), known, &format!("configured {}", T::SECTION)),
     };
     (format!("the {noun} `{}` is not configured", crop(id.as_str())), help)
 }
 
-/// Refuses an exporter that has endpoints for other signals only.
-fn check_endpoints(
-    report: &DecodeReport,
-    signal: Signal,
-    references: &[ComponentReference],
-    exporters: &DecodedSection<ExporterConfig>,
-) {
-    for reference in references {
-        let Some(ExporterConfig::OtlpHttp(exporter)) = exporters.components.get(&reference.id) else { continue };
-        let urls = [&exporter.traces_url, &exporter.metrics_url, &exporter.logs_url];
-        let url = match signal {
-            Signal::Traces => &exporter.traces_url,
-            Signal::Metrics => &exporter.metrics_url,
-            Signal::Logs => &exporter.logs_url,
-        };
-        // An exporter without any endpoint was reported at its definition.
-        if url.is_none() && urls.into_iter().any(Option::is_some) {
-            let message = format!("the exporter `{}` has no endpoint for {signal}", reference.id);
-            let help = format!("set its `endpoint` or `{signal}_endpoint`");
-            report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
-        }
+/// Checks that each component of a pipeline supports the signal, and what components say about their place.
+fn check_places(report: &DecodeReport, signal: Signal, wiring: &DecodedPipeline, parts: &DocumentSections<'_>) {
+    for (reference, receiver) in readable(&wiring.receivers, parts.receivers) {
+        check_signal(report, ReceiverConfig::NOUN, signal, reference, receiver.signals());
+    }
+    let mut processors_before = Vec::new();
+    for (reference, processor) in readable(&wiring.processors, parts.processors) {
+        let place = PipelinePlace { signal, id: &reference.id, processors_before: &processors_before };
+        check_signal(report, ProcessorConfig::NOUN, signal, reference, processor.signals());
+        report_place_problems(report, reference, processor.check_place(&place));
+        processors_before.push(processor);
+    }
+    for (reference, exporter) in readable(&wiring.exporters, parts.exporters) {
+        let place = PipelinePlace { signal, id: &reference.id, processors_before: &processors_before };
+        check_signal(report, ExporterConfig::NOUN, signal, reference, exporter.signals());
+        report_place_problems(report, reference, exporter.check_place(&place));
     }
 }
 
-/// Refuses a routing key that does not apply to the signal.
-fn check_routing_key(
-    report: &DecodeReport,
-    signal: Signal,
-    references: &[ComponentReference],
-    exporters: &DecodedSection<ExporterConfig>,
-) {
-    for reference in references {
-        let Some(ExporterConfig::LoadBalancing(exporter)) = exporters.components.get(&reference.id) else { continue };
-        let Some(key) = &exporter.routing else { continue };
-        let known: &[&str] = match signal {
-            Signal::Traces => &["traceID", "service", "resource", "attributes"],
-            Signal::Logs => &["traceID", "service", "resource", "attributes"],
-            Signal::Metrics => &["service", "resource", "metric", "streamID", "attributes"],
-        };
-        if !known.contains(&key.name()) {
-            let message = format!("the exporter `{}` cannot route {signal} by `{}`", reference.id, key.name());
-            let help = format!("`routing_key` for {signal} is one of: {}", known.join(", "));
-            report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
-        }
-    }
-}
-
-/// Refuses components that do not support the signal of their pipeline.
-fn check_signals<'a>(
+/// Refuses a component that does not support the signal of its pipeline.
+fn check_signal(
     report: &DecodeReport,
     noun: &str,
     signal: Signal,
-    references: impl Iterator<Item = (&'a ComponentReference, &'static [Signal])>,
+    reference: &ComponentReference,
+    known: &'static [Signal],
 ) {
-    for (reference, known) in references.filter(|(_, known)| !known.contains(&signal)) {
-        let message = format!("the {noun} `{}` does not support {signal}", reference.id);
-        let known: Vec<&str> = known.iter().map(|signal| signal.name()).collect();
-        let help = format!("supported signals: {}", known.join(" and "));
-        report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
+    if known.contains(&signal) {
+        return;
     }
+    let message = format!("the {noun} `{}` does not support {signal}", reference.id);
+    let known: Vec<&str> = known.iter().map(|signal| signal.name()).collect();
+    let help = format!("supported signals: {}", known.join(" and "));
+    report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
 }
 
-/// Refuses a processor with conditions that do not apply to records of this signal.
-fn check_conditions(
-    report: &DecodeReport,
-    signal: Signal,
-    references: &[ComponentReference],
-    processors: &DecodedSection<ProcessorConfig>,
-) {
-    for reference in references {
-        let Some(ProcessorConfig::Attributes(attributes)) = processors.components.get(&reference.id) else { continue };
-        let matches = [&attributes.include, &attributes.exclude];
-        for field in matches.into_iter().flatten().filter_map(|found| found.unsupported_condition(signal)) {
-            let message = format!("the processor `{}` matches by `{field}`, which {signal} do not have", reference.id);
-            let help = format!("define a separate processor for {signal}");
-            report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
-        }
-    }
-}
-
-/// Warns about a sampler by hash behind another sampler: kept items carry a probability, which a hash cannot
-/// continue from.
-fn warn_sampled_before(
-    report: &DecodeReport,
-    references: &[ComponentReference],
-    processors: &DecodedSection<ProcessorConfig>,
-) {
-    let samplers = references.iter().filter_map(|reference| match processors.components.get(&reference.id) {
-        Some(ProcessorConfig::ProbabilisticSampler(sampler)) => Some((reference, sampler)),
-        _ => None,
-    });
-    for (reference, sampler) in samplers.skip(1) {
-        if sampler.mode == SamplerMode::HashSeed && sampler.fail_closed {
-            let message = format!(
-                "the processor `{}` drops all items: `mode: hash_seed` does not support items that another sampler \
-                 has sampled",
-                reference.id
-            );
-            let help = "use `mode: proportional` or `mode: equalizing`, which continue from the earlier probability";
-            report.add_warning(new_finding(reference.path.clone(), reference.span, message, Some(help.into())));
+fn report_place_problems(report: &DecodeReport, reference: &ComponentReference, problems: Vec<PlaceProblem>) {
+    for PlaceProblem { severity, message, help } in problems {
+        let finding = new_finding(reference.path.clone(), reference.span, message, help);
+        match severity {
+            ProblemSeverity::Error => report.add_error(finding),
+            ProblemSeverity::Warning => report.add_warning(finding),
         }
     }
 }
@@ -218,40 +155,31 @@ fn check_authenticator(
     };
     let id = &auth.id;
     if !extensions.declared.contains_key(id) {
-        let (message, help) = describe_dangling(report, "extension", id, &extensions.declared);
+        let (message, help) = describe_dangling(report, id, extensions);
         return refuse(message, help);
     }
     if !running.contains(id) {
         refuse(format!("the extension `{id}` is not enabled"), Some(format!("add `{id}` to `service::extensions`")));
     }
     let Some(extension) = extensions.components.get(id) else { return };
-    let (server, client) = match extension {
-        ExtensionConfig::HealthCheck(_) => (false, false),
-        ExtensionConfig::BasicAuth(BasicAuth::Server(_)) => (true, false),
-        ExtensionConfig::BasicAuth(BasicAuth::Client(_)) | ExtensionConfig::OAuth2Client(_) => (false, true),
-        ExtensionConfig::BearerTokenAuth(_) => (true, true),
-    };
-    match auth.side {
-        ConnectionSide::Server if !server => refuse(
-            format!("the extension `{id}` is not a server authenticator"),
-            Some("for a server use `basicauth` with `htpasswd`, or `bearertokenauth`".into()),
-        ),
-        ConnectionSide::Client if !client => refuse(
-            format!("the extension `{id}` is not a client authenticator"),
-            Some("for a client use `basicauth` with `client_auth`, `bearertokenauth` or `oauth2client`".into()),
-        ),
-        _ => {}
+    if !extension.authenticates(auth.side) {
+        let side = match auth.side {
+            ConnectionSide::Server => "server",
+            ConnectionSide::Client => "client",
+        };
+        let help = authenticator_help(auth.side).to_owned();
+        refuse(format!("the extension `{id}` is not a {side} authenticator"), Some(help));
     }
 }
 
 /// Warns about unused components, but not about those that could not be read.
-fn warn_unused<T>(report: &DecodeReport, noun: &str, section: &DecodedSection<T>, used: &BTreeSet<ComponentId>) {
+fn warn_unused<T: ComponentKind>(report: &DecodeReport, section: &DecodedSection<T>, used: &BTreeSet<ComponentId>) {
     let read = section.declared.iter().filter(|(id, _)| section.components.contains_key(id));
     for (id, span) in read.filter(|(id, _)| !used.contains(id)) {
-        let message = match noun {
+        let message = match T::NOUN {
             "extension" => format!("the extension `{id}` is not listed in `service::extensions` and does not run"),
             noun => format!("the {noun} `{id}` is not used by any pipeline and does not run"),
         };
-        report.add_warning(new_finding(format!("{noun}s::{id}"), *span, message, None));
+        report.add_warning(new_finding(format!("{}::{id}", T::SECTION), *span, message, None));
     }
 }

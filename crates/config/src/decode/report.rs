@@ -1,12 +1,16 @@
 //! Collects errors and warnings while a document is read.
 
-use std::cell::{Cell, RefCell};
+use std::{
+    cell::{Cell, RefCell},
+    path::{Path, PathBuf},
+};
 
 use super::{cursor::Cursor, suggest};
 use crate::{
     ComponentId,
     model::ContextKey,
     problem::{DocumentFinding, label_span},
+    sources::ConfigSources,
     yaml::{NodeValue, TextSpan, YamlEntry},
 };
 
@@ -34,7 +38,9 @@ pub(crate) struct ContextUse {
 
 /// The findings so far. They are only added to, so the report is shared by reference.
 #[derive(Default)]
-pub(crate) struct DecodeReport {
+pub(crate) struct DecodeReport<'s> {
+    /// Locates the files that the document names; `None`: they are where the document says.
+    sources: Option<&'s dyn ConfigSources>,
     errors: RefCell<Vec<DocumentFinding>>,
     warnings: RefCell<Vec<DocumentFinding>>,
     /// The number of errors that were not kept.
@@ -47,7 +53,16 @@ pub(crate) struct DecodeReport {
 /// The number of findings of each severity that are kept; others are only counted.
 const MAX_FINDINGS_PER_SEVERITY: usize = 1000;
 
-impl DecodeReport {
+impl<'s> DecodeReport<'s> {
+    pub(crate) fn with_sources(sources: &'s dyn ConfigSources) -> Self {
+        Self { sources: Some(sources), ..Self::default() }
+    }
+
+    /// The actual path of a file that the document names.
+    pub(crate) fn locate(&self, path: &Path) -> PathBuf {
+        self.sources.map_or_else(|| path.to_owned(), |sources| sources.locate(path))
+    }
+
     /// Adds an error at a value.
     pub(crate) fn error(&self, at: &Cursor<'_>, message: impl Into<String>, help: impl Into<Option<String>>) {
         self.add_error(new_finding(at.path().to_owned(), at.span(), message, help));

@@ -8,7 +8,11 @@
 use std::collections::HashMap;
 
 use super::crop;
-use crate::yaml::{NodeValue, TextSpan, YamlKey, YamlNode};
+use crate::{
+    component::{ComponentKind, ComponentRow},
+    model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
+    yaml::{NodeValue, TextSpan, YamlKey, YamlNode},
+};
 
 const MASK: &str = "***";
 
@@ -18,7 +22,8 @@ const MAX_LINE_BYTES: usize = 64 << 10;
 /// Maps with more entries were not written by a person either, and are not searched for names.
 const MAX_SEARCHED_ENTRIES: usize = 1000;
 
-/// Words that may be shown of a text that is not YAML, where it is unknown which words are keys.
+/// Words that may be shown of a text that is not YAML, where it is unknown which words are keys. The names of
+/// components and the fields that only one component has come from the tables of components.
 const PUBLIC_WORDS: &[&str] = &[
     "receivers",
     "processors",
@@ -31,35 +36,6 @@ const PUBLIC_WORDS: &[&str] = &[
     "traces",
     "metrics",
     "logs",
-    "otlp",
-    "otlp_grpc",
-    "otlp_http",
-    "otlphttp",
-    "debug",
-    "file",
-    "nop",
-    "batch",
-    "memory_limiter",
-    "filter",
-    "attributes",
-    "resource",
-    "redaction",
-    "probabilistic_sampler",
-    "tail_sampling",
-    "k8s_attributes",
-    "k8sattributes",
-    "load_balancing",
-    "loadbalancing",
-    "opencensus",
-    "policies",
-    "actions",
-    "health_check",
-    "basicauth",
-    "bearertokenauth",
-    "oauth2client",
-    "protocols",
-    "grpc",
-    "http",
     "endpoint",
     "tls",
     "insecure",
@@ -285,6 +261,19 @@ pub(super) fn label_length(key: &str) -> usize {
     key.chars().take_while(|c| !c.is_whitespace() && !":='\"{}[],".contains(*c)).count()
 }
 
+fn is_public_word(word: &str) -> bool {
+    fn is_named<T: ComponentKind>(word: &str) -> bool {
+        let named =
+            |row: &ComponentRow<T>| row.component_type.names.contains(&word) || (row.public_fields)().contains(&word);
+        T::ROWS.iter().any(named)
+    }
+    PUBLIC_WORDS.contains(&word)
+        || is_named::<ReceiverConfig>(word)
+        || is_named::<ProcessorConfig>(word)
+        || is_named::<ExporterConfig>(word)
+        || is_named::<ExtensionConfig>(word)
+}
+
 fn known_words(line: &[char]) -> Vec<(usize, usize)> {
     let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
     let mut found = Vec::new();
@@ -293,7 +282,7 @@ fn known_words(line: &[char]) -> Vec<(usize, usize)> {
         let rest = line.get(at..).unwrap_or_default();
         let length = rest.iter().take_while(|c| is_word(c)).count();
         let word: String = rest.iter().take(length).collect();
-        if PUBLIC_WORDS.contains(&word.as_str()) {
+        if is_public_word(&word) {
             found.push((at, at + length));
         }
         at += length.max(1);

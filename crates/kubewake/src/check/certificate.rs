@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use kubewake_runtime::tls;
 use rustls::{
-    ClientConfig, RootCertStore,
+    RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},
 };
 use tokio::{net::TcpStream, time::timeout};
@@ -83,8 +84,7 @@ pub(super) async fn attempt_handshake(address: &str, name: &str, roots: RootCert
     let Ok(name) = ServerName::try_from(name.to_owned()) else {
         return HandshakeOutcome::Untrusted(format!("invalid server name {name:?}"));
     };
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
+    let config = match tls::client_builder() {
         Ok(builder) => builder.with_root_certificates(roots).with_no_client_auth(),
         Err(error) => return HandshakeOutcome::Untrusted(error.to_string()),
     };

@@ -2,7 +2,7 @@
 
 use kube::Resource as _;
 use kubewake_api::v1alpha1::Telemetry;
-use kubewake_operator::delivery::health_assessment::PARTIAL_REJECTION_MESSAGE;
+use kubewake_operator::PARTIAL_REJECTION_MESSAGE;
 use kubewake_trail::error_chain;
 use serde_json::json;
 

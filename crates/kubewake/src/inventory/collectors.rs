@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 use kubewake_api::render::HEALTH_PORT;
-use kubewake_operator::{delivery::health_assessment::CollectorTier, names};
+use kubewake_operator::{CollectorTier, names};
 use serde::Deserialize;
 
 use super::pods;

@@ -6,19 +6,13 @@ use anyhow::Context;
 use futures_util::FutureExt as _;
 use kube::Client;
 use kubewake_operator::{
+    LeaseConfig, Operator, OperatorMetrics, OperatorOptions, READY_CONDITION,
     admission::{self, AdmissionServer},
-    context::OperatorOptions,
     health,
-    leader::LeaseConfig,
-    metrics::OperatorMetrics,
-    operator::Operator,
-    status::READY_CONDITION,
 };
 use kubewake_release::ReleaseImage;
-use kubewake_trail::{
-    Options as TrailOptions, TelemetrySetup, Trail,
-    webhook::{certificates, webhook_target::WebhookTarget},
-};
+use kubewake_trail::{Options as TrailOptions, TelemetrySetup, Trail};
+use kubewake_webhook::{certificates, target::WebhookTarget};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},

@@ -11,14 +11,13 @@ use anyhow::{Context, ensure};
 use http::Uri;
 use jiff::{Span, SpanRelativeTo};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kubewake_trail::{
-    NamespaceTrust,
-    carrier::AnnotationKeys,
-    webhook::{
+use kubewake_trail::{NamespaceTrust, carrier::AnnotationKeys};
+use kubewake_webhook::{
+    stamping::{
         PATH,
         select::{ResourcePattern, Select, parse_selector},
-        webhook_target::WebhookTarget,
     },
+    target::WebhookTarget,
 };
 
 /// Arguments of `kubewake webhook`.

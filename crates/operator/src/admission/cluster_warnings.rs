@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use kubewake_api::{CollectorSettings, TelemetryPipeline, v1alpha1::Telemetry};
 
-use crate::lock::{Slot, SlotLock, slot_state};
+use crate::pipeline::slot_lock::{Slot, SlotLock, slot_state};
 
 /// The warnings for the writer of a pipeline.
 pub(super) async fn warnings(client: &Client, namespace: &str, pipeline: &TelemetryPipeline) -> Vec<String> {

@@ -1,24 +1,24 @@
 //! Counters of admission reviews by outcome.
 
-use std::{
-    fmt::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kubewake_runtime::{
+    label_enum,
+    prometheus::{LabelSet, MetricKind, MetricsText},
 };
 
-/// The outcome of an admission review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReviewOutcome {
-    Allowed,
-    Invalid,
-    Forbidden,
-    Failed,
+label_enum! {
+    /// The outcome of an admission review.
+    pub(super) enum ReviewOutcome {
+        Allowed => "allowed",
+        Invalid => "invalid",
+        Forbidden => "forbidden",
+        Failed => "failed",
+    }
 }
 
-/// The label values, in the order of [`ReviewOutcome`].
-const OUTCOME_NAMES: [&str; 4] = ["allowed", "invalid", "forbidden", "failed"];
-
 #[derive(Debug, Default)]
-pub(super) struct ReviewCounters([AtomicU64; OUTCOME_NAMES.len()]);
+pub(super) struct ReviewCounters([AtomicU64; ReviewOutcome::ALL.len()]);
 
 impl ReviewCounters {
     pub(super) fn count(&self, outcome: ReviewOutcome) {
@@ -28,12 +28,12 @@ impl ReviewCounters {
     }
 
     pub(super) fn render_metrics(&self) -> String {
-        let name = "kubewake_operator_admissions_total";
-        let mut out = format!("# HELP {name} Admission requests, by outcome.\n# TYPE {name} counter\n");
-        for (outcome, count) in OUTCOME_NAMES.iter().zip(&self.0) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "{name}{{outcome=\"{outcome}\"}} {}", count.load(Ordering::Relaxed));
+        let mut page = MetricsText::default();
+        let help = "Admission requests, by outcome.";
+        let mut family = page.family("kubewake_operator_admissions_total", MetricKind::Counter, help);
+        for (outcome, count) in ReviewOutcome::ALL.iter().zip(&self.0) {
+            family.sample(&LabelSet::new(&[("outcome", outcome.name())]), count.load(Ordering::Relaxed));
         }
-        out
+        page.into_text()
     }
 }

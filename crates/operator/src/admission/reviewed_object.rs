@@ -7,7 +7,7 @@ use kubewake_api::{
     v1alpha1::{LogPipeline, MetricPipeline, OtlpOutput, Telemetry, TelemetrySpec, TracePipeline},
     validate_spec, validate_telemetry,
 };
-use kubewake_trail::webhook::review::ReviewRequest;
+use kubewake_webhook::review::ReviewRequest;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use http::{Request, StatusCode, header};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Client;
-use kubewake_trail::webhook::{
+use kubewake_webhook::{
     body_reader::BodyReader,
     review::{ReviewDecision, ReviewParseError, ReviewRequest},
 };

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::pipeline_cache::{PipelineKey, PipelineState};
+use crate::pipeline::pipeline_cache::{PipelineKey, PipelineState};
 
 /// The limit of waiting owners. The others are affected only if all of these are deleted while no operator
 /// runs.

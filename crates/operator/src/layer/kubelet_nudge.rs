@@ -11,7 +11,7 @@ use kube::{
 use kubewake_api::CollectorConfigs;
 use serde_json::json;
 
-use crate::{context::OperatorState, names};
+use crate::{context::OperatorState, model::names};
 
 /// Annotates the pods that lack the current hash. A failure is not an error: the kubelet only takes longer.
 pub(super) async fn annotate_pods(world: &OperatorState, layer: &CollectorConfigs) {

@@ -10,7 +10,7 @@ use kubewake_api::{CollectorConfigs, CollectorSettings, RenderedDocument, ValidP
 use kubewake_config::{DocumentErrors, load};
 
 use super::LayerError;
-use crate::pipeline_cache::PipelineKey;
+use crate::pipeline::pipeline_cache::PipelineKey;
 
 #[cfg(test)]
 mod tests;

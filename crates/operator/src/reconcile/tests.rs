@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    delivery_health::{DeliveryHealth, RolloutState},
+    feedback::delivery_health::{DeliveryHealth, RolloutState},
     layer::LayerOutcome,
 };
 

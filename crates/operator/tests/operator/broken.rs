@@ -102,9 +102,9 @@ async fn planted_secrets_are_nowhere_but_in_secrets() {
     world.until_configured("backend").await;
     world.secret("token", "planted-bad\nvalue").await;
     world.until_status("backend", "it is refused", |status| condition(status, "Accepted").0 == "False").await;
-    for kind in kubewake_operator::kind::ObjectKind::REQUIRED
+    for kind in kubewake_operator::ObjectKind::REQUIRED
         .into_iter()
-        .filter(|kind| *kind != kubewake_operator::kind::ObjectKind::Secret)
+        .filter(|kind| *kind != kubewake_operator::ObjectKind::Secret)
     {
         let all =
             kind.api(&world.client, crate::world::NAMESPACE).list(&kube::api::ListParams::default()).await.unwrap();

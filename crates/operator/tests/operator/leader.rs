@@ -1,6 +1,6 @@
 //! Leader election between several operators.
 
-use kubewake_operator::leader::LeaseConfig;
+use kubewake_operator::LeaseConfig;
 
 use crate::world::{Running, TestCluster, to, until};
 

@@ -10,7 +10,7 @@ use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, DynamicObject, PostParams},
 };
-use kubewake_operator::kind::ObjectKind;
+use kubewake_operator::ObjectKind;
 use serde_json::{Value, json};
 
 use crate::world::{NAMESPACE, Running, TestCluster, to, until};

@@ -25,14 +25,7 @@ use kubewake_api::render::HEALTH_PORT;
 use kubewake_api::v1alpha1::{LogPipeline, MetricPipeline, PipelineStatus, Telemetry, TracePipeline};
 use kubewake_apiserver::server::{ApiServer, Options as ServerOptions};
 use kubewake_config::fingerprint;
-use kubewake_operator::{
-    context::OperatorOptions,
-    kind::ObjectKind,
-    leader::LeaseConfig,
-    metrics::OperatorMetrics,
-    names,
-    operator::{Operator, OperatorError},
-};
+use kubewake_operator::{LeaseConfig, ObjectKind, Operator, OperatorError, OperatorMetrics, OperatorOptions, names};
 use kubewake_trail::Trail;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

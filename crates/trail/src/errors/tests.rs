@@ -30,7 +30,7 @@ fn an_answer_is_said_once_however_it_is_wrapped() {
     let watch = kube::runtime::watcher::Error::InitialListFailed(refusal());
     assert_eq!(error_chain(&watch), "failed to perform initial object list: it may not be (Forbidden, 403)");
     let silent = kube::Error::Api(Box::new(Status::failure("", "")));
-    assert_eq!(error_chain(&silent), "the API server refused");
+    assert_eq!(error_chain(&silent), "the API server refused the request");
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! Reads the status of one collector: from its pod directly, or through the API server where pods cannot be
 //! reached.
 
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
-use http::{Request, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::Request;
 use kube::Client;
+use kubewake_runtime::http_client::HttpClient;
 use serde::Deserialize;
-use tokio::{net::TcpStream, task::JoinSet, time::timeout};
+use tokio::time::timeout;
 
 /// Port on which collectors serve their status.
 const STATUS_PORT: u16 = 13133;
@@ -17,6 +19,9 @@ const STATUS_PORT: u16 = 13133;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// A pipeline takes about a kilobyte; this is enough for thousands.
 const MAX_STATUS_BYTES: usize = 4 << 20;
+
+/// For direct requests, which a pod answers at once or not at all.
+const STATUS_CLIENT: HttpClient = HttpClient { timeout: Duration::from_secs(1), max_response_bytes: MAX_STATUS_BYTES };
 
 /// The parts of a collector's status that are shown. An absent field means that nothing is wrong.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -72,7 +77,7 @@ pub(super) struct CollectorPodAddress {
 /// Fetches the status of a collector; none if it does not respond.
 pub(super) async fn fetch_counts(client: &Client, collector: &CollectorPodAddress) -> Option<CollectorCounts> {
     if let Some(address) = collector.address
-        && let Ok(Some(report)) = timeout(REQUEST_TIMEOUT / 2, fetch_from_address(address)).await
+        && let Some(report) = fetch_from_address(address).await
     {
         return Some(report);
     }
@@ -84,13 +89,7 @@ pub(super) async fn fetch_counts(client: &Client, collector: &CollectorPodAddres
 }
 
 async fn fetch_from_address(address: IpAddr) -> Option<CollectorCounts> {
-    let stream = TcpStream::connect((address, STATUS_PORT)).await.ok()?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    // Aborted with this request, which closes the connection.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let request = Request::get("/status").header(header::HOST, address.to_string()).body(Empty::<&[u8]>::new()).ok()?;
-    let answer = sender.send_request(request).await.ok().filter(|answer| answer.status().is_success())?;
-    let body = Limited::new(answer.into_body(), MAX_STATUS_BYTES).collect().await.ok()?.to_bytes();
+    let address = SocketAddr::new(address, STATUS_PORT);
+    let body = STATUS_CLIENT.get(&format!("http://{address}/status")).await.ok()?;
     serde_json::from_slice(&body).ok()
 }

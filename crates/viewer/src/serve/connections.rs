@@ -5,21 +5,18 @@
 //! no connection is accepted, and responses in flight may complete for as long as the caller waits. *Not done.*
 //! Limits on bodies, which are the handlers', and HTTP/2, which browsers speak over TLS only.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body};
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinSet,
+use kubewake_runtime::listener::{
+    ConnectionListener, DropPolicy, FullPolicy, ListenerOptions, ShutdownSignal, serve_until_shutdown,
 };
+use tokio::net::{TcpListener, TcpStream};
 use tower_service::Service as _;
 
-/// Delay after an error of `accept`, such as too many open files.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Size of all headers of a request. Filters are in the address, and can be long.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 
@@ -37,58 +34,29 @@ impl Default for ServerLimits {
     }
 }
 
-/// Serves until `stopping` is signalled, and then until responses in flight have completed.
-pub(super) async fn serve(
-    listener: TcpListener,
-    router: Router,
-    bounds: ServerLimits,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                // Connections beyond the limit are closed at once.
-                Ok(_) if connections.len() >= bounds.connections => tracing::debug!("connection closed: too many connections"),
-                Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, router.clone(), bounds, stopping.clone()));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-            // An error means that the viewer was dropped, which is a stop, too.
-            _ = stopping.changed() => break,
-        }
-    }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
+/// Starts to serve on a bound socket. When the listener is dropped, its connections end at once.
+pub(super) fn start(listener: TcpListener, router: Router, bounds: ServerLimits) -> io::Result<ConnectionListener> {
+    let options = ListenerOptions {
+        max_connections: bounds.connections,
+        when_full: FullPolicy::Close,
+        when_dropped: DropPolicy::Abort,
+        tcp_keepalive: None,
+    };
+    ConnectionListener::start(Arc::new(listener), options, move |stream, _, closing| {
+        serve_connection(stream, router.clone(), bounds, closing)
+    })
 }
 
-async fn serve_connection(
-    stream: TcpStream,
-    router: Router,
-    bounds: ServerLimits,
-    mut stopping: watch::Receiver<bool>,
-) {
-    // Events are small, and delaying them saves nothing.
-    let _ = stream.set_nodelay(true);
+async fn serve_connection(stream: TcpStream, router: Router, bounds: ServerLimits, mut closing: ShutdownSignal) {
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = router.clone().call(request.map(Body::new));
         async move { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_buf_size(MAX_HEADER_BYTES);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
-        // Clients may disconnect at any time.
-        _ = connection.as_mut() => return,
-        _ = stopping.wait_for(|stopping| *stopping) => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    // Clients may disconnect at any time.
+    let _ = serve_until_shutdown(connection, |connection| connection.graceful_shutdown(), &mut closing).await;
 }
 
 #[cfg(test)]
@@ -99,50 +67,41 @@ mod tests {
     use super::*;
 
     /// An upper bound for everything here, on any machine.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-    struct Served {
-        at: std::net::SocketAddr,
-        stopping: watch::Sender<bool>,
-        task: tokio::task::JoinHandle<()>,
-    }
-
-    async fn served(bounds: ServerLimits) -> Served {
+    async fn served(bounds: ServerLimits) -> ConnectionListener {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let at = listener.local_addr().unwrap();
-        let (stopping, stopped) = watch::channel(false);
-        let router = Router::new().route("/", get(async || "here"));
-        Served { at, stopping, task: tokio::spawn(serve(listener, router, bounds, stopped)) }
+        start(listener, Router::new().route("/", get(async || "here")), bounds).unwrap()
     }
 
     async fn rest(stream: &mut TcpStream) -> String {
         let mut answer = Vec::new();
         // A reset is an end, too.
-        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection ends");
+        let _ = tokio::time::timeout(TIME_LIMIT, stream.read_to_end(&mut answer)).await.expect("the connection ends");
         String::from_utf8(answer).unwrap()
     }
 
     #[tokio::test]
     async fn headers_that_drip_and_connections_that_are_silent_end() {
         let served = served(ServerLimits { headers: Duration::from_millis(100), ..ServerLimits::default() }).await;
-        let mut silent = TcpStream::connect(served.at).await.unwrap();
-        let (mut reads, mut writes) = TcpStream::connect(served.at).await.unwrap().into_split();
+        let mut silent = TcpStream::connect(served.address()).await.unwrap();
+        let (mut reads, mut writes) = TcpStream::connect(served.address()).await.unwrap().into_split();
         let drip = tokio::spawn(async move {
             let _ = writes.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ").await;
             while writes.write_all(b"a").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
-        let _ = tokio::time::timeout(PATIENCE, reads.read_to_end(&mut Vec::new())).await.expect("it ends");
+        let _ = tokio::time::timeout(TIME_LIMIT, reads.read_to_end(&mut Vec::new())).await.expect("it ends");
         assert_eq!(rest(&mut silent).await, "");
-        tokio::time::timeout(PATIENCE, drip).await.expect("nothing more is taken").unwrap();
+        tokio::time::timeout(TIME_LIMIT, drip).await.expect("nothing more is taken").unwrap();
     }
 
     #[tokio::test]
     async fn one_connection_too_many_is_closed_and_the_others_are_served() {
         let served = served(ServerLimits { connections: 1, ..ServerLimits::default() }).await;
-        let mut first = TcpStream::connect(served.at).await.unwrap();
-        let mut second = TcpStream::connect(served.at).await.unwrap();
+        let mut first = TcpStream::connect(served.address()).await.unwrap();
+        let mut second = TcpStream::connect(served.address()).await.unwrap();
         assert_eq!(rest(&mut second).await, "");
         first.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
         assert!(rest(&mut first).await.ends_with("here"));
@@ -150,12 +109,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_does_not_wait_for_those_who_ask_nothing() {
-        let served = served(ServerLimits { headers: PATIENCE * 10, ..ServerLimits::default() }).await;
-        let mut idle = TcpStream::connect(served.at).await.unwrap();
+        let served = served(ServerLimits { headers: TIME_LIMIT * 10, ..ServerLimits::default() }).await;
+        let mut idle = TcpStream::connect(served.address()).await.unwrap();
         idle.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         idle.readable().await.unwrap();
-        served.stopping.send_replace(true);
-        tokio::time::timeout(PATIENCE, served.task).await.expect("it stops").unwrap();
+        served.shutdown();
+        tokio::time::timeout(TIME_LIMIT, served.wait_closed()).await.expect("it stops");
         assert!(rest(&mut idle).await.ends_with("here"));
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
+use kubewake_runtime::prometheus::MetricKind;
 use serde_json::{Value, json};
 
 use super::{call::ApiRequest, respond};
@@ -171,24 +172,34 @@ fn metrics(call: &ApiRequest) -> Bytes {
     let stats = call.core.store.stats();
     let spans = call.core.tracer.counts();
     let more = [
-        ("apiserver_storage_objects", "gauge", "Stored objects.", stats.objects as u64),
-        ("apiserver_storage_size_bytes", "gauge", "Memory that stored objects use.", stats.bytes as u64),
+        ("apiserver_storage_objects", MetricKind::Gauge, "Stored objects.", stats.objects as u64),
+        ("apiserver_storage_size_bytes", MetricKind::Gauge, "Memory that stored objects use.", stats.bytes as u64),
         (
             "kubewake_apiserver_history_bytes",
-            "gauge",
+            MetricKind::Gauge,
             "Memory that only past revisions of objects use.",
             stats.history_bytes as u64,
         ),
-        ("kubewake_apiserver_revision", "counter", "The newest resourceVersion.", stats.revision),
-        ("apiserver_longrunning_requests", "gauge", "Open watches.", stats.watchers as u64),
-        ("kubewake_apiserver_spans_exported", "counter", "Spans that the collector accepted.", spans.exported),
+        ("kubewake_apiserver_revision", MetricKind::Counter, "The newest resourceVersion.", stats.revision),
+        ("apiserver_longrunning_requests", MetricKind::Gauge, "Open watches.", stats.watchers as u64),
+        (
+            "kubewake_apiserver_spans_exported",
+            MetricKind::Counter,
+            "Spans that the collector accepted.",
+            spans.exported,
+        ),
         (
             "kubewake_apiserver_spans_dropped",
-            "counter",
+            MetricKind::Counter,
             "Spans dropped because the queue was full or the export failed.",
             spans.dropped,
         ),
-        ("kubewake_apiserver_span_exports_failed", "counter", "Batches of spans whose export failed.", spans.failed),
+        (
+            "kubewake_apiserver_span_exports_failed",
+            MetricKind::Counter,
+            "Batches of spans whose export failed.",
+            spans.failed,
+        ),
     ];
     call.core.metrics.text(&more).into()
 }

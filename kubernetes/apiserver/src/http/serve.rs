@@ -1,18 +1,17 @@
 //! Accepts connections and serves them until the server stops.
 
-use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::ServerConfig;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinSet,
-    time::timeout,
+use kubewake_runtime::{
+    listener::{ConnectionListener, DropPolicy, FullPolicy, ListenerOptions, ShutdownSignal, serve_until_shutdown},
+    tls,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::server::TlsStream;
 
 use super::Body;
 use crate::auth::{UserInfo, x509};
@@ -33,8 +32,6 @@ const MAX_SEND_BUFFER_BYTES: usize = 128 << 10;
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// How long active requests may continue when the server stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// A pause after an error of accept, such as too many open files.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The client's end of a connection.
 #[derive(Clone, Debug)]
@@ -55,11 +52,7 @@ pub trait HttpService: Send + Sync + 'static {
 
 /// A listening server. It stops on [`HttpsServer::stop`] or when dropped.
 #[derive(Debug)]
-pub struct HttpsServer {
-    address: SocketAddr,
-    stop: watch::Sender<bool>,
-    task: tokio::task::JoinHandle<()>,
-}
+pub struct HttpsServer(ConnectionListener);
 
 impl HttpsServer {
     /// Starts serving on a bound socket.
@@ -69,85 +62,34 @@ impl HttpsServer {
         listener: TcpListener,
         tls: Arc<ServerConfig>,
         service: Arc<S>,
-        connections: usize,
+        max_connections: usize,
     ) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), service, connections, stopped));
-        Ok(Self { address, stop, task })
+        let options = ListenerOptions {
+            max_connections,
+            when_full: FullPolicy::Close,
+            // When the server is dropped, nothing can answer.
+            when_dropped: DropPolicy::Abort,
+            tcp_keepalive: None,
+        };
+        let listener = ConnectionListener::start(Arc::new(listener), options, move |stream, address, closing| {
+            let tls = Arc::clone(&tls);
+            let service = Arc::clone(&service);
+            async move {
+                if let Some(stream) = tls::accept(stream, address, tls, TLS_HANDSHAKE_TIMEOUT).await {
+                    serve(stream, address, service, closing).await;
+                }
+            }
+        });
+        listener.map(Self)
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 
     /// Accepts no more connections, lets active requests end within `DRAIN_TIMEOUT`, and closes the rest.
     pub async fn stop(self) {
-        // Without a receiver the server has ended already.
-        let _ = self.stop.send(true);
-        let mut task = self.task;
-        if timeout(DRAIN_TIMEOUT, &mut task).await.is_err() {
-            task.abort();
-        }
-    }
-}
-
-async fn accept<S: HttpService>(
-    listener: TcpListener,
-    tls: TlsAcceptor,
-    service: Arc<S>,
-    most: usize,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let mut connections = JoinSet::new();
-    let mut full = false;
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => {
-                    // Ended connections no longer count.
-                    while connections.try_join_next().is_some() {}
-                    if is_over_connection_limit(connections.len() >= most, &mut full, most) {
-                        continue;
-                    }
-                    let connection = connect(stream, address, tls.clone(), Arc::clone(&service), stopped.clone());
-                    connections.spawn(connection);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-            _ = stopped.changed() => break,
-        }
-    }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
-}
-
-/// Whether the server is full, which is logged once each time it becomes so.
-fn is_over_connection_limit(full: bool, before: &mut bool, most: usize) -> bool {
-    if full && !*before {
-        tracing::warn!(most, "too many connections, closing new ones");
-    }
-    *before = full;
-    full
-}
-
-async fn connect<S: HttpService>(
-    stream: TcpStream,
-    address: SocketAddr,
-    tls: TlsAcceptor,
-    service: Arc<S>,
-    stopped: watch::Receiver<bool>,
-) {
-    // Responses are written whole, so that waiting for more data only delays them.
-    let _ = stream.set_nodelay(true);
-    match timeout(TLS_HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve(stream, address, service, stopped).await,
-        Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
-        Err(_) => tracing::debug!(%address, "TLS handshake timed out"),
+        self.0.drain(DRAIN_TIMEOUT).await;
     }
 }
 
@@ -155,7 +97,7 @@ async fn serve<S: HttpService>(
     stream: TlsStream<TcpStream>,
     address: SocketAddr,
     service: Arc<S>,
-    stopped: watch::Receiver<bool>,
+    mut closing: ShutdownSignal,
 ) {
     let (_, session) = stream.get_ref();
     let http2 = session.alpn_protocol() == Some(b"h2");
@@ -182,29 +124,13 @@ async fn serve<S: HttpService>(
             .keep_alive_interval(KEEP_ALIVE_INTERVAL)
             .keep_alive_timeout(KEEP_ALIVE_INTERVAL);
         let connection = builder.serve_connection(stream, service);
-        run(connection, |connection| connection.graceful_shutdown(), stopped).await;
+        // A client that disconnects is not an error.
+        let _ = serve_until_shutdown(connection, |connection| connection.graceful_shutdown(), &mut closing).await;
     } else {
         let mut builder = conn::http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
         let connection = builder.serve_connection(stream, service);
-        run(connection, |connection| connection.graceful_shutdown(), stopped).await;
-    }
-}
-
-async fn run<C: Future<Output = hyper::Result<()>>>(
-    connection: C,
-    shut_down: impl Fn(Pin<&mut C>),
-    mut stopped: watch::Receiver<bool>,
-) {
-    let mut connection = std::pin::pin!(connection);
-    let stopping = tokio::select! {
         // A client that disconnects is not an error.
-        _ = connection.as_mut() => return,
-        stopping = stopped.wait_for(|stopped| *stopped) => stopping.is_ok(),
-    };
-    // If the server was dropped, nothing can answer.
-    if stopping {
-        shut_down(connection.as_mut());
-        let _ = connection.await;
+        let _ = serve_until_shutdown(connection, |connection| connection.graceful_shutdown(), &mut closing).await;
     }
 }

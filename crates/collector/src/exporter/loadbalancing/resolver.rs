@@ -93,7 +93,7 @@ impl WatchedObject for EndpointSlice {
 
 async fn resolve_service(settings: ServiceResolver, balancer: Weak<LoadBalancer>) {
     loop {
-        let access = ClusterAccess::discover(&AccessSource::Inferred);
+        let access = ClusterAccess::discover(&AccessSource::Inferred, &settings.service_account);
         let client = access
             .as_ref()
             .map_err(|error| error.0.clone())
@@ -249,7 +249,14 @@ mod tests {
     fn settings(return_hostnames: bool) -> ServiceResolver {
         let name = "tier".into();
         let timeout = Duration::from_secs(60);
-        ServiceResolver { name, namespace: None, ports: vec![1, 2], timeout, return_hostnames }
+        ServiceResolver {
+            name,
+            namespace: None,
+            ports: vec![1, 2],
+            timeout,
+            return_hostnames,
+            service_account: Default::default(),
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::{fs, path::Path};
 
 use http::{HeaderName, HeaderValue};
-use kubewake_config::mounted_path;
 
 use super::sensitive_value;
 use crate::{
@@ -13,8 +12,8 @@ use crate::{
 
 /// The content of a file, without the line break at its end.
 pub(crate) fn read_credential_file(path: &Path) -> Result<String, BuildError> {
-    let text = fs::read_to_string(mounted_path(path))
-        .map_err(|error| BuildError(format!("failed to read {}: {error}", path.display())))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| BuildError(format!("failed to read {}: {error}", path.display())))?;
     match text.trim() {
         "" => Err(BuildError(format!("{} is empty", path.display()))),
         text => Ok(text.to_owned()),

@@ -2,10 +2,7 @@
 
 use std::{borrow::Cow, fs};
 
-use kubewake_config::{
-    model::{KeyPair, PemSource},
-    mounted_path,
-};
+use kubewake_config::model::{KeyPair, PemSource};
 use rustls::{
     RootCertStore,
     pki_types::{
@@ -66,7 +63,7 @@ fn key(source: &PemSource) -> Result<PrivateKeyDer<'static>, BuildError> {
 fn read_source(source: &PemSource) -> Result<Cow<'_, [u8]>, BuildError> {
     match source {
         PemSource::Inline(text) => Ok(Cow::Borrowed(text.reveal().as_bytes())),
-        PemSource::File(path) => fs::read(mounted_path(path))
+        PemSource::File(path) => fs::read(path)
             .map(Cow::Owned)
             .map_err(|error| BuildError(format!("failed to read {}: {error}", path.display()))),
     }

@@ -74,8 +74,7 @@ async fn a_version_below_the_minimum_is_refused() {
     let client = ClientTls { min_version: TlsVersion::V1_3, ..trusting(&ca) };
     meet(&client, &ca.server("backend.test"), "backend.test").await.unwrap();
 
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    let old = ServerConfig::builder_with_provider(Arc::new(provider))
+    let old = ServerConfig::builder_with_provider(crypto_provider())
         .with_protocol_versions(&[&TLS12])
         .unwrap()
         .with_no_client_auth();

@@ -14,7 +14,7 @@ use kubewake_otlp::{
 
 use crate::{core::Origin, processor::hex::hex};
 
-pub(super) struct AttributeActions {
+pub(in crate::processor) struct AttributeActions {
     actions: Arc<[AttributeAction]>,
     /// The compiled edit, if no action depends on the request's origin.
     constant: Option<MessageEdit>,
@@ -28,7 +28,7 @@ struct BoundActions {
 }
 
 impl AttributeActions {
-    pub(super) fn new(actions: Vec<AttributeAction>) -> Self {
+    pub(in crate::processor) fn new(actions: Vec<AttributeAction>) -> Self {
         let uses_context = |action: &AttributeAction| {
             matches!(action, AttributeAction::Set { from: AttributeValueSource::Context(_), .. })
         };
@@ -41,7 +41,7 @@ impl AttributeActions {
     }
 
     /// All actions as one edit.
-    pub(super) fn edit(&self, origin: &Origin) -> MessageEdit {
+    pub(in crate::processor) fn edit(&self, origin: &Origin) -> MessageEdit {
         self.constant.clone().unwrap_or_else(|| {
             let value = |action: &AttributeAction| match action {
                 AttributeAction::Set { from: AttributeValueSource::Context(context), .. } => {

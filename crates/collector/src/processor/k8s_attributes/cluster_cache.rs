@@ -419,8 +419,9 @@ fn access_source(settings: &KubernetesAttributesProcessor) -> AccessSource {
 async fn connect_and_watch(cluster: Weak<ClusterCache>) {
     loop {
         let Some(found) = cluster.upgrade() else { return };
-        let client =
-            ClusterAccess::discover(&access_source(&found.rules.settings)).and_then(|access| ApiClient::new(&access));
+        let settings = &found.rules.settings;
+        let access = ClusterAccess::discover(&access_source(settings), &settings.service_account);
+        let client = access.and_then(|access| ApiClient::new(&access));
         match client {
             Ok(client) => {
                 found.record_answer(ALL_RESOURCES);

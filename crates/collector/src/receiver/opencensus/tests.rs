@@ -18,7 +18,7 @@ use hyper::{
     client::conn::{http1, http2},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use kubewake_config::{PipelineId, model::GrpcServer};
+use kubewake_config::{ComponentId, PipelineId, model::GrpcServer};
 use kubewake_otlp::{Signal, view, wire::put_bytes};
 use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 
@@ -26,7 +26,7 @@ use super::{connection::OpenCensusConnection, *};
 use crate::{
     core::{
         Allowance, Batch, Budget, ConsumeOutcome, Consumer, DropReason, OverflowPolicy, PART_OVERHEAD_BYTES, Pipeline,
-        Refusal,
+        PipelineSet, Refusal, StatsRegistry,
     },
     net::listener::ShutdownSignal,
 };
@@ -93,7 +93,7 @@ fn connect(memory: u64, full: usize) -> (Fixture, DuplexStream) {
         paused_streams: Default::default(),
     };
     let (ours, theirs) = tokio::io::duplex(256 << 10);
-    let (close, closing) = ShutdownSignal::for_test();
+    let (close, closing) = ShutdownSignal::with_trigger();
     let server = tokio::spawn(connection::serve_http(theirs, served, closing));
     (Fixture { target, budget, registry, server, close: Box::new(close) }, ours)
 }

@@ -1,6 +1,8 @@
-//! A page in the Prometheus text format.
+//! A page in the Prometheus text format, whose families several components fill.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::collections::BTreeMap;
+
+use kubewake_runtime::prometheus::{LabelSet, MetricFamily, MetricKind, MetricsText};
 
 use crate::telemetry::format_shortest;
 
@@ -9,13 +11,13 @@ pub(super) type MetricLabel<'a> = (&'a str, &'a str);
 /// Metric families by name. Rows with the same labels are added up.
 #[derive(Default)]
 pub(super) struct MetricsPage {
-    families: BTreeMap<String, MetricFamily>,
+    families: BTreeMap<String, FamilyRows>,
 }
 
-struct MetricFamily {
+struct FamilyRows {
     help: String,
-    kind: &'static str,
-    rows: BTreeMap<String, SampleValue>,
+    kind: MetricKind,
+    rows: BTreeMap<LabelSet, SampleValue>,
 }
 
 enum SampleValue {
@@ -37,31 +39,30 @@ pub(super) struct HistogramSnapshot {
 
 impl MetricsPage {
     pub(super) fn counter(&mut self, name: &str, help: &str, labels: &[MetricLabel<'_>], value: u64) {
-        self.add(name, help, "counter", labels, SampleValue::Integer(value));
+        self.add(name, help, MetricKind::Counter, labels, SampleValue::Integer(value));
     }
 
     pub(super) fn gauge(&mut self, name: &str, help: &str, labels: &[MetricLabel<'_>], value: u64) {
-        self.add(name, help, "gauge", labels, SampleValue::Integer(value));
+        self.add(name, help, MetricKind::Gauge, labels, SampleValue::Integer(value));
     }
 
     pub(super) fn counter_of_seconds(&mut self, name: &str, help: &str, value: f64) {
-        self.add(name, help, "counter", &[], SampleValue::Float(value));
+        self.add(name, help, MetricKind::Counter, &[], SampleValue::Float(value));
     }
 
     pub(super) fn histogram(&mut self, name: &str, help: &str, labels: &[MetricLabel<'_>], value: HistogramSnapshot) {
-        self.add(name, help, "histogram", labels, SampleValue::Histogram(value));
+        self.add(name, help, MetricKind::Histogram, labels, SampleValue::Histogram(value));
     }
 
-    fn add(&mut self, name: &str, help: &str, kind: &'static str, labels: &[MetricLabel<'_>], value: SampleValue) {
-        let family = self.families.entry(name.to_owned()).or_insert_with(|| MetricFamily {
+    fn add(&mut self, name: &str, help: &str, kind: MetricKind, labels: &[MetricLabel<'_>], value: SampleValue) {
+        let family = self.families.entry(name.to_owned()).or_insert_with(|| FamilyRows {
             help: help.to_owned(),
             kind,
             rows: BTreeMap::new(),
         });
         let labels = labels.iter().filter(|(_, value)| !value.is_empty());
-        let labels: Vec<String> =
-            labels.map(|(name, value)| format!("{name}=\"{}\"", escape_label_value(value))).collect();
-        match family.rows.entry(labels.join(",")) {
+        let labels = labels.fold(LabelSet::default(), |set, (name, value)| set.with(name, value));
+        match family.rows.entry(labels) {
             std::collections::btree_map::Entry::Vacant(row) => {
                 row.insert(value);
             }
@@ -70,16 +71,14 @@ impl MetricsPage {
     }
 
     pub(super) fn into_text(self) -> String {
-        let mut out = String::new();
-        for (name, family) in &self.families {
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "# HELP {name} {}", family.help.replace('\\', r"\\").replace('\n', r"\n"));
-            let _ = writeln!(out, "# TYPE {name} {}", family.kind);
-            for (labels, value) in &family.rows {
-                value.write(name, labels, &mut out);
+        let mut text = MetricsText::default();
+        for (name, rows) in &self.families {
+            let mut family = text.family(name, rows.kind, &rows.help);
+            for (labels, value) in &rows.rows {
+                value.write(labels, &mut family);
             }
         }
-        out
+        text.into_text()
     }
 }
 
@@ -94,11 +93,11 @@ impl SampleValue {
         }
     }
 
-    fn write(&self, name: &str, labels: &str, out: &mut String) {
+    fn write(&self, labels: &LabelSet, family: &mut MetricFamily<'_>) {
         match self {
-            SampleValue::Integer(value) => write_row(out, name, labels, value),
-            SampleValue::Float(value) => write_row(out, name, labels, format_shortest(*value, 21)),
-            SampleValue::Histogram(sizes) => sizes.write(name, labels, out),
+            SampleValue::Integer(value) => family.sample(labels, value),
+            SampleValue::Float(value) => family.sample(labels, format_shortest(*value, 21)),
+            SampleValue::Histogram(sizes) => sizes.write(labels, family),
         }
     }
 }
@@ -112,40 +111,20 @@ impl HistogramSnapshot {
         self.count += other.count;
     }
 
-    fn write(&self, name: &str, labels: &str, out: &mut String) {
-        let bucket = format!("{name}_bucket");
-        let comma = if labels.is_empty() { "" } else { "," };
-        for (bound, count) in &self.rows {
-            // Bounds are written as floating point numbers. The Collector's client uses an exponent from 10^6
-            // on.
-            write_row(
-                out,
-                &bucket,
-                &format!("{labels}{comma}le=\"{}\"", format_shortest(self.in_shown_unit(*bound), 6)),
-                count,
-            );
-        }
-        write_row(out, &bucket, &format!("{labels}{comma}le=\"+Inf\""), self.count);
+    fn write(&self, labels: &LabelSet, family: &mut MetricFamily<'_>) {
+        // Bounds are written as floating point numbers. The Collector's client uses an exponent from 10^6 on.
+        let bound = |bound: u64| format_shortest(self.in_shown_unit(bound), 6);
+        let buckets = self.rows.iter().map(|(upper, count)| (bound(*upper), *count));
         match self.unit {
-            1 => write_row(out, &format!("{name}_sum"), labels, self.sum),
-            _ => write_row(out, &format!("{name}_sum"), labels, format_shortest(self.in_shown_unit(self.sum), 21)),
+            1 => family.histogram(labels, buckets, self.sum, self.count),
+            _ => {
+                let sum = format_shortest(self.in_shown_unit(self.sum), 21);
+                family.histogram(labels, buckets, sum, self.count);
+            }
         }
-        write_row(out, &format!("{name}_count"), labels, self.count);
     }
 
     fn in_shown_unit(&self, counted: u64) -> f64 {
         counted as f64 / self.unit as f64
     }
-}
-
-fn write_row(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
-    // Writing to a string cannot fail.
-    let _ = match labels {
-        "" => writeln!(out, "{name} {value}"),
-        labels => writeln!(out, "{name}{{{labels}}} {value}"),
-    };
-}
-
-fn escape_label_value(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

@@ -33,7 +33,8 @@ fn a_file_of_a_later_version_or_of_nobody_is_not_guessed_at() {
     folder.save_ports(&ports()).unwrap();
     let path = dir.path().join("ports.json");
     let text = fs::read_to_string(&path).unwrap();
-    for (bad, said) in [(text.replace("\"version\":1", "\"version\":2"), "version 2"), ("{".into(), "delete the file")] {
+    for (bad, said) in [(text.replace("\"version\":1", "\"version\":2"), "version 2"), ("{".into(), "delete the file")]
+    {
         fs::write(&path, bad).unwrap();
         let error = folder.load_ports().unwrap_err().to_string();
         assert!(error.contains(said), "{error}");

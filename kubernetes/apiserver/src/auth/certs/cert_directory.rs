@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
+use kubewake_runtime::tls::crypto_provider;
 use rcgen::{Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -118,7 +119,7 @@ fn is_still_valid(
         let parsed = EndEntityCert::try_from(&der).ok()?;
         let time = UnixTime::since_unix_epoch(std::time::Duration::try_from(then.as_duration()).ok()?);
         let (anchors, algorithms) =
-            ([anchor_from_trusted_cert(&ca).ok()?], tls::crypto_provider().signature_verification_algorithms);
+            ([anchor_from_trusted_cert(&ca).ok()?], crypto_provider().signature_verification_algorithms);
         parsed.verify_for_usage(algorithms.all, &anchors, &[], time, usage, None, None).ok()?;
         tls::certified_key(pair).ok()?;
         let (names, addresses) = subjects.map(SubjectAltNames::with_defaults).unwrap_or_default();

@@ -1,5 +1,6 @@
 use std::{os::unix::fs::PermissionsExt, sync::Arc};
 
+use kubewake_runtime::tls::client_builder;
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConnection,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
@@ -25,8 +26,7 @@ fn server(certs: &ServerCertificates) -> Arc<rustls::ServerConfig> {
 fn client(ca: &str, pair: Option<&CertificatePair>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
-    let builder =
-        ClientConfig::builder_with_provider(tls::crypto_provider()).with_safe_default_protocol_versions().unwrap();
+    let builder = client_builder().unwrap();
     let builder = builder.with_root_certificates(roots);
     let mut config = match pair {
         None => builder.with_no_client_auth(),

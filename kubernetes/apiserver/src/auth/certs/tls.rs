@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
+use kubewake_runtime::tls::{alpn_protocols, crypto_provider, server_builder};
 use rustls::{
     RootCertStore, ServerConfig,
-    crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier},
     sign::CertifiedKey,
@@ -58,7 +58,7 @@ pub fn server_config<'a>(
             roots.add(certificate)?;
         }
     }
-    let builder = ServerConfig::builder_with_provider(crypto_provider()).with_safe_default_protocol_versions()?;
+    let builder = server_builder()?;
     let builder = if roots.is_empty() {
         builder.with_no_client_auth()
     } else {
@@ -66,13 +66,8 @@ pub fn server_config<'a>(
         builder.with_client_cert_verifier(verifier.allow_unauthenticated().build()?)
     };
     let mut config = builder.with_cert_resolver(serving);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = alpn_protocols(&[b"h2", b"http/1.1"]);
     Ok(Arc::new(config))
-}
-
-/// The cryptography provider of TLS, whatever the process has installed.
-pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
 /// A certificate with its key, if they match.

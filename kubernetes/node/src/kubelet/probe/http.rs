@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, StatusCode, Uri, header, uri};
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http_body_util::Empty;
 use k8s_openapi::api::core::v1::HTTPGetAction;
+use kubewake_runtime::http_client::{ResponseReadError, send_request};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    task::JoinSet,
     time::timeout,
 };
 
@@ -21,9 +19,6 @@ use super::{
 
 /// The limit of Go's client.
 const MAX_REDIRECTS: usize = 10;
-
-/// The limit for the head of a response.
-const MAX_RESPONSE_HEAD_BYTES: usize = 64 << 10;
 
 /// Sends the request of a hook. Any response counts as success.
 pub async fn send_hook_request(
@@ -156,20 +151,16 @@ async fn exchange<S>(stream: S, url: &Uri, headers: &HeaderList) -> Result<(Stat
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let handshake = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD_BYTES).handshake(TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.map_err(|error| error.to_string())?;
-    // Aborted on drop, together with the connection.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
     let request = build_request(url, headers).map_err(|error| error.to_string())?;
-    let response = sender.send_request(request).await.map_err(|error| error_message(&error))?;
-    let (head, body) = response.into_parts();
-    match Limited::new(body, MAX_RESPONSE_BYTES).collect().await {
-        Err(error) if !error.is::<LengthLimitError>() => return Err(error.to_string()),
-        _ => {}
+    let response = send_request(stream, request).await.map_err(|error| error_message(&error))?;
+    let status = response.status();
+    let location = response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let location = location.map(str::to_owned);
+    match response.read_body(MAX_RESPONSE_BYTES).await {
+        Err(ResponseReadError::Broken(error)) => Err(error.to_string()),
+        // The rest of a long response does not matter.
+        Ok(_) | Err(ResponseReadError::TooLong) => Ok((status, location)),
     }
-    let location = head.headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
-    Ok((head.status, location.map(str::to_owned)))
 }
 
 /// The status and the redirect target of a response with these bytes.

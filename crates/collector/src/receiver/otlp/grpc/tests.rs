@@ -89,7 +89,7 @@ impl Fixture {
         let wire = tokio::spawn(async move { drop(tokio::io::copy_bidirectional(&mut near, &mut far).await) });
         let stats = StatsRegistry::default().receiver(&ComponentId::new("otlp"), Transport::Grpc);
         let taker = Arc::new(RequestSubmitter::new(self.intake.clone(), stats));
-        let (close, closing) = ShutdownSignal::for_test();
+        let (close, closing) = ShutdownSignal::with_trigger();
         let peer = taker.sender_peer(([127, 0, 0, 1], 1).into());
         let server = tokio::spawn(serve_http2(theirs, peer, self.live.clone(), taker, closing));
         let (calls, connection) = client::handshake(TokioExecutor::new(), TokioIo::new(ours)).await.unwrap();

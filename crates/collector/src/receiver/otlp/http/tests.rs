@@ -37,7 +37,7 @@ fn connect(is_http2: bool) -> (DuplexStream, impl FnOnce()) {
     let peer = taker.sender_peer(([127, 0, 0, 1], 1).into());
     let context = HttpConnection { peer, active: live, submitter: taker, timers: TimerPool::default() };
     let (ours, theirs) = tokio::io::duplex(64 << 10);
-    let (close, closing) = ShutdownSignal::for_test();
+    let (close, closing) = ShutdownSignal::with_trigger();
     if is_http2 {
         tokio::spawn(serve_http2(theirs, context, closing))
     } else {

@@ -1,0 +1,50 @@
+//! Exporters, which send data on.
+
+mod debug;
+mod file;
+mod loadbalancing;
+mod nop;
+mod otlp_grpc;
+mod otlp_http;
+
+use kubewake_otlp::Signal;
+
+pub use self::{
+    debug::{DebugExporter, DebugVerbosity},
+    file::{FileExporter, FileFormat, GroupBy, RotationConfig},
+    loadbalancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver},
+    nop::NopExporter,
+    otlp_grpc::OtlpGrpcExporter,
+    otlp_http::{BodyEncoding, OtlpHttpExporter},
+};
+use crate::{
+    component::{ExporterSettings, PipelinePlace, PlaceProblem, component_table},
+    decode::foreign_names,
+};
+
+component_table! {
+    pub enum ExporterConfig: ExporterSettings {
+        section: "exporters",
+        noun: "exporter",
+        foreign_names: foreign_names::EXPORTERS,
+    }
+    OtlpGrpc(OtlpGrpcExporter) = ["otlp", "otlp_grpc"], feature "exporter-otlp";
+    OtlpHttp(OtlpHttpExporter) = ["otlphttp", "otlp_http"], feature "exporter-otlphttp";
+    Debug(DebugExporter) = ["debug"], feature "exporter-debug";
+    File(FileExporter) = ["file"], feature "exporter-file";
+    Nop(NopExporter) = ["nop"], feature "exporter-nop";
+    LoadBalancing(LoadBalancingExporter) in Box = ["load_balancing", "loadbalancing"],
+        feature "exporter-loadbalancing";
+}
+
+impl ExporterConfig {
+    /// The signals of the pipelines that it may be part of.
+    pub fn signals(&self) -> &'static [Signal] {
+        self.settings().signals()
+    }
+
+    /// Checks its place in a pipeline.
+    pub(crate) fn check_place(&self, place: &PipelinePlace<'_>) -> Vec<PlaceProblem> {
+        self.settings().check_place(place)
+    }
+}

@@ -1,0 +1,34 @@
+//! Receivers, which take data from elsewhere.
+
+mod opencensus;
+mod otlp;
+
+use kubewake_otlp::Signal;
+
+pub use self::{opencensus::OpenCensusReceiver, otlp::OtlpReceiver};
+use crate::{
+    component::{ReceiverSettings, ServerContext, component_table},
+    decode::foreign_names,
+};
+
+component_table! {
+    pub enum ReceiverConfig: ReceiverSettings {
+        section: "receivers",
+        noun: "receiver",
+        foreign_names: foreign_names::RECEIVERS,
+    }
+    Otlp(OtlpReceiver) in Box = ["otlp"], feature "receiver-otlp";
+    OpenCensus(OpenCensusReceiver) in Box = ["opencensus"], feature "receiver-opencensus";
+}
+
+impl ReceiverConfig {
+    /// The signals of the pipelines that it may feed.
+    pub fn signals(&self) -> &'static [Signal] {
+        self.settings().signals()
+    }
+
+    /// What its servers know about the sender of a request.
+    pub(crate) fn servers(&self) -> Vec<ServerContext> {
+        self.settings().servers()
+    }
+}

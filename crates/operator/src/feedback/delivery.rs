@@ -1,0 +1,115 @@
+//! Polls the collectors' `/status` every two seconds, and derives the delivery health of each pipeline from
+//! all responses together.
+//!
+//! - [`status_client`]: fetches the status of one collector over HTTP; [`report`]: the part of it that is
+//!   read;
+//! - [`document_history`]: which documents there are, and the section of each pipeline in them;
+//! - [`health_assessment`]: the health of each pipeline, pure; [`debounce`]: when a change of it is
+//!   published.
+//!
+//! *Guaranteed*: requests take bounded time and memory, and their number in flight is bounded. Messages
+//! consist of words of this program, codes, and a collector's clipped reason for refusing a document. A
+//! collector that does not answer counts as absent. *Not done*: nothing is written here. Results go to
+//! [`DeliveryHealthCache`](crate::feedback::delivery_health::DeliveryHealthCache), and statuses follow.
+
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+
+use futures_util::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use tokio::time::{MissedTickBehavior, interval};
+
+use self::{
+    debounce::HealthDebouncer,
+    document_history::DocumentHistory,
+    health_assessment::{CollectorAnswer, CollectorTier, assess_delivery},
+};
+use crate::{
+    context::OperatorState,
+    feedback::delivery_health::ReadDocument,
+    layer::build::CONFIG_FILE,
+    model::{names, object_kind::ObjectKind},
+};
+
+pub mod debounce;
+pub mod document_history;
+pub mod health_assessment;
+pub mod report;
+pub mod status_client;
+
+/// Wrong credentials must show within 15 s, and are published when two rounds saw them.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+const MAX_CONCURRENT_REQUESTS: usize = 8;
+
+pub async fn poll_collectors(world: &OperatorState) {
+    // Includes the pods: before their cache is synced it says nothing about which collectors exist.
+    world.wait_caches_synced().await;
+    let mut documents = DocumentHistory::default();
+    let mut steady = HealthDebouncer::default();
+    let mut rounds = interval(POLL_INTERVAL);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        rounds.tick().await;
+        let (answers, read) = poll_all(world).await;
+        // Read after the responses: so a collector may be behind the desired document, but never ahead of it.
+        for tier in CollectorTier::ALL {
+            documents.set_desired(tier, desired_document(world, tier).as_deref());
+        }
+        world.delivery_health.set_read_documents(read);
+        world.delivery_health.set_health(steady.debounce(assess_delivery(&answers, &documents)));
+    }
+}
+
+/// Asks all collectors. Returns the answers of those that stay, and the document that each one has read,
+/// including those that are ending: these still deliver by their document.
+async fn poll_all(world: &OperatorState) -> (Vec<CollectorAnswer>, BTreeMap<String, ReadDocument>) {
+    let pods = world.pods.state();
+    let asked = pods.iter().filter_map(|pod| PolledCollector::from_pod(pod));
+    let answers = asked.map(|asked| async move {
+        let report = status_client::fetch_status(asked.address).await;
+        let report = report.inspect_err(|error| {
+            tracing::debug!(
+                kind = "Pod",
+                name = asked.name,
+                error = error as &dyn std::error::Error,
+                "failed to fetch the status of a collector"
+            );
+        });
+        (asked, report.ok())
+    });
+    let answers: Vec<_> =
+        stream::iter(answers.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
+    let hash = |report: &report::CollectorStatusReport| report.revision.as_ref().map(|revision| revision.hash.clone());
+    let read = answers.iter().map(|(asked, report)| (asked.uid.clone(), report.as_ref().and_then(hash))).collect();
+    let staying = answers.into_iter().filter(|(asked, _)| !asked.is_ending);
+    (staying.map(|(asked, report)| CollectorAnswer { tier: asked.tier, report }).collect(), read)
+}
+
+/// A collector that can be polled.
+struct PolledCollector {
+    tier: CollectorTier,
+    name: String,
+    uid: String,
+    address: IpAddr,
+    is_ending: bool,
+}
+
+impl PolledCollector {
+    /// `None` if the pod is not running or is no collector's.
+    fn from_pod(pod: &Pod) -> Option<Self> {
+        let status = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Running"))?;
+        Some(Self {
+            tier: CollectorTier::from_name(pod.labels().get(names::NAME_LABEL)?)?,
+            name: pod.name_any(),
+            uid: pod.uid()?,
+            address: status.pod_ip.as_ref()?.parse().ok()?,
+            is_ending: pod.metadata.deletion_timestamp.is_some(),
+        })
+    }
+}
+
+/// The document that the collectors of a tier should read.
+fn desired_document(world: &OperatorState, tier: CollectorTier) -> Option<String> {
+    let map = world.object_cache.get(ObjectKind::ConfigMap, tier.name())?;
+    map.get("data")?.get(CONFIG_FILE)?.as_str().map(str::to_owned)
+}
