@@ -312,7 +312,9 @@ pub(super) fn claims(
 ) {
     let taken = |claim: &ServiceAllocation| addresses.holder(claim).is_some_and(|holder| own != Some(&holder));
     let ips = list_at(new, &["spec", "clusterIPs"]);
-    if ips.is_empty() && text_at(new, &["spec", "type"]) != "ExternalName" {
+    // No address is allocated for a Service that is refused for its families.
+    let is_other_family = list_at(new, &["spec", "ipFamilies"]).first().is_some_and(|family| family == "IPv6");
+    if ips.is_empty() && !is_other_family && text_at(new, &["spec", "type"]) != "ExternalName" {
         let message = "Internal error: failed to allocate a serviceIP: range is full";
         errors.push(FieldError::new("spec.clusterIPs", FieldErrorType::Internal, message));
     }

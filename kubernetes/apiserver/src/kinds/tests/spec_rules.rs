@@ -191,3 +191,24 @@ fn ingress_class_names_its_controller() {
         ]
     );
 }
+
+#[test]
+fn service_of_a_family_that_is_not_served_is_refused() {
+    let service = |more: Value| {
+        let mut spec = json!({"ports": [{"port": 80}]});
+        more.as_object().unwrap().iter().for_each(|(field, value)| spec[field] = value.clone());
+        errors("v1", "Service", spec)
+    };
+    let family = "spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster";
+    assert_eq!(service(json!({"ipFamilies": ["IPv6"]})), [family]);
+    let dual = "spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services";
+    assert_eq!(service(json!({"ipFamilyPolicy": "RequireDualStack"})), [dual]);
+    assert!(service(json!({"clusterIP": "None", "ipFamilyPolicy": "RequireDualStack"})).is_empty());
+    let two = json!({"clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9", "10.0.0.10"]});
+    assert_eq!(
+        service(two),
+        [
+            "spec.clusterIPs: Invalid value: [\"10.0.0.9\",\"10.0.0.10\"]: may specify no more than one IP for each IP family"
+        ]
+    );
+}
