@@ -44,10 +44,12 @@ pub(crate) fn run(steps: &mut TimedSteps) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Builds in a folder of its own: in the usual one, cargo would take the packages of the copy for those of the
+/// workspace, which have the same names and the same paths.
 fn run_tests(copy: &Path, package: &str, features: &str) -> anyhow::Result<()> {
     let mut test = cargo();
     test.args(["test", "--offline", "--package", package, "--features", features, "--lib", TESTED_MODULE]);
-    test.current_dir(copy).env("CARGO_TARGET_DIR", target_dir());
+    test.current_dir(copy).env("CARGO_TARGET_DIR", target_dir().join("recipe-build"));
     let output = test.output().context("failed to run cargo")?;
     let text = String::from_utf8_lossy(&output.stdout);
     print!("{text}");
