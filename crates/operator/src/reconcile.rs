@@ -122,8 +122,8 @@ pub struct PipelineContext {
     applier: ServerSideApplier,
     slot_turn: tokio::sync::Mutex<()>,
     write_permits: Semaphore,
-    /// Statuses that were written and that no watch has shown yet. A reconcile of the object from before would write the
-    /// same status again, with another time in it.
+    /// Statuses that were written and that no watch has shown yet. A reconcile of the object from before would
+    /// write the same status again, with another time in it.
     pending_statuses: PendingWrites<PipelineStatus>,
     failures: Mutex<HashMap<String, u32>>,
 }
