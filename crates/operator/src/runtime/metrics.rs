@@ -16,9 +16,7 @@ use kubewake_runtime::{
 };
 use kubewake_trail::controller;
 
-use crate::{
-    model::object_kind::ObjectKind, model::pipeline_key::PipelineKey, runtime::failure_cause::FailureCause,
-};
+use crate::{model::object_kind::ObjectKind, model::pipeline_key::PipelineKey, runtime::failure_cause::FailureCause};
 
 #[cfg(test)]
 mod tests;
