@@ -4,12 +4,10 @@
 //! time in it. So the newer one counts: the written status, or that of the watched object. Revisions are
 //! compared as numbers; one that is no number is never newer.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use kube::Resource;
+use kubewake_runtime::lock::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -30,7 +28,7 @@ impl<S: Clone> PendingStatuses<S> {
     /// Records a status, and the object with which the API server answered the write.
     pub fn record(&self, answer: &impl Resource, status: S) {
         let Some((uid, revision)) = uid_and_revision(answer) else { return };
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.0.lock();
         if written.len() >= MAX_OBJECTS {
             written.clear();
         }
@@ -40,7 +38,7 @@ impl<S: Clone> PendingStatuses<S> {
     /// The status that was written after this revision of the object, if any.
     pub fn newer_than(&self, seen: &impl Resource) -> Option<S> {
         let (uid, revision) = uid_and_revision(seen)?;
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.0.lock();
         if written.get(&uid).is_some_and(|(newest, _)| *newest <= revision) {
             written.remove(&uid);
         }
