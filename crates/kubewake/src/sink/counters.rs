@@ -5,13 +5,14 @@ use std::{
     fs::{File, OpenOptions},
     io::{BufWriter, Write},
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::MutexGuard,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::Context;
 use bytes::Bytes;
 use kubewake_otlp::Signal;
+use kubewake_runtime::lock::Mutex;
 use serde_json::{Value, json};
 
 use super::{items, seen_items::SeenItems};
@@ -192,11 +193,6 @@ impl SinkCounters {
     }
 
     fn lock(&self) -> MutexGuard<'_, CounterState> {
-        lock(&self.counts)
+        self.counts.lock()
     }
-}
-
-/// The counters are consistent at any moment, so a panic elsewhere does not invalidate them.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
