@@ -1,10 +1,10 @@
 //! What every component of a document states about itself, and the tables of components.
 //!
-//! `receiver.rs`, `processor.rs`, `exporter.rs` and `extension.rs` each hold one table with one row per component:
-//! its variant, its settings type, its names in documents and its cargo feature. The macro `component_table` makes
-//! the closed enum of the kind from the table. Everything else that has to be known about a component follows from
-//! the row, or from the traits here, which the settings type of the component implements. No other module lists
-//! components.
+//! `receiver.rs`, `processor.rs`, `exporter.rs`, `extension.rs` and `connector.rs` each hold one table with one row per
+//! component: its variant, its settings type, its names in documents and its cargo feature. The macro
+//! `component_table` makes the closed enum of the kind from the table. Everything else that has to be known about a
+//! component follows from the row, or from the traits here, which the settings type of the component implements. No
+//! other module lists components.
 //!
 //! A component without a row does not compile as a variant, and a row without one of the traits does not compile.
 
@@ -111,6 +111,13 @@ pub(crate) trait ExporterSettings: ComponentSettings {
     fn check_place(&self, _: &PipelinePlace<'_>) -> Vec<PlaceProblem> {
         Vec::new()
     }
+}
+
+/// The settings of a connector.
+pub(crate) trait ConnectorSettings: ComponentSettings {
+    /// The signals of the pipelines that it may feed with what it receives from a pipeline of this signal; none if it
+    /// does not support the signal.
+    fn outputs(&self, input: Signal) -> &'static [Signal];
 }
 
 /// The settings of an extension.

@@ -4,6 +4,7 @@
 //! a component are decoded beside their types: `crate::exporter::otlp_grpc`.
 
 mod component;
+mod connectors;
 mod context_uses;
 mod cursor;
 mod document;

@@ -18,6 +18,7 @@
 //! document names.
 
 mod component;
+mod connector;
 mod decode;
 pub mod document_builder;
 mod expand;

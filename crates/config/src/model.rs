@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::ComponentId;
 pub use crate::{
-    exporter::*, extension::*, matching::*, network::*, processor::*, receiver::*, sending::*, service::*,
-    service_account::*,
+    connector::*, exporter::*, extension::*, matching::*, network::*, processor::*, receiver::*, sending::*,
+    service::*, service_account::*,
 };
 
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -17,6 +17,8 @@ pub struct CollectorDocument {
     /// Processors, which change, group or limit data.
     pub processors: BTreeMap<ComponentId, ProcessorConfig>,
     pub exporters: BTreeMap<ComponentId, ExporterConfig>,
+    /// Connectors, each listed as exporter of some pipelines and as receiver of others.
+    pub connectors: BTreeMap<ComponentId, ConnectorConfig>,
     /// Services of the collector itself, such as health and credentials.
     pub extensions: BTreeMap<ComponentId, ExtensionConfig>,
     /// Which of these are enabled, and how they are connected.

@@ -52,7 +52,8 @@ fn a_whole_document_is_read() {
     let text = include_str!("golden/valid.yaml");
     let loaded = load(text, &FixedSources::new()).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(loaded.warnings, []);
-    let CollectorDocument { receivers, processors, exporters, extensions, service } = loaded.document;
+    let CollectorDocument { receivers, processors, exporters, connectors, extensions, service } = loaded.document;
+    assert!(connectors.is_empty());
 
     let ReceiverConfig::Otlp(receiver) = &receivers[&ComponentId::new("otlp")] else { panic!() };
     let grpc = receiver.grpc.as_ref().unwrap();

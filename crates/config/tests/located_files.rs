@@ -1,5 +1,7 @@
 //! Files of a document are where the sources locate them.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     io,
     path::{Path, PathBuf},

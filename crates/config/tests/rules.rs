@@ -240,7 +240,7 @@ fn components_must_exist() {
         ("exporters", "otlphtp: {}", "exporters::otlphtp", "did you mean `otlphttp`?"),
         ("processors", "transform: {}", "processors::transform", "not supported by this build"),
         ("extensions", "pprof: {}", "extensions::pprof", "not supported by this build"),
-        ("connectors", "forward: {}", "connectors", "not supported by this build"),
+        ("connectors", "count: {}", "connectors::count", "not supported by this build"),
         ("recievers", "x: {}", "recievers", "did you mean `receivers`?"),
         ("exporters", "' nop': {}", "exporters::***", "already defined"),
     ]);

@@ -78,6 +78,7 @@ pub(super) fn plan_graph(
     let exporters = planner.plan_exporters();
     let PlannedProcessors { budgets, processors } = planner.plan_processors();
     let receivers = planner.plan_receivers();
+    refuse_connectors(document, &mut planner.errors);
     if !planner.errors.is_empty() {
         return Err(planner.errors);
     }
@@ -89,6 +90,13 @@ fn push_error(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, err
     // A component is built for each pipeline and fails in each; report it once.
     if !errors.contains(&error) {
         errors.push(error);
+    }
+}
+
+/// Refuses connectors, which documents may have and this engine cannot run.
+fn refuse_connectors(document: &CollectorDocument, errors: &mut Vec<ApplyError>) {
+    for id in document.connectors.keys() {
+        push_error(errors, "connectors", id, BuildError("connectors are not supported by this build".to_owned()));
     }
 }
 

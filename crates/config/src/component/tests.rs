@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::ComponentKind;
-use crate::model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig};
+use crate::model::{ConnectorConfig, ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig};
 
 fn check_names<T: ComponentKind>() {
     let names: Vec<&str> = T::ROWS.iter().flat_map(|row| row.component_type.names).copied().collect();
@@ -16,12 +16,19 @@ fn component_names_are_unique_and_not_foreign() {
     check_names::<ReceiverConfig>();
     check_names::<ProcessorConfig>();
     check_names::<ExporterConfig>();
+    check_names::<ConnectorConfig>();
     check_names::<ExtensionConfig>();
 }
 
 #[test]
 fn every_component_states_its_names_and_its_feature() {
-    let tables = [ReceiverConfig::TYPES, ProcessorConfig::TYPES, ExporterConfig::TYPES, ExtensionConfig::TYPES];
+    let tables = [
+        ReceiverConfig::TYPES,
+        ProcessorConfig::TYPES,
+        ExporterConfig::TYPES,
+        ConnectorConfig::TYPES,
+        ExtensionConfig::TYPES,
+    ];
     for component in tables.into_iter().flatten() {
         assert!(!component.name().is_empty() && !component.feature.is_empty(), "{component:?}");
         assert_eq!(component.aliases().len() + 1, component.names.len());

@@ -1,4 +1,4 @@
-//! The sections that hold components: `receivers`, `processors`, `exporters`, `extensions`.
+//! The sections that hold components: `receivers`, `processors`, `exporters`, `connectors`, `extensions`.
 
 use std::collections::BTreeMap;
 

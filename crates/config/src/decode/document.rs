@@ -31,7 +31,7 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
     let processors = read(&mut fields);
     let exporters = read(&mut fields);
     let extensions = read(&mut fields);
-    fields.unsupported(&["connectors"]);
+    let connectors = read(&mut fields);
     let service = fields.find("service").map(|at| read_service(&at, report)).unwrap_or_default();
     check_sections_present(&fields, receivers.declared.is_empty(), exporters.declared.is_empty());
     if !service.has_pipelines {
@@ -45,6 +45,7 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
             receivers: &receivers,
             processors: &processors,
             exporters: &exporters,
+            connectors: &connectors,
             extensions: &extensions,
             pipelines: &service.pipelines,
             running: &service.extensions,
@@ -55,6 +56,7 @@ pub(crate) fn document(root: &YamlNode, report: &DecodeReport) -> CollectorDocum
         receivers: receivers.components,
         processors: processors.components,
         exporters: exporters.components,
+        connectors: connectors.components,
         extensions: extensions.components,
         service: service.finish(),
     }

@@ -34,6 +34,11 @@ pub(crate) const EXPORTERS: &str = "\
     logicmonitor logzio mezmo opensearch otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
     rabbitmq sematext sentry signalfx splunk_hec stef sumologic syslog tencentcloud_logservice tinybird zipkin";
 
+pub(crate) const CONNECTORS: &str = "\
+    count datadog exceptions failover grafanacloud metrics_as_logs metricsaslogs otlp_json otlpjson round_robin \
+    roundrobin routing service_graph servicegraph signal_to_metrics signaltometrics slow_sql slowsql span_metrics \
+    spanmetrics sum";
+
 pub(crate) const EXTENSIONS: &str = "\
     ack asapclient avro_log_encoding aws_logs_encoding awscloudwatchmetricstreams_encoding awslogs_encoding \
     awsproxy azure_auth azure_encoding azureauth cfgarden_observer cgroup_runtime cgroupruntime datadog db_storage \

@@ -6,7 +6,7 @@ use kubewake_otlp::Signal;
 
 use super::{
     component::DecodedSection,
-    context_uses,
+    connectors, context_uses,
     pipeline::{ComponentReference, DecodedPipeline},
     report::{AuthUse, ConnectionSide, DecodeReport, new_finding},
     suggest,
@@ -15,7 +15,7 @@ use crate::{
     ComponentId, PipelineId,
     component::{ComponentKind, PipelinePlace, PlaceProblem},
     extension::authenticator_help,
-    model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
+    model::{ConnectorConfig, ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
     problem::{ProblemSeverity, crop},
 };
 
@@ -24,6 +24,7 @@ pub(crate) struct DocumentSections<'a> {
     pub(crate) receivers: &'a DecodedSection<ReceiverConfig>,
     pub(crate) processors: &'a DecodedSection<ProcessorConfig>,
     pub(crate) exporters: &'a DecodedSection<ExporterConfig>,
+    pub(crate) connectors: &'a DecodedSection<ConnectorConfig>,
     pub(crate) extensions: &'a DecodedSection<ExtensionConfig>,
     pub(crate) pipelines: &'a BTreeMap<PipelineId, DecodedPipeline>,
     pub(crate) running: &'a [ComponentReference],
@@ -32,15 +33,16 @@ pub(crate) struct DocumentSections<'a> {
 pub(crate) fn check(parts: &DocumentSections<'_>, report: &DecodeReport) {
     let mut used = UsedComponents::default();
     for (id, wiring) in parts.pipelines {
-        resolve(report, &wiring.receivers, parts.receivers);
-        resolve(report, &wiring.processors, parts.processors);
-        resolve(report, &wiring.exporters, parts.exporters);
+        resolve(report, &wiring.receivers, parts.receivers, Some(parts.connectors));
+        resolve(report, &wiring.processors, parts.processors, None);
+        resolve(report, &wiring.exporters, parts.exporters, Some(parts.connectors));
         used.receivers.extend(ids(&wiring.receivers));
         used.processors.extend(ids(&wiring.processors));
         used.exporters.extend(ids(&wiring.exporters));
         check_places(report, id.signal, wiring, parts);
     }
-    resolve(report, parts.running, parts.extensions);
+    connectors::check(parts, report);
+    resolve(report, parts.running, parts.extensions, None);
     used.extensions.extend(ids(parts.running));
     for auth in report.take_auth() {
         check_authenticator(report, &auth, parts.extensions, &used.extensions);
@@ -51,6 +53,7 @@ pub(crate) fn check(parts: &DocumentSections<'_>, report: &DecodeReport) {
         warn_unused(report, parts.receivers, &used.receivers);
         warn_unused(report, parts.processors, &used.processors);
         warn_unused(report, parts.exporters, &used.exporters);
+        warn_unused(report, parts.connectors, &used.receivers.union(&used.exporters).cloned().collect());
         warn_unused(report, parts.extensions, &used.extensions);
     }
 }
@@ -75,8 +78,17 @@ struct UsedComponents {
     extensions: BTreeSet<ComponentId>,
 }
 
-fn resolve<T: ComponentKind>(report: &DecodeReport, references: &[ComponentReference], section: &DecodedSection<T>) {
-    for reference in references.iter().filter(|reference| !section.declared.contains_key(&reference.id)) {
+/// Reports references to components that are in neither section.
+fn resolve<T: ComponentKind>(
+    report: &DecodeReport,
+    references: &[ComponentReference],
+    section: &DecodedSection<T>,
+    connectors: Option<&DecodedSection<ConnectorConfig>>,
+) {
+    let is_declared = |id: &ComponentId| {
+        section.declared.contains_key(id) || connectors.is_some_and(|section| section.declared.contains_key(id))
+    };
+    for reference in references.iter().filter(|reference| !is_declared(&reference.id)) {
         let (message, help) = describe_dangling(report, &reference.id, section);
         report.add_error(new_finding(reference.path.clone(), reference.span, message, help));
     }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::crop;
 use crate::{
     component::{ComponentKind, ComponentRow},
-    model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
+    model::{ConnectorConfig, ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
     yaml::{NodeValue, TextSpan, YamlKey, YamlNode},
 };
 
@@ -271,6 +271,7 @@ fn is_public_word(word: &str) -> bool {
         || is_named::<ReceiverConfig>(word)
         || is_named::<ProcessorConfig>(word)
         || is_named::<ExporterConfig>(word)
+        || is_named::<ConnectorConfig>(word)
         || is_named::<ExtensionConfig>(word)
 }
 
