@@ -128,7 +128,7 @@ impl SinkCounters {
 
     /// Flushes the received requests to the file.
     pub(super) fn flush(&self) -> std::io::Result<()> {
-        self.capture_file.as_ref().map_or(Ok(()), |out| lock(out).flush())
+        self.capture_file.as_ref().map_or(Ok(()), |out| out.lock().flush())
     }
 
     /// The number of items of each trace, by its id; empty if they are not counted.
@@ -184,7 +184,7 @@ impl SinkCounters {
             Signal::Metrics => b'm',
             Signal::Logs => b'l',
         };
-        let mut out = lock(out);
+        let mut out = out.lock();
         out.write_all(&[mark])?;
         out.write_all(&(request.len() as u32).to_be_bytes())?;
         out.write_all(request)?;
