@@ -19,7 +19,7 @@ use kube::{
 };
 use kubewake_api::{ResolvedReferences, Signal, TelemetryPipeline, v1alpha1::PipelineStatus, validate};
 use kubewake_runtime::lock::Mutex;
-use kubewake_trail::{Trail, events::EventPublisher};
+use kubewake_trail::{PendingWrites, Trail, events::EventPublisher};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
@@ -34,13 +34,13 @@ use crate::{
         pipeline_cache::{PipelineKey, PipelineState},
         slot_lock::{self, Slot, SlotLock},
     },
-    reconcile::{pending_statuses::PendingStatuses, status::PipelineFacts, status_event::StatusEvent},
+    reconcile::{status::PipelineFacts, status_event::StatusEvent, status_patch::status_patch},
     runtime::{failure_cause::FailureCause, metrics::ReconcileStep},
 };
 
-pub mod pending_statuses;
 pub mod status;
 pub mod status_event;
+mod status_patch;
 pub mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -118,7 +118,9 @@ pub struct PipelineContext {
     applier: ServerSideApplier,
     slot_turn: tokio::sync::Mutex<()>,
     write_permits: Semaphore,
-    pending_statuses: PendingStatuses<PipelineStatus>,
+    /// Statuses that were written and that no watch has shown yet. A reconcile of the object from before would
+    /// write the same status again, with another time in it.
+    pending_statuses: PendingWrites<PipelineStatus>,
     failures: Mutex<HashMap<String, u32>>,
 }
 
@@ -136,7 +138,7 @@ impl PipelineContext {
             applier,
             slot_turn: tokio::sync::Mutex::default(),
             write_permits: Semaphore::new(MAX_CONCURRENT_WRITES),
-            pending_statuses: PendingStatuses::default(),
+            pending_statuses: PendingWrites::new(),
             failures: Mutex::default(),
         }
     }
@@ -247,8 +249,7 @@ impl PipelineContext {
         }
         // `acquire` fails only on a closed semaphore; this one is never closed.
         let _permit = self.write_permits.acquire().await;
-        let (api, patch) =
-            (Api::<K>::all(self.state.client.clone()), Patch::Merge(pending_statuses::status_patch(before, &status)));
+        let (api, patch) = (Api::<K>::all(self.state.client.clone()), Patch::Merge(status_patch(before, &status)));
         let answer =
             Box::pin(self.trail.patch_status(&api, object, &PatchParams::apply(names::FIELD_MANAGER), &patch)).await;
         let answer = match answer {
