@@ -1,12 +1,9 @@
 //! Cache of the pipelines' delivery health, as collectors report it. Only the polls write it.
 
-use std::{
-    collections::BTreeMap,
-    ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 use kubewake_api::{ConditionReason, DeliveryOutcome, RenderedDocument};
+use kubewake_runtime::lock::Mutex;
 
 use crate::{model::pipeline_key::PipelineKey, runtime::resync_trigger::ResyncTrigger};
 
@@ -84,7 +81,7 @@ impl Deref for DeliveryHealthWriter {
 impl DeliveryHealthCache {
     /// The health of the pipeline with this uid; not that of another one that had its name before.
     pub fn health_of(&self, id: &PipelineKey, uid: &str) -> Option<DeliveryHealth> {
-        let known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.health.lock();
         known.get(id).filter(|verdict| verdict.uid.as_deref().is_none_or(|of| of == uid)).cloned()
     }
 
@@ -94,7 +91,7 @@ impl DeliveryHealthCache {
         pods: impl IntoIterator<Item = &'a str>,
         document: &RenderedDocument,
     ) -> DocumentAgreement {
-        let read = self.read_documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read_documents.lock();
         let of_pod = |uid: &str| match read.get(uid) {
             Some(Some(hash)) if *hash == document.hash => DocumentAgreement::All,
             Some(Some(_)) => DocumentAgreement::Behind,
@@ -117,7 +114,7 @@ impl DeliveryHealthWriter {
 
     /// Replaces the health of all pipelines.
     pub fn set_health(&self, all: BTreeMap<PipelineKey, DeliveryHealth>) {
-        let mut known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.health.lock();
         if *known != all {
             *known = all;
             self.resync_trigger.notify();
@@ -127,7 +124,7 @@ impl DeliveryHealthWriter {
     /// Replaces the documents that collectors have read, by the uid of their pod, as the last round of polls
     /// found them.
     pub fn set_read_documents(&self, all: BTreeMap<String, ReadDocument>) {
-        let mut read = self.read_documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read_documents.lock();
         if *read != all {
             *read = all;
             self.resync_trigger.notify();

@@ -10,7 +10,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::MutexGuard,
 };
 
 use jiff::Timestamp;
@@ -20,6 +20,7 @@ use k8s_openapi::{
 };
 use kube::ResourceExt as _;
 use kubewake_api::v1alpha1::ShutdownDrops;
+use kubewake_runtime::lock::Mutex;
 use serde::Deserialize;
 
 use crate::{
@@ -160,7 +161,7 @@ impl ShutdownLosses {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, LossState> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewake_api::{ResolvedReferences, SpecProblem, ValidPipeline};
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::watch;
 
 use crate::{model::pipeline_key::PipelineKey, pipeline::slot_lock::Slot};
@@ -78,7 +79,7 @@ impl PipelineCache {
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<PipelineKey, Arc<PipelineState>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

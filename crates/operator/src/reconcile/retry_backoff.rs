@@ -2,9 +2,11 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::MutexGuard,
     time::Duration,
 };
+
+use kubewake_runtime::lock::Mutex;
 
 /// The first delay after a failure.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -35,7 +37,7 @@ impl RetryBackoff {
     }
 
     fn failures(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
