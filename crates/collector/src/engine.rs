@@ -27,6 +27,7 @@ use std::{
 use kubewake_config::{CollectorDocument, ComponentId};
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 
+pub(crate) use self::plan::unsupported_connectors;
 use self::{
     plan::{GraphPlan, PlanEnvironment},
     running_graph::{RetiredComponents, RunningGraph},
