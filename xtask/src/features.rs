@@ -13,8 +13,8 @@ use crate::{
     workspace_root,
 };
 
-/// Features of the collector that bring no component: all of them, and what only the fuzz targets use.
-const OTHER_FEATURES: [&str; 3] = ["default", "full", "fuzzing"];
+/// The features of components begin with their kind. The others are what components share.
+const KINDS: [&str; 5] = ["receiver-", "processor-", "exporter-", "extension-", "connector-"];
 
 /// Checks the collector without any component, and the programs of the images.
 pub(crate) fn check_images() -> anyhow::Result<()> {
@@ -44,11 +44,11 @@ fn check(selection: &[&str]) -> anyhow::Result<()> {
     run_command(cargo().args(["clippy", "--locked"]).args(selection).args(["--", "-D", "warnings"]))
 }
 
-/// The features in this manifest that bring a component, or something that components share.
+/// The features in this manifest that bring a component.
 fn component_features(manifest: &str) -> Vec<&str> {
     let features = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
     let names = features.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once(" = ["));
-    names.map(|(name, _)| name).filter(|name| !OTHER_FEATURES.contains(name)).collect()
+    names.map(|(name, _)| name).filter(|name| KINDS.iter().any(|kind| name.starts_with(kind))).collect()
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn features_of_a_manifest_are_those_of_components() {
         let manifest = "[package]\nname = [\"x\"]\n\n[features]\ndefault = [\"full\"]\nfull = [\"exporter-a\"]\n\
-                        # A comment.\nexporter-a = []\nclient = [\"dep:b\"]\n\n[dependencies]\nb = [1]\n";
-        assert_eq!(component_features(manifest), ["exporter-a", "client"]);
+                        # A comment.\nexporter-a = [\"client\"]\nclient = []\nreceiver-c = [\"dep:b\"]\n\n[dependencies]\nb = [1]\n";
+        assert_eq!(component_features(manifest), ["exporter-a", "receiver-c"]);
     }
 }

@@ -34,7 +34,7 @@ pub use self::{
 };
 use crate::{
     exporter,
-    extension::{self, ClientAuth, Extension, ServerAuth},
+    extension::{self, ClientAuth, PreparedExtension, ServerAuth},
     processor, receiver,
 };
 
@@ -69,7 +69,7 @@ pub(crate) struct ComponentTables {
     pub(crate) receiver: fn(&ReceiverConfig, &ReceiverContext<'_>) -> Result<PreparedReceiver, BuildError>,
     pub(crate) processor: fn(&ProcessorConfig, &ProcessorContext<'_>) -> Result<PreparedProcessor, BuildError>,
     pub(crate) exporter: fn(&ExporterConfig, &ExporterContext<'_>) -> Result<PreparedExporter, BuildError>,
-    pub(crate) extension: fn(&ExtensionConfig, &ExtensionContext<'_>) -> Result<Box<dyn Extension>, BuildError>,
+    pub(crate) extension: fn(&ExtensionConfig, &ExtensionContext<'_>) -> Result<PreparedExtension, BuildError>,
 }
 
 impl ComponentTables {

@@ -22,12 +22,15 @@ use crate::{
 };
 
 component_table! {
-    fn prepare(ExtensionConfig, ExtensionContext<'_>) -> Box<dyn Extension>;
+    fn prepare(ExtensionConfig, ExtensionContext<'_>) -> PreparedExtension;
     "extension-health-check", HealthCheck => health;
     "extension-auth", BasicAuth => basic;
     "extension-auth", BearerTokenAuth => bearer;
     "extension-auth", OAuth2Client => oauth2;
 }
+
+/// A checked extension of any type.
+pub type PreparedExtension = Box<dyn Extension>;
 
 /// What an extension offers to other components and to the process.
 pub trait Extension {

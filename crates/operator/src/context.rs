@@ -13,6 +13,7 @@ use kubewake_api::{
     CollectorSettings, Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TelemetryStatus, TracePipeline},
 };
+use kubewake_trail::PendingWrites;
 use tokio::sync::watch;
 
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
         pipeline_cache::{PipelineCache, PipelineKey, PipelineState},
         source_watcher::{ReferencedSource, SourceWatcher},
     },
-    reconcile::{PipelineKind, pending_statuses::PendingStatuses},
+    reconcile::PipelineKind,
     runtime::{metrics::OperatorMetrics, resync_trigger::ResyncTrigger},
 };
 
@@ -59,8 +60,8 @@ pub struct OperatorState {
     /// Whether all caches are synced.
     pub seen: watch::Sender<bool>,
     pub telemetries: Store<Telemetry>,
-    /// Statuses of the Telemetry that the watch has not shown yet.
-    pub pending_statuses: PendingStatuses<TelemetryStatus>,
+    /// Statuses of the Telemetry that were written and that the watch has not shown yet.
+    pub pending_statuses: PendingWrites<TelemetryStatus>,
     /// Why the last run of the layer failed, if it did.
     pub layer_failure: watch::Sender<Option<String>>,
     /// The last valid settings, which stay in force while the Telemetry is invalid.

@@ -23,7 +23,7 @@ use kube::{
     runtime::controller::Action,
 };
 use kubewake_api::{ResolvedReferences, Signal, TelemetryPipeline, v1alpha1::PipelineStatus, validate};
-use kubewake_trail::{Trail, events::EventPublisher};
+use kubewake_trail::{PendingWrites, Trail, events::EventPublisher};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
@@ -38,13 +38,13 @@ use crate::{
         pipeline_cache::{PipelineKey, PipelineState},
         slot_lock::{self, Slot, SlotLock},
     },
-    reconcile::{pending_statuses::PendingStatuses, status::PipelineFacts, status_event::StatusEvent},
+    reconcile::{status::PipelineFacts, status_event::StatusEvent, status_patch::status_patch},
     runtime::{failure_cause::FailureCause, metrics::ReconcileStep},
 };
 
-pub mod pending_statuses;
 pub mod status;
 pub mod status_event;
+mod status_patch;
 pub mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -122,7 +122,9 @@ pub struct PipelineContext {
     applier: ServerSideApplier,
     slot_turn: tokio::sync::Mutex<()>,
     write_permits: Semaphore,
-    pending_statuses: PendingStatuses<PipelineStatus>,
+    /// Statuses that were written and that no watch has shown yet. A reconcile of the object from before would
+    /// write the same status again, with another time in it.
+    pending_statuses: PendingWrites<PipelineStatus>,
     failures: Mutex<HashMap<String, u32>>,
 }
 
@@ -140,7 +142,7 @@ impl PipelineContext {
             applier,
             slot_turn: tokio::sync::Mutex::default(),
             write_permits: Semaphore::new(MAX_CONCURRENT_WRITES),
-            pending_statuses: PendingStatuses::default(),
+            pending_statuses: PendingWrites::new(),
             failures: Mutex::default(),
         }
     }
@@ -251,8 +253,7 @@ impl PipelineContext {
         }
         // `acquire` fails only on a closed semaphore; this one is never closed.
         let _permit = self.write_permits.acquire().await;
-        let (api, patch) =
-            (Api::<K>::all(self.state.client.clone()), Patch::Merge(pending_statuses::status_patch(before, &status)));
+        let (api, patch) = (Api::<K>::all(self.state.client.clone()), Patch::Merge(status_patch(before, &status)));
         let answer =
             Box::pin(self.trail.patch_status(&api, object, &PatchParams::apply(names::FIELD_MANAGER), &patch)).await;
         let answer = match answer {

@@ -26,7 +26,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use self::stamps::{ChildRef as Key, ResourceKind, StampLookup, StampRecord};
 use crate::{
     carrier::{Stamp, hash},
-    run_step::RunStep,
+    run::step::RunStep,
     trail::{Trail, TrailState},
 };
 
@@ -82,7 +82,7 @@ where
         let step = RunStep::start(shared, format!("create {}", C::kind(kind)), SpanKind::Producer, &child, kind);
         if let Some(context) = step.stamp_context() {
             let intent = hash::hash_object(&child).unwrap_or_default();
-            shared.write_stamp(&mut child, context, intent, Some(1), None);
+            write_stamp(shared, &mut child, context, intent, Some(1), None);
         }
         let answer = api.create(params, &child).with_context(step.context.clone()).await;
         if let Ok(created) = &answer {
@@ -127,8 +127,8 @@ where
         let step = RunStep::start(shared, format!("apply {}", C::kind(kind)), SpanKind::Producer, &child, kind);
         let answer = async {
             let intent = hash::hash_object(&child).unwrap_or_default();
-            let known = shared.look_up_child(api, kind, &name, &child).await?;
-            if shared.reuse_or_write_stamp(&mut child, step.stamp_context(), &intent, known) {
+            let known = look_up_child(shared, api, kind, &name, &child).await?;
+            if reuse_or_write_stamp(shared, &mut child, step.stamp_context(), &intent, known) {
                 step.expect_nothing();
             }
             let applied = api.patch(&name, params, &Patch::Apply(&child)).await?;
@@ -157,73 +157,71 @@ where
     }
 }
 
-impl TrailState {
-    /// The recorded stamp of a child; requested from the API server where no watch shows the child.
-    async fn look_up_child<C>(
-        &self,
-        api: &Api<C>,
-        kind: &C::DynamicType,
-        name: &str,
-        child: &C,
-    ) -> kube::Result<StampLookup>
-    where
-        C: Resource + Clone + Debug + DeserializeOwned,
-    {
-        let known = self.stamp_cache.get(&child_ref(api, kind, child));
-        if known != StampLookup::Unknown {
-            return Ok(known);
-        }
-        Ok(match api.get_metadata_opt(name).await? {
-            Some(there) => StampLookup::Present(StampRecord::from_meta(&there.metadata, &self.options.keys)),
-            None => StampLookup::Absent,
-        })
+/// The recorded stamp of a child; requested from the API server where no watch shows the child.
+async fn look_up_child<C>(
+    trail: &TrailState,
+    api: &Api<C>,
+    kind: &C::DynamicType,
+    name: &str,
+    child: &C,
+) -> kube::Result<StampLookup>
+where
+    C: Resource + Clone + Debug + DeserializeOwned,
+{
+    let known = trail.stamp_cache.get(&child_ref(api, kind, child));
+    if known != StampLookup::Unknown {
+        return Ok(known);
     }
+    Ok(match api.get_metadata_opt(name).await? {
+        Some(there) => StampLookup::Present(StampRecord::from_meta(&there.metadata, &trail.options.keys)),
+        None => StampLookup::Absent,
+    })
+}
 
-    /// Keeps the existing stamp when the desired state is unchanged, and writes a new one otherwise. Returns
-    /// true if the desired state is unchanged.
-    fn reuse_or_write_stamp<C: Resource>(
-        &self,
-        child: &mut C,
-        context: Option<SpanContext>,
-        intent: &str,
-        known: StampLookup,
-    ) -> bool {
-        let (there, generation) = match known {
-            StampLookup::Present(there) => {
-                let next = there.generation.map(|generation| generation + 1);
-                (Some(there), next)
-            }
-            _ => (None, Some(1)),
-        };
-        let entries = there.as_ref().map(|there| there.entries.iter().cloned().collect()).unwrap_or_default();
-        let found = self.options.keys.read(Some(&entries)).found;
-        let same = there.as_ref().and_then(|there| there.intent.as_deref()).map_or_else(
-            || found.as_ref().and_then(|found| found.spec.as_deref()) == Some(intent),
-            |last| last == intent,
-        );
-        match context {
-            // With no context of our own, the existing one is better than none.
-            Some(context) if !same => {
-                self.write_stamp(child, context, intent.to_owned(), generation, found.map(|found| found.context));
-            }
-            _ => child.annotations_mut().extend(entries),
+/// Keeps the existing stamp when the desired state is unchanged, and writes a new one otherwise. Returns
+/// true if the desired state is unchanged.
+fn reuse_or_write_stamp<C: Resource>(
+    trail: &TrailState,
+    child: &mut C,
+    context: Option<SpanContext>,
+    intent: &str,
+    known: StampLookup,
+) -> bool {
+    let (there, generation) = match known {
+        StampLookup::Present(there) => {
+            let next = there.generation.map(|generation| generation + 1);
+            (Some(there), next)
         }
-        same
+        _ => (None, Some(1)),
+    };
+    let entries = there.as_ref().map(|there| there.entries.iter().cloned().collect()).unwrap_or_default();
+    let found = trail.options.keys.read(Some(&entries)).found;
+    let same = there
+        .as_ref()
+        .and_then(|there| there.intent.as_deref())
+        .map_or_else(|| found.as_ref().and_then(|found| found.spec.as_deref()) == Some(intent), |last| last == intent);
+    match context {
+        // With no context of our own, the existing one is better than none.
+        Some(context) if !same => {
+            write_stamp(trail, child, context, intent.to_owned(), generation, found.map(|found| found.context));
+        }
+        _ => child.annotations_mut().extend(entries),
     }
+    same
+}
 
-    fn write_stamp<C: Resource>(
-        &self,
-        child: &mut C,
-        context: SpanContext,
-        spec: String,
-        generation: Option<i64>,
-        previous: Option<SpanContext>,
-    ) {
-        let previous = previous.filter(|previous| previous.trace_id() != context.trace_id());
-        let changed = self.options.clock.timestamp();
-        let stamp = Stamp { context, spec, generation, stamped_at: changed, previous };
-        stamp.write(&self.options.keys, child.annotations_mut());
-    }
+fn write_stamp<C: Resource>(
+    trail: &TrailState,
+    child: &mut C,
+    context: SpanContext,
+    spec: String,
+    generation: Option<i64>,
+    previous: Option<SpanContext>,
+) {
+    let previous = previous.filter(|previous| previous.trace_id() != context.trace_id());
+    let changed = trail.options.clock.timestamp();
+    let stamp = Stamp { context, spec, generation, stamped_at: changed, previous };
+    stamp.write(&trail.options.keys, child.annotations_mut());
 }
 
 fn child_ref<C: Resource>(api: &Api<C>, kind: &C::DynamicType, child: &C) -> Key {

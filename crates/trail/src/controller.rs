@@ -38,15 +38,11 @@ use self::{
 };
 use crate::trail::Trail;
 
-mod queue_observer;
 mod reconcile_span;
-pub(crate) mod repairs;
 mod run_cause;
-pub(crate) mod trace_relation;
-pub(crate) mod tracked_objects;
 mod watch;
 
-pub use queue_observer::QueueObserver;
+pub use run_cause::QueueObserver;
 
 type ReconcileRequests<K> = BoxStream<'static, Result<ReconcileRequest<K>, watcher::Error>>;
 

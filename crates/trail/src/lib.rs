@@ -27,7 +27,8 @@
 //! ```
 //!
 //! Inside the reconciler, [`Trail::child`] creates and applies children and [`Trail::patch_status`] patches the
-//! status; both record spans and leave stamps.
+//! status; both record spans and leave stamps. [`PendingWrites`] keeps a reconciler from acting on state that it has
+//! changed already.
 //!
 //! *Guaranteed*: no content of an annotation breaks a reconcile; runs that change nothing leave no spans; an
 //! exporter that is down slows nothing down. docs/tracing-an-operator.md has the rules.
@@ -52,14 +53,12 @@ mod errors;
 pub mod events;
 mod lineage;
 pub mod operand;
+mod pending_writes;
 mod run;
-mod run_step;
 pub mod sampler;
 #[cfg(feature = "setup")]
 pub mod setup;
 mod status;
-#[cfg(feature = "setup")]
-pub mod tracing_layer;
 mod trail;
 mod trust;
 
@@ -67,9 +66,10 @@ pub use child::ChildWriter;
 pub use controller::Controller;
 pub use deferred_spans::DeferredSpanProcessor;
 pub use errors::error_chain;
+pub use pending_writes::PendingWrites;
 pub use run::Run;
 pub use sampler::FollowLinks;
 #[cfg(feature = "setup")]
-pub use setup::{TelemetryGuard, TelemetrySetup, setup};
+pub use setup::{TelemetryGuard, TelemetrySetup, setup, tracing_layer};
 pub use trail::{Options, TraceMode, Trail, TrailClock, TrailCounters};
 pub use trust::NamespaceTrust;

@@ -1,76 +1,69 @@
-//! Relates work to the context on its object, with the state that this process has recorded.
-
-use std::time::Duration;
+//! The place of work in traces: which context an object has, whether that still belongs to the object, and how work
+//! relates to it.
+//!
+//! [`relation`] chooses the parent of a span. [`tracked_objects`] and [`repairs`] are what this process remembers
+//! between runs.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::Resource;
-use opentelemetry::trace::SpanContext;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     carrier::{ObjectContext, counts_annotations, hash},
-    controller::trace_relation::{RelationInputs, TraceRelation, choose_relation},
     status::{self, ObjectConvergence},
     trail::TrailState,
 };
 
-impl TrailState {
-    /// The relation of a piece of work to the context on its object.
-    pub(crate) fn relation_to(
-        &self,
-        found: Option<&ObjectContext>,
-        believed: bool,
-        outdated: bool,
-        converged: bool,
-        causes: &[SpanContext],
-    ) -> TraceRelation {
-        let repair = found.filter(|_| converged).and_then(|found| self.ongoing_repair(&found.context));
-        choose_relation(RelationInputs {
-            mode: self.options.mode,
-            found,
-            is_trusted: believed,
-            link_others: self.options.trust.links_others(),
-            is_outdated: outdated,
-            was_converged: converged,
-            age: self.context_age(found),
-            drift_after: self.options.drift_after,
-            repair_root: repair.as_ref(),
-            causes,
-        })
+pub(crate) mod relation;
+pub(crate) mod repairs;
+pub(crate) mod tracked_objects;
+
+/// The context on an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum FoundContext {
+    /// The object has none that can be read.
+    #[default]
+    Missing,
+    /// The object is in a namespace whose contexts are not trusted.
+    Untrusted(ObjectContext),
+    Trusted(ObjectContext),
+}
+
+impl FoundContext {
+    pub(crate) fn any(&self) -> Option<&ObjectContext> {
+        match self {
+            Self::Missing => None,
+            Self::Untrusted(context) | Self::Trusted(context) => Some(context),
+        }
     }
 
-    /// The first run of the ongoing repair of the objects that this context's change made.
-    fn ongoing_repair(&self, context: &SpanContext) -> Option<SpanContext> {
-        let now = self.options.clock.timestamp();
-        self.ongoing_repairs.find_root(context.trace_id(), now, self.options.drift_after)
+    pub(crate) fn trusted(&self) -> Option<&ObjectContext> {
+        match self {
+            Self::Missing | Self::Untrusted(_) => None,
+            Self::Trusted(context) => Some(context),
+        }
     }
+}
 
-    /// The convergence of an object at its generation.
-    pub(crate) fn convergence<K: Resource + Serialize>(
-        &self,
-        object: &K,
-        found: Option<&ObjectContext>,
-    ) -> ObjectConvergence {
-        let meta = object.meta();
-        let created = || meta.creation_timestamp.as_ref().filter(|_| meta.generation == Some(1)).map(|time| time.0);
-        let changed = found.and_then(|found| found.stamped_at).or_else(created);
-        let late = changed.and_then(|changed| changed.checked_add(self.options.drift_after).ok());
-        status::convergence_state(object, meta.generation, &self.options.ready, late)
-    }
-
-    /// The age of a context, where it has the time of its stamp.
-    pub(crate) fn context_age(&self, found: Option<&ObjectContext>) -> Option<Duration> {
-        let changed = found?.stamped_at?;
-        Some(Duration::try_from(self.options.clock.timestamp().duration_since(changed)).unwrap_or_default())
-    }
+/// The convergence of an object at its generation.
+pub(crate) fn convergence<K: Resource + Serialize>(
+    trail: &TrailState,
+    object: &K,
+    found: Option<&ObjectContext>,
+) -> ObjectConvergence {
+    let meta = object.meta();
+    let created = || meta.creation_timestamp.as_ref().filter(|_| meta.generation == Some(1)).map(|time| time.0);
+    let changed = found.and_then(|found| found.stamped_at).or_else(created);
+    let late = changed.and_then(|changed| changed.checked_add(trail.options.drift_after).ok());
+    status::convergence_state(object, meta.generation, &trail.options.ready, late)
 }
 
 /// Whether the object was changed after the context was stamped, by a writer that left none. The generation
 /// decides where there is one, except for Deployments. Objects without a generation are compared by hash, but
 /// only those without a `spec`: nothing adds defaults to them.
-pub(crate) fn is_outdated<K: Resource + Serialize>(object: &K, found: &ObjectContext, seen_before: bool) -> bool {
+pub(crate) fn is_outdated<K: Resource + Serialize>(object: &K, found: &ObjectContext, was_seen_before: bool) -> bool {
     match (found.generation, object.meta().generation, &found.spec) {
         (Some(_), Some(generation), _) => {
             let is_deployment = || {
@@ -82,7 +75,7 @@ pub(crate) fn is_outdated<K: Resource + Serialize>(object: &K, found: &ObjectCon
         }
         (_, None, Some(spec)) => serde_json::to_value(object)
             .is_ok_and(|value| value.get("spec").is_none_or(Value::is_null) && hash::hash_value(&value) != *spec),
-        _ => seen_before,
+        _ => was_seen_before,
     }
 }
 

@@ -31,8 +31,10 @@ use serde::Serialize;
 use crate::{
     carrier::{Stamp, hash},
     context,
-    controller::trace_relation::TraceRelation,
-    lineage::is_outdated,
+    lineage::{
+        is_outdated,
+        relation::{TraceRelation, TracedWork, choose_relation},
+    },
     trail::Trail,
 };
 
@@ -54,11 +56,14 @@ impl Trail {
     /// without tracing, the current context.
     pub fn follow<K: Resource + Serialize>(&self, object: &K, work: OperandWork, span: SpanBuilder) -> Context {
         let Some(shared) = self.shared() else { return Context::current() };
-        let (found, believed) = shared.read_context(object);
-        let outdated = found.as_ref().is_some_and(|found| is_outdated(object, found, false));
-        let converged = work == OperandWork::Repeated;
-        let TraceRelation { parent, links, .. } =
-            shared.relation_to(found.as_ref(), believed, outdated, converged, &[]);
+        let found = shared.read_context(object);
+        let work = TracedWork {
+            found: &found,
+            is_outdated: found.any().is_some_and(|found| is_outdated(object, found, false)),
+            was_converged: work == OperandWork::Repeated,
+            causes: &[],
+        };
+        let TraceRelation { parent, links, .. } = choose_relation(shared, work);
         let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
         let mut span = if span.span_kind.is_some() { span } else { span.with_kind(SpanKind::Consumer) };
         let links = links.into_iter().chain(span.links.take().into_iter().flatten()).collect();
@@ -78,14 +83,14 @@ impl Trail {
     /// requests that add annotations, such as a Binding. Without a span there are none.
     pub fn annotations_for<K: Resource + Serialize>(&self, object: &K, span: &SpanContext) -> Vec<(String, String)> {
         let Some(shared) = self.shared().filter(|_| span.is_valid()) else { return Vec::new() };
-        let (found, _) = shared.read_context(object);
-        let previous = found.map(|found| found.context).filter(|it| it.trace_id() != span.trace_id());
+        let found = shared.read_context(object);
+        let previous = found.any().map(|found| &found.context).filter(|found| found.trace_id() != span.trace_id());
         let stamp = Stamp {
             context: span.clone(),
             spec: hash::hash_object(object).unwrap_or_default(),
             generation: object.meta().generation,
             stamped_at: shared.options.clock.timestamp(),
-            previous,
+            previous: previous.cloned(),
         };
         stamp.entries(&shared.options.keys)
     }

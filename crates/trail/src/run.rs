@@ -14,6 +14,8 @@ use std::sync::{
 use opentelemetry::Context;
 use opentelemetry_sdk::trace::SpanData;
 
+pub(crate) mod step;
+
 /// Spans of one run that are held until it is settled. Nobody reads a trace with more in one step; later ones
 /// are dropped.
 const MAX_HELD_SPANS: usize = 512;

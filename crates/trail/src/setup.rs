@@ -32,6 +32,7 @@ use opentelemetry::{
     trace::{TracerProvider as _, noop::NoopTracer},
 };
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracer, SdkTracerProvider};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::{
     Layer, Registry,
     filter::{FilterExt as _, LevelFilter, Targets, filter_fn},
@@ -56,6 +57,9 @@ mod exporter;
 mod http;
 mod resource;
 mod settings;
+
+/// Libraries whose spans ours replace, or that would trace the export itself.
+const EXCLUDED_TARGETS: [&str; 8] = ["kube", "hyper", "h2", "tower", "tonic", "rustls", "tokio", "opentelemetry"];
 
 /// The limit of a flush. A pod has 30 s to terminate; this is the share of the flush.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -230,11 +234,11 @@ impl TelemetryGuard {
     /// spans are left out: this crate's spans replace them.
     pub fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
-        S: tracing::Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
+        S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
     {
         let inner = self.inner.as_ref()?;
         let tracer: SdkTracer = inner.provider.tracer("tracing");
-        Some(crate::tracing_layer::layer(tracer))
+        Some(tracing_layer(tracer))
     }
 
     /// The number of exported spans, and of spans lost because the export failed.
@@ -263,6 +267,21 @@ impl Drop for TelemetryGuard {
     fn drop(&mut self) {
         self.flush();
     }
+}
+
+/// A layer that turns `tracing` spans of level INFO and above into spans. They are children of the current span of this
+/// crate. For programs with a provider of their own; others use [`TelemetryGuard::layer`].
+pub fn tracing_layer<S>(tracer: SdkTracer) -> impl Layer<S> + use<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
+{
+    let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_threads(false);
+    layer.with_filter(filter_fn(is_recorded))
+}
+
+fn is_recorded(metadata: &Metadata<'_>) -> bool {
+    let library = metadata.target().split([':', '_']).next().unwrap_or_default();
+    *metadata.level() <= Level::INFO && !EXCLUDED_TARGETS.contains(&library)
 }
 
 /// Colours are only for a terminal.

@@ -11,7 +11,7 @@ use opentelemetry::{context::FutureExt as _, trace::SpanKind};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{run_step::RunStep, trail::Trail};
+use crate::{run::step::RunStep, trail::Trail};
 
 impl Trail {
     /// Patches the status of an object in a span, as [`Api::patch_status`] does. When the patch makes the

@@ -22,8 +22,8 @@ use crate::{
     carrier::{AnnotationKeys, ObjectContext},
     child::stamps::StampCache,
     client::{refusals::RefusalCounter, write_history::WriteHistory},
-    controller::{repairs::OngoingRepairs, tracked_objects::TrackedObjects},
     deferred_spans::DeferredSpanProcessor,
+    lineage::{FoundContext, repairs::OngoingRepairs, tracked_objects::TrackedObjects},
     trust::NamespaceTrust,
 };
 
@@ -132,7 +132,7 @@ impl Default for TrailClock {
 
 impl fmt::Debug for TrailClock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Clock")
+        formatter.write_str("TrailClock")
     }
 }
 
@@ -194,11 +194,11 @@ impl Trail {
     pub fn counters(&self) -> TrailCounters {
         let Some(shared) = &self.0 else { return TrailCounters::default() };
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let AtomicTrailCounters { runs, dropped, unreadable: garbage, untrusted } = &shared.counts;
+        let AtomicTrailCounters { runs, dropped, unreadable, untrusted } = &shared.counts;
         TrailCounters {
             runs: read(runs),
             dropped: read(dropped),
-            unreadable: read(garbage),
+            unreadable: read(unreadable),
             untrusted: read(untrusted),
         }
     }
@@ -206,8 +206,7 @@ impl Trail {
     /// The context on an object, whichever tool wrote it, if it is trusted.
     #[must_use]
     pub fn object_context<K: Resource>(&self, object: &K) -> Option<ObjectContext> {
-        let (found, believed) = self.0.as_ref()?.read_context(object);
-        found.filter(|_| believed)
+        self.0.as_ref()?.read_context(object).trusted().cloned()
     }
 
     /// A tracer for the program's own spans, which are exported with ours.
@@ -225,23 +224,30 @@ impl Trail {
 }
 
 impl TrailState {
-    /// The context on an object, and whether it is trusted.
-    pub(crate) fn read_context<K: Resource>(&self, object: &K) -> (Option<ObjectContext>, bool) {
+    /// Reads the context on an object. Counts one that cannot be read or is not trusted.
+    pub(crate) fn read_context<K: Resource>(&self, object: &K) -> FoundContext {
         let meta = object.meta();
         let reading = self.options.keys.read(meta.annotations.as_ref());
         if reading.unreadable > 0 {
             self.counts.unreadable.fetch_add(reading.unreadable.into(), Ordering::Relaxed);
         }
-        let believed = self.options.trust.is_trusted(meta.namespace.as_deref());
-        if reading.found.is_some() && !believed {
-            self.counts.untrusted.fetch_add(1, Ordering::Relaxed);
+        let Some(context) = reading.found else { return FoundContext::Missing };
+        if self.options.trust.is_trusted(meta.namespace.as_deref()) {
+            return FoundContext::Trusted(context);
         }
-        (reading.found, believed)
+        self.counts.untrusted.fetch_add(1, Ordering::Relaxed);
+        FoundContext::Untrusted(context)
+    }
+
+    /// The age of a context, where it has the time of its stamp.
+    pub(crate) fn context_age(&self, found: Option<&ObjectContext>) -> Option<Duration> {
+        let stamped_at = found?.stamped_at?;
+        Some(Duration::try_from(self.options.clock.timestamp().duration_since(stamped_at)).unwrap_or_default())
     }
 }
 
 impl fmt::Debug for TrailState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+        formatter.debug_struct("TrailState").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -127,7 +127,7 @@ async fn ask(api: &Api<ConfigMap>) {
 #[tokio::test]
 async fn a_connection_that_stays_open_holds_no_span() {
     let (server, (trail, provider, exporter)) = (Server::start().await, trail());
-    let subscriber = tracing_subscriber::registry().with(tracing_layer::layer(provider.tracer("tests")));
+    let subscriber = tracing_subscriber::registry().with(tracing_layer(provider.tracer("tests")));
     let _default = tracing::subscriber::set_default(subscriber);
     let api = server.api(&trail);
     let reconcile = {

@@ -230,7 +230,7 @@ fn inmost() {}
 #[test]
 fn instrumented_functions_nest_inside_and_share_the_fate_of_the_run() {
     let traced = Traced::with(Options::default(), Sampler::AlwaysOn);
-    let subscriber = tracing_subscriber::registry().with(tracing_layer::layer(traced.provider.tracer("tests")));
+    let subscriber = tracing_subscriber::registry().with(tracing_layer(traced.provider.tracer("tests")));
     let _default = tracing::subscriber::set_default(subscriber);
     for changes in [true, false] {
         traced.exporter.reset();

@@ -34,7 +34,7 @@ pub struct BodyReader {
 
 /// A body that was read. It occupies its share of the budget until it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldBody {
     /// The body.
     pub body: Bytes,
     _permit: OwnedSemaphorePermit,
@@ -68,7 +68,7 @@ impl BodyReader {
     }
 
     /// Waits for budget, then reads a body.
-    pub async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Held, BodyReadError> {
+    pub async fn read(&self, headers: &HeaderMap, body: Body) -> Result<HeldBody, BodyReadError> {
         let announced = body.size_hint().upper();
         let length = announced.map_or(MAX_BODY_BYTES, |length| usize::try_from(length).unwrap_or(usize::MAX));
         if length > MAX_BODY_BYTES {
@@ -76,14 +76,14 @@ impl BodyReader {
         }
         let kibibytes = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
         let end = Instant::now() + self.timeout;
-        let room = timeout_at(end, Arc::clone(&self.budget).acquire_many_owned(kibibytes));
-        let room = room.await.map_err(|_| BodyReadError::Busy)?.map_err(|_| BodyReadError::Busy)?;
+        let permit = timeout_at(end, Arc::clone(&self.budget).acquire_many_owned(kibibytes));
+        let permit = permit.await.map_err(|_| BodyReadError::Busy)?.map_err(|_| BodyReadError::Busy)?;
         let read =
             timeout_at(end, Limited::new(body, MAX_BODY_BYTES).collect()).await.map_err(|_| BodyReadError::Timeout)?;
         match read {
             // Checked after the body was read: over HTTP/2 an early response may get lost.
             Ok(_) if !is_json(headers) => Err(BodyReadError::UnsupportedMediaType),
-            Ok(body) => Ok(Held { body: body.to_bytes(), _permit: room }),
+            Ok(body) => Ok(HeldBody { body: body.to_bytes(), _permit: permit }),
             Err(error) if error.is::<LengthLimitError>() => Err(BodyReadError::TooLong),
             Err(error) => Err(BodyReadError::ConnectionLost(io::Error::other(error))),
         }

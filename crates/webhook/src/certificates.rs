@@ -62,10 +62,10 @@ impl Default for CertificateTerms {
 impl CertificateTerms {
     /// Creates terms with this lifetime.
     pub fn new(lifetime: Duration) -> Result<Self, InvalidLifetime> {
-        match (MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
-            true => Ok(Self { lifetime }),
-            false => Err(InvalidLifetime(lifetime)),
+        if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
+            return Err(InvalidLifetime(lifetime));
         }
+        Ok(Self { lifetime })
     }
 
     /// The time for which an authority is announced before the certificate that it signed is served.
@@ -129,7 +129,7 @@ impl CertificateGeneration {
 
 impl fmt::Debug for CertificateGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Generation");
+        let mut shown = f.debug_struct("CertificateGeneration");
         shown.field("names", &self.names).field("made", &self.issued_at).field("expires", &self.expires_at);
         shown.field("key", &"***").finish_non_exhaustive()
     }

@@ -8,7 +8,7 @@
 //!
 //! *Guaranteed*: no failure here ends the webhook; it is logged, counted and retried with backoff. The first
 //! change of a registration by another writer is undone at once. Repeated changes by the same writer are undone
-//! with a backoff of up to half a minute, so that no API server is kept busy. Another webhook of the same name
+//! with a backoff of up to half a minute, so that no API server is state busy. Another webhook of the same name
 //! is recognized by the common field manager and keeps the registration for half a minute each time, which lets
 //! a rollout with new arguments complete; the contention is logged. The loss of a registration is recorded when
 //! it is seen, not when it is repaired.
@@ -107,27 +107,26 @@ pub enum WebhookStartError {
 impl WebhookMaintenance {
     /// Loads or issues certificates, and serves one. Nothing is registered yet, so that a server can listen
     /// first.
-    pub async fn start(plan: MaintenanceOptions) -> Result<Self, WebhookStartError> {
-        let MaintenanceOptions { store: keep, terms, names, registrations, clock, counters } = plan;
+    pub async fn start(options: MaintenanceOptions) -> Result<Self, WebhookStartError> {
+        let MaintenanceOptions { store, terms, names, registrations, clock, counters } = options;
         let now = clock.timestamp();
-        let ring = keep.load_or_renew(&CertificateRing::default(), &names, now, terms).await?;
-        let registrations = registrations.into_iter().map(RegistrationState::new).collect();
-        let serving = Arc::default();
-        let known = BTreeMap::new();
-        let shown = String::new();
-        let mut upkeep = Self {
-            store: keep,
+        let ring = store.load_or_renew(&CertificateRing::default(), &names, now, terms).await?;
+        let mut maintenance = Self {
+            store,
             terms,
             names,
-            registrations,
-            resolver: serving,
+            registrations: registrations.into_iter().map(RegistrationState::new).collect(),
+            resolver: Arc::default(),
             clock,
             counters,
             ring,
-            announced_since: known,
-            shown_authority: shown,
+            announced_since: BTreeMap::new(),
+            shown_authority: String::new(),
         };
-        if upkeep.update_shown_certificate(now) { Ok(upkeep) } else { Err(WebhookStartError::NoUsableCertificate) }
+        if !maintenance.update_shown_certificate(now) {
+            return Err(WebhookStartError::NoUsableCertificate);
+        }
+        Ok(maintenance)
     }
 
     /// The resolver for the TLS server.
@@ -138,10 +137,10 @@ impl WebhookMaintenance {
     /// Writes all registrations. From then on the API server calls the webhook.
     pub async fn register(&mut self) -> Result<(), WebhookStartError> {
         let bundle = self.ring.bundle();
-        for kept in &mut self.registrations {
-            let renewed = kept.renew(&bundle).await.map_err(|source| WebhookStartError::Register {
-                kind: kept.registration.kind(),
-                name: kept.registration.name().to_owned(),
+        for state in &mut self.registrations {
+            let renewed = state.renew(&bundle).await.map_err(|source| WebhookStartError::Register {
+                kind: state.registration.kind(),
+                name: state.registration.name().to_owned(),
                 source: Box::new(source),
             })?;
             if renewed != RenewalOutcome::Unchanged {
@@ -155,10 +154,10 @@ impl WebhookMaintenance {
     /// Removes all registrations. A failure is only logged, because the process is about to exit.
     pub async fn unregister(&mut self) {
         let bundle = self.ring.bundle();
-        for kept in &self.registrations {
-            let kind = kept.registration.kind();
-            let name = kept.registration.name();
-            match kept.remove(&bundle).await {
+        for state in &self.registrations {
+            let kind = state.registration.kind();
+            let name = state.registration.name();
+            match state.remove(&bundle).await {
                 Ok(None) => {}
                 Ok(Some(other)) => {
                     tracing::warn!(kind, name, other, "the registration was not removed: it belongs to another webhook")
@@ -173,26 +172,33 @@ impl WebhookMaintenance {
     /// Maintains everything for as long as it is polled.
     pub async fn run(&mut self) -> Infallible {
         let mut changes = self.watch_registrations();
-        let mut pause = RETRY_DELAY_RANGE.0;
+        let mut retry_delay = RETRY_DELAY_RANGE.0;
         loop {
-            let turn = self.run_pass().await;
-            let (now, mut not_before, rest) = (Instant::now(), Instant::now(), self.time_until_due());
-            if turn == PassOutcome::Failed {
-                not_before = now + pause;
-                pause = (pause * 2).min(RETRY_DELAY_RANGE.1);
-            } else {
-                pause = RETRY_DELAY_RANGE.0;
-            }
-            let last = if turn == PassOutcome::Failed { not_before } else { now + rest };
+            let outcome = self.run_pass().await;
+            let now = Instant::now();
+            // After a failure nothing is tried before the delay is over.
+            let (not_before, last) = match outcome {
+                PassOutcome::Failed => {
+                    let retry = now + retry_delay;
+                    retry_delay = (retry_delay * 2).min(RETRY_DELAY_RANGE.1);
+                    (retry, retry)
+                }
+                PassOutcome::Unchanged | PassOutcome::Repaired => {
+                    retry_delay = RETRY_DELAY_RANGE.0;
+                    (now, now + self.time_until_due())
+                }
+            };
             loop {
                 let next = self.next_repair().map_or(last, |due| due.max(not_before).min(last));
                 tokio::select! {
                     biased;
                     // Further changes are handled in the same pass. After another webhook took a registration,
                     // a pass runs at once: the other one may have renewed the certificates.
-                    Some((at, seen)) = changes.next() => if self.observe_registration(at, seen) && turn != PassOutcome::Failed {
-                        break;
-                    },
+                    Some((index, seen)) = changes.next() => {
+                        if self.observe_registration(index, seen) && outcome != PassOutcome::Failed {
+                            break;
+                        }
+                    }
                     () = sleep_until(next) => break,
                 }
             }
@@ -202,13 +208,13 @@ impl WebhookMaintenance {
     /// The time of the next repair of a registration.
     fn next_repair(&self) -> Option<Instant> {
         let bundle = self.ring.bundle();
-        self.registrations.iter().filter_map(|kept| kept.due(&bundle)).min()
+        self.registrations.iter().filter_map(|state| state.due(&bundle)).min()
     }
 
     /// Records the state of a registration. Returns whether another webhook has just taken it.
     fn observe_registration(&mut self, at: usize, seen: Option<DynamicObject>) -> bool {
         let bundle = self.ring.bundle();
-        let taken = self.registrations.get_mut(at).is_some_and(|kept| kept.observe(seen, &bundle));
+        let taken = self.registrations.get_mut(at).is_some_and(|state| state.observe(seen, &bundle));
         self.counters.note_registered(self.is_registered());
         taken
     }
@@ -235,10 +241,10 @@ impl WebhookMaintenance {
             self.update_shown_certificate(before);
             return PassOutcome::Failed;
         }
-        let turn = self.repair_registrations().await;
+        let outcome = self.repair_registrations().await;
         self.record_announced();
         self.update_shown_certificate(self.clock.timestamp());
-        turn
+        outcome
     }
 
     /// Whether the certificates have to be loaded: when they are due, and whenever a registration differs,
@@ -255,24 +261,24 @@ impl WebhookMaintenance {
             tracing::info!(ends, authorities = ring.generations().len(), "certificates were renewed");
             self.ring = ring;
             let bundle = self.ring.bundle();
-            self.registrations.iter_mut().for_each(|kept| kept.update_lost_since(&bundle));
+            self.registrations.iter_mut().for_each(|state| state.update_lost_since(&bundle));
         }
         Ok(())
     }
 
     async fn repair_registrations(&mut self) -> PassOutcome {
         let bundle = self.ring.bundle();
-        let mut turn = PassOutcome::Unchanged;
-        for kept in self.registrations.iter_mut().filter(|kept| kept.is_due(&bundle)) {
-            let renewed = kept.renew(&bundle).await;
-            let kind = kept.registration.kind();
-            let name = kept.registration.name();
+        let mut outcome = PassOutcome::Unchanged;
+        for state in self.registrations.iter_mut().filter(|state| state.is_due(&bundle)) {
+            let renewed = state.renew(&bundle).await;
+            let kind = state.registration.kind();
+            let name = state.registration.name();
             match renewed {
                 Ok(RenewalOutcome::Unchanged) => {}
                 Ok(renewed) => {
                     self.counters.count(MaintenanceEvent::Registered);
                     log_renewal(&self.counters, kind, name, renewed);
-                    turn = PassOutcome::Repaired;
+                    outcome = PassOutcome::Repaired;
                 }
                 Err(error) => {
                     self.counters.count(MaintenanceEvent::RegistrationFailed);
@@ -281,12 +287,12 @@ impl WebhookMaintenance {
                 }
             }
         }
-        turn
+        outcome
     }
 
     fn is_registered(&self) -> bool {
         let bundle = self.ring.bundle();
-        self.registrations.iter().all(|kept| kept.is_registered(&bundle))
+        self.registrations.iter().all(|state| state.is_registered(&bundle))
     }
 
     /// Records since when the current authorities are registered.

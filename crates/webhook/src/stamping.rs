@@ -22,7 +22,7 @@ pub mod counters;
 pub mod decision;
 pub mod patch;
 mod routes;
-pub mod select;
+pub mod selection;
 
 pub use routes::PATH;
 

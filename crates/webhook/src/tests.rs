@@ -47,9 +47,9 @@ impl ServiceAddressResolver for OneService {
 }
 
 /// Refuses empty ConfigMaps, and ConfigMaps with data unless an administrator creates them.
-async fn check(State(intake): State<BodyReader>, request: Request<Body>) -> Response {
+async fn check(State(body_reader): State<BodyReader>, request: Request<Body>) -> Response {
     let (head, body) = request.into_parts();
-    let held = match intake.read(&head.headers, body).await {
+    let held = match body_reader.read(&head.headers, body).await {
         Ok(held) => held,
         Err(unread) => return unread.into_response(),
     };

@@ -1,4 +1,4 @@
-//! The command line, for a program of its own and for one that has it among others.
+//! The command line: of the program, and of a command of `kubewake`.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{manifests, operator};
 
-/// What can be done.
+/// The commands of the program.
 #[derive(Debug, clap::Subcommand)]
 pub enum HeadOperatorCommand {
     /// Runs the operator until SIGTERM; the OTEL_* variables configure the export of spans
@@ -43,10 +43,10 @@ enum TraceModeArg {
     Links,
 }
 
-/// Does it, until it is told to stop.
+/// Runs a command. The operator runs until SIGTERM or Ctrl-C.
 ///
 /// # Errors
-/// It cannot begin.
+/// If the telemetry or the client for the cluster cannot be set up.
 pub async fn run(command: HeadOperatorCommand) -> anyhow::Result<()> {
     match command {
         HeadOperatorCommand::Run(args) => args.run().await,

@@ -11,15 +11,13 @@ use kube::{
         events::{Event, EventType},
     },
 };
-use kubewake_trail::{Trail, error_chain, events::EventPublisher};
+use kubewake_trail::{PendingWrites, Trail, error_chain, events::EventPublisher};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::{
     api::{ChildA, ChildAStatus, Head, HeadStatus},
-    labels,
-    pending_writes::PendingWrites,
-    ready,
+    labels, ready,
 };
 
 #[cfg(test)]
@@ -72,7 +70,8 @@ pub struct ReconcileContext {
     client: Client,
     trail: Trail,
     events: EventPublisher,
-    /// Writes that no watch has shown yet.
+    /// Statuses that were written and that no watch has shown yet. A run before that would write them again, and
+    /// publish their Events twice.
     pub(crate) pending_writes: PendingWrites,
     /// The interval at which an object is reconciled without a change.
     pub(crate) resync_interval: Duration,
@@ -116,8 +115,8 @@ impl ReconcileContext {
         }
         let api = self.namespaced_api::<K>(object);
         let patch = Patch::Merge(json!({"status": status}));
-        let answer = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
-        self.pending_writes.record(&answer.map_err(ReconcileError::Status)?);
+        let written = self.trail.patch_status(&api, object, &PatchParams::default(), &patch).await;
+        self.pending_writes.record(&written.map_err(ReconcileError::Status)?, ());
         self.publish_event(object, &status).await;
         Ok(())
     }

@@ -11,5 +11,4 @@ pub mod head;
 pub mod labels;
 pub mod manifests;
 pub mod operator;
-pub mod pending_writes;
 pub mod ready;

@@ -48,7 +48,8 @@ impl HeadOperatorOptions {
     }
 }
 
-/// Runs until `stop` completes, and logs once both kinds are listed. The client has to be the trail's.
+/// Runs both controllers until `stop` completes, and calls `ready` once both kinds are listed. The client has to be
+/// the trail's, so that its writes are traced.
 pub async fn run(
     client: Client,
     trail: Trail,
@@ -65,16 +66,17 @@ pub async fn run(
     let children = Controller::new(options.watched_api::<ChildA>(&client), all.clone())
         .owns(options.watched_api::<Deployment>(&client), all)
         .graceful_shutdown_on(stop);
-    let seen = (heads.store(), children.store());
-    let announce = async {
+    let head_store = heads.store();
+    let child_store = children.store();
+    let announce_ready = async {
         // An error means that the controller was stopped before its first list.
-        if let (Ok(()), Ok(())) = future::join(seen.0.wait_until_ready(), seen.1.wait_until_ready()).await {
+        if let (Ok(()), Ok(())) = future::join(head_store.wait_until_ready(), child_store.wait_until_ready()).await {
             ready();
         }
     };
     let heads = heads.run(trail.clone(), head::reconcile, error_policy, Arc::clone(&context));
     let children = children.run(trail, child::reconcile, error_policy, context);
-    future::join3(heads.for_each(log_watch_error), children.for_each(log_watch_error), announce).await;
+    future::join3(heads.for_each(log_watch_error), children.for_each(log_watch_error), announce_ready).await;
 }
 
 /// Logs watch errors. [`error_policy`] logs reconcile errors.

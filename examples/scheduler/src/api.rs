@@ -154,7 +154,7 @@ pub struct RefusedConfiguration {
 }
 
 impl Scheduler {
-    /// The name that pods ask for it by.
+    /// The name by which pods select the scheduler.
     pub fn scheduler_name(&self) -> String {
         self.spec.scheduler_name.clone().unwrap_or_else(|| self.name_any())
     }

@@ -1,4 +1,4 @@
-//! The command line, for a program of its own and for one that has it among others.
+//! The command line: of the program, and of a command of `kubewake`.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use crate::{
     scheduler::{self, SchedulerIdentity},
 };
 
-/// Who makes the spans of a scheduler.
+/// The service name in the spans of a scheduler.
 const SCHEDULER_SERVICE_NAME: &str = "demo-scheduler";
 
-/// What can be done.
+/// The commands of the program.
 #[derive(Debug, clap::Subcommand)]
 pub enum SchedulerCommand {
     /// Runs the operator for the Schedulers of a namespace
@@ -45,7 +45,7 @@ pub struct OperatorArgs {
     tracing: TracingArgs,
 }
 
-/// How work hangs together with what caused it.
+/// How spans relate to the trace of the change that caused them.
 #[derive(Debug, clap::Args)]
 struct TracingArgs {
     /// Whether work continues the trace of a change, or starts a new trace with a link
@@ -81,10 +81,10 @@ pub struct ScheduleArgs {
     tracing: TracingArgs,
 }
 
-/// Does it, until it is told to stop.
+/// Runs a command. An operator or scheduler runs until SIGTERM or Ctrl-C.
 ///
 /// # Errors
-/// It cannot begin.
+/// If the telemetry or the client for the cluster cannot be set up.
 pub async fn run(command: SchedulerCommand) -> anyhow::Result<()> {
     match command {
         SchedulerCommand::Operator(args) => run_operator(args).await,
@@ -99,14 +99,14 @@ pub async fn run(command: SchedulerCommand) -> anyhow::Result<()> {
 async fn run_operator(args: OperatorArgs) -> anyhow::Result<()> {
     let config = connect::config(args.kubeconfig.as_deref()).await?;
     let namespace = args.namespace.unwrap_or_else(|| config.default_namespace.clone());
-    // What holds for the operator holds for its schedulers.
-    let passed_on = args.tracing.to_scheduler_args();
+    // The schedulers trace as the operator does.
+    let scheduler_args = args.tracing.to_scheduler_args();
     let (telemetry, trail) = setup_tracing("scheduler-operator", args.tracing)?;
     let client = trail.client(config).context("failed to create a client for the cluster")?;
     let operand = OperandSettings {
         image: args.image,
         command: Vec::new(),
-        args: passed_on,
+        args: scheduler_args,
         service_account: args.service_account,
         telemetry_env: trail.exporter_env(),
     };
@@ -133,7 +133,7 @@ async fn run_scheduler(args: ScheduleArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Spans and log lines of one of the two programs that this is.
+/// Sets up the spans and log lines of the operator or of a scheduler.
 fn setup_tracing(service: &str, tracing: TracingArgs) -> anyhow::Result<(TelemetryGuard, Trail)> {
     let setup = TelemetrySetup::new(service).version(env!("CARGO_PKG_VERSION")).options(tracing.into_trail_options());
     setup.start().context("failed to set up telemetry")

@@ -135,14 +135,14 @@ impl ClusterModel {
     }
 
     pub fn node_allocations(&self) -> Vec<NodeAllocation> {
-        let mut places: BTreeMap<&str, NodeAllocation> =
+        let mut allocations: BTreeMap<&str, NodeAllocation> =
             self.nodes.iter().map(|(name, node)| (name.as_str(), NodeAllocation::new(Arc::clone(node)))).collect();
         for booking in self.pods.values() {
-            if let Some(place) = places.get_mut(booking.node.as_str()) {
-                place.add_pod(&booking.requests);
+            if let Some(allocation) = allocations.get_mut(booking.node.as_str()) {
+                allocation.add_pod(&booking.requests);
             }
         }
-        places.into_values().collect()
+        allocations.into_values().collect()
     }
 }
 

@@ -117,20 +117,20 @@ impl fmt::Display for NoFeasibleNode {
 pub fn run_cycle(
     configuration: &SchedulerConfiguration,
     pod: &Pod,
-    places: &[NodeAllocation],
+    nodes: &[NodeAllocation],
     clock: ClockFn<'_>,
 ) -> SchedulingCycle {
     let start = clock();
     let none = PodSpec::default();
-    let (needs, before) = run_pre_filter(configuration, pod, clock);
-    let ask = PodInfo { spec: pod.spec.as_ref().unwrap_or(&none), requests: needs };
-    let (fitting, filter) = run_filters(configuration, &ask, places, clock);
-    let scored = (!fitting.is_empty()).then(|| run_scores(configuration, &ask, &fitting, clock));
+    let (requests, before) = run_pre_filter(configuration, pod, clock);
+    let pod_info = PodInfo { spec: pod.spec.as_ref().unwrap_or(&none), requests };
+    let (fitting, filter) = run_filters(configuration, &pod_info, nodes, clock);
+    let scored = (!fitting.is_empty()).then(|| run_scores(configuration, &pod_info, &fitting, clock));
     let (score, chosen) = scored.map_or((None, None), |(phase, chosen)| (Some(phase), chosen));
-    let outcome = chosen.ok_or_else(|| no_feasible_node(places.len(), &filter));
+    let outcome = chosen.ok_or_else(|| no_feasible_node(nodes.len(), &filter));
     SchedulingCycle {
         span: TimeInterval { start, end: clock() },
-        nodes: places.len(),
+        nodes: nodes.len(),
         pre_filter: before,
         filter,
         score,
@@ -150,22 +150,22 @@ fn run_pre_filter(
     pod: &Pod,
     clock: ClockFn<'_>,
 ) -> (ResourceList, PluginPhase<ResourceList>) {
-    let ((needs, plugins), span) = measure(clock, || {
-        let (needs, span) = measure(clock, || ResourceList::pod_requests(pod));
+    let ((requests, plugins), span) = measure(clock, || {
+        let (requests, span) = measure(clock, || ResourceList::pod_requests(pod));
         let asked = configuration.filters.iter().any(|(name, _)| *name == NODE_RESOURCES_FIT);
-        let told = asked.then(|| PluginRun { span, plugin: NODE_RESOURCES_FIT, result: needs.clone() });
-        (needs, told.into_iter().collect())
+        let runs = asked.then(|| PluginRun { span, plugin: NODE_RESOURCES_FIT, result: requests.clone() });
+        (requests, runs.into_iter().collect())
     });
-    (needs, PluginPhase { span, plugins })
+    (requests, PluginPhase { span, plugins })
 }
 
 fn run_filters<'a>(
     configuration: &SchedulerConfiguration,
-    ask: &PodInfo<'_>,
-    places: &'a [NodeAllocation],
+    pod_info: &PodInfo<'_>,
+    nodes: &'a [NodeAllocation],
     clock: ClockFn<'_>,
 ) -> (Vec<&'a NodeAllocation>, PluginPhase<Vec<NodeRejection>>) {
-    let mut fitting: Vec<&NodeAllocation> = places.iter().collect();
+    let mut fitting: Vec<&NodeAllocation> = nodes.iter().collect();
     let (plugins, span) = measure(clock, || {
         let mut plugins = Vec::new();
         for (name, plugin) in &configuration.filters {
@@ -174,11 +174,11 @@ fn run_filters<'a>(
             }
             let (found, span) = measure(clock, || {
                 let mut rejections = Vec::new();
-                fitting.retain(|place| {
-                    let reasons = plugin.rejection_reasons(ask, place);
+                fitting.retain(|node| {
+                    let reasons = plugin.rejection_reasons(pod_info, node);
                     let fits = reasons.is_empty();
                     if !fits {
-                        rejections.push(NodeRejection { node: place.name().to_owned(), reasons });
+                        rejections.push(NodeRejection { node: node.name().to_owned(), reasons });
                     }
                     fits
                 });
@@ -193,7 +193,7 @@ fn run_filters<'a>(
 
 fn run_scores(
     configuration: &SchedulerConfiguration,
-    ask: &PodInfo<'_>,
+    pod_info: &PodInfo<'_>,
     fitting: &[&NodeAllocation],
     clock: ClockFn<'_>,
 ) -> (PluginPhase<NodeScores>, Option<SelectedNode>) {
@@ -202,9 +202,9 @@ fn run_scores(
         let mut plugins = Vec::new();
         for scorer in &configuration.scores {
             let Some(plugin) = scorer.plugin() else { continue };
-            let (points, span) = measure(clock, || plugin.score_nodes(ask, fitting));
+            let (points, span) = measure(clock, || plugin.score_nodes(pod_info, fitting));
             totals.iter_mut().zip(&points).for_each(|(total, points)| *total += scorer.weight * points);
-            let points = fitting.iter().zip(points).map(|(place, points)| (place.name().to_owned(), points)).collect();
+            let points = fitting.iter().zip(points).map(|(node, points)| (node.name().to_owned(), points)).collect();
             let label = scorer.label.as_ref().map(ToString::to_string);
             plugins.push(PluginRun {
                 span,
@@ -215,9 +215,9 @@ fn run_scores(
         plugins
     });
     let ranked =
-        fitting.iter().zip(&totals).map(|(place, total)| (Reverse(*total), place.pod_requests.len(), place.name()));
+        fitting.iter().zip(&totals).map(|(node, total)| (Reverse(*total), node.pod_requests.len(), node.name()));
     let best = ranked.min().map(|(_, _, node)| node.to_owned());
-    let totals = fitting.iter().zip(&totals).map(|(place, total)| (place.name().to_owned(), *total)).collect();
+    let totals = fitting.iter().zip(&totals).map(|(node, total)| (node.name().to_owned(), *total)).collect();
     (PluginPhase { span, plugins }, best.map(|node| SelectedNode { node, totals }))
 }
 

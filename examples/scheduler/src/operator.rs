@@ -7,7 +7,6 @@
 //! leader election.
 
 pub mod build;
-mod last_written;
 mod probe;
 pub mod status;
 
@@ -30,10 +29,10 @@ use kube::{
         watcher,
     },
 };
-use kubewake_trail::{Controller, Run, Trail, error_chain};
+use kubewake_trail::{Controller, PendingWrites, Run, Trail, error_chain};
 use serde_json::json;
 
-use self::{build::OperandSettings, last_written::LastWrittenSchedulers, status::ReconcileFindings};
+use self::{build::OperandSettings, status::ReconcileFindings};
 use crate::{
     api::{Scheduler, SchedulerStatus},
     configuration::ConfigurationDocument,
@@ -64,7 +63,8 @@ struct SchedulerContext {
     client: Client,
     trail: Trail,
     operand: OperandSettings,
-    last_written: LastWrittenSchedulers,
+    /// Schedulers that were written and that the watch has not shown yet.
+    pending_writes: PendingWrites<Arc<Scheduler>>,
 }
 
 /// Runs the operator for the Schedulers of a namespace until `stop` completes.
@@ -73,9 +73,12 @@ where
     Stop: Future<Output = ()> + Send + Sync + 'static,
 {
     let all = watcher::Config::default();
-    let written = LastWrittenSchedulers::default();
-    let context =
-        Arc::new(SchedulerContext { client: client.clone(), trail: trail.clone(), operand, last_written: written });
+    let context = Arc::new(SchedulerContext {
+        client: client.clone(),
+        trail: trail.clone(),
+        operand,
+        pending_writes: PendingWrites::new(),
+    });
     Controller::new(Api::<Scheduler>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<ConfigMap>::namespaced(client.clone(), namespace), all.clone())
         .owns(Api::<Deployment>::namespaced(client.clone(), namespace), all.clone())
@@ -113,7 +116,7 @@ async fn reconcile(
     if scheduler.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
-    let scheduler = context.last_written.latest_of(scheduler);
+    let scheduler = context.pending_writes.newer_than(&*scheduler).unwrap_or(scheduler);
     let findings = match build::build_document(&scheduler) {
         Ok(document) => context.apply_operands(&scheduler, &document).await?,
         Err(problems) => ReconcileFindings::refused(&problems),
@@ -172,7 +175,8 @@ impl SchedulerContext {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let written =
             self.trail.patch_status(&api, scheduler, &params, &patch).await.map_err(SchedulerReconcileError::Status)?;
-        self.last_written.record(written);
+        let written = Arc::new(written);
+        self.pending_writes.record(&*written, Arc::clone(&written));
         Ok(())
     }
 }

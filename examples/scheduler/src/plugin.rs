@@ -26,12 +26,12 @@ pub struct PodInfo<'p> {
 
 pub trait FilterPlugin: Send + Sync {
     /// The reasons against the node, in kube-scheduler's words; none if the pod may run there.
-    fn rejection_reasons(&self, ask: &PodInfo<'_>, place: &NodeAllocation) -> Vec<String>;
+    fn rejection_reasons(&self, pod: &PodInfo<'_>, node: &NodeAllocation) -> Vec<String>;
 }
 
 pub trait ScoringPlugin: Send + Sync {
     /// 0 to [`MAX_NODE_SCORE`] points for each node, in the order of the nodes.
-    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64>;
+    fn score_nodes(&self, pod: &PodInfo<'_>, nodes: &[&NodeAllocation]) -> Vec<i64>;
 }
 
 /// All filter plugins, in their usual order.

@@ -58,9 +58,9 @@ impl SchedulingQueue {
         let key = PodKey::from_pod(&pod);
         match self.0.get_mut(&key).filter(|known| known.pod.uid() == pod.uid()) {
             Some(known) => {
-                let anew = known.pod.spec != pod.spec || known.pod.labels() != pod.labels();
+                let has_changed = known.pod.spec != pod.spec || known.pod.labels() != pod.labels();
                 known.pod = pod;
-                if let (true, PendingPodState::Until { due, .. }) = (anew, &mut known.state) {
+                if let (true, PendingPodState::Until { due, .. }) = (has_changed, &mut known.state) {
                     *due = now;
                 }
             }

@@ -156,7 +156,7 @@ impl PodScheduler {
             .unwrap_or_default();
         let revision = ConfigurationDocument::claimed_revision(text);
         let read = ConfigurationDocument::parse(text);
-        let current = self.active.as_ref().map(|taken| taken.configuration.revision.clone());
+        let current = self.active.as_ref().map(|active| active.configuration.revision.clone());
         let known = match (&read, &self.refused) {
             (Ok(_), None) => &current,
             // A valid one after a rejected one is reported, even if it is the current one.
@@ -166,7 +166,7 @@ impl PodScheduler {
         if known.as_deref() == Some(revision.as_str()) {
             return;
         }
-        let before = self.active.as_ref().map(|taken| &taken.configuration);
+        let before = self.active.as_ref().map(|active| &active.configuration);
         let span = self.spans.start_configuration_span(config_map, &revision, before);
         let report = match read {
             Ok(configuration) => {
@@ -196,37 +196,42 @@ impl PodScheduler {
 
     /// Tries all pods that are due.
     fn schedule_due_pods(&mut self) {
-        let Some(taken) = self.active.clone() else { return };
+        let Some(active) = self.active.clone() else { return };
         while self.tasks.len() < MAX_CONCURRENT_REQUESTS
-            && let Some(turn) = self.state.pop(Instant::now())
+            && let Some(queued) = self.state.pop(Instant::now())
         {
             let cycle = cycle::run_cycle(
-                &taken.configuration,
-                &turn.pod,
+                &active.configuration,
+                &queued.pod,
                 &self.state.cluster.node_allocations(),
                 &SystemTime::now,
             );
-            self.handle_cycle_outcome(Arc::clone(&taken), turn, &cycle);
+            self.handle_cycle_outcome(Arc::clone(&active), queued, &cycle);
         }
     }
 
     /// Starts the requests that follow from a cycle.
-    fn handle_cycle_outcome(&mut self, taken: Arc<ActiveConfiguration>, turn: QueuedPodInfo, cycle: &SchedulingCycle) {
+    fn handle_cycle_outcome(
+        &mut self,
+        active: Arc<ActiveConfiguration>,
+        queued: QueuedPodInfo,
+        cycle: &SchedulingCycle,
+    ) {
         let pods = self.pods.clone();
         let spans = self.spans.clone();
-        let tell = || spans.start_attempt_span(&turn, cycle, &taken.configuration.revision, &taken.span);
+        let start_attempt = || spans.start_attempt_span(&queued, cycle, &active.configuration.revision, &active.span);
         match &cycle.outcome {
             Ok(chosen) => {
-                let attempt = tell();
+                let attempt = start_attempt();
                 let node = chosen.node.clone();
-                self.state.assume_pod(&turn.pod, &node);
-                self.tasks.spawn(async move { bind_pod(&pods, &spans, attempt, &taken, turn.pod, &node).await });
+                self.state.assume_pod(&queued.pod, &node);
+                self.tasks.spawn(async move { bind_pod(&pods, &spans, attempt, &active, queued.pod, &node).await });
             }
             Err(nowhere) => {
                 let why = nowhere.to_string();
-                if self.state.mark_unschedulable(&turn.pod, &why, taken.configuration.backoff, Instant::now()) {
-                    let attempt = tell();
-                    self.tasks.spawn(async move { report_unschedulable(&pods, attempt, turn.pod, &why).await });
+                if self.state.mark_unschedulable(&queued.pod, &why, active.configuration.backoff, Instant::now()) {
+                    let attempt = start_attempt();
+                    self.tasks.spawn(async move { report_unschedulable(&pods, attempt, queued.pod, &why).await });
                 }
             }
         }
@@ -243,7 +248,7 @@ impl PodScheduler {
 
     fn backoff(&self) -> PodBackoff {
         let least = PodBackoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };
-        self.active.as_ref().map_or(least, |taken| taken.configuration.backoff)
+        self.active.as_ref().map_or(least, |active| active.configuration.backoff)
     }
 }
 
@@ -252,12 +257,13 @@ async fn bind_pod(
     pods: &PodWriter,
     spans: &SchedulerSpans,
     attempt: OpenSpan,
-    taken: &ActiveConfiguration,
+    active: &ActiveConfiguration,
     pod: Arc<Pod>,
     node: &str,
 ) -> PodRequestResult {
     let (cycle, bind) = spans.start_binding_spans(&attempt);
-    let mut annotations = BTreeMap::from([(CONFIGURATION_ANNOTATION.to_owned(), taken.configuration.revision.clone())]);
+    let mut annotations =
+        BTreeMap::from([(CONFIGURATION_ANNOTATION.to_owned(), active.configuration.revision.clone())]);
     annotations.extend(spans.binding_annotations(&pod, node, &bind));
     let bound = pods.bind(&pod, node, &annotations).with_context(bind.context()).await;
     let result = bound.map_err(|error| {
@@ -280,8 +286,8 @@ async fn bind_pod(
         return PodRequestResult { pod, outcome: PodRequestOutcome::NotBound };
     }
     // Within one trace no link is needed.
-    if id.trace_id() != taken.span.trace_id() && !taken.used.swap(true, Ordering::Relaxed) {
-        spans.record_first_pod(&taken.span, taken.at, &pod, &id);
+    if id.trace_id() != active.span.trace_id() && !active.used.swap(true, Ordering::Relaxed) {
+        spans.record_first_pod(&active.span, active.at, &pod, &id);
     }
     pods.publish_event(&pod, Ok(node)).with_context(context).await;
     PodRequestResult { pod, outcome: PodRequestOutcome::Bound }
@@ -290,10 +296,10 @@ async fn bind_pod(
 /// Reports in status and Event why the pod is unschedulable.
 async fn report_unschedulable(pods: &PodWriter, attempt: OpenSpan, pod: Arc<Pod>, why: &str) -> PodRequestResult {
     let context = attempt.context();
-    let told = pods.patch_unschedulable(&pod, why, Timestamp::now()).with_context(context.clone()).await;
+    let reported = pods.patch_unschedulable(&pod, why, Timestamp::now()).with_context(context.clone()).await;
     attempt.end(Err(why.to_owned()));
     pods.publish_event(&pod, Err(why)).with_context(context).await;
-    if let Err(error) = told {
+    if let Err(error) = reported {
         let namespace = pod.namespace();
         let name = pod.name_any();
         tracing::warn!(

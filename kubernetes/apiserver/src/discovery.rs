@@ -3,8 +3,8 @@
 //!
 //! Guaranteed: the same catalog gives the same bytes; groups and versions are in kube-apiserver's order, so
 //! that clients prefer the same ones. Assumed: the caller answers paths that are not found here, and encodes
-//! that answer in an accepted media type. Not done: protobuf (kubectl and client-go ask for JSON first), and
-//! the server's address in `/api`, which clients ignore.
+//! that answer in an accepted media type. Not done: the aggregated format in protobuf (kubectl and client-go ask
+//! for JSON first), and the server's address in `/api`, which clients ignore.
 
 mod aggregated;
 pub(crate) mod groups;

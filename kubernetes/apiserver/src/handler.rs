@@ -17,6 +17,7 @@ pub mod in_flight;
 mod list_encoder;
 pub mod loopback;
 mod metadata;
+mod namespace_defaults;
 mod non_resource;
 mod patch;
 mod pods;

@@ -1,7 +1,8 @@
-//! Every path that ARCHITECTURE.md names exists, in its map and in its text.
+//! Every path that ARCHITECTURE.md names exists, in its map and in its text, and so does every complete path in the
+//! other pages for developers.
 //!
-//! Paths leave out the folder `src`. They are relative to `crates/`, to the repository, or to the folder that the
-//! section names in the sentence "The files of this section are in …".
+//! Paths of ARCHITECTURE.md leave out the folder `src`. They are relative to `crates/`, to the repository, or to the
+//! folder that the section names in the sentence "The files of this section are in …".
 
 use std::{fs, path::Path, sync::LazyLock};
 
@@ -11,6 +12,10 @@ use regex::Regex;
 use crate::workspace_root;
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
+/// Pages whose paths are complete if they begin with a folder of the repository.
+const OTHER_PAGES: [&str; 3] = ["CONTRIBUTING.md", "fuzz/README.md", "kubernetes/README.md"];
+const FOLDERS: [&str; 9] =
+    ["benches/", "crates/", "deploy/", "docs/", "e2e/", "examples/", "fuzz/", "kubernetes/", "xtask/"];
 /// The folders whose packages have a folder `src`, which paths leave out.
 const PACKAGE_FOLDERS: [&str; 2] = ["crates", "kubernetes"];
 
@@ -25,11 +30,23 @@ fn pattern(text: &str) -> Regex {
 
 /// The lines with paths that do not exist.
 pub(super) fn check() -> anyhow::Result<Vec<String>> {
-    let text = fs::read_to_string(workspace_root().join(DOCUMENT)).context("failed to read ARCHITECTURE.md")?;
-    Ok(missing_paths(&workspace_root(), &text)
-        .into_iter()
-        .map(|(line, path)| format!("{DOCUMENT}:{line}: {path} does not exist"))
-        .collect())
+    let root = workspace_root();
+    let read = |page: &str| fs::read_to_string(root.join(page)).with_context(|| format!("failed to read {page}"));
+    let describe = |page: &str, (line, path): (usize, String)| format!("{page}:{line}: {path} does not exist");
+    let missing = missing_paths(&root, &read(DOCUMENT)?);
+    let mut wrong: Vec<String> = missing.into_iter().map(|missing| describe(DOCUMENT, missing)).collect();
+    for page in OTHER_PAGES {
+        wrong.extend(missing_complete_paths(&root, &read(page)?).into_iter().map(|missing| describe(page, missing)));
+    }
+    Ok(wrong)
+}
+
+fn missing_complete_paths(root: &Path, text: &str) -> Vec<(usize, String)> {
+    let paths = |line| QUOTED_PATH.captures_iter(line).filter_map(|found| found.get(1)).map(|found| found.as_str());
+    let lines = (1..).zip(text.lines()).flat_map(|(number, line)| paths(line).map(move |path| (number, path)));
+    let is_complete = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
+    let missing = lines.filter(|(_, path)| is_complete(path) && !root.join(path).exists());
+    missing.map(|(number, path)| (number, path.to_owned())).collect()
 }
 
 fn missing_paths(root: &Path, text: &str) -> Vec<(usize, String)> {
@@ -117,5 +134,7 @@ mod tests {
         let found = missing_paths(root, TEXT);
         let expected = [(4, "crates/one/c/"), (11, "one/gone.rs"), (17, "proxy.rs"), (21, "a.rs")];
         assert_eq!(found, expected.map(|(line, path)| (line, path.to_owned())));
+        let page = "`crates/one/src/a.rs`, `crates/one/a.rs` and `model/a.rs`\n";
+        assert_eq!(missing_complete_paths(root, page), [(1, "crates/one/a.rs".to_owned())]);
     }
 }

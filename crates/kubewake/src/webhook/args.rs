@@ -15,7 +15,7 @@ use kubewake_trail::{NamespaceTrust, carrier::AnnotationKeys};
 use kubewake_webhook::{
     stamping::{
         PATH,
-        select::{ResourcePattern, Select, parse_selector},
+        selection::{ObjectSelection, ResourcePattern, parse_selector},
     },
     target::WebhookTarget,
 };
@@ -101,8 +101,8 @@ impl WebhookArgs {
     }
 
     /// What is selected.
-    pub(crate) fn selected_resources(&self) -> Select {
-        let mut select = Select::new(self.select.clone());
+    pub(crate) fn selected_resources(&self) -> ObjectSelection {
+        let mut select = ObjectSelection::new(self.select.clone());
         select.namespaces = self.namespace_selector.clone().unwrap_or(select.namespaces);
         select.objects = self.object_selector.clone().unwrap_or(select.objects);
         select

@@ -20,7 +20,7 @@ use kubewake_api::{
     Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
 };
-use kubewake_trail::{Controller, Trail, error_chain};
+use kubewake_trail::{Controller, PendingWrites, Trail, error_chain};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, time::sleep};
 
@@ -37,8 +37,7 @@ use crate::{
     pipeline::{pipeline_cache::PipelineCache, source_watcher::SourceWatcher},
     process::leader::{Candidate, LeaseConfig},
     reconcile::{
-        PipelineContext, PipelineKind, PipelineReconcileError as ReconcileError, error_policy,
-        pending_statuses::PendingStatuses, reconcile, telemetry,
+        PipelineContext, PipelineKind, PipelineReconcileError as ReconcileError, error_policy, reconcile, telemetry,
     },
     runtime::{
         failure_cause::FailureCause,
@@ -204,7 +203,7 @@ impl Operator {
             pipelines,
             seen: watch::Sender::new(false),
             telemetries: telemetry,
-            pending_statuses: PendingStatuses::default(),
+            pending_statuses: PendingWrites::new(),
             layer_failure: watch::Sender::new(None),
             last_settings: Mutex::default(),
             metrics: Arc::clone(&self.metrics),

@@ -23,7 +23,8 @@ use crate::{
     feedback::collector_readiness::CollectorReadiness,
     model::{names, object_kind::ObjectKind},
     reconcile::{
-        pending_statuses, status::MAX_MESSAGE_CHARS, status_event::StatusEvent, telemetry::trusted_relays::RelayCheck,
+        status::MAX_MESSAGE_CHARS, status_event::StatusEvent, status_patch::status_patch,
+        telemetry::trusted_relays::RelayCheck,
     },
     runtime::{
         error_message::{ErrorDisclosure, api_error_message},
@@ -86,7 +87,7 @@ async fn update_status(world: &OperatorState, events: &EventPublisher, relays: &
     if telemetry.status.as_ref() == Some(&status) {
         return;
     }
-    let patch = Patch::Merge(pending_statuses::status_patch(telemetry.status.as_ref(), &status));
+    let patch = Patch::Merge(status_patch(telemetry.status.as_ref(), &status));
     let api = Api::<Telemetry>::all(world.client.clone());
     match api.patch_status(&telemetry.name_any(), &PatchParams::apply(names::FIELD_MANAGER), &patch).await {
         Ok(answer) => {

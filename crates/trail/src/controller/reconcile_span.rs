@@ -14,16 +14,16 @@ use opentelemetry::{
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{
-    run_cause::{RunCause, RunReason},
-    trace_relation::TraceRelation,
-    tracked_objects::PriorRuns,
-};
+use super::run_cause::{RunCause, RunReason};
 use crate::{
     attributes,
     carrier::ObjectContext,
     errors::{api_error, error_chain},
-    lineage::is_outdated,
+    lineage::{
+        convergence, is_outdated,
+        relation::{TraceRelation, TracedWork, choose_relation},
+        tracked_objects::PriorRuns,
+    },
     run::Run,
     status::ObjectConvergence,
     trail::TrailState,
@@ -52,16 +52,22 @@ impl ReconcileSpan {
         cause: RunCause,
     ) -> Self {
         shared.counts.runs.fetch_add(1, Ordering::Relaxed);
-        let (found, believed) = shared.read_context(object);
-        let followed = found.as_ref().filter(|_| believed);
+        let found = shared.read_context(object);
+        let followed = found.trusted();
         // `observe_object` is the expensive part, so it is done only for sampled runs. A followed context
         // carries the `sampled` flag; without one the sampler decides, and the object can be neither outdated
         // nor drifted.
         let sampled = followed.is_some_and(|found| found.context.is_sampled());
-        let mut seen = if sampled { shared.observe_object(object, followed, &cause) } else { RunState::default() };
+        let mut seen = if sampled { observe_object(shared, object, followed, &cause) } else { RunState::default() };
         let mut causes = cause.contexts.clone();
         causes.extend(seen.prior_runs.replaced_context.clone());
-        let relation = shared.relation_to(found.as_ref(), believed, seen.is_outdated, seen.was_settled, &causes);
+        let work = TracedWork {
+            found: &found,
+            is_outdated: seen.is_outdated,
+            was_converged: seen.was_converged,
+            causes: &causes,
+        };
+        let relation = choose_relation(shared, work);
         let drift = relation.is_drift;
         let is_root = relation.parent.is_none();
         let run = Run::new(object_generation_hash(object));
@@ -70,15 +76,16 @@ impl ReconcileSpan {
         let mut repairs = None;
         if recording {
             if !sampled {
-                seen = shared.observe_object(object, None, &cause);
+                seen = observe_object(shared, object, None, &cause);
             }
             if cause.reason == RunReason::InitialList && seen.convergence == ObjectConvergence::Ready {
                 run.expect_nothing();
             }
             let span = context.span();
             span.set_attributes(attributes::object_attributes(object, kind));
-            span.set_attributes(run_attributes(&cause, &seen.prior_runs, drift, found.as_ref()));
-            repairs = found.filter(|_| drift && is_root && !seen.is_outdated).map(|found| found.context.trace_id());
+            span.set_attributes(run_attributes(&cause, &seen.prior_runs, drift, found.any()));
+            repairs =
+                found.any().filter(|_| drift && is_root && !seen.is_outdated).map(|found| found.context.trace_id());
         }
         if let Some(trace) = repairs {
             let now = shared.options.clock.timestamp();
@@ -147,56 +154,53 @@ struct RunState {
     prior_runs: PriorRuns,
     convergence: ObjectConvergence,
     /// The object was ready before, at this generation.
-    was_settled: bool,
+    was_converged: bool,
     /// The context is older than the desired state.
     is_outdated: bool,
 }
 
-impl TrailState {
-    /// Records the state of an object and returns it.
-    ///
-    /// An object that is ready in its first run was ready before this process began, if it existed then:
-    /// another process wrote its converge span. The convergence is determined only in that case and where the
-    /// run could be a repair, because it serializes the whole object.
-    fn observe_object<K: Resource + Serialize>(
-        &self,
-        object: &K,
-        followed: Option<&ObjectContext>,
-        cause: &RunCause,
-    ) -> RunState {
-        let before = self.begin_run(object, followed.map(|found| &found.context), cause);
-        let before_us = before.is_first && cause.may_predate_process();
-        let old = self.context_age(followed).is_some_and(|age| age > self.options.drift_after);
-        let looks = old || before_us || cause.reason == RunReason::InitialList;
-        let standing = if looks { self.convergence(object, followed) } else { ObjectConvergence::Converging };
-        // For an object that this process has seen all along, its own records say more than a condition.
-        let standing = if standing == ObjectConvergence::NoLongerReady && !before_us {
-            ObjectConvergence::Converging
-        } else {
-            standing
-        };
-        let meta = object.meta();
-        let in_order = standing != ObjectConvergence::Converging;
-        if let Some(uid) = meta.uid.as_deref().filter(|_| in_order) {
-            self.tracked_objects.mark_settled(uid, meta.generation.unwrap_or(1), before_us);
-        }
-        let outdated = followed.is_some_and(|found| is_outdated(object, found, before.outdated));
-        RunState {
-            was_settled: before.was_settled || in_order,
-            prior_runs: before,
-            convergence: standing,
-            is_outdated: outdated,
-        }
+/// Records the state of an object and returns it.
+///
+/// An object that is ready in its first run was ready before this process began, if it existed then: another process
+/// wrote its converge span. The convergence is determined only in that case and where the run could be a repair,
+/// because it serializes the whole object.
+fn observe_object<K: Resource + Serialize>(
+    trail: &TrailState,
+    object: &K,
+    followed: Option<&ObjectContext>,
+    cause: &RunCause,
+) -> RunState {
+    let prior_runs = begin_run(trail, object, followed.map(|found| &found.context), cause);
+    let predates_process = prior_runs.is_first && cause.may_predate_process();
+    let is_old = trail.context_age(followed).is_some_and(|age| age > trail.options.drift_after);
+    let is_looked_at = is_old || predates_process || cause.reason == RunReason::InitialList;
+    let observed = if is_looked_at { convergence(trail, object, followed) } else { ObjectConvergence::Converging };
+    // For an object that this process has seen all along, its own records say more than a condition.
+    let convergence = match observed {
+        ObjectConvergence::NoLongerReady if !predates_process => ObjectConvergence::Converging,
+        observed => observed,
+    };
+    let meta = object.meta();
+    let was_ready = convergence != ObjectConvergence::Converging;
+    if let Some(uid) = meta.uid.as_deref().filter(|_| was_ready) {
+        trail.tracked_objects.mark_settled(uid, meta.generation.unwrap_or(1), predates_process);
     }
+    let is_outdated = followed.is_some_and(|found| is_outdated(object, found, prior_runs.outdated));
+    RunState { was_converged: prior_runs.was_settled || was_ready, prior_runs, convergence, is_outdated }
+}
 
-    fn begin_run<K: Resource>(&self, object: &K, followed: Option<&SpanContext>, cause: &RunCause) -> PriorRuns {
-        let meta = object.meta();
-        let now = self.options.clock.timestamp();
-        let waited = cause.queue_wait().and_then(|waited| SignedDuration::try_from(waited).ok()).unwrap_or_default();
-        let seen = now.checked_sub(waited).unwrap_or(now);
-        let uid = meta.uid.as_deref();
-        uid.map(|uid| self.tracked_objects.begin_run(uid, followed, meta.generation, seen)).unwrap_or_default()
-    }
+fn begin_run<K: Resource>(
+    trail: &TrailState,
+    object: &K,
+    followed: Option<&SpanContext>,
+    cause: &RunCause,
+) -> PriorRuns {
+    let meta = object.meta();
+    let now = trail.options.clock.timestamp();
+    let waited = cause.queue_wait().and_then(|waited| SignedDuration::try_from(waited).ok()).unwrap_or_default();
+    let seen = now.checked_sub(waited).unwrap_or(now);
+    let uid = meta.uid.as_deref();
+    uid.map(|uid| trail.tracked_objects.begin_run(uid, followed, meta.generation, seen)).unwrap_or_default()
 }
 
 impl Drop for ReconcileSpan {
@@ -265,8 +269,14 @@ fn milliseconds(duration: Duration) -> f64 {
     f64::from(microseconds) / 1000.0
 }
 
-/// kube has no accessor for the content of an `Action`, so this parses its `Debug` output.
+/// The time after which the object is reconciled again, if the reconciler asked for that.
+///
+/// kube 5.0 has no accessor for it. `PartialEq` tells only whether there is one, so the time is taken from the `Debug`
+/// output, whose form a test pins. In any other form the attribute is left out.
 fn requeue_attribute(action: &Action) -> Option<KeyValue> {
+    if *action == Action::await_change() {
+        return None;
+    }
     let text = format!("{action:?}");
     let after = text.split_once("Some(")?.1.split_once(')')?.0;
     Some(KeyValue::new(attributes::REQUEUE, after.to_owned()))
@@ -280,6 +290,14 @@ mod tests {
     fn times_have_no_noise() {
         assert_eq!(milliseconds(Duration::from_nanos(1_234_567)).to_string(), "1.234");
         assert_eq!(milliseconds(Duration::from_nanos(100_999)).to_string(), "0.1");
+    }
+
+    #[test]
+    fn requeue_time_is_readable_in_this_version_of_kube() {
+        let after = |time| requeue_attribute(&Action::requeue(time)).map(|attribute| attribute.value.to_string());
+        assert_eq!(after(Duration::from_millis(1500)).as_deref(), Some("1.5s"));
+        assert_eq!(after(Duration::from_secs(300)).as_deref(), Some("300s"));
+        assert_eq!(requeue_attribute(&Action::await_change()), None);
     }
 
     #[test]

@@ -6,13 +6,14 @@
 
 use std::{
     collections::HashMap,
+    fmt::Debug,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
 use opentelemetry::trace::SpanContext;
 
-use super::{queue_observer::QueueObserver, trace_relation::MAX_LINKS};
+use crate::lineage::relation::MAX_LINKS;
 
 /// The reason of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,19 @@ impl RunCause {
     pub(crate) fn queue_wait(&self) -> Option<Duration> {
         self.arrived_at.map(|arrived| Instant::now().saturating_duration_since(arrived))
     }
+}
+
+/// Is notified of the queue of a controller, whether tracing is enabled or not.
+///
+/// An object is in the queue when it, or an object that it depends on, has changed and no run has begun since.
+/// Several changes count once. An object whose last run asked for a requeue at a later time is not in the
+/// queue.
+pub trait QueueObserver: Debug + Send + Sync + 'static {
+    /// The queue now holds this number of objects.
+    fn on_depth_changed(&self, objects: usize);
+
+    /// A run begins; its object waited this long since the first change.
+    fn on_run_started(&self, waited: Duration);
 }
 
 /// An object of the controller's kind.

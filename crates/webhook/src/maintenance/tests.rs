@@ -16,7 +16,7 @@ use kubewake_apiserver::server::{ApiServer, Options};
 use serde_json::json;
 
 use super::*;
-use crate::{registration::WebhookSet, stamping::select::Select};
+use crate::{registration::WebhookSet, stamping::selection::ObjectSelection};
 
 /// A clock that the test sets.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ async fn begin(server: &ApiServer, hands: &Hands, keep: CertificateStore) -> Web
 /// Starts a webhook that selects these resources.
 async fn begin_with(server: &ApiServer, hands: &Hands, keep: CertificateStore, selected: &str) -> WebhookMaintenance {
     let url = WebhookClientConfig { url: Some("https://127.0.0.1:1/stamp".into()), ..WebhookClientConfig::default() };
-    let hook = Select::new(vec![selected.parse().unwrap()]).webhook("one.example.com", url);
+    let hook = ObjectSelection::new(vec![selected.parse().unwrap()]).webhook("one.example.com", url);
     let registration =
         WebhookRegistration::new(server.client().unwrap(), "one", "tester", WebhookSet::Mutating(vec![hook]));
     let plan = MaintenanceOptions {
@@ -177,7 +177,7 @@ async fn what_an_api_server_makes_of_it_is_written_once() {
     let mut upkeep = begin(&server, &hands, CertificateStore::Memory).await;
     // The API server drops an empty rule, so the live object never has the desired state.
     let url = WebhookClientConfig { url: Some("https://127.0.0.1:1/".into()), ..WebhookClientConfig::default() };
-    let mut hook = Select::new(vec!["v1/configmaps".parse().unwrap()]).webhook("one.example.com", url);
+    let mut hook = ObjectSelection::new(vec!["v1/configmaps".parse().unwrap()]).webhook("one.example.com", url);
     hook.namespace_selector.get_or_insert_default().match_labels = Some([].into());
     let registration =
         WebhookRegistration::new(server.client().unwrap(), "two", "tester", WebhookSet::Mutating(vec![hook]));

@@ -6,14 +6,14 @@ use kubewake_apiserver::server::{ApiServer, Options};
 use serde_json::json;
 
 use super::*;
-use crate::stamping::select::Select;
+use crate::stamping::selection::ObjectSelection;
 
 fn config() -> WebhookClientConfig {
     WebhookClientConfig { url: Some("https://127.0.0.1:1/stamp".into()), ..WebhookClientConfig::default() }
 }
 
 fn mutating(client: Client) -> WebhookRegistration {
-    let select = Select::new(vec!["v1/configmaps".parse().unwrap()]);
+    let select = ObjectSelection::new(vec!["v1/configmaps".parse().unwrap()]);
     WebhookRegistration::new(
         client,
         "one",

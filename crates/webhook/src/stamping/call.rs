@@ -15,7 +15,7 @@ use super::{
     StampWebhook,
     counters::{CallOutcome, CallTrouble},
     decision::{self, StampDecision, StampInput},
-    patch, select,
+    patch, selection,
 };
 use crate::review::{ReviewDecision, ReviewParseError, ReviewRequest};
 
@@ -201,7 +201,7 @@ fn is_stampable(review: &ReviewRequest) -> bool {
     let is_write = matches!(review.operation, Operation::Create | Operation::Update);
     is_write
         && review.sub_resource.is_empty()
-        && !select::is_never_stamped(&review.resource.group, &review.resource.resource)
+        && !selection::is_never_stamped(&review.resource.group, &review.resource.resource)
 }
 
 /// The parent of the span of a call, and its links.

@@ -84,29 +84,29 @@ pub struct StampDetails {
 pub struct InvalidAnnotations;
 
 /// Decides what to do with an object.
-pub fn decide(question: StampInput<'_>, keys: &AnnotationKeys) -> Result<StampDecision, InvalidAnnotations> {
-    let new = object_annotations(question.new)?.unwrap_or_default();
-    let old = question.old.map(object_annotations).transpose()?.flatten().unwrap_or_default();
-    let spec = hash::hash_value(question.new);
-    let before = question.old.map(hash::hash_value);
+pub fn decide(input: StampInput<'_>, keys: &AnnotationKeys) -> Result<StampDecision, InvalidAnnotations> {
+    let new = object_annotations(input.new)?.unwrap_or_default();
+    let old = input.old.map(object_annotations).transpose()?.flatten().unwrap_or_default();
+    let spec = hash::hash_value(input.new);
+    let before = input.old.map(hash::hash_value);
     let has_changed = before.as_ref() != Some(&spec);
     let last = keys.read(Some(&old)).found;
-    let generation = match question.old {
+    let generation = match input.old {
         None => Some(1),
         Some(old) if has_changed => object_generation(old).map(|generation| generation.saturating_add(1)),
         Some(_) => None,
     };
-    let own = writer_context(&new, &old, keys).filter(|_| question.is_trusted);
+    let own = writer_context(&new, &old, keys).filter(|_| input.is_trusted);
     Ok(match (own, last) {
         (Some(own), last) => {
             // A writer that also writes the hash uses this convention itself. Changing its hash would make it
             // write again and again.
-            let (foreign, known) =
-                (own.source != ContextSource::Own, last.as_ref().and_then(|last| last.spec.as_ref()));
-            let is_whole = !foreign && own.spec.is_some() && own.spec.as_ref() != known;
-            let beside = StampDetails { is_foreign: foreign, spec, generation };
+            let is_foreign = own.source != ContextSource::Own;
+            let last_spec = last.as_ref().and_then(|last| last.spec.as_ref());
+            let is_whole = !is_foreign && own.spec.is_some() && own.spec.as_ref() != last_spec;
+            let details = StampDetails { is_foreign, spec, generation };
             let previous = last.map(|last| last.context).filter(|context| !is_same_span(context, &own.context));
-            StampDecision::Keep { context: own.context, previous, details: (!is_whole).then_some(beside) }
+            StampDecision::Keep { context: own.context, previous, details: (!is_whole).then_some(details) }
         }
         (None, last) if has_changed => {
             StampDecision::Stamp { spec, generation, previous: last.map(|last| last.context) }
@@ -119,7 +119,7 @@ pub fn decide(question: StampInput<'_>, keys: &AnnotationKeys) -> Result<StampDe
                 others
             };
             if others(&old) != others(&new)
-                && let Some(next) = generation_after_annotating(&question, last.generation)
+                && let Some(next) = generation_after_annotating(&input, last.generation)
             {
                 entries
                     .iter_mut()
@@ -134,9 +134,9 @@ pub fn decide(question: StampInput<'_>, keys: &AnnotationKeys) -> Result<StampDe
 
 /// The generation of an object after a change of its annotations, if its kind counts these and the context
 /// belongs to the generation before.
-fn generation_after_annotating(question: &StampInput<'_>, stamped: Option<i64>) -> Option<i64> {
-    let old = question.old?;
-    let text = |key: &str| question.new.get(key).and_then(Value::as_str).unwrap_or_default();
+fn generation_after_annotating(input: &StampInput<'_>, stamped: Option<i64>) -> Option<i64> {
+    let old = input.old?;
+    let text = |key: &str| input.new.get(key).and_then(Value::as_str).unwrap_or_default();
     let counts = counts_annotations(text("apiVersion").split('/').next().unwrap_or_default(), text("kind"));
     let before = object_generation(old).filter(|before| counts && stamped == Some(*before))?;
     Some(before.saturating_add(1))

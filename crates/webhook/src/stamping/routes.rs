@@ -34,7 +34,7 @@ const LOST_REGISTRATION_MESSAGE: &str = "the webhook registration is missing or 
 #[derive(Debug)]
 struct RouterState {
     webhook: Arc<StampWebhook>,
-    intake: BodyReader,
+    body_reader: BodyReader,
     ready: Arc<AtomicBool>,
 }
 
@@ -42,7 +42,11 @@ impl StampWebhook {
     /// `POST /stamp` for API servers; `/healthz`, `/readyz` (ok while `ready` is set and the registration is in
     /// force) and `/metrics` for operations.
     pub fn router(self: &Arc<Self>, ready: Arc<AtomicBool>) -> Router {
-        build_router(Arc::new(RouterState { webhook: Arc::clone(self), intake: BodyReader::new(READ_TIMEOUT), ready }))
+        build_router(Arc::new(RouterState {
+            webhook: Arc::clone(self),
+            body_reader: BodyReader::new(READ_TIMEOUT),
+            ready,
+        }))
     }
 }
 
@@ -54,7 +58,7 @@ fn build_router(shared: Arc<RouterState>) -> Router {
 async fn stamp(State(shared): State<Arc<RouterState>>, request: Request<Body>) -> Response {
     let arrived = SystemTime::now();
     let (head, body) = request.into_parts();
-    match shared.intake.read(&head.headers, body).await {
+    match shared.body_reader.read(&head.headers, body).await {
         Ok(held) => {
             let answer = shared.webhook.handle_call(&head.headers, &held.body, arrived);
             let media = if answer.status == StatusCode::OK { "application/json" } else { "text/plain" };

@@ -24,8 +24,8 @@ pub fn desired_deployment(child: &ChildA) -> Deployment {
     let container = Container {
         name: "main".to_owned(),
         image: Some(child.spec.image.clone()),
-        command: Some(child.spec.command.clone()).filter(|words| !words.is_empty()),
-        args: Some(child.spec.args.clone()).filter(|words| !words.is_empty()),
+        command: Some(child.spec.command.clone()).filter(|command| !command.is_empty()),
+        args: Some(child.spec.args.clone()).filter(|args| !args.is_empty()),
         ..Container::default()
     };
     let template = PodTemplateSpec {
@@ -60,7 +60,7 @@ pub fn child_status(child: &ChildA, deployment: Result<&Deployment, &str>, now: 
 
 fn ready_state(child: &ChildA, deployment: Result<&Deployment, &str>) -> ReadyState {
     match deployment {
-        Err(words) => ReadyState::new(ReadyReason::DeploymentRefused, words),
+        Err(message) => ReadyState::new(ReadyReason::DeploymentRefused, message),
         Ok(deployment) if is_available(deployment) => {
             ReadyState::new(ReadyReason::DeploymentAvailable, format!("{} pods are available", child.spec.replicas))
         }

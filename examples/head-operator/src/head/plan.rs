@@ -11,18 +11,18 @@ use crate::{
 
 /// The desired ChildA objects. The caller adds owner and context.
 pub fn desired_children(head: &Head) -> Vec<ChildA> {
-    head.spec.children.iter().map(|part| desired_child(head, part)).collect()
+    head.spec.children.iter().map(|child| desired_child(head, child)).collect()
 }
 
-fn desired_child(head: &Head, part: &HeadChild) -> ChildA {
+fn desired_child(head: &Head, child: &HeadChild) -> ChildA {
     let name = head.name_any();
     let metadata = ObjectMeta {
-        name: Some(format!("{name}-{}", part.name)),
+        name: Some(format!("{name}-{}", child.name)),
         namespace: head.namespace(),
         labels: Some(labels::object_labels(labels::HEAD_LABEL, &name)),
         ..ObjectMeta::default()
     };
-    ChildA { metadata, spec: part.template.clone(), status: None }
+    ChildA { metadata, spec: child.template.clone(), status: None }
 }
 
 /// The children that are no longer desired and not yet being deleted. Objects of other owners are left alone.
@@ -54,10 +54,10 @@ fn count_ready_children(children: &[ChildA]) -> i32 {
 fn ready_state(children: Result<&[ChildA], &str>) -> ReadyState {
     let children = match children {
         Ok(children) => children,
-        Err(words) => return ReadyState::new(ReadyReason::ChildRefused, words),
+        Err(message) => return ReadyState::new(ReadyReason::ChildRefused, message),
     };
-    if let Some(words) = children.iter().find_map(child_rejection) {
-        return ReadyState::new(ReadyReason::ChildRefused, words);
+    if let Some(message) = children.iter().find_map(child_rejection) {
+        return ReadyState::new(ReadyReason::ChildRefused, message);
     }
     let waiting: Vec<String> = children.iter().filter(|child| !is_child_ready(child)).map(ChildA::name_any).collect();
     match waiting.as_slice() {
@@ -72,6 +72,6 @@ fn is_child_ready(child: &ChildA) -> bool {
 
 fn child_rejection(child: &ChildA) -> Option<String> {
     let status = child.status.as_ref()?;
-    let words = ready::rejection_message(&status.conditions, child.metadata.generation)?;
-    Some(format!("{}: {words}", child.name_any()))
+    let message = ready::rejection_message(&status.conditions, child.metadata.generation)?;
+    Some(format!("{}: {message}", child.name_any()))
 }

@@ -13,27 +13,27 @@ const NODE_NAME_FIELD: &str = "metadata.name";
 pub struct NodeAffinity;
 
 impl FilterPlugin for NodeAffinity {
-    fn rejection_reasons(&self, ask: &PodInfo<'_>, place: &NodeAllocation) -> Vec<String> {
-        let mut wanted = ask.spec.node_selector.iter().flatten();
-        let selected = wanted.all(|(label, value)| place.node.labels().get(label) == Some(value));
+    fn rejection_reasons(&self, pod: &PodInfo<'_>, allocation: &NodeAllocation) -> Vec<String> {
+        let mut wanted = pod.spec.node_selector.iter().flatten();
+        let selected = wanted.all(|(label, value)| allocation.node.labels().get(label) == Some(value));
         let required =
-            node_affinity(ask.spec).and_then(|all| all.required_during_scheduling_ignored_during_execution.as_ref());
+            node_affinity(pod.spec).and_then(|all| all.required_during_scheduling_ignored_during_execution.as_ref());
         let required =
-            required.is_none_or(|all| all.node_selector_terms.iter().any(|term| matches_term(term, &place.node)));
+            required.is_none_or(|all| all.node_selector_terms.iter().any(|term| matches_term(term, &allocation.node)));
         let against = !(selected && required);
         against.then(|| "node(s) didn't match Pod's node affinity/selector".to_owned()).into_iter().collect()
     }
 }
 
 impl ScoringPlugin for NodeAffinity {
-    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
+    fn score_nodes(&self, pod: &PodInfo<'_>, allocations: &[&NodeAllocation]) -> Vec<i64> {
         let terms =
-            node_affinity(ask.spec).and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
-        let weight = |place: &&NodeAllocation| {
-            let held = terms.into_iter().flatten().filter(|term| matches_term(&term.preference, &place.node));
+            node_affinity(pod.spec).and_then(|all| all.preferred_during_scheduling_ignored_during_execution.as_ref());
+        let weight = |allocation: &&NodeAllocation| {
+            let held = terms.into_iter().flatten().filter(|term| matches_term(&term.preference, &allocation.node));
             held.map(|term| i64::from(term.weight)).sum()
         };
-        normalize_scores(places.iter().map(weight))
+        normalize_scores(allocations.iter().map(weight))
     }
 }
 

@@ -14,10 +14,10 @@ const DEFAULT_REQUESTS: [(&str, i64); 2] = [(CPU, 100), (MEMORY, 200 << 20)];
 pub struct LeastAllocated;
 
 impl ScoringPlugin for LeastAllocated {
-    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
+    fn score_nodes(&self, pod: &PodInfo<'_>, nodes: &[&NodeAllocation]) -> Vec<i64> {
         let points =
-            |place: &&NodeAllocation| utilization(ask, place).map(|used| MAX_NODE_SCORE - used).iter().sum::<i64>() / 2;
-        places.iter().map(points).collect()
+            |node: &&NodeAllocation| utilization(pod, node).map(|used| MAX_NODE_SCORE - used).iter().sum::<i64>() / 2;
+        nodes.iter().map(points).collect()
     }
 }
 
@@ -25,8 +25,8 @@ impl ScoringPlugin for LeastAllocated {
 pub struct MostAllocated;
 
 impl ScoringPlugin for MostAllocated {
-    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
-        places.iter().map(|place| utilization(ask, place).iter().sum::<i64>() / 2).collect()
+    fn score_nodes(&self, pod: &PodInfo<'_>, nodes: &[&NodeAllocation]) -> Vec<i64> {
+        nodes.iter().map(|node| utilization(pod, node).iter().sum::<i64>() / 2).collect()
     }
 }
 
@@ -34,25 +34,25 @@ impl ScoringPlugin for MostAllocated {
 pub struct BalancedAllocation;
 
 impl ScoringPlugin for BalancedAllocation {
-    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
-        let points = |place: &&NodeAllocation| {
-            let [cpu, memory] = utilization(ask, place);
+    fn score_nodes(&self, pod: &PodInfo<'_>, nodes: &[&NodeAllocation]) -> Vec<i64> {
+        let points = |node: &&NodeAllocation| {
+            let [cpu, memory] = utilization(pod, node);
             // The standard deviation of two numbers is half of their difference.
             MAX_NODE_SCORE - (cpu - memory).abs() / 2
         };
-        places.iter().map(points).collect()
+        nodes.iter().map(points).collect()
     }
 }
 
 /// The used shares of cpu and memory, in percent. A resource of which the node has none counts as full.
-fn utilization(ask: &PodInfo<'_>, place: &NodeAllocation) -> [i64; 2] {
+fn utilization(pod: &PodInfo<'_>, node: &NodeAllocation) -> [i64; 2] {
     DEFAULT_REQUESTS.map(|(name, usual)| {
         let need = |resources: &ResourceList| match resources.get(name) {
             0 => usual,
             amount => amount,
         };
-        let held = place.pod_requests.iter().map(need).fold(need(&ask.requests), i64::saturating_add);
-        let has = place.allocatable.get(name);
+        let held = node.pod_requests.iter().map(need).fold(need(&pod.requests), i64::saturating_add);
+        let has = node.allocatable.get(name);
         if has <= 0 { MAX_NODE_SCORE } else { proportional_score(held, has) }
     })
 }

@@ -51,11 +51,11 @@ impl fmt::Display for LabelPreference {
 }
 
 impl ScoringPlugin for LabelPreference {
-    fn score_nodes(&self, _: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
-        let has = |place: &&NodeAllocation| {
-            let found = place.node.labels().get(&self.key);
+    fn score_nodes(&self, _: &PodInfo<'_>, allocations: &[&NodeAllocation]) -> Vec<i64> {
+        let has = |allocation: &&NodeAllocation| {
+            let found = allocation.node.labels().get(&self.key);
             found.is_some_and(|found| self.value.as_ref().is_none_or(|value| value == found))
         };
-        places.iter().map(|place| if has(place) { MAX_NODE_SCORE } else { 0 }).collect()
+        allocations.iter().map(|allocation| if has(allocation) { MAX_NODE_SCORE } else { 0 }).collect()
     }
 }

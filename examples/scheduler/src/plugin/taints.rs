@@ -12,10 +12,10 @@ const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 pub struct NodeUnschedulable;
 
 impl FilterPlugin for NodeUnschedulable {
-    fn rejection_reasons(&self, ask: &PodInfo<'_>, place: &NodeAllocation) -> Vec<String> {
+    fn rejection_reasons(&self, pod: &PodInfo<'_>, allocation: &NodeAllocation) -> Vec<String> {
         let cordon = Taint { key: UNSCHEDULABLE_TAINT.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() };
-        let cordoned = place.node.spec.as_ref().is_some_and(|node| node.unschedulable == Some(true));
-        let against = cordoned && !tolerates(ask.spec, &cordon);
+        let cordoned = allocation.node.spec.as_ref().is_some_and(|node| node.unschedulable == Some(true));
+        let against = cordoned && !tolerates(pod.spec, &cordon);
         against.then(|| "node(s) were unschedulable".to_owned()).into_iter().collect()
     }
 }
@@ -24,8 +24,8 @@ impl FilterPlugin for NodeUnschedulable {
 pub struct TaintToleration;
 
 impl FilterPlugin for TaintToleration {
-    fn rejection_reasons(&self, ask: &PodInfo<'_>, place: &NodeAllocation) -> Vec<String> {
-        let taint = untolerated_taints(ask.spec, place, &["NoSchedule", "NoExecute"]).next();
+    fn rejection_reasons(&self, pod: &PodInfo<'_>, allocation: &NodeAllocation) -> Vec<String> {
+        let taint = untolerated_taints(pod.spec, allocation, &["NoSchedule", "NoExecute"]).next();
         let against = taint.map(|taint| {
             let value = taint.value.as_deref().unwrap_or_default();
             format!("node(s) had untolerated taint {{{}: {value}}}", taint.key)
@@ -35,19 +35,22 @@ impl FilterPlugin for TaintToleration {
 }
 
 impl ScoringPlugin for TaintToleration {
-    fn score_nodes(&self, ask: &PodInfo<'_>, places: &[&NodeAllocation]) -> Vec<i64> {
-        let deterrents = |place: &&NodeAllocation| untolerated_taints(ask.spec, place, &["PreferNoSchedule"]).count();
-        normalize_scores_reversed(places.iter().map(|place| i64::try_from(deterrents(place)).unwrap_or(i64::MAX)))
+    fn score_nodes(&self, pod: &PodInfo<'_>, allocations: &[&NodeAllocation]) -> Vec<i64> {
+        let deterrents =
+            |allocation: &&NodeAllocation| untolerated_taints(pod.spec, allocation, &["PreferNoSchedule"]).count();
+        normalize_scores_reversed(
+            allocations.iter().map(|allocation| i64::try_from(deterrents(allocation)).unwrap_or(i64::MAX)),
+        )
     }
 }
 
 /// The taints of the node with one of these effects that the pod does not tolerate.
 fn untolerated_taints<'n>(
     spec: &PodSpec,
-    place: &'n NodeAllocation,
+    allocation: &'n NodeAllocation,
     effects: &[&str],
 ) -> impl Iterator<Item = &'n Taint> {
-    let taints = place.node.spec.as_ref().and_then(|node| node.taints.as_ref()).into_iter().flatten();
+    let taints = allocation.node.spec.as_ref().and_then(|node| node.taints.as_ref()).into_iter().flatten();
     taints.filter(move |taint| effects.contains(&taint.effect.as_str()) && !tolerates(spec, taint))
 }
 

@@ -97,8 +97,8 @@ impl OpenSpan {
 
     /// Ends the span, with an error if there is one.
     pub fn end(self, result: Result<(), String>) {
-        if let Err(words) = result {
-            self.0.span().set_status(Status::error(words));
+        if let Err(message) = result {
+            self.0.span().set_status(Status::error(message));
         }
         self.0.span().end();
     }
@@ -149,23 +149,23 @@ impl SchedulerSpans {
     /// of the attempt for the requests that follow.
     pub fn start_attempt_span(
         &self,
-        turn: &QueuedPodInfo,
+        queued: &QueuedPodInfo,
         cycle: &SchedulingCycle,
         revision: &str,
-        taken: &SpanContext,
+        loaded: &SpanContext,
     ) -> OpenSpan {
-        let wait = i64::try_from(turn.waited.as_millis()).unwrap_or(i64::MAX);
-        let mut attributes = self.pod_attributes(&turn.pod);
+        let wait = i64::try_from(queued.waited.as_millis()).unwrap_or(i64::MAX);
+        let mut attributes = self.pod_attributes(&queued.pod);
         attributes.extend([
             KeyValue::new(key::REVISION, revision.to_owned()),
-            KeyValue::new(key::ATTEMPT, i64::from(turn.attempt)),
+            KeyValue::new(key::ATTEMPT, i64::from(queued.attempt)),
             KeyValue::new(key::WAIT, wait),
         ]);
         let builder =
             SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
-        let open = OpenSpan(self.trail.follow(&*turn.pod, OperandWork::Requested, builder));
+        let open = OpenSpan(self.trail.follow(&*queued.pod, OperandWork::Requested, builder));
         // Added after the start: the configuration's link must not influence the sampling of the pod's trace.
-        open.0.span().add_link(taken.clone(), Vec::new());
+        open.0.span().add_link(loaded.clone(), Vec::new());
         match &cycle.outcome {
             Ok(chosen) => open.set_attribute(key::NODE, chosen.node.clone()),
             Err(_) => open.set_attribute(key::RESULT, "unschedulable"),
@@ -213,14 +213,14 @@ impl SchedulerSpans {
 
     /// Records the first pod of a configuration in the configuration's trace, as a link back to the pod's
     /// trace. Later than `FIRST_POD_WINDOW` it would only extend an old trace.
-    pub fn record_first_pod(&self, taken: &SpanContext, at: SystemTime, pod: &Pod, attempt: &SpanContext) {
-        if !taken.is_valid() || at.elapsed().is_ok_and(|passed| passed > FIRST_POD_WINDOW) {
+    pub fn record_first_pod(&self, loaded: &SpanContext, at: SystemTime, pod: &Pod, attempt: &SpanContext) {
+        if !loaded.is_valid() || at.elapsed().is_ok_and(|passed| passed > FIRST_POD_WINDOW) {
             return;
         }
         let builder =
             SpanBuilder::from_name("firstPodScheduled").with_start_time(at).with_attributes(self.pod_attributes(pod));
         let builder = builder.with_links(vec![Link::with_context(attempt.clone())]);
-        self.trail.start(builder, &Context::new().with_remote_span_context(taken.clone())).span().end();
+        self.trail.start(builder, &Context::new().with_remote_span_context(loaded.clone())).span().end();
     }
 
     /// The annotations of a bound pod by which its trace continues.

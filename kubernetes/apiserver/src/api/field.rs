@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::go_format;
+
 /// One validation error, with kube-apiserver's message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
@@ -121,7 +123,7 @@ fn append_detail(head: &str, detail: &str) -> String {
 /// A value as messages show it: strings in quotes, everything else as JSON.
 fn format_value(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("{text:?}"),
+        Value::String(text) => go_format::quote(text),
         other => escape_html(&other.to_string()),
     }
 }

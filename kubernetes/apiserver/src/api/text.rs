@@ -5,6 +5,7 @@
 
 const LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
 end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const UNDERSCORE_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
 start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
 '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -44,6 +45,20 @@ pub fn subdomain(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, MAX_SUBDOMAIN_BYTES);
     if !is_subdomain(name) {
         wrong.push(SUBDOMAIN_MESSAGE.to_owned());
+    }
+    wrong
+}
+
+/// A DNS-1123 subdomain that may have underscores, as search paths of DNS do.
+pub fn subdomain_with_underscore(name: &str) -> Vec<String> {
+    let is_part = |part: &str| {
+        let rest = part.strip_prefix('_').unwrap_or(part);
+        let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+        !rest.starts_with(['-', '_']) && !rest.ends_with(['-', '_']) && !rest.is_empty() && rest.bytes().all(is_inner)
+    };
+    let mut wrong = too_long(name, MAX_SUBDOMAIN_BYTES);
+    if !name.split('.').all(is_part) {
+        wrong.push(UNDERSCORE_MESSAGE.to_owned());
     }
     wrong
 }

@@ -10,7 +10,7 @@ use super::{
     decode, get,
     handler_response::HandlerResponse,
     metadata::{self, OwnersSeen},
-    pods, priority, size_limit,
+    namespace_defaults, pods, priority, size_limit,
     spans::{READ_TRANSACTION, WRITE_TRANSACTION},
     validate,
 };
@@ -89,6 +89,7 @@ async fn run_mutating_admission(
     if manage {
         on.update_managed_fields(options, None, &mut object);
     }
+    namespace_defaults::admit_create(on, &mut object)?;
     pods::admit_service_account(on, &mut object).await?;
     priority::admit_create(on, &mut object)?;
     on.core().admission.mutate(&on.review(AdmissionOperation::Create, options), &mut object, None).await?;
@@ -109,6 +110,7 @@ async fn try_create(
     on.served_resource().strategy.prepare_create(&mut object);
     validate::create(on, &object)?;
     priority::validate(on, &object, true)?;
+    namespace_defaults::validate(on, &object, None)?;
     validate::check_escalation(on, &object, None).await?;
     if on.call.info.verb != "create" {
         authorize_create(on).await?;

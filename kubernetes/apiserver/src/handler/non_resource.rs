@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{call::ApiRequest, respond};
 use crate::{
     api::{GroupVersion, StatusError},
-    codec::{MediaType, accept, query::QueryParameters, yaml},
+    codec::{MediaType, accept, protobuf, query::QueryParameters, yaml},
     discovery::{self, DiscoveryDocument},
     http::Body,
     openapi,
@@ -67,7 +67,7 @@ fn discovery_or_openapi(call: &ApiRequest, span: &TraceSpan) -> Option<Response<
     Some(response)
 }
 
-/// A discovery document in an accepted media type. Requests for protobuf get JSON.
+/// A discovery document in an accepted media type.
 fn negotiate_discovery(
     call: &ApiRequest,
     found: DiscoveryDocument,
@@ -89,7 +89,13 @@ fn negotiate_discovery(
                 ..found
             })
         }
-        MediaType::Json | MediaType::Protobuf => Ok(found),
+        MediaType::Protobuf => {
+            let document: Value = serde_json::from_slice(&found.body).map_err(StatusError::internal)?;
+            let encoded = protobuf::encode(&document);
+            let body = encoded.ok_or_else(|| accept::not_acceptable(accept::ResponseKind::Object))?;
+            Ok(DiscoveryDocument { content_type: MediaType::Protobuf.name(), body: body.into(), ..found })
+        }
+        MediaType::Json => Ok(found),
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     decode,
     handler_response::{self, HandlerResponse},
     metadata::{OwnersSeen, dedup_owners},
-    priority, scale, size_limit,
+    namespace_defaults, priority, scale, size_limit,
     spans::WRITE_TRANSACTION,
     validate,
 };
@@ -193,6 +193,7 @@ async fn admit(
     prepare_for_update(on, &mut object, live);
     validate::validate_update(on, &object, live)?;
     priority::validate(on, &object, false)?;
+    namespace_defaults::validate(on, &object, Some(live))?;
     validate::check_escalation(on, &object, Some(live)).await?;
     validate::check_signer(on, &object, live).await?;
     keep_unchanged_times(live, &mut object);

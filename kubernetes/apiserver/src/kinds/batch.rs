@@ -1,15 +1,17 @@
 //! Job and CronJob. A Job generates its selector and the labels of its pods from its uid and name.
 
 pub(crate) mod cron;
+mod job_rules;
 
 use serde_json::{Value, json};
 
+use self::job_rules::job_spec;
 use super::{
     field_value::FieldValue,
     json_object::{
         JsonObject, made, nested_object_mut, number_at, object_member_mut, set_if_absent, set_text_if_empty,
     },
-    names, pod, selector,
+    selector,
     workload::{self, non_negative, shown_selector},
 };
 use crate::{
@@ -24,6 +26,8 @@ const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 /// The names of a CronJob's jobs are eleven characters longer.
 const CRON_NAME_MAX: usize = 52;
+/// The longest part of the name of a time zone, in bytes.
+const MAX_ZONE_PART: usize = 14;
 
 #[derive(Clone, Copy, Debug)]
 pub struct JobStrategy;
@@ -99,8 +103,9 @@ impl Strategy for JobStrategy {
         if spec.get("completionMode").str() != "Indexed" {
             spec.get("completions").require_unchanged(errors, &old_spec.get("completions"));
         }
-        let suspended = old_spec.get("suspend").is_true();
-        if !suspended {
+        let is_mutable =
+            old_spec.get("suspend").is_true() && old.pointer("/status/startTime").is_none_or(Value::is_null);
+        if !is_mutable || without_scheduling(&spec) != without_scheduling(&old_spec) {
             spec.get("template").require_unchanged(errors, &old_spec.get("template"));
         }
     }
@@ -108,6 +113,24 @@ impl Strategy for JobStrategy {
     fn field_value(&self, object: &Value, path: &str) -> Option<String> {
         (path == "status.successful").then(|| number_at(object, &["status", "succeeded"]).to_string())
     }
+}
+
+/// The template without what may change while a Job has not started: labels, and where its pods may run.
+fn without_scheduling(spec: &FieldValue<'_>) -> Value {
+    let mut template = spec.get("template").value.clone();
+    let meta = template.get_mut("metadata").and_then(Value::as_object_mut);
+    meta.into_iter().for_each(|meta| meta.retain(|name, _| !["labels", "annotations"].contains(&name.as_str())));
+    let Some(pod) = object_member_mut(&mut template, "spec") else { return template };
+    pod.retain(|name, _| !["nodeSelector", "tolerations", "schedulingGates"].contains(&name.as_str()));
+    let affinity = nested_object_mut(pod, "affinity");
+    let is_empty = affinity.is_none_or(|affinity| {
+        affinity.retain(|name, one| name != "nodeAffinity" && !one.is_null());
+        affinity.is_empty()
+    });
+    if is_empty {
+        pod.remove("affinity");
+    }
+    template
 }
 
 /// Copies the labels of its pods to a Job without labels.
@@ -148,9 +171,12 @@ fn validate_generated_labels(job: &Value, errors: &mut FieldErrors) {
     let expected =
         [("controller-uid", job.uid()), ("job-name", job.name()), (UID_LABEL, job.uid()), (NAME_LABEL, job.name())];
     for (key, value) in expected {
-        if labels.key(key).str() != value {
-            let detail = format!("must be '{value}'");
-            errors.push(FieldError::invalid(labels.path(), labels.value, &format!("{key}: {detail}")));
+        let label = labels.key(key);
+        let detail = format!("must be '{value}'");
+        if !label.is_set() {
+            label.report_required(errors, &detail);
+        } else if label.str() != value {
+            errors.push(FieldError::invalid(label.path(), labels.value, &detail));
         }
     }
     let made: JsonObject = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
@@ -171,40 +197,6 @@ fn selector_and_labels(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let labels = meta.get("labels");
     if !selector::matches(wanted.value, Some(labels.value)) {
         labels.report_invalid(errors, "`selector` does not match template `labels`");
-    }
-}
-
-fn job_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
-    let counts = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
-    non_negative(spec, &counts, errors);
-    non_negative(spec, &["backoffLimitPerIndex", "maxFailedIndexes"], errors);
-    let mode = spec.get("completionMode");
-    mode.require_one_of(errors, &["NonIndexed", "Indexed"]);
-    if mode.str() == "Indexed" && !spec.get("completions").is_set() {
-        spec.get("completions").report_required(errors, "when completion mode is Indexed");
-    }
-    if mode.str() == "NonIndexed" {
-        for field in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
-            if spec.get(field).is_set() {
-                spec.get(field).report_invalid(errors, "requires indexed completion mode");
-            }
-        }
-    }
-    spec.get("podReplacementPolicy").require_one_of(errors, &["Failed", "TerminatingOrFailed"]);
-    let template = spec.get("template");
-    pod::validate_template(&template, errors);
-    restart_policy(&template.get("spec"), spec.get("podFailurePolicy").is_set(), errors);
-}
-
-fn restart_policy(pod: &FieldValue<'_>, failing: bool, errors: &mut FieldErrors) {
-    let policy = pod.get("restartPolicy");
-    match policy.str() {
-        "" | "Always" => policy.report_required(errors, "valid values: \"OnFailure\", \"Never\""),
-        "OnFailure" if failing => {
-            policy.report_invalid(errors, "only \"Never\" is supported when podFailurePolicy is specified")
-        }
-        "OnFailure" | "Never" => {}
-        _ => policy.require_one_of(errors, &["OnFailure", "Never"]),
     }
 }
 
@@ -260,6 +252,29 @@ impl Strategy for CronJobStrategy {
     }
 }
 
+/// A time zone by its name. Which names exist is only known with a database of them.
+fn time_zone(zone: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let is_part = |part: &str| {
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
+        (1..=MAX_ZONE_PART).contains(&part.len())
+            && part.bytes().all(is_known)
+            && ![".", ".."].contains(&part)
+            && !part.starts_with('-')
+    };
+    let unknown = format!("unknown time zone {}", zone.str());
+    if !zone.str().split('/').all(is_part) {
+        return zone.report_invalid(errors, &unknown);
+    }
+    if zone.str().eq_ignore_ascii_case("local") {
+        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        return zone.report_invalid(errors, detail);
+    }
+    let database = jiff::tz::db();
+    if !database.is_definitively_empty() && zone.str() != "UTC" && database.get(zone.str()).is_err() {
+        zone.report_invalid(errors, &unknown);
+    }
+}
+
 fn cron_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let schedule = spec.get("schedule");
     if schedule.require(errors, "") {
@@ -275,17 +290,14 @@ fn cron_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let zone = spec.get("timeZone");
     if zone.is_set() && zone.is_empty() {
         zone.report_invalid(errors, "timeZone must be nil or non-empty string");
-    } else if zone.str().eq_ignore_ascii_case("local") {
-        zone.report_invalid(
-            errors,
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
-        );
+    } else if zone.is_set() {
+        time_zone(&zone, errors);
     }
     non_negative(spec, &["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"], errors);
     spec.get("concurrencyPolicy").require_one_of(errors, &["Allow", "Forbid", "Replace"]);
     let template = spec.get("jobTemplate");
     let job = template.get("spec");
-    job_spec_of_cron(&job, errors);
+    job_spec(&job, errors);
     if job.get("selector").is_set() {
         let wanted = job.get("selector");
         wanted.report_invalid_as(errors, &shown_selector(wanted.value), "`selector` will be auto-generated");
@@ -293,26 +305,5 @@ fn cron_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     if job.get("manualSelector").is_true() {
         let manual = job.get("manualSelector");
         errors.push(FieldError::not_supported(manual.path(), manual.value, &["nil", "false"]));
-    }
-}
-
-/// A job template in a CronJob is not defaulted as a Job yet.
-fn job_spec_of_cron(job: &FieldValue<'_>, errors: &mut FieldErrors) {
-    let counts = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
-    non_negative(job, &counts, errors);
-    for (field, known) in
-        [("completionMode", ["NonIndexed", "Indexed"]), ("podReplacementPolicy", ["Failed", "TerminatingOrFailed"])]
-    {
-        if job.get(field).is_set() {
-            job.get(field).require_one_of(errors, &known);
-        }
-    }
-    let template = job.get("template");
-    pod::validate_template(&template, errors);
-    restart_policy(&template.get("spec"), job.get("podFailurePolicy").is_set(), errors);
-    let name = template.get("metadata");
-    if !name.get("name").is_empty() {
-        let name = name.get("name");
-        name.report_invalid_each(errors, names::subdomain(name.str()));
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::{
     ServiceAllocator, autoscaling, batch, certificates, config, daemonset, deployment, event, namespace, network,
-    network::LoopbackEndpoints, node, pod, rbac, replicaset, service, simple_strategy::SimpleStrategy,
-    small_strategies, statefulset, storage, webhook,
+    network::LoopbackEndpoints, node, pod, quota, rbac, replicaset, runtime_class, service,
+    simple_strategy::SimpleStrategy, small_strategies, statefulset, storage, webhook,
 };
 use crate::{
     api::GroupVersion,
@@ -127,7 +127,7 @@ const TABLE: &[(&str, &[BuiltinResource])] = &[
         namespaced_entry("podtemplates", "PodTemplate", |_| Arc::new(small_strategies::PodTemplateStrategy)),
         namespaced_entry("replicationcontrollers", "ReplicationController", |_| Arc::new(replicaset::ReplicationControllerStrategy)).short(&["rc"]).in_category_all().sub(&[SCALE, STATUS])
             .select(&["status.replicas"]),
-        namespaced_entry("resourcequotas", "ResourceQuota", |_| SimpleStrategy::new().status().boxed()).short(&["quota"]).sub(&[STATUS]),
+        namespaced_entry("resourcequotas", "ResourceQuota", |_| Arc::new(quota::ResourceQuotaStrategy)).short(&["quota"]).sub(&[STATUS]),
         namespaced_entry("secrets", "Secret", |_| Arc::new(config::SecretStrategy)).select(&["type"]),
         namespaced_entry("serviceaccounts", "ServiceAccount", default_strategy).short(&["sa"])
             .sub(&[("token", "TokenRequest", "authentication.k8s.io/v1", CREATE)]),
@@ -200,7 +200,7 @@ const TABLE: &[(&str, &[BuiltinResource])] = &[
         cluster_entry("servicecidrs", "ServiceCIDR", |_| SimpleStrategy::new().status().boxed()).sub(&[STATUS]),
     ]),
     ("node.k8s.io/v1", &[
-        cluster_entry("runtimeclasses", "RuntimeClass", |_| SimpleStrategy::new().conditional().create_on_update().boxed()),
+        cluster_entry("runtimeclasses", "RuntimeClass", |_| Arc::new(runtime_class::RuntimeClassStrategy)),
     ]),
     ("policy/v1", &[
         namespaced_entry("poddisruptionbudgets", "PodDisruptionBudget", |_| Arc::new(small_strategies::DisruptionBudgetStrategy)).short(&["pdb"]).sub(&[STATUS]),

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     api::field::{FieldError, FieldErrors},
+    codec::json,
     registry::Strategy,
 };
 
@@ -130,7 +131,7 @@ fn docker(at: &FieldValue<'_>, errors: &mut FieldErrors) {
         return at.report_required(errors, "");
     }
     let decoded = base64::engine::general_purpose::STANDARD.decode(at.str()).unwrap_or_default();
-    if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&decoded) {
+    if let Err(error) = json::decode(&decoded) {
         at.report_invalid_as(errors, "\"<secret contents redacted>\"", &error.to_string());
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::{
-        field::{FieldError, FieldErrors},
+        field::FieldErrors,
         meta::{MetaAccessor, child_mut, meta_mut},
     },
     registry::Strategy,
@@ -105,7 +105,10 @@ fn strategy(strategy: &FieldValue<'_>, errors: &mut FieldErrors) {
                 _ => {}
             }
         }
-        _ => errors.push(FieldError::not_supported(strategy.path(), strategy.value, &["RollingUpdate", "OnDelete"])),
+        _ => {
+            let known = ["RollingUpdate", "OnDelete"];
+            errors.push(workload::unknown_strategy(strategy, &workload::SURGING_UPDATE, &known));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::{
-        field::{FieldError, FieldErrors},
+        field::FieldErrors,
         meta::{MetaAccessor, set_meta},
     },
     registry::Strategy,
@@ -102,7 +102,7 @@ fn strategy(strategy: &FieldValue<'_>, errors: &mut FieldErrors) {
         "RollingUpdate" => rolling_update(&rolling, errors),
         _ => {
             let known = ["Recreate", "RollingUpdate"];
-            errors.push(FieldError::not_supported(strategy.path(), strategy.value, &known));
+            errors.push(workload::unknown_strategy(strategy, &workload::SURGING_UPDATE, &known));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::api::field::{FieldError, FieldErrorType, FieldErrors};
+use crate::api::field::{FieldError, FieldErrorType, FieldErrors, escape_html};
 
 static ABSENT: Value = Value::Null;
 
@@ -111,6 +111,21 @@ impl<'a> FieldValue<'a> {
     /// The formatted path: `spec.containers[0].name`.
     pub fn path(&self) -> String {
         self.to_string()
+    }
+
+    /// The object as kube-apiserver's messages show its internal type: these fields by their names in Go, each
+    /// with the value that an absent one has.
+    pub fn format_internal(&self, fields: &[(&str, &str)]) -> String {
+        if !self.is_set() {
+            return "null".to_owned();
+        }
+        let members = fields.iter().map(|(field, absent)| {
+            let (first, rest) = field.split_at_checked(1).unwrap_or_default();
+            let given = self.value.get(format!("{}{rest}", first.to_lowercase()));
+            let shown = given.filter(|value| !value.is_null()).map(|value| escape_html(&value.to_string()));
+            format!("\"{field}\":{}", shown.as_deref().unwrap_or(absent))
+        });
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
     }
 
     pub fn report_required(&self, errors: &mut FieldErrors, detail: &str) {

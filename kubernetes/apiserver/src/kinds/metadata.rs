@@ -121,6 +121,24 @@ pub fn labels(labels: &FieldValue<'_>, errors: &mut FieldErrors) {
     }
 }
 
+/// Validates a path after a domain: `example.com/controller`.
+pub fn domain_prefixed_path(at: &FieldValue<'_>, errors: &mut FieldErrors) {
+    if !at.require(errors, "") {
+        return;
+    }
+    let Some((host, path)) = at.str().split_once('/').filter(|(host, path)| !host.is_empty() && !path.is_empty())
+    else {
+        return at.report_invalid(errors, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    };
+    for wrong in names::subdomain(host) {
+        errors.push(FieldError::invalid(at.path(), &host.into(), &wrong));
+    }
+    if !path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)) {
+        let detail = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
+        errors.push(FieldError::invalid(at.path(), &path.into(), detail));
+    }
+}
+
 /// Validates annotations: their keys, ignoring case, and their total size.
 pub fn annotations(annotations: &FieldValue<'_>, errors: &mut FieldErrors) {
     let mut size = 0;

@@ -8,7 +8,7 @@ use super::{
         JsonObject, keep_status_apart, list_at, made, nested_object_mut, object_items_mut, set_if_absent, text_at,
         value_at,
     },
-    metadata, names,
+    names,
 };
 use crate::{
     api::field::{FieldError, FieldErrors},
@@ -131,7 +131,8 @@ fn taints(list: &FieldValue<'_>, errors: &mut FieldErrors) {
         }
         let this = (text_at(taint.value, &["key"]), text_at(taint.value, &["effect"]));
         if seen.contains(&this) {
-            let shown = metadata::format_in_order(taint.value, &["key", "value", "effect", "timeAdded"]);
+            let fields = [("Key", "\"\""), ("Value", "\"\""), ("Effect", "\"\""), ("TimeAdded", "null")];
+            let shown = taint.format_internal(&fields);
             let kind = crate::api::field::FieldErrorType::Duplicate;
             errors.push(FieldError::new(
                 taint.path(),

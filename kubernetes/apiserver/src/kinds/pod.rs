@@ -10,9 +10,12 @@ mod defaults;
 mod env;
 mod eviction;
 mod probe;
+mod scheduling;
+mod security;
 mod service_account;
 mod spec;
 mod update;
+mod volume;
 mod warnings;
 
 use serde_json::{Value, json};
@@ -25,7 +28,9 @@ pub use self::{
 pub(super) use self::{
     defaults::template as default_template,
     probe::port,
+    scheduling::node_selector,
     spec::validate_template,
+    volume::sources as volume_sources,
     warnings::{
         POD_NAMES, host_name as host_name_warnings, template as template_warnings,
         template_on_update as template_warnings_on_update,

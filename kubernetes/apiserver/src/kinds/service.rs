@@ -127,7 +127,10 @@ impl ServiceStrategy {
         if text(spec, "type") == "ExternalName" {
             return;
         }
+        // An address of the other family is refused by validation.
+        let first = spec.get("ipFamilies").and_then(Value::as_array).and_then(|families| families.first());
         if text(spec, "clusterIP").is_empty()
+            && first.is_none_or(|family| family == "IPv4")
             && let Some(ip) = self.addresses.allocate_ip(namespace, name)
         {
             set_ip(spec, ip);

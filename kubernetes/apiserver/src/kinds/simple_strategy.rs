@@ -14,13 +14,12 @@ use crate::registry::Strategy;
 pub struct SimpleStrategy {
     status: bool,
     generation: bool,
-    create_on_update: bool,
     unconditional: bool,
 }
 
 impl SimpleStrategy {
     pub const fn new() -> Self {
-        Self { status: false, generation: false, create_on_update: false, unconditional: true }
+        Self { status: false, generation: false, unconditional: true }
     }
 
     /// Adds a status, which only its own path writes.
@@ -33,11 +32,6 @@ impl SimpleStrategy {
     #[must_use]
     pub const fn generation(self) -> Self {
         Self { generation: true, ..self }
-    }
-
-    #[must_use]
-    pub const fn create_on_update(self) -> Self {
-        Self { create_on_update: true, ..self }
     }
 
     /// Requires the resourceVersion in a PUT.
@@ -77,10 +71,6 @@ impl Strategy for SimpleStrategy {
         if self.generation {
             bump_generation_if_anything_changed(new, old);
         }
-    }
-
-    fn create_on_update(&self) -> bool {
-        self.create_on_update
     }
 
     fn unconditional_update(&self) -> bool {

@@ -9,7 +9,7 @@ use super::{
         bump_generation_if_anything_changed, init_generation, keep_status_apart_and_bump_generation, made,
         nested_object_mut, object_items_mut, set, set_if_absent, set_text_if_empty, text,
     },
-    metadata, names, pod, selector,
+    names, pod, selector,
     workload::{self, int_or_percent, not_above_all},
 };
 use crate::{
@@ -292,8 +292,8 @@ impl Strategy for DisruptionBudgetStrategy {
         let least = spec.get("minAvailable");
         let most = spec.get("maxUnavailable");
         if least.is_set() && most.is_set() {
-            let order = ["minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"];
-            let shown = metadata::format_in_order(spec.value, &order);
+            let order = ["MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy"];
+            let shown = spec.format_internal(&order.map(|field| (field, "null")));
             spec.report_invalid_as(errors, &shown, "minAvailable and maxUnavailable cannot be both set");
         }
         for amount in [&least, &most] {

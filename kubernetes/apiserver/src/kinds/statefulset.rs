@@ -8,12 +8,15 @@ use super::{
         list_at, made, nested_object_mut, object_items_mut, set_if_absent, set_text_if_empty, text, text_at,
     },
     names, storage,
-    workload::{self, at_most, int_or_percent, non_negative, not_above_all},
+    workload::{self, at_most, int_or_percent, is_zero, non_negative, not_above_all},
 };
 use crate::{
     api::field::FieldErrors,
     registry::{NameRule, Strategy},
 };
+
+/// The fields of a rolling update, as Go names them.
+const ROLLING_UPDATE: [(&str, &str); 2] = [("Partition", "0"), ("MaxUnavailable", "null")];
 
 const CHANGEABLE: [&str; 7] = [
     "replicas",
@@ -86,9 +89,8 @@ impl Strategy for StatefulSetStrategy {
         if !service.is_empty() {
             service.report_invalid_each(errors, names::label(service.str()));
         }
-        let policy = spec.get("persistentVolumeClaimRetentionPolicy");
-        for field in ["whenDeleted", "whenScaled"] {
-            policy.get(field).require_one_of(errors, &["Retain", "Delete"]);
+        for claim in spec.get("volumeClaimTemplates").items() {
+            storage::claim_spec(&claim.get("spec"), errors);
         }
     }
 
@@ -118,7 +120,13 @@ fn validate(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
         policy.report_invalid(errors, "must be 'OrderedReady' or 'Parallel'");
     }
     strategy(&spec.get("updateStrategy"), errors);
-    non_negative(spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
+    let retention = spec.get("persistentVolumeClaimRetentionPolicy");
+    for field in ["whenDeleted", "whenScaled"] {
+        retention.get(field).require_one_of(errors, &["Retain", "Delete"]);
+    }
+    non_negative(spec, &["replicas", "minReadySeconds"], errors);
+    let ordinals = spec.get("ordinals");
+    ordinals.get("start").require_non_negative(errors);
     validate_pod_template_with_claims(spec, errors);
     workload::always_restarts(spec, "StatefulSet", errors);
 }
@@ -133,7 +141,8 @@ fn validate_pod_template_with_claims(spec: &FieldValue<'_>, errors: &mut FieldEr
     let pod = whole.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut);
     if let Some(pod) = pod {
         let names: Vec<&str> = claims.iter().map(|claim| text_at(claim, &["metadata", "name"])).collect();
-        let mut volumes: Vec<Value> = names.iter().map(|name| json!({"name": name, "emptyDir": {}})).collect();
+        let mut volumes: Vec<Value> =
+            names.iter().map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": "claim"}})).collect();
         let own = pod.get("volumes").and_then(Value::as_array).into_iter().flatten();
         volumes.extend(own.filter(|volume| !names.contains(&text_at(volume, &["name"]))).cloned());
         pod.insert("volumes".to_owned(), volumes.into());
@@ -146,15 +155,25 @@ fn strategy(strategy: &FieldValue<'_>, errors: &mut FieldErrors) {
     let rolling = strategy.get("rollingUpdate");
     match strategy.get("type").str() {
         "OnDelete" if rolling.is_set() => {
-            rolling.report_invalid(errors, "only allowed for updateStrategy 'RollingUpdate'")
+            let shown = rolling.format_internal(&ROLLING_UPDATE);
+            rolling.report_invalid_as(errors, &shown, "only allowed for updateStrategy 'RollingUpdate'");
         }
         "OnDelete" => {}
         "RollingUpdate" => {
             rolling.get("partition").require_non_negative(errors);
-            int_or_percent(&rolling.get("maxUnavailable"), errors);
-            not_above_all(&rolling.get("maxUnavailable"), errors);
+            let unavailable = rolling.get("maxUnavailable");
+            if unavailable.is_set() {
+                int_or_percent(&unavailable, errors);
+                if is_zero(&unavailable) {
+                    unavailable.report_invalid(errors, "cannot be 0");
+                }
+                not_above_all(&unavailable, errors);
+            }
         }
-        _ => strategy.report_invalid(errors, "must be 'RollingUpdate' or 'OnDelete'"),
+        _ => {
+            let shown = workload::shown_strategy(strategy, &ROLLING_UPDATE);
+            strategy.report_invalid_as(errors, &shown, "must be 'RollingUpdate' or 'OnDelete'");
+        }
     }
 }
 

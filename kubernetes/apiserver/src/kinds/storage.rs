@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     field_value::FieldValue,
     json_object::{JsonObject, keep_status_apart, made, nested_object_mut, set_if_absent, set_text_if_empty, text_at},
-    names, selector,
+    names, pod, selector,
 };
 use crate::{
     api::field::{FieldError, FieldErrors},
@@ -62,22 +62,7 @@ impl Strategy for VolumeClaimStrategy {
     fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
         let root = FieldValue::root(object);
         let spec = root.get("spec");
-        modes(&spec, errors);
-        selector::validate(&spec.get("selector"), errors);
-        let resources = spec.get("resources");
-        let requests = resources.get("requests");
-        if !requests.key("storage").is_set() {
-            resources.key("storage").report_required(errors, "");
-        } else if Quantity::from_value(requests.key("storage").value).is_some_and(|amount| amount <= Quantity::ZERO) {
-            requests.key("storage").report_invalid(errors, "must be greater than zero");
-        }
-        for field in ["storageClassName", "volumeAttributesClassName"] {
-            let class = spec.get(field);
-            if !class.is_empty() {
-                class.report_invalid_each(errors, names::subdomain(class.str()));
-            }
-        }
-        spec.get("volumeMode").require_one_of(errors, &VOLUME_MODES);
+        claim_spec(&spec, errors);
     }
 
     fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
@@ -116,13 +101,76 @@ fn fixed(claim: &Value, old: &Value) -> Value {
     spec
 }
 
+/// Validates the spec of a claim, also in a StatefulSet.
+pub(super) fn claim_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
+    spec.get("accessModes").require(errors, "at least 1 access mode is required");
+    selector::validate(&spec.get("selector"), errors);
+    modes(spec, errors);
+    let resources = spec.get("resources");
+    let requests = resources.get("requests");
+    let asked = requests.key("storage");
+    let at = resources.key("storage").path();
+    match Quantity::from_value(asked.value) {
+        None => errors.push(FieldError::required(at, "")),
+        Some(amount) if amount <= Quantity::ZERO => {
+            errors.push(FieldError::invalid(at, asked.value, "must be greater than zero"));
+        }
+        Some(_) => {}
+    }
+    class_name(&spec.get("storageClassName"), errors);
+    spec.get("volumeMode").require_one_of(errors, &VOLUME_MODES);
+    let source = spec.get("dataSource");
+    let reference = spec.get("dataSourceRef");
+    for given in [&source, &reference].into_iter().filter(|given| given.is_set()) {
+        data_source(given, errors);
+    }
+    let has_namespace = !reference.get("namespace").is_empty();
+    let part = |of: &FieldValue<'_>, field: &str| of.value.get(field).filter(|value| !value.is_null()).cloned();
+    let differs = ["apiGroup", "kind", "name"].iter().any(|field| part(&source, field) != part(&reference, field));
+    let wrong = match (source.is_set() && reference.is_set(), has_namespace) {
+        (true, true) => "may not be specified when dataSourceRef.namespace is specified",
+        (true, false) if differs => "must match dataSourceRef",
+        _ => "",
+    };
+    if !wrong.is_empty() {
+        // kube-apiserver shows the path of the field as its value, whose type has no public fields.
+        spec.report_invalid_as(errors, "{}", wrong);
+    }
+    class_name(&spec.get("volumeAttributesClassName"), errors);
+}
+
+fn class_name(class: &FieldValue<'_>, errors: &mut FieldErrors) {
+    if !class.is_empty() {
+        class.report_invalid_each(errors, names::subdomain(class.str()));
+    }
+}
+
+/// What the volume of a claim is filled with.
+fn data_source(source: &FieldValue<'_>, errors: &mut FieldErrors) {
+    source.get("name").require(errors, "");
+    let kind = source.get("kind");
+    kind.require(errors, "");
+    let group = source.get("apiGroup");
+    if group.is_empty() && kind.str() != "PersistentVolumeClaim" {
+        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        errors.push(FieldError::invalid(source.path(), &kind.str().into(), detail));
+    }
+    if !group.is_empty() {
+        group.report_invalid_each(errors, names::subdomain(group.str()));
+    }
+    let namespace = source.get("namespace");
+    if !namespace.is_empty() {
+        namespace.report_invalid_each(errors, names::label(namespace.str()));
+    }
+}
+
 fn modes(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let list = spec.get("accessModes");
-    list.require(errors, "at least 1 access mode is required");
     for mode in list.items().filter(|mode| !MODES.contains(&mode.str())) {
         errors.push(FieldError::not_supported(list.path(), mode.value, &MODES));
     }
-    if list.len() > 1 && list.items().any(|mode| mode.str() == "ReadWriteOncePod") {
+    let has = |wanted: fn(&str) -> bool| list.items().any(|mode| MODES.contains(&mode.str()) && wanted(mode.str()));
+    if has(|mode| mode == "ReadWriteOncePod") && has(|mode| mode != "ReadWriteOncePod") {
         list.report_forbidden(errors, "may not use ReadWriteOncePod with other access modes");
     }
 }
@@ -151,22 +199,80 @@ impl Strategy for PersistentVolumeStrategy {
     fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
         let root = FieldValue::root(object);
         let spec = root.get("spec");
-        modes(&spec, errors);
-        let capacity = spec.get("capacity");
-        if capacity.len() != 1 || !capacity.key("storage").is_set() {
-            errors.push(FieldError::not_supported(capacity.path(), capacity.value, &["storage"]));
-        }
-        spec.get("persistentVolumeReclaimPolicy").require_one_of(errors, &["Delete", "Recycle", "Retain"]);
-        spec.get("volumeMode").require_one_of(errors, &VOLUME_MODES);
-        let sources = spec.map().into_iter().flatten().filter(|(name, _)| is_source(name)).count();
-        if sources == 0 {
-            spec.report_required(errors, "must specify a volume type");
-        }
+        volume_spec(&spec, errors);
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut FieldErrors) {
-        if subresource != "status" {
-            self.validate_create(new, errors);
+    fn validate_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut FieldErrors) {
+        if subresource == "status" {
+            return;
+        }
+        self.validate_create(new, errors);
+        let source = |volume: &Value| {
+            let spec = volume.get("spec").and_then(Value::as_object).into_iter().flatten();
+            spec.filter(|(name, _)| is_source(name))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect::<Vec<_>>()
+        };
+        let root = FieldValue::root(new);
+        let old_root = FieldValue::root(old);
+        let spec = root.get("spec");
+        let old_spec = old_root.get("spec");
+        if source(new) != source(old) {
+            let detail = "spec.persistentvolumesource is immutable after creation\n";
+            spec.get("persistentvolumesource").report_forbidden(errors, detail);
+        }
+        if spec.get("volumeMode").value != old_spec.get("volumeMode").value {
+            errors.push(FieldError::invalid("volumeMode", spec.get("volumeMode").value, "field is immutable"));
+        }
+    }
+}
+
+fn volume_spec(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
+    spec.get("accessModes").require(errors, "");
+    modes(spec, errors);
+    let capacity = spec.get("capacity");
+    capacity.require(errors, "");
+    if capacity.len() != 1 || !capacity.key("storage").is_set() {
+        errors.push(FieldError::not_supported(capacity.path(), capacity.value, &["storage"]));
+    }
+    for (_, amount) in capacity.entries() {
+        let quantity = Quantity::from_value(amount.value);
+        if quantity.is_some_and(Quantity::is_negative) {
+            amount.report_invalid(errors, "must be a valid resource quantity");
+        }
+        if quantity.is_some_and(|quantity| quantity <= Quantity::ZERO) {
+            amount.report_invalid(errors, "must be greater than zero");
+        }
+    }
+    spec.get("persistentVolumeReclaimPolicy").require_one_of(errors, &["Delete", "Recycle", "Retain"]);
+    let affinity = spec.get("nodeAffinity");
+    let required = affinity.get("required");
+    if affinity.is_set() {
+        if required.is_set() {
+            pod::node_selector(&required, errors);
+        } else {
+            required.report_required(errors, "must specify required node constraints");
+        }
+    }
+    pod::volume_sources(spec, &["hostPath", "nfs", "local"], errors);
+    if spec.map().into_iter().flatten().all(|(name, _)| !is_source(name)) {
+        spec.report_required(errors, "must specify a volume type");
+    }
+    let host = spec.get("hostPath");
+    let is_root = !host.get("path").is_empty() && host.get("path").str().trim_matches('/').is_empty();
+    if is_root && spec.get("persistentVolumeReclaimPolicy").str() == "Recycle" {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        spec.get("persistentVolumeReclaimPolicy").report_forbidden(errors, detail);
+    }
+    class_name(&spec.get("storageClassName"), errors);
+    spec.get("volumeMode").require_one_of(errors, &VOLUME_MODES);
+    let attributes = spec.get("volumeAttributesClassName");
+    if attributes.is_set() {
+        if attributes.require(errors, "an empty string is disallowed") {
+            class_name(&attributes, errors);
+        }
+        if !spec.get("csi").is_set() {
+            spec.get("csi").report_required(errors, "has to be specified when using volumeAttributesClassName");
         }
     }
 }

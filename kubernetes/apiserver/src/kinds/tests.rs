@@ -3,11 +3,14 @@
 mod admission;
 mod catalog;
 mod events;
+mod limits;
 mod metadata;
 mod networking;
+mod pod_rules;
 mod pods;
 mod rbac;
 mod small;
+mod spec_rules;
 mod tables;
 mod values;
 mod workloads;

@@ -101,6 +101,23 @@ pub(super) fn same_selector(new: &FieldValue<'_>, old: &FieldValue<'_>, errors: 
     }
 }
 
+/// Reports an update strategy of an unknown type; `rolling` has the fields of a rolling update.
+pub(super) fn unknown_strategy(strategy: &FieldValue<'_>, rolling: &[(&str, &str)], known: &[&str]) -> FieldError {
+    let mut error = FieldError::not_supported(strategy.path(), &Value::Null, known);
+    error.message = error.message.replacen("null", &shown_strategy(strategy, rolling), 1);
+    error
+}
+
+/// An update strategy as kube-apiserver's messages show it.
+pub(super) fn shown_strategy(strategy: &FieldValue<'_>, rolling: &[(&str, &str)]) -> String {
+    let sort = Value::from(strategy.get("type").str());
+    let rolling = strategy.get("rollingUpdate").format_internal(rolling);
+    format!("{{\"Type\":{sort},\"RollingUpdate\":{rolling}}}")
+}
+
+/// The fields of a rolling update of Deployments and DaemonSets.
+pub(super) const SURGING_UPDATE: [(&str, &str); 2] = [("MaxUnavailable", "0"), ("MaxSurge", "0")];
+
 /// Requires that a count is at most another one. Absent counts are zero.
 pub(super) fn at_most(at: &FieldValue<'_>, part: &str, whole: &str, shown: &str, errors: &mut FieldErrors) {
     let count = |field: &str| at.get(field).int().unwrap_or(0);

@@ -95,6 +95,21 @@ impl Quantity {
         i64::try_from(whole).ok()
     }
 
+    /// The sum, in the format of the first that is not zero. A sum that is too large for exact numbers is the
+    /// larger of the two.
+    #[must_use]
+    pub fn saturating_add(self, other: Self) -> Self {
+        let scale = self.scale.min(other.scale);
+        let sum = self.rescale(scale).zip(other.rescale(scale)).and_then(|(one, two)| one.checked_add(two));
+        let format = if self.is_zero() { other.format } else { self.format };
+        sum.map_or_else(|| self.max(other), |value| Self { value, scale, format })
+    }
+
+    /// The value as a floating-point number, for ratios.
+    pub fn to_f64(self) -> f64 {
+        self.value as f64 * 10f64.powi(self.scale)
+    }
+
     /// The value in units of ten to the power of `scale`, which must not exceed its own.
     fn rescale(self, scale: i32) -> Option<i128> {
         self.value.checked_mul(pow10(self.scale.checked_sub(scale)?.unsigned_abs())?)

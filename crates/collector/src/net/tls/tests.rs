@@ -1,6 +1,6 @@
 use std::fs;
 
-use kubewake_config::SecretString;
+use kubewake_config::{SecretString, model::ClientTls};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio_rustls::{TlsAcceptor, TlsConnector};

@@ -66,9 +66,10 @@ async fn what_is_too_long_is_not_read() {
 #[tokio::test(start_paused = true)]
 async fn all_calls_together_hold_a_bounded_number_of_bytes() {
     let webhook = webhook();
-    let intake = BodyReader::new(READ_TIMEOUT);
-    let budget = Arc::clone(intake.budget());
-    let router = build_router(Arc::new(RouterState { webhook: Arc::clone(&webhook), intake, ready: Arc::default() }));
+    let body_reader = BodyReader::new(READ_TIMEOUT);
+    let budget = Arc::clone(body_reader.budget());
+    let router =
+        build_router(Arc::new(RouterState { webhook: Arc::clone(&webhook), body_reader, ready: Arc::default() }));
     let others = budget.acquire_many(u32::try_from(BODY_BUDGET_KIB).unwrap()).await.unwrap();
     let small = || Body::from("{}");
     assert_eq!(send(&router, small()).await, StatusCode::SERVICE_UNAVAILABLE);

@@ -321,3 +321,14 @@ proptest! {
         let _ = read::message_value(names[which.index(names.len())], &bytes, None, 1);
     }
 }
+
+#[test]
+fn discovery_documents_are_encoded_with_and_without_a_version() {
+    let versions = encode(&json!({"kind": "APIVersions", "versions": ["v1"]})).unwrap();
+    assert_eq!(versions, b"k8s\0\x0a\x0f\x0a\0\x12\x0bAPIVersions\x12\x04\x0a\x02v1\x1a\0\"\0");
+    let verbs = json!(["get", "list"]);
+    let resource = json!({"name": "pods", "singularName": "pod", "namespaced": true, "kind": "Pod", "verbs": verbs});
+    let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [resource]});
+    let decoded = decode(&encode(&list).unwrap(), &GroupVersion::new("", "v1"), "APIResourceList").unwrap();
+    assert_eq!(decoded, list);
+}

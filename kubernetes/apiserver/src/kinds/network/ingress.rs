@@ -6,17 +6,23 @@ use serde_json::{Value, json};
 
 use super::number;
 use crate::{
-    api::{field::FieldErrors, meta::MetaAccessor},
+    api::{
+        field::{FieldError, FieldErrors},
+        meta::MetaAccessor,
+    },
     kinds::{
         field_value::FieldValue,
         json_object::{
             bump_generation_if_anything_changed, init_generation, keep_status_apart_and_bump_generation, made,
             nested_object_mut, object_member_mut, set, set_if_absent, set_text_if_empty,
         },
-        names,
+        metadata, names,
     },
     registry::Strategy,
 };
+
+/// The longest name of a controller of a class, in bytes.
+const MAX_CONTROLLER_BYTES: usize = 250;
 
 #[derive(Clone, Copy, Debug)]
 pub struct IngressStrategy;
@@ -60,7 +66,8 @@ impl Strategy for IngressStrategy {
         let rules = spec.get("rules");
         let backend = spec.get("defaultBackend");
         if rules.is_empty() && !backend.is_set() {
-            spec.report_invalid_as(errors, "[]", "either `defaultBackend` or `rules` must be specified");
+            let shown = if rules.is_set() { "[]" } else { "null" };
+            spec.report_invalid_as(errors, shown, "either `defaultBackend` or `rules` must be specified");
         }
         if backend.is_set() {
             self::backend(&backend, errors);
@@ -161,11 +168,53 @@ impl Strategy for IngressClassStrategy {
         bump_generation_if_anything_changed(new, old);
     }
 
+    fn validate_create(&self, object: &Value, errors: &mut FieldErrors) {
+        let root = FieldValue::root(object);
+        let spec = root.get("spec");
+        let controller = spec.get("controller");
+        if controller.str().len() > MAX_CONTROLLER_BYTES {
+            errors.push(FieldError::too_long(controller.path(), MAX_CONTROLLER_BYTES));
+        }
+        metadata::domain_prefixed_path(&controller, errors);
+        if spec.get("parameters").is_set() {
+            class_parameters(&spec.get("parameters"), errors);
+        }
+    }
+
     fn validate_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut FieldErrors) {
         let root = FieldValue::root(new);
         let old_root = FieldValue::root(old);
         let spec = root.get("spec");
         let old_spec = old_root.get("spec");
         spec.get("controller").require_unchanged(errors, &old_spec.get("controller"));
+        self.validate_create(new, errors);
+    }
+}
+
+/// The object that configures a class: of the cluster, or of a namespace.
+fn class_parameters(parameters: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let group = parameters.get("apiGroup");
+    if group.is_set() {
+        group.report_invalid_each(errors, names::subdomain(group.str()));
+    }
+    for field in ["kind", "name"] {
+        let at = parameters.get(field);
+        if at.require(errors, "") {
+            at.report_invalid_each(errors, names::path_segment(at.str(), false));
+        }
+    }
+    let scope = parameters.get("scope");
+    let namespace = parameters.get("namespace");
+    match scope.str() {
+        _ if !scope.is_set() => scope.report_required(errors, ""),
+        "Namespace" if !namespace.is_set() => {
+            namespace.report_required(errors, "`parameters.scope` is set to 'Namespace'");
+        }
+        "Namespace" => namespace.report_invalid_each(errors, names::label(namespace.str())),
+        "Cluster" if namespace.is_set() => {
+            namespace.report_forbidden(errors, "`parameters.scope` is set to 'Cluster'");
+        }
+        "Cluster" => {}
+        _ => scope.require_one_of(errors, &["Cluster", "Namespace"]),
     }
 }

@@ -1,22 +1,37 @@
 //! Validates a pod spec, in a Pod or in a template.
 
-use std::net::IpAddr;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use serde_json::Value;
 
 use super::{
-    container::{ContainerType, containers, report_invalid_number},
-    env::field_ref,
+    container::{ContainerType, ResourceOwner, containers, report_invalid_number, requirements, resource_amount},
+    scheduling, security,
+    volume::{self, VolumeIndex},
 };
 use crate::{
     api::field::{FieldError, FieldErrors},
-    kinds::{field_value::FieldValue, metadata, names, selector},
+    kinds::{field_value::FieldValue, metadata, names},
 };
 
-pub(super) type VolumeNames<'a> = Vec<&'a str>;
+/// Limits of the configuration of name resolution.
+const MAX_NAMESERVERS: usize = 3;
+const MAX_SEARCH_PATHS: usize = 32;
+const MAX_SEARCH_LIST_BYTES: usize = 2048;
+/// The longest host name of a pod, in bytes.
+const MAX_HOST_NAME_BYTES: usize = 64;
 
-/// The fields of a volume that are not a source.
-const NOT_A_SOURCE: [&str; 1] = ["name"];
+/// What the containers of a pod have in common.
+#[derive(Debug)]
+pub(super) struct PodContext<'a> {
+    pub spec: FieldValue<'a>,
+    pub volumes: VolumeIndex<'a>,
+    /// The names of the pod's claims for devices.
+    pub claims: BTreeSet<&'a str>,
+}
 
 /// Validates the template of another kind: its labels and annotations, and its spec.
 pub(in crate::kinds) fn validate_template(template: &FieldValue<'_>, errors: &mut FieldErrors) {
@@ -31,17 +46,31 @@ pub(in crate::kinds) fn validate_template(template: &FieldValue<'_>, errors: &mu
 }
 
 pub(in crate::kinds) fn validate(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
-    let all = spec.get("volumes");
-    let volumes = self::volumes(&all, errors);
-    let mut seen = Vec::new();
-    let lists = [spec.get("containers"), spec.get("initContainers"), spec.get("ephemeralContainers")];
-    for (list, sort) in lists.iter().zip([ContainerType::Main, ContainerType::Init, ContainerType::Ephemeral]) {
-        containers(list, sort, &volumes, &mut seen, errors);
+    let volumes = volume::volumes(&spec.get("volumes"), errors);
+    let claims = resource_claims(&spec.get("resourceClaims"), errors);
+    let context = PodContext { spec: *spec, volumes, claims };
+    let mut seen = BTreeSet::new();
+    for (list, sort) in [
+        ("containers", ContainerType::Main),
+        ("initContainers", ContainerType::Init),
+        ("ephemeralContainers", ContainerType::Ephemeral),
+    ] {
+        containers(&spec.get(list), sort, &context, &mut seen, errors);
     }
+    pod_resources(spec, errors);
     host_network(spec, errors);
     spec.get("restartPolicy").require_one_of(errors, &["Always", "OnFailure", "Never"]);
     spec.get("dnsPolicy").require_one_of(errors, &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]);
     metadata::labels(&spec.get("nodeSelector"), errors);
+    security::pod_context(spec, errors);
+    scheduling::validate(spec, errors);
+    dns_config(spec, errors);
+    for gate in spec.get("readinessGates").items() {
+        let condition = gate.get("conditionType");
+        condition.report_invalid_each(errors, names::qualified(condition.str()));
+    }
+    security::host_users(spec, errors);
+    host_name(spec, errors);
     for (field, check) in [
         ("serviceAccountName", names::subdomain as fn(&str) -> Vec<String>),
         ("nodeName", names::subdomain),
@@ -59,23 +88,79 @@ pub(in crate::kinds) fn validate(spec: &FieldValue<'_>, errors: &mut FieldErrors
     if let Some(seconds) = deadline.int() {
         report_invalid_number(&deadline, names::in_range(seconds, 1, i64::from(i32::MAX)), errors);
     }
-    tolerations(&spec.get("tolerations"), errors);
-    topology(&spec.get("topologySpreadConstraints"), errors);
-    affinity(&spec.get("affinity"), errors);
-    dns_config(spec, errors);
-    user_ids(&spec.get("securityContext"), &["runAsUser", "runAsGroup", "fsGroup"], errors);
     host_aliases(&spec.get("hostAliases"), errors);
-    for gate in spec.get("readinessGates").items() {
-        let condition = gate.get("conditionType");
-        condition.report_invalid_each(errors, names::qualified(condition.str()));
+    let preemption = spec.get("preemptionPolicy");
+    if preemption.is_set() && preemption.require(errors, "") {
+        preemption.require_one_of(errors, &["PreemptLowerPriority", "Never"]);
     }
-    scheduling_gates(&spec.get("schedulingGates"), errors);
-    let system = spec.get("os");
-    if system.is_set() && system.get("name").require(errors, "") {
-        let name = system.get("name");
-        if !["linux", "windows"].contains(&name.str()) {
-            errors.push(FieldError::not_supported(system.path(), name.value, &["linux", "windows"]));
+    overhead(&spec.get("overhead"), errors);
+    security::operating_system(spec, errors);
+    file_volumes(spec, errors);
+}
+
+/// The host name that replaces a pod's own.
+fn host_name(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let name = spec.get("hostnameOverride");
+    if !name.is_set() {
+        return;
+    }
+    for (field, detail) in [
+        ("setHostnameAsFQDN", "may not be specified when setHostnameAsFQDN is true"),
+        ("hostNetwork", "may not be specified when hostNetwork is true"),
+    ] {
+        if spec.get(field).is_true() {
+            name.report_forbidden(errors, detail);
         }
+    }
+    if name.str().len() > MAX_HOST_NAME_BYTES {
+        errors.push(FieldError::too_long(name.path(), MAX_HOST_NAME_BYTES));
+    }
+    name.report_invalid_each(errors, names::subdomain(name.str()));
+}
+
+/// What a pod needs beside its containers, in the form of limits.
+fn overhead(overhead: &FieldValue<'_>, errors: &mut FieldErrors) {
+    for (name, amount) in overhead.entries() {
+        resource_amount(
+            amount.value,
+            &format!("{}.limits[{name}]", overhead.path()),
+            name,
+            ResourceOwner::Container,
+            errors,
+        );
+    }
+}
+
+/// Environment variables from files need a volume that can hold them.
+fn file_volumes(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let volumes = spec.value.get("volumes").and_then(Value::as_array).into_iter().flatten();
+    let volumes: BTreeMap<&str, &Value> =
+        volumes.map(|volume| (volume.get("name").and_then(Value::as_str).unwrap_or_default(), volume)).collect();
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.get(list).items() {
+            for variable in container.get("env").items() {
+                let from = variable.get("valueFrom");
+                let file = from.get("fileKeyRef");
+                let name = file.get("volumeName");
+                if !file.is_set() {
+                    continue;
+                }
+                match volumes.get(name.str()) {
+                    None => errors.push(FieldError::not_found(name.path(), &name.str().into())),
+                    Some(volume) if volume.get("emptyDir").is_none_or(Value::is_null) => {
+                        name.report_invalid(errors, "referenced volume must be of type emptyDir");
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+}
+
+fn ip_address(ip: &FieldValue<'_>, errors: &mut FieldErrors) {
+    if ip.str().parse::<IpAddr>().is_err() {
+        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        ip.report_invalid_each(errors, vec![detail.to_owned()]);
     }
 }
 
@@ -83,106 +168,10 @@ fn host_aliases(list: &FieldValue<'_>, errors: &mut FieldErrors) {
     for alias in list.items() {
         let ip = alias.get("ip");
         let hosts = alias.get("hostnames");
-        if ip.str().parse::<IpAddr>().is_err() {
-            ip.report_invalid_each(
-                errors,
-                vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
-            );
-        }
+        ip_address(&ip, errors);
         for host in hosts.items() {
             host.report_invalid_each(errors, names::subdomain(host.str()));
         }
-    }
-}
-
-fn scheduling_gates(list: &FieldValue<'_>, errors: &mut FieldErrors) {
-    let mut seen: Vec<&str> = Vec::new();
-    for gate in list.items() {
-        let name = gate.value.get("name").and_then(Value::as_str).unwrap_or_default();
-        for wrong in names::qualified(name) {
-            errors.push(FieldError::invalid(gate.path(), &name.into(), &wrong));
-        }
-        if seen.contains(&name) {
-            errors.push(FieldError::duplicate(gate.path(), &name.into()));
-        }
-        seen.push(name);
-    }
-}
-
-fn volumes<'a>(all: &'a FieldValue<'a>, errors: &mut FieldErrors) -> VolumeNames<'a> {
-    let mut seen: VolumeNames<'a> = Vec::new();
-    for volume in all.items() {
-        let text = volume.value.get("name").and_then(Value::as_str).unwrap_or_default();
-        let name = volume.get("name");
-        if name.require(errors, "") {
-            name.report_invalid_each(errors, names::label(text));
-            if seen.contains(&text) {
-                name.report_duplicate(errors);
-            }
-        }
-        seen.push(text);
-        source(&volume, errors);
-    }
-    seen
-}
-
-fn source(volume: &FieldValue<'_>, errors: &mut FieldErrors) {
-    let given = volume
-        .map()
-        .into_iter()
-        .flatten()
-        .filter(|(name, source)| !NOT_A_SOURCE.contains(&name.as_str()) && !source.is_null());
-    let mut given = given.map(|(name, _)| name.as_str());
-    if given.next().is_none() {
-        volume.report_required(errors, "must specify a volume type");
-    }
-    for more in given {
-        volume.get(more).report_forbidden(errors, "may not specify more than 1 volume type");
-    }
-    let required =
-        [("secret", "secretName"), ("configMap", "name"), ("persistentVolumeClaim", "claimName"), ("hostPath", "path")];
-    for (kind, field) in required {
-        if volume.get(kind).is_set() {
-            volume.get(kind).get(field).require(errors, "");
-        }
-    }
-    for kind in ["secret", "configMap", "downwardAPI", "projected"] {
-        files(&volume.get(kind), errors);
-        for part in volume.get(kind).get("sources").items() {
-            ["secret", "configMap", "downwardAPI"].iter().for_each(|kind| files(&part.get(kind), errors));
-        }
-    }
-}
-
-/// Validates the files of a volume: modes, keys and paths.
-fn files(source: &FieldValue<'_>, errors: &mut FieldErrors) {
-    mode(&source.get("defaultMode"), errors);
-    for item in source.get("items").items() {
-        mode(&item.get("mode"), errors);
-        let field = item.get("fieldRef");
-        let by_key = !field.is_set() && !item.get("resourceFieldRef").is_set();
-        if by_key {
-            item.get("key").require(errors, "");
-        }
-        field_ref(&field, errors);
-        let path = item.get("path");
-        if path.require(errors, "") {
-            if path.str().starts_with('/') {
-                path.report_invalid(errors, "must be a relative path");
-            }
-            if path.str().split('/').any(|part| part == "..") {
-                path.report_invalid(errors, "must not contain '..'");
-            }
-            if path.str().starts_with("..") && !path.str().starts_with("../") {
-                path.report_invalid(errors, "must not start with '..'");
-            }
-        }
-    }
-}
-
-fn mode(mode: &FieldValue<'_>, errors: &mut FieldErrors) {
-    if mode.int().is_some_and(|bits| !(0..=0o777).contains(&bits)) {
-        mode.report_invalid(errors, "must be a number between 0 and 0777 (octal), both inclusive");
     }
 }
 
@@ -190,120 +179,102 @@ fn host_network(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     if !spec.get("hostNetwork").is_true() {
         return;
     }
-    for list in ["containers", "initContainers"] {
-        for container in spec.get(list).items() {
-            for port in container.get("ports").items() {
-                let inside = port.get("containerPort");
-                let outside = port.get("hostPort");
-                if outside.is_set() && inside.value != outside.value {
-                    outside.report_invalid(errors, "must match `containerPort` when `hostNetwork` is true");
-                }
+    for container in spec.get("containers").items() {
+        for port in container.get("ports").items() {
+            let inside = port.get("containerPort");
+            let outside = port.get("hostPort");
+            if outside.is_set() && inside.value != outside.value {
+                outside.report_invalid(errors, "must match `containerPort` when `hostNetwork` is true");
             }
         }
-    }
-}
-
-fn tolerations(list: &FieldValue<'_>, errors: &mut FieldErrors) {
-    for toleration in list.items() {
-        let key = toleration.get("key");
-        let operator = toleration.get("operator");
-        let value = toleration.get("value");
-        let effect = toleration.get("effect");
-        if !key.is_empty() {
-            key.report_invalid_each(errors, names::qualified(key.str()));
-        } else if operator.str() != "Exists" {
-            let words = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            operator.report_invalid_each(errors, vec![words.to_owned()]);
-        }
-        if toleration.get("tolerationSeconds").is_set() && effect.str() != "NoExecute" {
-            effect.report_invalid_each(
-                errors,
-                vec!["effect must be 'NoExecute' when `tolerationSeconds` is set".to_owned()],
-            );
-        }
-        match operator.str() {
-            "" | "Equal" => {
-                let wrong = names::label_value(value.str());
-                if !wrong.is_empty() {
-                    operator.report_invalid_as(errors, &value.value.to_string(), &wrong.join(";"));
-                }
-            }
-            "Exists" if !value.is_empty() => {
-                operator.report_invalid_as(
-                    errors,
-                    &value.value.to_string(),
-                    "value must be empty when `operator` is 'Exists'",
-                );
-            }
-            "Exists" => {}
-            _ => operator.require_one_of(errors, &["Equal", "Exists"]),
-        }
-        if !effect.is_empty() {
-            effect.require_one_of(errors, &["NoSchedule", "PreferNoSchedule", "NoExecute"]);
-        }
-    }
-}
-
-fn topology(list: &FieldValue<'_>, errors: &mut FieldErrors) {
-    for constraint in list.items() {
-        let skew = constraint.get("maxSkew");
-        if skew.int().unwrap_or(0) < 1 {
-            skew.report_invalid_as(errors, &skew.int().unwrap_or(0).to_string(), "must be greater than zero");
-        }
-        constraint.get("topologyKey").require(errors, "can not be empty");
-        constraint.get("whenUnsatisfiable").require_one_of(errors, &["DoNotSchedule", "ScheduleAnyway"]);
-        selector::validate(&constraint.get("labelSelector"), errors);
-    }
-}
-
-fn affinity(affinity: &FieldValue<'_>, errors: &mut FieldErrors) {
-    for sort in ["podAffinity", "podAntiAffinity"] {
-        let terms = affinity.get(sort);
-        for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution").items() {
-            pod_term(&term, errors);
-        }
-        for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution").items() {
-            let weight = weighted.get("weight");
-            if !(1..=100).contains(&weight.int().unwrap_or(0)) {
-                weight.report_invalid_as(errors, &weight.int().unwrap_or(0).to_string(), "must be in the range 1-100");
-            }
-            pod_term(&weighted.get("podAffinityTerm"), errors);
-        }
-    }
-    let node = affinity.get("nodeAffinity");
-    let required = node.get("requiredDuringSchedulingIgnoredDuringExecution");
-    if required.is_set() && required.get("nodeSelectorTerms").is_empty() {
-        required.get("nodeSelectorTerms").report_required(errors, "must have at least one node selector term");
-    }
-}
-
-fn pod_term(term: &FieldValue<'_>, errors: &mut FieldErrors) {
-    selector::validate(&term.get("labelSelector"), errors);
-    selector::validate(&term.get("namespaceSelector"), errors);
-    let key = term.get("topologyKey");
-    if key.require(errors, "can not be empty") {
-        key.report_invalid_each(errors, names::qualified(key.str()));
     }
 }
 
 fn dns_config(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
     let config = spec.get("dnsConfig");
-    if spec.get("dnsPolicy").str() != "None" {
-        return;
-    }
-    if !config.is_set() {
-        return config.report_required(errors, "must provide `dnsConfig` when `dnsPolicy` is None");
-    }
-    let words = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-    config.get("nameservers").require(errors, words);
-}
-
-/// Validates the users and groups of a security context.
-pub(super) fn user_ids(context: &FieldValue<'_>, fields: &[&str], errors: &mut FieldErrors) {
-    for field in fields {
-        let id = context.get(field);
-        if let Some(number) = id.int() {
-            report_invalid_number(&id, names::in_range(number, 0, i64::from(i32::MAX)), errors);
+    let servers = config.get("nameservers");
+    if spec.get("dnsPolicy").str() == "None" {
+        if !config.is_set() {
+            return config.report_required(errors, "must provide `dnsConfig` when `dnsPolicy` is None");
+        }
+        let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+        if !servers.require(errors, detail) {
+            return;
         }
     }
+    if servers.len() > MAX_NAMESERVERS {
+        servers.report_invalid(errors, &format!("must not have more than {MAX_NAMESERVERS} nameservers"));
+    }
+    for server in servers.items() {
+        ip_address(&server, errors);
+    }
+    let searches = config.get("searches");
+    if searches.len() > MAX_SEARCH_PATHS {
+        searches.report_invalid(errors, &format!("must not have more than {MAX_SEARCH_PATHS} search paths"));
+    }
+    let length = searches.items().map(|search| search.str().len().saturating_add(1)).sum::<usize>();
+    if length.saturating_sub(1) > MAX_SEARCH_LIST_BYTES {
+        let limit = format!("must not have more than {MAX_SEARCH_LIST_BYTES} characters (including spaces)");
+        searches.report_invalid(errors, &format!("{limit} in the search list"));
+    }
+    for search in searches.items().filter(|search| search.str() != ".") {
+        let name = search.str().strip_suffix('.').unwrap_or(search.str());
+        for wrong in names::subdomain_with_underscore(name) {
+            errors.push(FieldError::invalid(search.path(), &name.into(), &wrong));
+        }
+    }
+    for option in config.get("options").items() {
+        if option.get("name").is_empty() {
+            option.report_required(errors, "must not be empty");
+        }
+    }
+}
+
+/// The resources of the pod as a whole: CPU, memory and huge pages.
+fn pod_resources(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let resources = spec.get("resources");
+    if resources.is_set() {
+        if resources.get("claims").is_set() {
+            resources.get("claims").report_forbidden(errors, "claims may not be set for Resources at pod-level");
+        }
+        requirements(&resources, ResourceOwner::Pod, &BTreeSet::new(), errors);
+    }
+}
+
+/// The claims of a pod for devices. Returns their names.
+fn resource_claims<'a>(list: &FieldValue<'a>, errors: &mut FieldErrors) -> BTreeSet<&'a str> {
+    let mut names = BTreeSet::new();
+    let items: &'a [Value] = list.value.as_array().map_or(&[], Vec::as_slice);
+    for (claim, value) in list.items().zip(items) {
+        let name = value.get("name").and_then(Value::as_str).unwrap_or_default();
+        let at = claim.get("name");
+        if at.require(errors, "") {
+            if names.contains(name) {
+                at.report_duplicate(errors);
+            } else {
+                at.report_invalid_each(errors, self::names::label(name));
+                names.insert(name);
+            }
+        }
+        let sources = [claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")];
+        let wrong = match sources.iter().filter(|source| source.is_set()).count() {
+            0 => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            1 => "",
+            _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+        };
+        if !wrong.is_empty() {
+            let [own, template] = &sources;
+            let shown = format!(
+                "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
+                Value::from(name),
+                own.value,
+                template.value
+            );
+            claim.report_invalid_as(errors, &shown, wrong);
+        }
+        for source in sources.iter().filter(|source| source.is_set()) {
+            source.report_invalid_each(errors, self::names::subdomain(source.str()));
+        }
+    }
+    names
 }

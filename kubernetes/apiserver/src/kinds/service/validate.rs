@@ -173,24 +173,72 @@ fn cluster_ips(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
         (one, Some(first)) if first != one => all.report_invalid(errors, "first value must match `clusterIP`"),
         _ => {}
     }
-    for family in spec.get("ipFamilies").items() {
+    let families = spec.get("ipFamilies");
+    let mut seen = std::collections::BTreeSet::new();
+    for family in families.items() {
         family.require_one_of(errors, &["IPv4", "IPv6"]);
+        if !seen.insert(family.str().to_owned()) {
+            family.report_duplicate(errors);
+        }
     }
     let policy = spec.get("ipFamilyPolicy");
     if policy.is_set() {
         policy.require_one_of(errors, &["PreferDualStack", "RequireDualStack", "SingleStack"]);
     }
+    let before = errors.len();
     for (index, ip) in all.items().enumerate() {
         match ip.str() {
             "None" if index == 0 && all.len() > 1 => {
-                all.report_invalid(errors, "'None' must be the first and only value")
+                all.report_invalid(errors, "'None' must be the first and only value");
             }
             "None" if index == 0 => {}
             _ => ip_address(&ip, errors),
         }
     }
+    let has_invalid = errors.len() > before;
     if all.len() > 2 {
         all.report_invalid(errors, "may only hold up to 2 values");
+    }
+    if has_invalid {
+        return;
+    }
+    if !is_headless(spec) {
+        family_of_each(&all, &families, errors);
+    }
+    // A Service without addresses of its own may name any family.
+    let is_free = is_headless(spec) && spec.get("selector").is_empty();
+    if errors.len() == before && !is_free {
+        only_ipv4(spec, errors);
+    }
+}
+
+/// At most one address of each family, in the order in which the families are given.
+fn family_of_each(all: &FieldValue<'_>, families: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let is_v6 = |ip: &FieldValue<'_>| ip.str().contains(':');
+    if all.len() > 1 && (all.len() > 2 || all.items().all(|ip| is_v6(&ip)) || !all.items().any(|ip| is_v6(&ip))) {
+        all.report_invalid(errors, "may specify no more than one IP for each IP family");
+    }
+    for (index, (ip, family)) in all.items().zip(families.items()).enumerate() {
+        if (family.str() == "IPv6") != is_v6(&ip) {
+            let detail = format!("expected an {} value as indicated by `ipFamilies[{index}]`", family.str());
+            ip.report_invalid(errors, &detail);
+        }
+    }
+}
+
+/// Refuses what needs IPv6, which Services do not have here.
+fn only_ipv4(spec: &FieldValue<'_>, errors: &mut FieldErrors) {
+    let families = spec.get("ipFamilies");
+    let all = spec.get("clusterIPs");
+    for ip in all.items().skip(families.len()).filter(|ip| ip.str().contains(':')) {
+        errors.push(FieldError::invalid(ip.path(), all.value, "IPv6 is not configured on this cluster"));
+    }
+    let policy = spec.get("ipFamilyPolicy");
+    if policy.str() == "RequireDualStack" {
+        policy.report_invalid(errors, "this cluster is not configured for dual-stack services");
+    }
+    for family in families.items().filter(|family| family.str() == "IPv6") {
+        family.report_invalid(errors, "not configured on this cluster");
     }
 }
 
@@ -264,7 +312,9 @@ pub(super) fn claims(
 ) {
     let taken = |claim: &ServiceAllocation| addresses.holder(claim).is_some_and(|holder| own != Some(&holder));
     let ips = list_at(new, &["spec", "clusterIPs"]);
-    if ips.is_empty() && text_at(new, &["spec", "type"]) != "ExternalName" {
+    // No address is allocated for a Service that is refused for its families.
+    let is_other_family = list_at(new, &["spec", "ipFamilies"]).first().is_some_and(|family| family == "IPv6");
+    if ips.is_empty() && !is_other_family && text_at(new, &["spec", "type"]) != "ExternalName" {
         let message = "Internal error: failed to allocate a serviceIP: range is full";
         errors.push(FieldError::new("spec.clusterIPs", FieldErrorType::Internal, message));
     }

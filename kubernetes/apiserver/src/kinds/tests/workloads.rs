@@ -135,7 +135,8 @@ fn a_stateful_set_changes_only_in_part() {
 #[test]
 fn claims_of_a_stateful_set_are_volumes() {
     let container = json!({"name": "c", "image": "i", "volumeMounts": [{"name": "data", "mountPath": "/data"}]});
-    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}});
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let claim = json!({"metadata": {"name": "data"}, "spec": spec});
     let more = json!({"template": {"spec": {"containers": [container]}}, "volumeClaimTemplates": [claim]});
     let set = of("StatefulSet", more);
     let claim = set.pointer("/spec/volumeClaimTemplates/0").unwrap();

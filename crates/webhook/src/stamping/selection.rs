@@ -100,7 +100,7 @@ fn is_name(text: &str) -> bool {
 
 /// The selection of the objects that are stamped.
 #[derive(Clone, Debug)]
-pub struct Select {
+pub struct ObjectSelection {
     /// The selected resources.
     pub resources: Vec<ResourcePattern>,
     /// The selected namespaces. Cluster-scoped objects are always selected.
@@ -109,7 +109,7 @@ pub struct Select {
     pub objects: LabelSelector,
 }
 
-impl Select {
+impl ObjectSelection {
     /// Selects all objects of these resources, except in the namespaces that keep a cluster alive: a slow
     /// webhook must not slow these down.
     pub fn new(resources: Vec<ResourcePattern>) -> Self {

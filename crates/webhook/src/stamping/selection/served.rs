@@ -8,14 +8,14 @@ use std::{convert::Infallible, time::Duration};
 use kube::{Client, Discovery, api::ApiResource};
 use kubewake_trail::error_chain;
 
-use super::{super::counters::StampCounters, ResourcePattern, Select};
+use super::{super::counters::StampCounters, ObjectSelection, ResourcePattern};
 
 /// The check intervals: while a resource is missing, and otherwise, as definitions come and go.
 const CHECK_INTERVALS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 /// A mistyped name resembles few others.
 const MAX_SUGGESTIONS: usize = 3;
 
-impl Select {
+impl ObjectSelection {
     /// One sentence for each selected resource that is not served.
     pub async fn unserved(&self, client: &Client) -> Result<Vec<String>, kube::Error> {
         let all = list_api_resources(client).await?;

@@ -1,4 +1,4 @@
-//! A step inside a run: a span with a run of its own, so that a step which changed nothing leaves no spans.
+//! A step of a run: a span with a run of its own, so that a step which changed nothing leaves no spans.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ fn heartbeats_and_reviews_cannot_be_selected() {
 
 #[test]
 fn a_webhook_never_stands_in_the_way() {
-    let select = Select::new(vec!["apps/v1/deployments".parse().unwrap(), "v1/pods".parse().unwrap()]);
+    let select = ObjectSelection::new(vec!["apps/v1/deployments".parse().unwrap(), "v1/pods".parse().unwrap()]);
     let webhook = select.webhook("stamp.example.com", WebhookClientConfig::default());
     assert_eq!(webhook.failure_policy.as_deref(), Some("Ignore"));
     assert_eq!((webhook.timeout_seconds, &*webhook.side_effects), (Some(2), "None"));
@@ -94,7 +94,7 @@ async fn what_no_api_server_has_is_told_with_what_may_be_meant() {
     use kubewake_apiserver::server::{ApiServer, Options};
     let server = ApiServer::start(Options::default()).await.unwrap();
     let unserved = async |selected: &[&str]| {
-        let select = Select::new(selected.iter().map(|text| text.parse().unwrap()).collect());
+        let select = ObjectSelection::new(selected.iter().map(|text| text.parse().unwrap()).collect());
         select.unserved(&server.client().unwrap()).await.unwrap()
     };
     let there = ["v1/configmaps", "apps/v1/deployments", "apps/*/deployments", "*/*/pods", "v1/*", "apps/*/*", "*/*/*"];
