@@ -18,13 +18,14 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use kubewake_config::{CollectorDocument, ComponentId};
+use kubewake_runtime::lock::{self, RwLock};
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 
 pub(crate) use self::plan::unsupported_connectors;
@@ -99,7 +100,7 @@ struct DrainTask {
     task: JoinHandle<()>,
 }
 
-type DrainTaskList = Arc<std::sync::Mutex<Vec<DrainTask>>>;
+type DrainTaskList = Arc<lock::Mutex<Vec<DrainTask>>>;
 
 /// The first pause before drained components that were still in use are checked again. It doubles up to
 /// `MAX_RELEASE_INTERVAL`.
@@ -135,7 +136,7 @@ impl Engine {
     }
 
     pub fn overview(&self) -> Arc<EngineOverview> {
-        self.overview.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.overview.read().clone()
     }
 
     /// Puts a document into effect, as a whole or not at all.
@@ -166,7 +167,7 @@ impl Engine {
         // Also checked here, because a plan does not hold up the end.
         running.check_not_stopped()?;
         let retired = commit::commit(&mut running, plan, &self.registry);
-        *self.overview.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running.overview());
+        *self.overview.write() = Arc::new(running.overview());
         if !retired.is_empty() {
             self.drain_in_background(Arc::new(retired));
         }
@@ -200,7 +201,7 @@ impl Engine {
         let deadline = Instant::now() + self.options.drain_limit;
         let mut retired = self.running.lock().await.retire_all();
         // Components removed earlier are drained together with the rest, because they may still feed them.
-        let earlier = std::mem::take(&mut *lock(&self.drain_tasks));
+        let earlier = std::mem::take(&mut *self.drain_tasks.lock());
         for DrainTask { retired: earlier, task, .. } in earlier.into_iter().rev() {
             task.abort();
             // Waits until the task has dropped its reference.
@@ -216,7 +217,7 @@ impl Engine {
         let held = retired.clone();
         let drained = is_drained.clone();
         let list = Arc::downgrade(&self.drain_tasks);
-        let mut retiring = lock(&self.drain_tasks);
+        let mut retiring = self.drain_tasks.lock();
         let task = tokio::spawn(async move {
             held.drain(deadline).await;
             drop(held);
@@ -232,14 +233,10 @@ impl Engine {
     }
 }
 
-fn lock(list: &DrainTaskList) -> std::sync::MutexGuard<'_, Vec<DrainTask>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Releases drained components that are not in use. Returns whether all components of the task with this flag
 /// are gone.
 fn release_drained(list: &DrainTaskList, flag: &Arc<AtomicBool>) -> bool {
-    let mut retiring = lock(list);
+    let mut retiring = list.lock();
     retiring.retain_mut(|earlier| {
         let is_drained = earlier.is_drained.load(Ordering::Acquire);
         let mut rest = Arc::get_mut(&mut earlier.retired).filter(|_| is_drained);

@@ -1,10 +1,7 @@
 //! What the fuzz targets reach of private modules. Nothing is decided here.
 #![allow(missing_docs, reason = "not an interface: see `fuzz/`")]
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -13,6 +10,7 @@ use kubewake_config::{
     model::{self, BasicAuth, Htpasswd},
 };
 use kubewake_otlp::Signal;
+use kubewake_runtime::lock::Mutex;
 
 pub use crate::net::decompress::{DecompressError, decompress, parse_encoding};
 use crate::{
@@ -35,7 +33,7 @@ struct CollectingConsumer(Mutex<Vec<Bytes>>);
 
 impl Consumer for CollectingConsumer {
     fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.extend(batch.parts().iter().map(|part| part.bytes.clone()));
         ConsumeOutcome::Now(Ok(()))
     }
@@ -60,7 +58,7 @@ pub fn process(processor: model::ProcessorConfig, signal: Signal, request: Bytes
     let mut batch = Batch::empty(signal);
     batch.push(Part::new(request, items, Arc::default(), Arc::new(Charge::exempt())));
     let ConsumeOutcome::Now(_) = mapping.consume(batch, OverflowPolicy::Refuse) else { return None };
-    last.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    last.0.lock().pop()
 }
 
 /// What `tail_sampling` hands on of requests that were scanned, decided on after each round of them. None where
@@ -78,7 +76,7 @@ pub async fn sample(processor: model::ProcessorConfig, rounds: Vec<Vec<(Bytes, u
             sampler.clone().consume(Batch::single(Signal::Traces, part), OverflowPolicy::Refuse).wait().await.ok()?;
         }
         sampler.flush().await;
-        kept.push(std::mem::take(&mut *last.0.lock().unwrap_or_else(PoisonError::into_inner)));
+        kept.push(std::mem::take(&mut *last.0.lock()));
     }
     Some(kept)
 }

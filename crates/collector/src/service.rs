@@ -15,7 +15,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, SystemTime},
@@ -25,6 +25,7 @@ use kubewake_config::{
     CollectorDocument, ConfigSources, DocumentErrors, DocumentProblem, LoadedDocument, fingerprint,
     model::{ExporterConfig, ExtensionConfig, LogsConfig, ReceiverConfig},
 };
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use self::{
@@ -196,7 +197,7 @@ impl CollectorService {
     /// already.
     async fn reload_if_changed(&self) -> Result<(), LoadError> {
         let mut console = self.telemetry_servers.lock().await;
-        if self.fingerprints() == *self.last_attempted.lock().unwrap_or_else(PoisonError::into_inner) {
+        if self.fingerprints() == *self.last_attempted.lock() {
             return Ok(());
         }
         tracing::info!(file = %self.path.display(), "the configuration or one of its files changed");
@@ -205,7 +206,7 @@ impl CollectorService {
 
     /// The current fingerprints of the document and its files.
     fn fingerprints(&self) -> FileFingerprints {
-        let mut files = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut files = self.watched.lock().clone();
         files.insert(self.path.clone());
         fingerprint_files(&files)
     }
@@ -218,7 +219,7 @@ impl CollectorService {
                 *print = *before;
             }
         }
-        *self.last_attempted.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.last_attempted.lock() = now;
     }
 
     async fn load(&self, console: &mut TelemetryServers, text: &str) -> Result<(), LoadError> {
@@ -232,7 +233,7 @@ impl CollectorService {
     pub async fn watch(&self) {
         let mut watcher = self.watcher.lock().await;
         loop {
-            let files = || self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let files = || self.watched.lock().clone();
             let changed = watcher.wait_for_change(&self.path, files);
             let patience =
                 if self.is_transient.load(Ordering::Relaxed) { RELOAD_RETRY_INTERVAL } else { Duration::MAX };
@@ -261,7 +262,7 @@ impl CollectorService {
         let LoadedDocument { document, files, .. } = loaded;
         let files = referenced_files(&document, files);
         // Also if it is refused, since a missing file may appear.
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(files.iter().cloned());
+        self.watched.lock().extend(files.iter().cloned());
         let claims = Arc::new(self.engine.sockets().claims());
         let change = console.prepare(&document, &claims);
         let changed = match change {
@@ -273,7 +274,7 @@ impl CollectorService {
             }
         };
         let change = changed.map_err(LoadError::Apply)?;
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = files;
+        *self.watched.lock() = files;
         self.logs.send_replace(document.service.telemetry.logs);
         // Published before new servers start, so that their first response is correct.
         let number = self.publish_revision(text);

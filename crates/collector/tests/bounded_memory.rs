@@ -26,7 +26,7 @@ mod requests;
 #[path = "bounded_memory/settings.rs"]
 mod settings;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use bodies::Load;
 use bytes::Bytes;
@@ -36,6 +36,7 @@ use kubewake_collector::core::{
 };
 use kubewake_config::PipelineId;
 use kubewake_otlp::Signal;
+use kubewake_runtime::lock::Mutex;
 
 /// A budget with room for everything.
 const AMPLE_BYTES: u64 = 1 << 30;
@@ -54,7 +55,7 @@ const METADATA_BYTES: usize = 1 << 10;
 static TURN: Mutex<()> = Mutex::new(());
 
 fn take_turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    TURN.lock()
 }
 
 /// Holds the batches of waiting senders, as a queue would. Batches that were acknowledged may wait for memory,
@@ -65,7 +66,7 @@ struct Holder(Mutex<Vec<Batch>>);
 impl Consumer for Holder {
     fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
         if pressure == OverflowPolicy::Refuse {
-            self.0.lock().unwrap().push(batch);
+            self.0.lock().push(batch);
         }
         ConsumeOutcome::Now(Ok(()))
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use kubewake_api::{
     CollectorSettings, Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TelemetryStatus, TracePipeline},
 };
+use kubewake_runtime::lock::Mutex;
 use kubewake_trail::PendingWrites;
 use tokio::sync::watch;
 
@@ -163,7 +164,7 @@ impl OperatorState {
     /// its valid part if it never was valid.
     pub fn resolve_settings(&self) -> CollectorSettings {
         let namespace = &self.options.namespace;
-        let mut last = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_settings.lock();
         let new = match self.telemetry() {
             None => CollectorSettings::new(namespace),
             Some(telemetry) => match (CollectorSettings::from_spec_lenient(&telemetry.spec, namespace), &*last) {

@@ -7,12 +7,7 @@
 //! *Guaranteed*: only a valid pipeline takes a slot, and nothing else in the cluster is changed before. A
 //! pipeline that holds a slot and becomes invalid keeps its last valid spec.
 
-use std::{
-    collections::HashMap,
-    fmt::Debug,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt::Debug, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{ClusterResourceScope, api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
@@ -23,6 +18,7 @@ use kube::{
     runtime::controller::Action,
 };
 use kubewake_api::{ResolvedReferences, Signal, TelemetryPipeline, v1alpha1::PipelineStatus, validate};
+use kubewake_runtime::lock::Mutex;
 use kubewake_trail::{PendingWrites, Trail, events::EventPublisher};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
@@ -274,7 +270,7 @@ impl PipelineContext {
     /// Counts consecutive failures. Entries of deleted pipelines are dropped when another pipeline begins to
     /// fail.
     fn count_failure(&self, uid: &str) -> u32 {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         if !failures.contains_key(uid) {
             let there = self.state.live_pipeline_uids();
             failures.retain(|uid, _| there.contains(uid));
@@ -285,7 +281,7 @@ impl PipelineContext {
     }
 
     fn reset_failures(&self, uid: &str) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.failures.lock().remove(uid);
     }
 }
 

@@ -18,11 +18,7 @@ mod stamp;
 mod ttl_cache;
 mod validation;
 
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use kube::{
@@ -30,6 +26,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
     core::{ApiResource, GroupVersionKind},
 };
+use kubewake_runtime::lock::Mutex;
 
 pub(crate) use self::pipelines::PipelineView;
 use self::{
@@ -104,7 +101,7 @@ impl ClusterReader {
 
     /// The client, created on first use.
     async fn client(&self) -> Result<Client, ClusterReadError> {
-        if let Some(client) = lock(&self.state.client).clone() {
+        if let Some(client) = self.state.client.lock().clone() {
             return Ok(client);
         }
         let failed = |error| ClusterReadError::Kubeconfig(self.kubeconfig.clone(), error);
@@ -116,17 +113,13 @@ impl ClusterReader {
         ]);
         let client =
             Client::try_from(config).map_err(|error| ClusterReadError::Client(self.kubeconfig.clone(), error))?;
-        Ok(lock(&self.state.client).insert(client).clone())
+        Ok(self.state.client.lock().insert(client).clone())
     }
 
     /// Drops the client: the kubeconfig may belong to a new cluster by now.
     fn forget_client(&self) {
-        lock(&self.state.client).take();
+        self.state.client.lock().take();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -24,11 +24,9 @@ mod trace;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashSet, sync::Arc};
 
+use kubewake_runtime::lock::RwLock;
 use tokio::sync::{broadcast, watch};
 
 pub(crate) use self::grouped_spans::{MAX_NAME_BYTES, truncate};
@@ -151,7 +149,7 @@ impl TraceStore {
     /// Adds the spans of a request that arrived at `now`.
     pub fn add(&self, arrival: GroupedSpans, now: u64) -> AddedSpans {
         let (added, arrived, version) = {
-            let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+            let mut inner = self.inner.write();
             inner.add(arrival, now)
         };
         self.changed.send_replace(version);
@@ -196,7 +194,7 @@ impl TraceStore {
     }
 
     fn with_state<T>(&self, look: impl FnOnce(&StoreInner) -> T) -> T {
-        look(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.inner.read())
     }
 }
 

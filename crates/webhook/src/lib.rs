@@ -11,7 +11,7 @@
 //! - [`counters`]: metrics of the maintenance.
 //!
 //! The operator's validating webhook is made of these parts. [`stamping`] is the other webhook of the project: it
-//! stamps trace context on objects, by the conventions of `kubewake_trail`. No other module knows of tracing.
+//! stamps trace context on objects, by the conventions of `kubewake_trail`. No other module knows of traces.
 //!
 //! *Not done*: certificates issued by others, such as cert-manager; webhooks outside of the cluster that API servers
 //! reach through a proxy.

@@ -1,7 +1,7 @@
 //! Serves an axum service over TLS, with limits for clients.
 //!
 //! *Guaranteed*: connections, their handshakes and their headers are bounded in number, time and bytes. A stop
-//! accepts no new connection, lets requests in flight finish within [`DRAIN_TIMEOUT`], and aborts the rest.
+//! accepts no new connection, lets requests in flight finish within `DRAIN_TIMEOUT`, and aborts the rest.
 //!
 //! *Not done*: limits on bodies; the service sets them, as it knows the content.
 

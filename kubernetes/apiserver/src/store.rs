@@ -31,12 +31,9 @@ mod stored;
 mod tree;
 mod watch;
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    thread::JoinHandle,
-};
+use std::{path::PathBuf, sync::Arc, thread::JoinHandle};
 
+use kubewake_runtime::lock::Mutex;
 use serde_json::Value;
 
 use self::{
@@ -123,7 +120,7 @@ impl ObjectStore {
 
     fn with_flusher(self, log: WriteAheadLog, slack: u64) -> Result<Self, OpenError> {
         let flusher = flusher::start(Arc::clone(self.shared()), log, slack).map_err(OpenError::Thread)?;
-        *self.handle.flusher.lock().unwrap_or_else(PoisonError::into_inner) = Some(flusher);
+        *self.handle.flusher.lock() = Some(flusher);
         Ok(self)
     }
 
@@ -219,7 +216,7 @@ impl StoreHandle {
     fn close(&self) {
         self.shared.lock_write_queue().closed = true;
         self.shared.work.notify_one();
-        let flusher = self.flusher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let flusher = self.flusher.lock().take();
         if let Some(flusher) = flusher {
             // The thread does not panic; if it did, its writers got an error.
             let _ = flusher.join();

@@ -23,8 +23,10 @@ use std::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixListener},
     },
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
+
+use kubewake_runtime::lock::Mutex;
 
 /// The blocks that clusters use. Lower addresses are used by systems themselves (127.0.0.53, 127.0.1.1); the
 /// highest is the broadcast address.
@@ -139,7 +141,7 @@ impl NodeRange {
 
     /// Allocates an address for a pod: the next free one after the last allocated. None when all are in use.
     pub fn allocate(&self) -> Option<PodAddress> {
-        let mut pods = self.leases.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pods = self.leases.pods.lock();
         let from = pods.last.max(NODE_ADDRESS_OFFSET) + 1;
         let number = (from..ADDRESSES_PER_RANGE)
             .chain(NODE_ADDRESS_OFFSET + 1..from)
@@ -180,7 +182,7 @@ impl fmt::Debug for PodAddress {
 
 impl Drop for PodAddress {
     fn drop(&mut self) {
-        self.leases.pods.lock().unwrap_or_else(PoisonError::into_inner).taken.remove(&self.number);
+        self.leases.pods.lock().taken.remove(&self.number);
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::{self, Debug},
     pin::pin,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use futures_util::StreamExt;
@@ -22,6 +22,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use kubewake_runtime::lock::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
@@ -73,11 +74,11 @@ impl<K> Debug for SharedInformer<K> {
 
 impl<K> SharedInformer<K> {
     fn read(&self) -> RwLockReadGuard<'_, CachedObjects<K>> {
-        self.cached.read().unwrap_or_else(PoisonError::into_inner)
+        self.cached.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, CachedObjects<K>> {
-        self.cached.write().unwrap_or_else(PoisonError::into_inner)
+        self.cached.write()
     }
 
     /// The object, if it exists.
@@ -99,7 +100,7 @@ impl<K> SharedInformer<K> {
 
     /// Calls the listener for every existing object and for every change from now on. It must not block.
     pub fn on_change(&self, listener: impl Fn(&InformerChange<K>) + Send + Sync + 'static) {
-        let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.write();
         self.all().into_iter().for_each(|object| listener(&InformerChange { old: None, new: Some(object) }));
         listeners.push(Box::new(listener));
     }
@@ -111,7 +112,7 @@ impl<K> SharedInformer<K> {
     }
 
     fn notify_listeners(&self, change: &InformerChange<K>) {
-        self.listeners.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|listener| listener(change));
+        self.listeners.read().iter().for_each(|listener| listener(change));
     }
 }
 

@@ -21,12 +21,13 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use k8s_openapi::api::core::v1::Service;
 use kube::{Resource, ResourceExt};
+use kubewake_runtime::lock::Mutex;
 use tokio::task::JoinSet;
 
 use self::{
@@ -119,7 +120,7 @@ impl ServiceProxy {
     fn sync_service(&self, key: &NamespacedKey) -> RequeueAfter {
         let service = self.informers.services.get(key);
         let routes = service.as_ref().map(|service| self.service_routes(key, service)).unwrap_or_default();
-        let mut served = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut served = self.state.lock();
         let ProxyState { services, waiting } = &mut *served;
         let doors = services.entry(key.clone()).or_default();
         let wanted: HashSet<SocketAddr> = routes.iter().flat_map(|route| route.addresses.iter().copied()).collect();

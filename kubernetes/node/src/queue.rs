@@ -9,11 +9,12 @@ use std::{
     future::Future,
     hash::Hash,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use kubewake_runtime::lock::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::error::{ClusterError, Result};
@@ -90,7 +91,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, WorkQueueState<T>> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     /// Processes due keys for ever, up to `at_once` keys concurrently. `look` returns when to process the key

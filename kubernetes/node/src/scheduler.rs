@@ -15,7 +15,7 @@ mod unschedulable_pods;
 mod volume_binding;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
@@ -29,6 +29,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
     core::Status,
 };
+use kubewake_runtime::lock::Mutex;
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
@@ -113,7 +114,7 @@ impl DefaultScheduler {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, SchedulerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn pod_changed(&self, key: &NamespacedKey, change: &InformerChange<Pod>) {

@@ -71,9 +71,9 @@ fn missing_paths(root: &Path, text: &str) -> Vec<(usize, String)> {
             section_folder = folder.as_str().to_owned();
         }
         let paths = QUOTED_PATH.captures_iter(line).filter_map(|found| found.get(1)).map(|found| found.as_str());
-        let is_missing = |path: &&str| {
-            !exists(root, path) && !(exists(root, &section_folder) && exists(root, &format!("{section_folder}/{path}")))
-        };
+        let is_in_section =
+            |path: &str| !section_folder.is_empty() && exists(root, &format!("{section_folder}/{path}"));
+        let is_missing = |path: &&str| !exists(root, path) && !is_in_section(path);
         missing.extend(paths.filter(is_missing).map(|path| (number, path.to_owned())));
     }
     missing

@@ -3,13 +3,13 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use kubewake_runtime::label_enum;
+use kubewake_runtime::{label_enum, lock::Mutex};
 
 label_enum! {
     /// How the peers are found.
@@ -92,17 +92,17 @@ impl BalancerStats {
     }
 
     pub fn latency(&self, endpoint: &str) -> Arc<PeerLatency> {
-        let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latencies = self.latencies.lock();
         latencies.entry(endpoint.to_owned()).or_default().clone()
     }
 
     pub fn remove_peer(&self, endpoint: &str) {
-        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).remove(endpoint);
+        self.latencies.lock().remove(endpoint);
     }
 
     /// The latencies of all current peers.
     pub fn latencies(&self) -> Vec<(String, Arc<PeerLatency>)> {
-        let latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        let latencies = self.latencies.lock();
         latencies.iter().map(|(endpoint, latency)| (endpoint.clone(), latency.clone())).collect()
     }
 }

@@ -4,14 +4,11 @@
 //! for a single batch that is larger than the whole queue and was acknowledged already). Entries leave in order
 //! of arrival. Workers exist only while there is work.
 
-use std::{
-    collections::VecDeque,
-    num::NonZeroUsize,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, num::NonZeroUsize, sync::MutexGuard};
 
 use kubewake_config::model::{QueueBatch, QueueConfig as Settings, QueueSizer};
 use kubewake_otlp::SplitLimit;
+use kubewake_runtime::lock::Mutex;
 use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
@@ -85,7 +82,7 @@ pub(super) enum PushResult {
 
 impl BatchQueue {
     fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Appends a batch. With `oversize_when_empty`, a batch that is larger than the queue is taken when the

@@ -13,9 +13,11 @@
 mod arriving_charge;
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc, MutexGuard,
     atomic::{AtomicU64, Ordering},
 };
+
+use kubewake_runtime::lock::Mutex;
 
 pub use arriving_charge::ArrivingCharge;
 
@@ -114,7 +116,7 @@ impl Budget {
     }
 
     fn limits(&self) -> MutexGuard<'_, BudgetLimits> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+        self.limits.lock()
     }
 
     fn redistribute(&self, limits: &BudgetLimits) {

@@ -3,12 +3,12 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use kubewake_runtime::label_enum;
+use kubewake_runtime::{label_enum, lock::Mutex};
 use tokio::time::Instant;
 
 use super::{BackendStatus, ErrorClass};
@@ -39,12 +39,12 @@ impl ClusterStats {
 
     /// Sets the view of the cluster, which other processors may share.
     pub fn set_view(&self, view: &Arc<ClusterView>) {
-        *lock(&self.view) = Arc::downgrade(view);
+        *self.view.lock() = Arc::downgrade(view);
     }
 
     /// The state of the current view; `None` without one.
     pub fn snapshot(&self) -> Option<ClusterSnapshot> {
-        let view = lock(&self.view).upgrade();
+        let view = self.view.lock().upgrade();
         view.map(|view| view.snapshot())
     }
 }
@@ -109,7 +109,7 @@ impl Default for ClusterView {
 impl ClusterView {
     /// Records a failed request.
     pub fn record_failure(&self, what: &'static str, class: ErrorClass, said: Option<BackendStatus>) {
-        let mut course = lock(&self.progress);
+        let mut course = self.progress.lock();
         (course.snapshot.last_error, course.snapshot.last_status) = (class, said);
         course.snapshot.last_failure = Some(Instant::now());
         course.failing.insert(what);
@@ -118,20 +118,20 @@ impl ClusterView {
 
     /// Records a successful request. Returns whether it failed before.
     pub fn record_answer(&self, what: &'static str) -> bool {
-        let mut course = lock(&self.progress);
+        let mut course = self.progress.lock();
         let failed = course.failing.remove(what);
         course.update_state();
         failed
     }
 
     pub fn mark_synced(&self) {
-        let mut course = lock(&self.progress);
+        let mut course = self.progress.lock();
         course.synced = true;
         course.update_state();
     }
 
     pub fn snapshot(&self) -> ClusterSnapshot {
-        ClusterSnapshot { pods: self.pods.load(Ordering::Relaxed), ..lock(&self.progress).snapshot }
+        ClusterSnapshot { pods: self.pods.load(Ordering::Relaxed), ..self.progress.lock().snapshot }
     }
 }
 
@@ -146,10 +146,6 @@ impl ClusterProgress {
             (self.snapshot.state, self.snapshot.since) = (state, Instant::now());
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The record of delivery attempts: failures since the last success, and since when they last.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
+use kubewake_runtime::lock::Mutex;
 use tokio::time::Instant;
 
 use super::{BackendStatus, ErrorClass, SendError};
@@ -81,6 +82,6 @@ impl DeliveryProgress {
     }
 
     fn lock(&self) -> MutexGuard<'_, DeliverySnapshot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError, Weak, atomic::AtomicU64},
+    sync::{Arc, Weak, atomic::AtomicU64},
 };
 
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_otlp::Signal;
+use kubewake_runtime::lock::Mutex;
 
 use super::{
     Budget, DestinationLabels, ExporterStats, PipelineStats, ProcessorStats, ReceiverStats,
@@ -58,7 +59,7 @@ pub struct StatsRegistry {
 }
 
 fn get_or_create<K: Ord, V: Default>(map: &StatsMap<K, V>, key: K) -> Arc<V> {
-    map.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
+    map.lock().entry(key).or_default().clone()
 }
 
 /// Moves counters aside. Those that are no longer in use are merged, so that their number stays bounded.
@@ -69,8 +70,8 @@ fn set_aside<K: Ord, V>(
     absorb: impl Fn(&V, &V),
 ) {
     // Lock order, here and wherever both are read, so that no reader finds counters in neither or both.
-    let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ended = ended.lock();
+    let mut map = map.lock();
     map.extract_if(.., |key, _| is_gone(key)).for_each(|(key, stats)| ended.entry(key).or_default().push(stats));
     for all in ended.values_mut() {
         let (idle, counting) = std::mem::take(all).into_iter().partition(|stats| Arc::strong_count(stats) == 1);
@@ -85,14 +86,14 @@ fn set_aside<K: Ord, V>(
 
 /// The current counters, and those that were set aside.
 fn entries_with_ended<K: Clone, V>(map: &StatsMap<K, V>, ended: &EndedStatsMap<K, V>) -> Vec<(K, Arc<V>)> {
-    let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+    let ended = ended.lock();
     let mut found = entries(map);
     found.extend(ended.iter().flat_map(|(key, all)| all.iter().map(|stats| (key.clone(), Arc::clone(stats)))));
     found
 }
 
 fn entries<K: Clone, V>(map: &StatsMap<K, V>) -> Vec<(K, Arc<V>)> {
-    let map = map.lock().unwrap_or_else(PoisonError::into_inner);
+    let map = map.lock();
     map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
@@ -144,7 +145,7 @@ impl StatsRegistry {
             return;
         }
         let gone = {
-            let mut exporters = self.exporters.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut exporters = self.exporters.lock();
             exporters.remove(&(id.clone(), pipeline.clone(), to))
         };
         gone.iter().filter(|gone| !Arc::ptr_eq(gone, rest)).for_each(|gone| rest.absorb(gone));
@@ -156,7 +157,7 @@ impl StatsRegistry {
         id: &ComponentId,
         pipeline: &PipelineId,
     ) -> Vec<(DestinationLabels, Arc<ExporterStats>)> {
-        let exporters = self.exporters.lock().unwrap_or_else(PoisonError::into_inner);
+        let exporters = self.exporters.lock();
         let of = exporters.iter().filter(|((by, within, _), _)| by == id && within == pipeline);
         of.map(|((.., to), stats)| (to.clone(), stats.clone())).collect()
     }
@@ -177,12 +178,12 @@ impl StatsRegistry {
 
     /// Reports the usage of a memory budget for as long as it exists.
     pub fn watch_budget(&self, limiter: &ComponentId, budget: &Arc<Budget>) {
-        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut budgets = self.budgets.lock();
         budgets.insert(limiter.clone(), Arc::downgrade(budget));
     }
 
     pub fn budgets(&self) -> Vec<(ComponentId, Arc<Budget>)> {
-        let budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let budgets = self.budgets.lock();
         budgets.iter().filter_map(|(id, budget)| Some((id.clone(), budget.upgrade()?))).collect()
     }
 
@@ -213,7 +214,7 @@ impl StatsRegistry {
             carries: carries.to_vec(),
             stats: self.pipeline(id),
         };
-        let mut last = self.last_ended_pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_ended_pipelines.lock();
         // Pipelines that no component counts for any more (the two references are this list and the one below)
         // and that lost nothing need not be reported.
         last.retain(|ended| Arc::strong_count(&ended.stats) > 2 || ended.stats.last_dropped().is_some());
@@ -228,6 +229,6 @@ impl StatsRegistry {
 
     /// The pipelines that ended last, oldest first. Those still draining may still count losses.
     pub fn last_ended(&self) -> Vec<EndedPipeline> {
-        self.last_ended_pipelines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.last_ended_pipelines.lock().iter().cloned().collect()
     }
 }

@@ -3,10 +3,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
+
+use kubewake_runtime::lock::Mutex;
 
 #[derive(Debug, Default)]
 pub struct PolicyDecisions {
@@ -39,13 +41,13 @@ pub struct SamplerStats(Mutex<BTreeMap<String, Arc<PolicyDecisions>>>);
 
 impl SamplerStats {
     pub fn policy(&self, policy: &str) -> Arc<PolicyDecisions> {
-        let mut policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut policies = self.0.lock();
         policies.entry(policy.to_owned()).or_default().clone()
     }
 
     /// All policies, current and former.
     pub fn policies(&self) -> Vec<(String, Arc<PolicyDecisions>)> {
-        let policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let policies = self.0.lock();
         policies.iter().map(|(name, decisions)| (name.clone(), decisions.clone())).collect()
     }
 }

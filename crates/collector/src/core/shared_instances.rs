@@ -3,8 +3,10 @@
 use std::{
     any::Any,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
+
+use kubewake_runtime::lock::Mutex;
 
 /// Weak references to shared instances. An instance lives for as long as a component uses it.
 #[derive(Clone, Default)]
@@ -17,7 +19,7 @@ impl SharedInstances {
         is: impl Fn(&T) -> bool,
         make: impl FnOnce() -> Arc<T>,
     ) -> Arc<T> {
-        let mut things = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut things = self.0.lock();
         things.retain(|thing| thing.strong_count() > 0);
         let known = things.iter().filter_map(Weak::upgrade).filter_map(|thing| thing.downcast::<T>().ok());
         let found = known.into_iter().find(|thing| is(thing));

@@ -3,10 +3,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
+
+use kubewake_runtime::lock::Mutex;
 
 /// The decision on a trace, with the labels of the Collector's contrib repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,13 +194,13 @@ impl Default for TailSamplerStats {
 
 impl TailSamplerStats {
     pub fn policy(&self, name: &str) -> Arc<PolicyStats> {
-        let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut policies = self.policies.lock();
         policies.entry(name.to_owned()).or_default().clone()
     }
 
     /// All policies, current and former.
     pub fn policies(&self) -> Vec<(String, Arc<PolicyStats>)> {
-        let policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        let policies = self.policies.lock();
         policies.iter().map(|(name, stats)| (name.clone(), stats.clone())).collect()
     }
 

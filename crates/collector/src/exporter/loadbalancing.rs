@@ -29,7 +29,7 @@ mod tests;
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -37,6 +37,7 @@ use std::{
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use kubewake_config::{ComponentId, PipelineId, model::LoadBalancingExporter};
+use kubewake_runtime::lock::Mutex;
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use self::{
@@ -164,7 +165,7 @@ impl LoadBalancer {
     fn restart_resolver(&self) {
         let resolver = self.settings.load().resolver.clone();
         let task = resolver::start_resolver(resolver, self.me.clone());
-        let old = std::mem::replace(&mut *lock(&self.resolving), task);
+        let old = std::mem::replace(&mut *self.resolving.lock(), task);
         old.inspect(AbortHandle::abort);
     }
 
@@ -265,7 +266,7 @@ impl LoadBalancer {
     fn start_leaving(&self, peer: Arc<BackendPeer>) {
         peer.health.mark_leaving();
         peer.exporter_queue.retry_now();
-        lock(&self.leaving).push(peer.clone());
+        self.leaving.lock().push(peer.clone());
         let me = self.me.clone();
         tokio::spawn(async move {
             peer.exporter_queue.wait_until_empty().await;
@@ -276,7 +277,7 @@ impl LoadBalancer {
     }
 
     fn forget_peer(&self, gone: &Arc<BackendPeer>) {
-        lock(&self.leaving).retain(|peer| !Arc::ptr_eq(peer, gone));
+        self.leaving.lock().retain(|peer| !Arc::ptr_eq(peer, gone));
         // The peer may have come back meanwhile.
         if !self.ring.load().peers.iter().any(|peer| peer.endpoint == gone.endpoint) {
             gone.exporter_queue.retire();
@@ -315,7 +316,7 @@ impl LoadBalancer {
 
     fn all_exporter_queues(&self) -> Vec<Arc<ExporterQueue>> {
         let ring = self.ring.load();
-        ring.peers.iter().chain(lock(&self.leaving).iter()).map(|peer| peer.exporter_queue.clone()).collect()
+        ring.peers.iter().chain(self.leaving.lock().iter()).map(|peer| peer.exporter_queue.clone()).collect()
     }
 
     /// Resolves when no data is held. Data that one peer does not take moves to others meanwhile.
@@ -360,7 +361,7 @@ impl LoadBalancer {
     }
 
     fn stop_resolving(&self) {
-        lock(&self.resolving).take().inspect(AbortHandle::abort);
+        self.resolving.lock().take().inspect(AbortHandle::abort);
     }
 
     /// Gives up: data that is held, or still arrives, is counted as dropped.
@@ -420,8 +421,4 @@ impl Consumer for LoadBalancer {
     fn count_lost(&self, batch: &Batch, reason: DropReason) {
         self.progress.count_dropped(reason, batch.items() as u64);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

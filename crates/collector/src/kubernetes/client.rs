@@ -1,10 +1,6 @@
 //! Requests to the API server.
 
-use std::{
-    fs,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
 use http::{
     HeaderValue, Method, Request, Response, StatusCode, Uri,
@@ -12,6 +8,7 @@ use http::{
 };
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use kubewake_runtime::lock::Mutex;
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
@@ -167,7 +164,7 @@ impl ApiClient {
             BearerToken::None => Ok(None),
             BearerToken::Fixed(token) => bearer(token.reveal()).map(Some),
             BearerToken::File(path) => {
-                let mut read = self.cached_token.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut read = self.cached_token.lock();
                 if let Some((at, value)) = &*read
                     && at.elapsed() < MAX_TOKEN_AGE
                 {
@@ -182,7 +179,7 @@ impl ApiClient {
     }
 
     fn forget_token(&self) {
-        *self.cached_token.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.cached_token.lock() = None;
     }
 }
 

@@ -11,13 +11,11 @@ mod request_body;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    io,
-    sync::{Mutex, PoisonError},
-};
+use std::io;
 
 use bytes::Bytes;
 use kubewake_config::model::CompressionType;
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::Semaphore;
 
 use codec::{ActiveEncoder, CompressionCodec, ReusableEncoder};
@@ -84,11 +82,11 @@ impl BodyEncoder {
     }
 
     fn start(&self, total: usize, room: usize) -> io::Result<ActiveEncoder> {
-        let kept = self.idle_encoders.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = self.idle_encoders.lock().pop();
         self.codec.start(kept, total, room)
     }
 
     fn recycle(&self, kept: Option<ReusableEncoder>) {
-        self.idle_encoders.lock().unwrap_or_else(PoisonError::into_inner).extend(kept);
+        self.idle_encoders.lock().extend(kept);
     }
 }

@@ -8,9 +8,10 @@ use std::{
     collections::BTreeSet,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use kubewake_runtime::lock::Mutex;
 use socket2::SockRef;
 use tokio::net::TcpListener;
 
@@ -36,20 +37,20 @@ impl ListenerPool {
     }
 
     fn find_open(&self, address: SocketAddr) -> Option<Arc<TcpListener>> {
-        let mut sockets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sockets = self.0.lock();
         sockets.retain(|(_, socket)| socket.strong_count() > 0);
         sockets.iter().find(|(at, _)| *at == address).and_then(|(_, socket)| socket.upgrade())
     }
 
     fn add(&self, address: SocketAddr, socket: &Arc<TcpListener>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((address, Arc::downgrade(socket)));
+        self.0.lock().push((address, Arc::downgrade(socket)));
     }
 }
 
 impl AddressClaims {
     /// Claims an address that the component already listens on.
     pub fn claim(&self, address: SocketAddr) -> Result<(), BuildError> {
-        let new = self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
+        let new = self.claimed.lock().insert(address);
         if new { Ok(()) } else { Err(listener::address_in_use_error(&address.to_string())) }
     }
 

@@ -17,13 +17,14 @@ use std::{
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
 };
 
 use hyper::rt::Executor;
+use kubewake_runtime::lock::Mutex;
 
 use self::stream_slots::StreamSlots;
 
@@ -69,7 +70,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for LocalExecutor {
 
 impl LocalExecutor {
     fn submitted(&self) -> MutexGuard<'_, SubmittedStreams> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Runs the connection with its streams. It ends when the connection does; remaining streams are dropped.
@@ -114,14 +115,14 @@ impl ConnectionWaker {
     /// Wakes the task, unless it is in a round and checks for work at the end.
     fn wake_task(&self) {
         if !self.is_polling.load(Ordering::SeqCst)
-            && let Some(task) = &*self.task.lock().unwrap_or_else(PoisonError::into_inner)
+            && let Some(task) = &*self.task.lock()
         {
             task.wake_by_ref();
         }
     }
 
     fn ready_slots(&self) -> MutexGuard<'_, Vec<usize>> {
-        self.ready_slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ready_slots.lock()
     }
 }
 
@@ -181,7 +182,7 @@ impl<C: Future> Future for ConnectionTask<C> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
         let me = self.get_mut();
         {
-            let mut task = me.connection_waker.task.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut task = me.connection_waker.task.lock();
             if !task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
                 *task = Some(cx.waker().clone());
             }

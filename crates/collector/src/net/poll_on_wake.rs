@@ -7,11 +7,13 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
 };
+
+use kubewake_runtime::lock::Mutex;
 
 /// The future, with a waker of its own.
 pub struct PollOnWake<F> {
@@ -44,7 +46,7 @@ impl<F: Future> Future for PollOnWake<F> {
         // to another one.
         if !self.task.will_wake(cx.waker()) {
             self.task.clone_from(cx.waker());
-            self.shared_waker.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
+            self.shared_waker.task.lock().clone_from(cx.waker());
         }
         // A swap, to see all writes of the last waker.
         if !self.shared_waker.woken.load(Ordering::Acquire) || !self.shared_waker.woken.swap(false, Ordering::AcqRel) {
@@ -58,7 +60,7 @@ impl<F: Future> Future for PollOnWake<F> {
 impl Wake for SharedWaker {
     fn wake(self: Arc<Self>) {
         self.woken.store(true, Ordering::Release);
-        self.task.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
+        self.task.lock().wake_by_ref();
     }
 }
 

@@ -13,13 +13,14 @@ use std::{
     future::Future,
     num::NonZeroUsize,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, MutexGuard, atomic::Ordering},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use kubewake_config::model::BatchProcessor as Settings;
 use kubewake_otlp::{Signal, SplitLimit};
+use kubewake_runtime::lock::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -102,7 +103,7 @@ impl BatchingProcessor {
         self.all_shards().iter().for_each(|shard| shard.full.notify_one());
         if old.metadata_keys != settings.metadata_keys {
             // Shards of other keys must not count against the limit. Nonempty ones stay for `flush`.
-            let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shards = self.shards.lock();
             shards.retain(|_, shard| Arc::strong_count(shard) > 1 || shard.state().has_task);
             self.stats.metadata_cardinality.store(shards.len() as u64, Ordering::Relaxed);
         }
@@ -112,7 +113,7 @@ impl BatchingProcessor {
     fn shard_for(&self, settings: &Settings, batch: &Batch) -> Result<Arc<BatchShard>, Refusal> {
         let origin = batch.parts().first().map(|part| part.origin.clone()).unwrap_or_default();
         let values = metadata_values(&settings.metadata_keys, &origin);
-        let mut shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shards = self.shards.lock();
         if let Some(shard) = shards.get(&values) {
             return Ok(shard.clone());
         }
@@ -129,7 +130,7 @@ impl BatchingProcessor {
     }
 
     fn all_shards(&self) -> Vec<Arc<BatchShard>> {
-        let shards = self.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        let shards = self.shards.lock();
         shards.values().chain([&self.default_shard]).cloned().collect()
     }
 
@@ -247,7 +248,7 @@ impl BatchShard {
     }
 
     fn state(&self) -> MutexGuard<'_, BatchShardState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn add(&self, batch: Batch, settings: &Settings, pressure: OverflowPolicy) -> AddOutcome {

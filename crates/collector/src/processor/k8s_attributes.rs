@@ -25,7 +25,7 @@ use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError, RwLockReadGuard, atomic::Ordering},
+    sync::{Arc, RwLockReadGuard, atomic::Ordering},
 };
 
 use arc_swap::ArcSwap;
@@ -37,6 +37,7 @@ use kubewake_otlp::{
     Allowance, EditList, MessageEdit, NoMemory, RecordEditor, Signal, Value, rewrite_within,
     view::{self, AnyValue, Resource},
 };
+use kubewake_runtime::lock::Mutex;
 use tokio::time::Instant;
 
 use self::{
@@ -118,7 +119,7 @@ impl KubernetesEnrichmentProcessor {
     }
 
     fn set_user(&self, user: Option<ClusterUser>) {
-        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = user;
+        *self.user.lock() = user;
     }
 
     /// The pending wait: its deadline and cluster; `None` if it is over.

@@ -10,7 +10,7 @@ mod key_decisions;
 mod mask;
 mod summary;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kubewake_config::model;
 use kubewake_otlp::{
@@ -18,6 +18,7 @@ use kubewake_otlp::{
     Signal, Value, rewrite_within,
     view::{DataPoint, KeyValue, RecordRef, Resource, Scope},
 };
+use kubewake_runtime::lock::Mutex;
 
 use self::{
     key_decisions::{KeyDecision, KeyDecisionCache},
@@ -159,7 +160,7 @@ struct RedactionPass {
 impl AttributeChange for RedactionPass {
     fn change(&self, attributes: &mut AttributeList<'_>) {
         let mut found = self.rules.new_report();
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock();
         attributes.visit(|attribute| self.rules.redact_attribute(attribute, &mut keys, &mut found));
         found.write(attributes, &ReportAttributes::ATTRIBUTES);
     }

@@ -12,13 +12,14 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::grpc_calls::bad_request;
@@ -112,7 +113,7 @@ impl TimerPool {
     }
 
     fn spare_timers(&self) -> MutexGuard<'_, Vec<Pin<Box<Sleep>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

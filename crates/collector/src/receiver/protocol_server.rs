@@ -3,11 +3,11 @@
 use std::{
     future::Future,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 use arc_swap::ArcSwap;
-use kubewake_runtime::tls;
+use kubewake_runtime::{lock::Mutex, tls};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -68,7 +68,7 @@ impl<S> ServerSlot<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<ProtocolServer<S>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,8 +3,10 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
+
+use kubewake_runtime::lock::Mutex;
 
 use crate::{core::SenderShare, net::listener::sender_network};
 
@@ -18,7 +20,7 @@ pub(super) struct SenderShares(Mutex<HashMap<IpAddr, Weak<SenderShare>>>);
 impl SenderShares {
     /// The share of an address. It exists while somebody holds it.
     pub(super) fn for_address(&self, address: IpAddr) -> Arc<SenderShare> {
-        let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.0.lock();
         let address = sender_network(address);
         if let Some(share) = shares.get(&address).and_then(Weak::upgrade) {
             return share;
@@ -50,7 +52,7 @@ mod tests {
         for number in 0..10_000 {
             shares.for_address(std::net::Ipv4Addr::from_bits(number).into());
         }
-        assert!(shares.0.lock().unwrap().len() < 1000);
+        assert!(shares.0.lock().len() < 1000);
         assert!(Arc::ptr_eq(&v4, &share("10.0.0.1")), "one that is held is kept");
     }
 }

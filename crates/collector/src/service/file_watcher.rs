@@ -10,10 +10,11 @@ use std::{
     ffi::OsString,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use kubewake_runtime::lock::Mutex;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
@@ -43,7 +44,7 @@ impl FileWatcher {
         let file_names = Arc::new(Mutex::new(BTreeSet::new()));
         let wanted = file_names.clone();
         let inner = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if is_relevant(&event, &wanted.lock().unwrap_or_else(PoisonError::into_inner)) {
+            if is_relevant(&event, &wanted.lock()) {
                 tell.notify_one();
             }
         });
@@ -77,8 +78,7 @@ impl FileWatcher {
             _ => PathBuf::from("."),
         };
         let wanted: BTreeSet<PathBuf> = files.iter().map(folder).collect();
-        *self.file_names.lock().unwrap_or_else(PoisonError::into_inner) =
-            files.iter().filter_map(|file| file.file_name().map(OsString::from)).collect();
+        *self.file_names.lock() = files.iter().filter_map(|file| file.file_name().map(OsString::from)).collect();
         let Some(inner) = &mut self.inner else { return };
         for gone in self.folders.difference(&wanted) {
             // The folder may be deleted too.

@@ -52,11 +52,11 @@ impl Place {
         let holder = Arc::new(Holder::default());
         step.output().set_targets(vec![holder.clone()]);
         let probe = Load { name: "probe", requests: vec![bodies::entry(&[], &bodies::record(signal, &[]))] };
-        while holder.0.lock().unwrap().is_empty() {
+        while holder.0.lock().is_empty() {
             send(&probe, signal, step.clone(), Sender::Waits, &self.registry).await;
             tokio::task::yield_now().await;
         }
-        let written = holder.0.lock().unwrap().drain(..).map(|batch| batch.bytes()).sum::<usize>();
+        let written = holder.0.lock().drain(..).map(|batch| batch.bytes()).sum::<usize>();
         assert!(written > api_server::KNOWN_BYTES, "the resource was given what is known, {written} bytes");
     }
 

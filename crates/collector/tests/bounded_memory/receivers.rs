@@ -128,7 +128,7 @@ impl Place {
         assert!(was_answered, "{}: not answered", call.what);
         drop(client);
         self.intake.set_pipelines(signal, Vec::new());
-        holder.0.lock().unwrap().clear();
+        holder.0.lock().clear();
         // The rest of a refused request is read and charged until its task has noticed the refusal.
         while meter::budget().used() > 0 {
             tokio::task::yield_now().await;

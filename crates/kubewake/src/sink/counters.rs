@@ -5,13 +5,14 @@ use std::{
     fs::{File, OpenOptions},
     io::{BufWriter, Write},
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::MutexGuard,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::Context;
 use bytes::Bytes;
 use kubewake_otlp::Signal;
+use kubewake_runtime::lock::Mutex;
 use serde_json::{Value, json};
 
 use super::{items, seen_items::SeenItems};
@@ -127,7 +128,7 @@ impl SinkCounters {
 
     /// Flushes the received requests to the file.
     pub(super) fn flush(&self) -> std::io::Result<()> {
-        self.capture_file.as_ref().map_or(Ok(()), |out| lock(out).flush())
+        self.capture_file.as_ref().map_or(Ok(()), |out| out.lock().flush())
     }
 
     /// The number of items of each trace, by its id; empty if they are not counted.
@@ -183,7 +184,7 @@ impl SinkCounters {
             Signal::Metrics => b'm',
             Signal::Logs => b'l',
         };
-        let mut out = lock(out);
+        let mut out = out.lock();
         out.write_all(&[mark])?;
         out.write_all(&(request.len() as u32).to_be_bytes())?;
         out.write_all(request)?;
@@ -192,11 +193,6 @@ impl SinkCounters {
     }
 
     fn lock(&self) -> MutexGuard<'_, CounterState> {
-        lock(&self.counts)
+        self.counts.lock()
     }
-}
-
-/// The counters are consistent at any moment, so a panic elsewhere does not invalidate them.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,9 @@
 //! Cache of the pipelines' delivery health, as collectors report it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use kubewake_api::{ConditionReason, DeliveryOutcome, RenderedDocument};
+use kubewake_runtime::lock::Mutex;
 
 use crate::{pipeline::pipeline_cache::PipelineKey, runtime::resync_trigger::ResyncTrigger};
 
@@ -76,7 +74,7 @@ impl DeliveryHealthCache {
 
     /// Replaces the health of all pipelines.
     pub fn set_health(&self, all: BTreeMap<PipelineKey, DeliveryHealth>) {
-        let mut known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.health.lock();
         if *known != all {
             *known = all;
             self.resync_trigger.notify();
@@ -85,14 +83,14 @@ impl DeliveryHealthCache {
 
     /// The health of the pipeline with this uid; not that of another one that had its name before.
     pub fn health_of(&self, id: &PipelineKey, uid: &str) -> Option<DeliveryHealth> {
-        let known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.health.lock();
         known.get(id).filter(|verdict| verdict.uid.as_deref().is_none_or(|of| of == uid)).cloned()
     }
 
     /// Replaces the documents that collectors have read, by the uid of their pod, as the last round of polls
     /// found them.
     pub fn set_read_documents(&self, all: BTreeMap<String, ReadDocument>) {
-        let mut read = self.read_documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read_documents.lock();
         if *read != all {
             *read = all;
             self.resync_trigger.notify();
@@ -105,7 +103,7 @@ impl DeliveryHealthCache {
         pods: impl IntoIterator<Item = &'a str>,
         document: &RenderedDocument,
     ) -> DocumentAgreement {
-        let read = self.read_documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read_documents.lock();
         let of_pod = |uid: &str| match read.get(uid) {
             Some(Some(hash)) if *hash == document.hash => DocumentAgreement::All,
             Some(Some(_)) => DocumentAgreement::Behind,

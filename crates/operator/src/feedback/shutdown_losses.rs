@@ -11,7 +11,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::MutexGuard,
 };
 
 use futures_util::StreamExt as _;
@@ -25,6 +25,7 @@ use kube::{
     runtime::events::{Event, EventType},
 };
 use kubewake_api::v1alpha1::ShutdownDrops;
+use kubewake_runtime::lock::Mutex;
 use kubewake_trail::events::EventPublisher;
 use serde::Deserialize;
 
@@ -166,7 +167,7 @@ impl ShutdownLosses {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, LossState> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 use futures_util::{StreamExt as _, stream::SelectAll};
@@ -21,6 +21,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use kubewake_runtime::lock::Mutex;
 use kubewake_trail::error_chain;
 use serde::Serialize;
 use serde_json::Value;
@@ -207,7 +208,7 @@ impl ObjectCache {
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<KindAndName, Arc<Value>>> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+        self.objects.lock()
     }
 }
 

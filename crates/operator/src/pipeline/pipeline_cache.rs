@@ -6,12 +6,13 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewake_api::{ResolvedReferences, Signal, SpecProblem, ValidPipeline};
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::watch;
 
 use crate::pipeline::slot_lock::Slot;
@@ -108,6 +109,6 @@ impl PipelineCache {
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<PipelineKey, Arc<PipelineState>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }

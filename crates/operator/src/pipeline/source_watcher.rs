@@ -9,7 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
@@ -23,6 +23,7 @@ use kube::{
     },
 };
 use kubewake_api::{ReferenceKind, ReferencedValue, ResolvedReferences, ValueReference};
+use kubewake_runtime::lock::Mutex;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use crate::runtime::{
@@ -150,7 +151,7 @@ impl SourceWatcher {
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeMap<ReferencedSource, SourceWatch>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watched.lock()
     }
 }
 

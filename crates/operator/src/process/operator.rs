@@ -1,10 +1,6 @@
 //! The operator process: stands for election, and runs all controllers while it leads.
 
-use std::{
-    fmt::Debug,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt as _, StreamExt as _, future};
 use k8s_openapi::api::core::v1::Pod;
@@ -20,6 +16,7 @@ use kubewake_api::{
     Signal,
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
 };
+use kubewake_runtime::lock::Mutex;
 use kubewake_trail::{Controller, PendingWrites, Trail, error_chain};
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, time::sleep};

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -12,6 +12,7 @@ use std::{
 use kubewake_api::{Signal, State};
 use kubewake_runtime::{
     label_enum,
+    lock::Mutex,
     prometheus::{LabelSet, MetricKind, MetricsText},
 };
 use kubewake_trail::controller;
@@ -90,14 +91,14 @@ impl QueueMetrics {
 
 impl controller::QueueObserver for QueueMetrics {
     fn on_depth_changed(&self, objects: usize) {
-        let mut depths = lock(&self.metrics.depths);
+        let mut depths = self.metrics.depths.lock();
         if self.metrics.is_leading() {
             depths.insert(self.signal, objects);
         }
     }
 
     fn on_run_started(&self, waited: Duration) {
-        lock(&self.metrics.waits).entry(self.signal).or_default().observe(waited);
+        self.metrics.waits.lock().entry(self.signal).or_default().observe(waited);
     }
 }
 
@@ -116,7 +117,7 @@ impl OperatorMetrics {
     }
 
     pub fn count_failure(&self, step: ReconcileStep, cause: FailureCause) {
-        *lock(&self.failures).entry((step, cause)).or_default() += 1;
+        *self.failures.lock().entry((step, cause)).or_default() += 1;
     }
 
     /// Counts a run of the layer.
@@ -130,12 +131,12 @@ impl OperatorMetrics {
 
     /// Counts an object that was written or deleted.
     pub fn count_write(&self, kind: ObjectKind) {
-        *lock(&self.writes).entry(kind).or_default() += 1;
+        *self.writes.lock().entry(kind).or_default() += 1;
     }
 
     /// Sets the state of a pipeline. Ignored after leadership has ended, when a reconcile may still be running.
     pub fn state(&self, id: &PipelineKey, state: Option<State>) {
-        let mut states = lock(&self.states);
+        let mut states = self.states.lock();
         match state.filter(|_| self.is_leading()) {
             Some(state) => _ = states.insert(id.clone(), state),
             None => _ = states.remove(id),
@@ -144,7 +145,7 @@ impl OperatorMetrics {
 
     /// Drops the states of all other pipelines.
     pub fn retain(&self, is_there: impl Fn(&PipelineKey) -> bool) {
-        lock(&self.states).retain(|id, _| is_there(id));
+        self.states.lock().retain(|id, _| is_there(id));
     }
 
     /// Sets whether this operator leads. One that does not lead knows no states of pipelines.
@@ -152,8 +153,8 @@ impl OperatorMetrics {
         self.leading.store(leads.into(), Ordering::Relaxed);
         // The locks order this after the store: a later writer sees that this operator no longer leads.
         if !leads {
-            lock(&self.states).clear();
-            lock(&self.depths).clear();
+            self.states.lock().clear();
+            self.depths.lock().clear();
         }
     }
 
@@ -175,14 +176,14 @@ impl OperatorMetrics {
         let failed = self.failed_runs.load(Ordering::Relaxed);
         page.single("kubewake_operator_layer_failures_total", MetricKind::Counter, help, failed);
         let help = "Duration of reconciles, including failed ones.";
-        write_histograms(&mut page, "kubewake_operator_reconcile_duration_seconds", help, &lock(&self.durations));
+        write_histograms(&mut page, "kubewake_operator_reconcile_duration_seconds", help, &self.durations.lock());
         let help = "Pipelines that wait for their reconcile to start.";
         let mut depths = page.family("kubewake_operator_queue_depth", MetricKind::Gauge, help);
-        for (signal, depth) in &*lock(&self.depths) {
+        for (signal, depth) in &*self.depths.lock() {
             depths.sample(&signal_label(*signal), depth);
         }
         let help = "Time from a trigger to the start of the reconcile.";
-        write_histograms(&mut page, "kubewake_operator_queue_wait_seconds", help, &lock(&self.waits));
+        write_histograms(&mut page, "kubewake_operator_queue_wait_seconds", help, &self.waits.lock());
         self.write_failures(&mut page);
         self.write_writes(&mut page);
         self.write_states(&mut page);
@@ -192,7 +193,7 @@ impl OperatorMetrics {
     fn write_failures(&self, page: &mut MetricsText) {
         let help = "Errors, by step and reason.";
         let mut failures = page.family("kubewake_operator_errors_total", MetricKind::Counter, help);
-        for ((step, cause), count) in &*lock(&self.failures) {
+        for ((step, cause), count) in &*self.failures.lock() {
             failures.sample(&LabelSet::new(&[("step", step.name()), ("reason", cause.name())]), count);
         }
     }
@@ -200,14 +201,14 @@ impl OperatorMetrics {
     fn write_writes(&self, page: &mut MetricsText) {
         let help = "Requests that wrote or deleted objects of the collector layer.";
         let mut writes = page.family("kubewake_operator_writes_total", MetricKind::Counter, help);
-        for (kind, count) in &*lock(&self.writes) {
+        for (kind, count) in &*self.writes.lock() {
             writes.sample(&LabelSet::new(&[("kind", &format!("{kind:?}"))]), count);
         }
     }
 
     fn write_states(&self, page: &mut MetricsText) {
         let mut counts = BTreeMap::<(Signal, &str), u64>::new();
-        for (id, state) in &*lock(&self.states) {
+        for (id, state) in &*self.states.lock() {
             *counts.entry((id.signal, state.as_str())).or_default() += 1;
         }
         let help = "Pipelines, by signal and state.";
@@ -221,7 +222,7 @@ impl OperatorMetrics {
 impl Drop for ReconcileTimer {
     fn drop(&mut self) {
         self.metrics.running.fetch_sub(1, Ordering::Relaxed);
-        lock(&self.metrics.durations).entry(self.signal).or_default().observe(self.started.elapsed());
+        self.metrics.durations.lock().entry(self.signal).or_default().observe(self.started.elapsed());
     }
 }
 
@@ -235,8 +236,4 @@ fn write_histograms(page: &mut MetricsText, name: &str, help: &str, histograms: 
 
 fn signal_label(signal: Signal) -> LabelSet {
     LabelSet::new(&[("signal", signal.name())])
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{ClusterReadError, ClusterReader, lock, stamp, validation};
+use super::{ClusterReadError, ClusterReader, stamp, validation};
 use crate::query::objects::{ListedKind, LiveObject, LiveObjects, ObjectId};
 
 /// Objects that are read of one kind.
@@ -123,12 +123,12 @@ impl ClusterReader {
     ) -> Result<(ApiResource, bool), ClusterReadError> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let wanted = GroupVersionKind::gvk(group, version, kind);
-        if let Some(known) = lock(&self.state.kinds).get(&wanted) {
+        if let Some(known) = self.state.kinds.lock().get(&wanted) {
             return Ok(known.clone());
         }
         let (resource, capabilities) = oneshot::pinned_kind(client, &wanted).await?;
         let known = (resource, capabilities.scope == Scope::Namespaced);
-        lock(&self.state.kinds).insert(wanted, known.clone());
+        self.state.kinds.lock().insert(wanted, known.clone());
         Ok(known)
     }
 }

@@ -1,10 +1,6 @@
 //! Pipelines with their counters, sampled while a page is open.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use kube::{
@@ -12,6 +8,7 @@ use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
+use kubewake_runtime::lock::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -193,7 +190,7 @@ fn collector_pod_address(pod: &DynamicObject) -> CollectorPodAddress {
 
 impl PipelineMonitor {
     fn lock(&self) -> std::sync::MutexGuard<'_, PipelineMonitorState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Whether there was a request lately. Otherwise sampling ends.

@@ -32,7 +32,7 @@ async fn noted(routes: Router) -> (ClusterReader, tempfile::TempDir, Arc<Mutex<V
     let asked = Arc::<Mutex<Vec<String>>>::default();
     let seen = asked.clone();
     let routes = routes.layer(middleware::from_fn(move |request: Request, next: Next| {
-        lock(&seen).push(request.uri().to_string());
+        seen.lock().push(request.uri().to_string());
         next.run(request)
     }));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -202,9 +202,9 @@ async fn what_is_no_name_is_not_asked_for() {
     for version in ["v1/namespaces/x/deployments?y", "apps/v1/namespaces", "../v1", "apps/v1?x=", "v1#"] {
         cluster.list_objects(None, kinds(version, "Deployment")).await;
     }
-    assert_eq!(*lock(&asked), [""; 0]);
+    assert_eq!(*asked.lock(), [""; 0]);
     cluster.list_objects(Some("default"), kinds("apps/v1", "Deployment")).await;
-    assert_eq!(*lock(&asked), ["/apis/apps/v1"]);
+    assert_eq!(*asked.lock(), ["/apis/apps/v1"]);
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn secrets_are_not_even_listed() {
     let (cluster, _folder, asked) = noted(routes).await;
     let live = cluster.list_objects(None, kinds(&[("v1", "Secret"), ("v1", "ConfigMap")])).await;
     assert_eq!(seen(&live), [("ConfigMap", None)]);
-    assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/configmaps?&limit=500"]);
+    assert_eq!(*asked.lock(), ["/api/v1", "/api/v1/configmaps?&limit=500"]);
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn what_is_too_much_to_ask_for_is_said() {
     let (cluster, _folder, asked) = noted(Router::new()).await;
     let all: Vec<_> = (1..=22).map(|number| (format!("group{number}/v1"), format!("Kind{number}"))).collect();
     assert_eq!(cluster.list_objects(None, all).await.skipped_kinds, ["Kind21", "Kind22"]);
-    assert_eq!(lock(&asked).len(), 20);
+    assert_eq!(asked.lock().len(), 20);
 }
 
 #[tokio::test]
@@ -254,15 +254,15 @@ async fn a_kind_that_hangs_costs_nothing_of_the_others() {
     let (cluster, _folder, asked) = noted(routes).await;
     let all = || kinds(&[("v1", "Pod"), ("v1", "ConfigMap")]);
     assert_eq!(cluster.list_objects(None, all()).await.objects.len(), 1);
-    assert!(lock(&cluster.state.client).is_some(), "it is there, and not to be looked for anew");
-    assert!(lock(&asked).iter().any(|path| path.starts_with("/api/v1/pods")));
+    assert!(cluster.state.client.lock().is_some(), "it is there, and not to be looked for anew");
+    assert!(asked.lock().iter().any(|path| path.starts_with("/api/v1/pods")));
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_silent_may_be_elsewhere_by_now() {
     let (cluster, _folder) = serve(Router::new().route("/api/v1", get(std::future::pending::<()>))).await;
     assert!(cluster.list_objects(None, kinds(&[("v1", "Pod")])).await.objects.is_empty());
-    assert!(lock(&cluster.state.client).is_none());
+    assert!(cluster.state.client.lock().is_none());
 }
 
 #[tokio::test]
@@ -276,5 +276,5 @@ async fn several_who_ask_cost_a_cluster_as_much_as_one() {
     let ask = || cluster.list_objects(None, kinds(&[("v1", "Pod")]));
     let (one, other) = tokio::join!(ask(), ask());
     assert_eq!((one.objects.len(), other.objects.len()), (1, 1));
-    assert_eq!(*lock(&asked), ["/api/v1", "/api/v1/pods?&limit=500"]);
+    assert_eq!(*asked.lock(), ["/api/v1", "/api/v1/pods?&limit=500"]);
 }

@@ -7,13 +7,12 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::OnceCell;
-
-use super::lock;
 
 /// How long a result is valid. The page repeats its queries every three seconds.
 const TTL: Duration = Duration::from_secs(1);
@@ -36,7 +35,7 @@ impl<K: Eq + Hash, V: Clone> TtlCache<K, V> {
     /// Returns the cached result, waits for the one that is under way, or calls `ask`.
     pub(super) async fn get_or_fetch<F: Future<Output = V>>(&self, question: K, ask: impl FnOnce() -> F) -> V {
         let answer = {
-            let mut all = lock(&self.all);
+            let mut all = self.all.lock();
             all.retain(|_, answer| match answer.get() {
                 Some((came, _)) => came.elapsed() < self.fresh,
                 None => Arc::strong_count(answer) > 1,
@@ -74,7 +73,7 @@ mod tests {
         );
         recent.fresh = Duration::ZERO;
         assert_eq!(recent.get_or_fetch("a", ask).await, 2);
-        assert_eq!(lock(&recent.all).len(), 1, "nothing else is kept");
+        assert_eq!(recent.all.lock().len(), 1, "nothing else is kept");
     }
 
     #[tokio::test]

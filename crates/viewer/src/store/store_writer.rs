@@ -1,9 +1,8 @@
 //! Writes requests to memory first, and to the disk if there is one.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::Path, sync::Arc};
+
+use kubewake_runtime::lock::Mutex;
 
 use super::{AddedSpans, DiskError, GroupedSpans, SegmentStore, TraceStore};
 
@@ -40,7 +39,7 @@ impl StoreWriter {
         let added = self.store.add(GroupedSpans::parse(request), received);
         // Requests without a new span are on disk already.
         if let Some(disk) = self.disk.as_ref().filter(|_| added.spans > 0) {
-            disk.lock().unwrap_or_else(PoisonError::into_inner).append(request, received);
+            disk.lock().append(request, received);
         }
         added
     }
@@ -48,7 +47,7 @@ impl StoreWriter {
     /// Syncs the requests that were persisted so far.
     pub fn sync(&self) {
         if let Some(disk) = &self.disk {
-            disk.lock().unwrap_or_else(PoisonError::into_inner).sync();
+            disk.lock().sync();
         }
     }
 }

@@ -78,7 +78,7 @@ proptest! {
             let spans = step.spans.iter().map(|(trace, id, size)| span(u128::from(*trace) + 1, *id).text("k", &"x".repeat(*size)));
             add(&store, spans.collect());
         }
-        let mut inner = store.inner.write().unwrap();
+        let mut inner = store.inner.write();
         inner.evict_until(usize::MAX / 2);
         prop_assert_eq!(inner.figures().bytes, 0);
         prop_assert_eq!((inner.figures().traces, inner.figures().spans), (0, 0));

@@ -1,9 +1,8 @@
 //! The address of a webhook, and the connections to it.
 
-use std::sync::{Mutex, PoisonError};
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Uri;
+use kubewake_runtime::lock::Mutex;
 use serde_json::Value;
 
 use super::ServiceAddressResolver;
@@ -92,7 +91,7 @@ impl WebhookEndpoint {
             Some((namespace, name)) => services.resolve(namespace, name, self.port)?,
             None => DialAddress::Tcp(self.host.clone(), self.port),
         };
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut client = self.client.lock();
         match &*client {
             Some((known, client)) if *known == address => Ok((address, client.clone())),
             _ => {

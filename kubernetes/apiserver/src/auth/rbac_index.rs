@@ -8,10 +8,11 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use futures_util::future::BoxFuture;
+use kubewake_runtime::lock::RwLock;
 use serde_json::Value;
 
 use crate::api::{GroupResource, meta::MetaAccessor};
@@ -163,11 +164,11 @@ impl RbacAuthorizer {
 
     fn read(&self) -> RwLockReadGuard<'_, RbacState> {
         // No code here panics in the middle of a change.
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, RbacState> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write()
     }
 }
 

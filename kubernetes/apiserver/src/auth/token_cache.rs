@@ -8,11 +8,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::future::BoxFuture;
+use kubewake_runtime::lock::Mutex;
 
 use super::authenticate::{TokenAuthenticator, TokenIdentity};
 
@@ -33,12 +34,12 @@ impl TokenCache {
     }
 
     fn cached_identity(&self, token: &str) -> Option<TokenIdentity> {
-        let good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let good = self.good.lock();
         good.get(token).filter(|(since, _)| since.elapsed() < self.ttl).map(|(_, identity)| identity.clone())
     }
 
     fn store_identity(&self, token: &str, identity: &TokenIdentity) {
-        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut good = self.good.lock();
         if good.len() >= MAX_CACHED_TOKENS {
             good.retain(|_, (since, _)| since.elapsed() < self.ttl);
         }
@@ -118,6 +119,6 @@ mod tests {
         for token in 0..MAX_CACHED_TOKENS + 10 {
             assert!(asked(&cache, &token.to_string(), None).await);
         }
-        assert_eq!(cache.good.lock().unwrap().len(), MAX_CACHED_TOKENS);
+        assert_eq!(cache.good.lock().len(), MAX_CACHED_TOKENS);
     }
 }

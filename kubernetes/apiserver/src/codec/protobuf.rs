@@ -98,11 +98,11 @@ pub fn has_message(gv: &GroupVersion, kind: &str) -> bool {
 
 /// Encodes an object or a list with the same bytes as kube-apiserver. `None` if its kind has no message here.
 ///
-/// The list of versions at `/api` is the only object without an `apiVersion`.
+/// The discovery documents at `/api` and `/api/v1` are the only objects without an `apiVersion`.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
     let text = |name| object.get(name).and_then(Value::as_str);
     let kind = text("kind")?;
-    let version = text("apiVersion").or_else(|| (kind == "APIVersions").then_some(""))?;
+    let version = text("apiVersion").or_else(|| ["APIVersions", "APIResourceList"].contains(&kind).then_some(""))?;
     let message = MessageTable::get().kind(if version.is_empty() { "v1" } else { version }, kind)?;
     let mut raw = Vec::with_capacity(256);
     write::message(&mut raw, message, object.as_object()?);

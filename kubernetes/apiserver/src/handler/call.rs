@@ -1,8 +1,9 @@
 //! A request on its way through the server, and the context that handlers get of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::{HeaderMap, Method};
+use kubewake_runtime::lock::Mutex;
 use serde_json::Value;
 
 use super::handler_response::set_type_meta;
@@ -71,7 +72,7 @@ const MAX_TRUNCATED_WARNING_CHARS: usize = 256;
 impl WarningRecorder {
     /// Adds a warning, unless it was added before.
     pub fn add(&self, warning: impl Into<String>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let warning = warning.into();
         if !all.contains(&warning) {
             all.push(warning);
@@ -81,7 +82,7 @@ impl WarningRecorder {
     /// All warnings, in the order in which they were added. Where they are too long for a header, each is cut,
     /// and the last are left out, as in kube-apiserver.
     pub fn take(&self) -> Vec<String> {
-        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut all = std::mem::take(&mut *self.0.lock());
         if all.iter().map(|warning| warning.chars().count()).sum::<usize>() <= MAX_WARNING_CHARS_TOTAL {
             return all;
         }

@@ -14,11 +14,12 @@ use std::{
     fmt,
     net::Ipv4Addr,
     sync::{
-        Mutex, OnceLock, PoisonError,
+        OnceLock,
         atomic::{AtomicU32, Ordering},
     },
 };
 
+use kubewake_runtime::lock::Mutex;
 use serde_json::Value;
 
 use super::json_object::list_at;
@@ -88,7 +89,7 @@ impl ServiceAllocator {
 
     /// A free address for this Service; none if all are taken.
     pub fn allocate_ip(&self, namespace: &str, name: &str) -> Option<Ipv4Addr> {
-        let mut last_ips = self.last_ips.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last_ips = self.last_ips.lock();
         let service = format!("{namespace}/{name}");
         let last = last_ips.get(&service).copied().filter(|ip| self.holder(&ServiceAllocation::Ip(*ip)).is_none());
         let ip = last.or_else(|| self.next_free_ip())?;

@@ -5,8 +5,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
+
+use kubewake_runtime::lock::Mutex;
 
 use crate::{api::GroupVersion, registry::ServedResource};
 
@@ -36,7 +38,7 @@ pub(super) fn document_hash(
     resources: Vec<&Arc<ServedResource>>,
     make: impl FnOnce() -> String,
 ) -> String {
-    let hashes = || HASHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let hashes = || HASHES.lock();
     if let Some(known) = hashes().get(gv).filter(|entry| entry.is_for_resources(&resources)) {
         return known.hash.clone();
     }

@@ -2,10 +2,9 @@
 //!
 //! Every write before a look-up is included: the index catches up with the store before it answers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use kubewake_runtime::lock::Mutex;
 
 use crate::{
     api::{GroupResource, ObjectKey},
@@ -20,7 +19,7 @@ pub fn holder(store: &ObjectStore) -> AllocationLookup {
     let index = Mutex::new((feed, AllocationIndex::default()));
     Box::new(move |claim| {
         // No code panics while it holds the lock.
-        let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = index.lock();
         let (feed, index) = &mut *index;
         while let Some(change) = feed.try_next() {
             index.apply_change(change);

@@ -3,10 +3,11 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, Condvar, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard},
     time::Instant,
 };
 
+use kubewake_runtime::lock::{Mutex, RwLock};
 use tokio::sync::{Notify, oneshot};
 
 use super::{EventKind, Stored, WriteError, state::StoreState, stored::EncodedObject};
@@ -84,15 +85,15 @@ impl SharedStore {
     // No code panics while it holds a lock, so that a poisoned lock is valid.
 
     pub(super) fn state(&self) -> RwLockReadGuard<'_, StoreState> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
     pub(super) fn state_mut(&self) -> RwLockWriteGuard<'_, StoreState> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write()
     }
 
     pub(super) fn lock_write_queue(&self) -> MutexGuard<'_, WriteQueue> {
-        self.write_queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.write_queue.lock()
     }
 
     /// Waits for work, for the flusher.

@@ -1,11 +1,12 @@
 //! The pipeline between finished spans and the exporter: a bounded queue, and the current sampling.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
 use arc_swap::ArcSwap;
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::Notify;
 
 use super::{InstrumentationScope, TraceId};
@@ -146,6 +147,6 @@ impl SpanPipeline {
     }
 
     fn lock_queue(&self) -> std::sync::MutexGuard<'_, Vec<FinishedSpan>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }

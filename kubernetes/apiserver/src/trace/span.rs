@@ -2,11 +2,12 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use http::{HeaderMap, HeaderValue};
+use kubewake_runtime::lock::Mutex;
 
 use super::{FinishedSpan, SpanContext, SpanId, SpanOrigin, SpanPipeline, context, encode};
 
@@ -236,7 +237,7 @@ impl TraceSpan {
     /// Drops the span, which is then never exported.
     pub fn discard(&self) {
         if let Some(recording) = &self.recording {
-            recording.bytes.lock().unwrap_or_else(PoisonError::into_inner).take();
+            recording.bytes.lock().take();
         }
     }
 
@@ -250,14 +251,14 @@ impl TraceSpan {
 
 impl SpanRecording {
     fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.bytes.lock();
         if let Some(bytes) = bytes.as_mut() {
             write(bytes);
         }
     }
 
     fn finish(&self) {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let bytes = self.bytes.lock().take();
         if let Some(mut bytes) = bytes {
             encode::fixed64(&mut bytes, encode::END, self.epoch.now());
             self.pipeline.push(FinishedSpan { scope: self.scope, bytes });

@@ -14,7 +14,7 @@ mod target;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use k8s_openapi::api::{
 };
 use kube::{Client, Resource, ResourceExt};
 use kubewake_apiserver::codec::selector::LabelSelector;
+use kubewake_runtime::lock::Mutex;
 use tokio::{task::JoinSet, time::Instant};
 
 pub use self::settings::AutoscalerSettings;
@@ -333,7 +334,7 @@ impl HorizontalController {
     }
 
     fn lock_states(&self) -> MutexGuard<'_, HashMap<NamespacedKey, AutoscalerState>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        self.states.lock()
     }
 
     fn update_state<T>(&self, key: &NamespacedKey, change: impl FnOnce(&mut AutoscalerState) -> T) -> T {

@@ -16,7 +16,7 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
@@ -24,6 +24,7 @@ use bytes::Bytes;
 use futures_util::{Stream as Items, stream};
 use jiff::Timestamp;
 use kubewake_apiserver::kubelet_client::LogRequest;
+use kubewake_runtime::lock::Mutex;
 use tokio::net::unix::pipe::Receiver;
 
 use self::{
@@ -188,7 +189,7 @@ impl ContainerLogStore {
     }
 
     fn lock_logs(&self) -> MutexGuard<'_, LogsByPod> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.known.lock()
     }
 }
 

@@ -7,11 +7,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 use kube::{Api, Client, Resource, ResourceExt};
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::{
@@ -177,7 +178,7 @@ impl SourceReader {
     }
 
     fn shared_read(&self, wanted: &SourceRef, version: String) -> Arc<PendingRead> {
-        let mut readings = self.pending_reads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = self.pending_reads.lock();
         if let Some((held, reading)) = readings.get(wanted)
             && *held == version
             && let Some(reading) = reading.upgrade()

@@ -11,10 +11,11 @@
 use std::{
     collections::HashMap,
     fs,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::{Duration, Instant},
 };
 
+use kubewake_runtime::lock::Mutex;
 use rustix::param::{clock_ticks_per_second, page_size};
 
 use crate::{
@@ -81,7 +82,7 @@ impl UsageMeter {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, MeterState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

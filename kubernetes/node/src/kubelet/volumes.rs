@@ -27,12 +27,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use kubewake_runtime::lock::Mutex;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use self::{
@@ -214,14 +215,14 @@ impl PodVolumes {
         });
         let made =
             made.await.map_err(|error| MountError::io("create directory", &self.dir, io::Error::other(error)))??;
-        self.host_links.lock().unwrap_or_else(PoisonError::into_inner).extend(made);
+        self.host_links.lock().extend(made);
         Ok(())
     }
 
     /// Stops the updates and waits for the end: nothing is written after this, so that the pod's directory can
     /// be removed.
     pub async fn close(&self) {
-        let upkeep = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let upkeep = self.upkeep.lock().take();
         let Some((end, mut upkeep)) = upkeep else { return };
         drop(end);
         if tokio::time::timeout(CLOSE_TIMEOUT, &mut upkeep).await.is_err() {
@@ -242,7 +243,7 @@ impl PodVolumes {
 
 impl Drop for PodVolumes {
     fn drop(&mut self) {
-        for link in self.host_links.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
+        for link in self.host_links.get_mut().iter() {
             if link.is_symlink() {
                 // It may have been removed already.
                 let _ = std::fs::remove_file(link);

@@ -6,10 +6,11 @@
 use std::{
     collections::{BTreeSet, HashMap},
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::wildcard_listeners;
@@ -93,6 +94,6 @@ impl WildcardMonitor {
     }
 
     fn lock_watches(&self) -> MutexGuard<'_, HashMap<i32, watch::Sender<BTreeSet<SocketAddr>>>> {
-        self.0.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.watches.lock()
     }
 }

@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use kubewake_runtime::lock::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
@@ -61,7 +62,7 @@ impl PodWorkers {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         let Some(uid) = pod.uid().filter(|_| node == Some(&self.node.options.name)) else { return };
         let told = PodUpdate { pod: Arc::clone(pod), gone };
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         if let Some(worker) = all.get(&uid) {
             worker.updates.send_replace(told);
         } else if !gone && !self.node.is_stopping() {
@@ -84,7 +85,7 @@ impl PodWorkers {
     }
 
     fn remove_worker(&self, uid: &str) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         // Called by the task itself at its end, so aborting it has no effect.
         all.remove(uid);
         self.count.send_replace(all.len());

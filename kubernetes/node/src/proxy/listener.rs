@@ -3,10 +3,11 @@
 use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{Semaphore, watch},
@@ -158,7 +159,7 @@ async fn accept_connections(
 
 impl ConnectionSet {
     fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
-        let mut connections = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.tasks.lock();
         while connections.try_join_next().is_some() {}
         connections.spawn(connection);
     }

@@ -10,10 +10,10 @@ use std::{
     io,
     os::fd::OwnedFd,
     pin::Pin,
-    sync::{Mutex, PoisonError},
     task::{Poll, ready},
 };
 
+use kubewake_runtime::lock::Mutex;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use tokio::{
     io::{AsyncRead, AsyncWriteExt, Interest, ReadBuf},
@@ -48,7 +48,7 @@ struct SplicePipe {
 
 impl PipePool {
     fn take(&self) -> io::Result<SplicePipe> {
-        if let Some(pipe) = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+        if let Some(pipe) = self.0.lock().pop() {
             return Ok(pipe);
         }
         let (from, to) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
@@ -56,7 +56,7 @@ impl PipePool {
     }
 
     fn put_back(&self, empty: SplicePipe) {
-        let mut pipes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pipes = self.0.lock();
         if pipes.len() < MAX_IDLE_PIPES {
             pipes.push(empty);
         }

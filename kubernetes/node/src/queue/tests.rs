@@ -13,7 +13,7 @@ async fn looks(
     let done = Notify::new();
     let run = queue.run_workers("test", 2, |key| {
         let nth = number.fetch_add(1, Ordering::SeqCst);
-        seen.lock().unwrap().push(key.clone());
+        seen.lock().push(key.clone());
         let outcome = look(key, nth);
         if nth + 1 == count {
             done.notify_one();
@@ -24,7 +24,7 @@ async fn looks(
         () = run => {}
         () = done.notified() => {}
     }
-    seen.into_inner().unwrap()
+    seen.into_inner()
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,7 +79,7 @@ async fn a_panic_is_a_failure_of_one_key() {
     let done = Notify::new();
     let run = queue.run_workers("test", 1, |key: String| {
         let nth = {
-            let mut seen = seen.lock().unwrap();
+            let mut seen = seen.lock();
             seen.push(key);
             seen.len()
         };
@@ -95,5 +95,5 @@ async fn a_panic_is_a_failure_of_one_key() {
         () = run => {}
         () = done.notified() => {}
     }
-    assert_eq!(*seen.lock().unwrap(), ["a", "b", "a"]);
+    assert_eq!(*seen.lock(), ["a", "b", "a"]);
 }

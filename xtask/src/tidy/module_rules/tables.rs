@@ -86,7 +86,7 @@ const APISERVER: ModuleTable = ModuleTable {
         // `crd` translates patterns, and its rules are expressions.
         ("cel", "crd"),
         ("crd", "api cel discovery registry schema store"),
-        ("kinds", "api auth cel crd registry schema store"),
+        ("kinds", "api auth cel codec crd registry schema store"),
         ("kubelet_client", "api codec"),
         // A write passes admission within its handler, and policies read parameters with a handler's rules.
         ("admission", "api apply cel client codec handler patch registry schema store trace"),

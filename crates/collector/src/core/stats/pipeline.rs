@@ -1,10 +1,11 @@
 //! Counters of a pipeline.
 
 use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
+    Arc, Weak,
     atomic::{AtomicU64, Ordering},
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::time::Instant;
 
 use super::DropReason;
@@ -81,12 +82,12 @@ impl PipelineStats {
 
     /// Sets the memory that the pipeline is charged to.
     pub fn set_memory(&self, member: &Arc<Member>) {
-        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(member);
+        *self.memory.lock() = Arc::downgrade(member);
     }
 
     /// The memory in use, and the limit for new requests.
     pub fn memory(&self) -> Option<(u64, u64)> {
-        let member = self.memory.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let member = self.memory.lock().upgrade();
         member.map(|member| member.usage())
     }
 

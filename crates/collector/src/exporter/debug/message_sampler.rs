@@ -1,10 +1,8 @@
 //! Limits the rate of printed messages.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use kubewake_runtime::lock::Mutex;
 use tokio::time::Instant;
 
 /// The Collector samples in windows of one second.
@@ -25,7 +23,7 @@ impl MessageSampler {
 
     /// Whether to print a message at `now`.
     pub(super) fn should_show(&self, now: Instant) -> bool {
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock();
         let (start, count) = match *window {
             Some((start, count)) if now.saturating_duration_since(start) < SAMPLING_WINDOW => (start, count + 1),
             _ => (now, 1),

@@ -1,7 +1,6 @@
-use std::sync::{Mutex, PoisonError};
-
 use bytes::Bytes;
 use kubewake_otlp::Signal;
+use kubewake_runtime::lock::Mutex;
 
 use super::*;
 use crate::core::{Charge, Origin, Part};
@@ -19,12 +18,12 @@ impl DebugOutput for Memory {
     }
 
     fn write_text(&self, text: &str) -> io::Result<()> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+        self.log.lock().push_str(text);
         Ok(())
     }
 
     fn write_records(&self, lines: &[u8]) -> io::Result<()> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(lines));
+        self.records.lock().push_str(&String::from_utf8_lossy(lines));
         Ok(())
     }
 }
@@ -45,7 +44,7 @@ async fn shown(verbosity: DebugVerbosity, batch: &Batch) -> (String, String) {
     let settings = DebugExporter { verbosity, ..DebugExporter::default() };
     let built = build_with_output(&settings, memory.clone()).expect("builds");
     built.exporter.send(batch).await.expect("shown");
-    let take = |text: &Mutex<String>| text.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let take = |text: &Mutex<String>| text.lock().clone();
     (take(&memory.log), take(&memory.records))
 }
 
@@ -344,7 +343,7 @@ async fn only_sampled_batches_are_shown() {
     for _ in 0..3 {
         built.exporter.send(&batch).await.expect("taken");
     }
-    assert_eq!(memory.log.lock().unwrap_or_else(PoisonError::into_inner).lines().count(), 1);
+    assert_eq!(memory.log.lock().lines().count(), 1);
 }
 
 #[tokio::test]

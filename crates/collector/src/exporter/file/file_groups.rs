@@ -9,11 +9,12 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use kubewake_config::model::GroupBy;
 use kubewake_otlp::{Allowance, NoMemory, Signal, view, wire::put_bytes};
+use kubewake_runtime::lock::Mutex;
 
 use super::{
     create_directory,
@@ -126,7 +127,7 @@ impl FileGroups {
 
     /// Opens a file, unless it is open.
     pub(super) fn open(&self, path: &Path) -> io::Result<Arc<SharedFile>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let sink = match open.iter().position(|(known, _)| known == path) {
             Some(at) => open.remove(at).1,
             None => {

@@ -7,13 +7,14 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, MutexGuard, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::SystemTime,
 };
 
 use kubewake_config::model::RotationConfig;
+use kubewake_runtime::lock::Mutex;
 
 use super::rotation;
 
@@ -67,7 +68,7 @@ impl SharedFile {
     /// The one instance of this process for `path`. Opens nothing yet.
     pub(super) fn for_path(path: &Path, keeping: PathRetention) -> io::Result<Arc<Self>> {
         let path = canonical_path(path)?;
-        let mut sinks = SHARED_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sinks = SHARED_FILES.lock();
         sinks.retain(|_, entry| entry.keeping == PathRetention::Always || entry.file.strong_count() > 0);
         let known = sinks.get(&path);
         if let Some(sink) = known.and_then(|entry| entry.file.upgrade()) {
@@ -82,7 +83,7 @@ impl SharedFile {
     /// Whether a path is remembered.
     #[cfg(test)]
     pub(super) fn is_known(path: &Path) -> bool {
-        SHARED_FILES.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&canonical_path(path).unwrap())
+        SHARED_FILES.lock().contains_key(&canonical_path(path).unwrap())
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -98,7 +99,7 @@ impl SharedFile {
         rotation: Option<&RotationConfig>,
         now: fn() -> SystemTime,
     ) -> io::Result<()> {
-        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.open.lock();
         self.ensure_open(&mut slot, start, lines)?;
         if let Some(rotation) = rotation {
             let full = slot.as_ref().is_some_and(|open| open.is_full(data.len() as u64, rotation));

@@ -6,12 +6,14 @@
 //! failures are cleared when there is a peer.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
+use kubewake_runtime::lock::Mutex;
+
 use super::{
-    LoadBalancer, lock,
+    LoadBalancer,
     placement::{PeerRing, PlacementError},
 };
 use crate::core::{BackendStatus, ResolverFault, SendError};
@@ -35,7 +37,7 @@ impl MissingPeers {
 impl LoadBalancer {
     /// Replaces the peers.
     pub(super) fn replace_ring(&self, ring: PeerRing) {
-        let mut said = lock(&self.missing.last_fault);
+        let mut said = self.missing.last_fault.lock();
         let any = !ring.peers.is_empty();
         self.ring.store(Arc::new(ring));
         if any {
@@ -49,7 +51,7 @@ impl LoadBalancer {
 
     /// The resolver has found no new peers, which matters if none is known.
     pub(super) fn report_no_peer_found(&self, fault: ResolverFault) {
-        let mut said = lock(&self.missing.last_fault);
+        let mut said = self.missing.last_fault.lock();
         if !self.ring.load().peers.is_empty() {
             return;
         }
@@ -65,7 +67,7 @@ impl LoadBalancer {
 
     /// Data arrived while no peer was known.
     pub(super) fn report_missed_peer(&self) {
-        let said = lock(&self.missing.last_fault);
+        let said = self.missing.last_fault.lock();
         if self.ring.load().peers.is_empty() {
             self.record_failure(&no_peer(*said));
         }

@@ -6,11 +6,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
+
+use kubewake_runtime::lock::Mutex;
 
 use super::LoadBalancer;
 use crate::core::{
@@ -77,14 +79,14 @@ impl PeerHealth {
 
     /// The current delay; it doubles until something is delivered.
     pub(super) fn next_probe_delay(&self) -> Duration {
-        let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pause = self.pause.lock();
         let now = *pause;
         *pause = (now * 2).min(MAX_PROBE_INTERVAL);
         now
     }
 
     fn reset_probe_delay(&self) {
-        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = INITIAL_PROBE_INTERVAL;
+        *self.pause.lock() = INITIAL_PROBE_INTERVAL;
     }
 }
 

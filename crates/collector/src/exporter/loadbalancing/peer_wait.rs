@@ -9,7 +9,7 @@ use kubewake_config::model::{QueueConfig, QueueSizer, RetryConfig};
 use tokio::time::Instant;
 
 use super::{
-    LoadBalancer, lock,
+    LoadBalancer,
     peer::{PeerFailover, PeerState},
     placement::{BatchSource, PlacedBatch, PlacementError},
 };
@@ -118,7 +118,7 @@ impl LoadBalancer {
 
     /// Whether no data waits for a peer.
     pub(super) fn is_wait_empty(&self) -> bool {
-        *lock(&self.waiting) == 0
+        *self.waiting.lock() == 0
     }
 
     /// Resolves when no data waits for a peer any more.
@@ -188,7 +188,7 @@ impl WaitingBatch {
             QueueSizer::Items => batch.items() as u64,
             QueueSizer::Bytes => batch.bytes() as u64,
         };
-        let mut waiting = lock(&balancer.waiting);
+        let mut waiting = balancer.waiting.lock();
         let sum = waiting.checked_add(size).filter(|sum| *sum <= queue.queue_size)?;
         *waiting = sum;
         let since = balancer.unassigned_stats.queue.oldest().unwrap_or_else(Instant::now);
@@ -199,7 +199,7 @@ impl WaitingBatch {
 
 impl Drop for WaitingBatch {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.balancer.waiting);
+        let mut waiting = self.balancer.waiting.lock();
         *waiting = waiting.saturating_sub(self.size);
         let since = self.balancer.unassigned_stats.queue.oldest().filter(|_| *waiting > 0);
         self.balancer.unassigned_stats.queue.set(*waiting, since);

@@ -4,7 +4,7 @@
 //! with room, and only then are the shares enqueued. Nobody else fills the queues meanwhile, since all data
 //! enters them through this module.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use kubewake_otlp::{
     Allowance, PartitionGrain, PartitionShare, Signal, partition_within,
@@ -164,7 +164,7 @@ impl LoadBalancer {
         }
         // Partitioned before the lock is taken: it takes time, and can be done concurrently.
         let shares = self.partition_by_peer(&choice, batch, giver, &mut moves)?;
-        let _turn: MutexGuard<'_, ()> = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn: MutexGuard<'_, ()> = self.placing.lock();
         let planned = self.assign_peers(&mut choice, shares, giver, &mut moves)?;
         let mut placed = PlacedBatch { outcomes: Vec::new(), back: None };
         for (peer, share) in ring.peers.iter().zip(planned) {

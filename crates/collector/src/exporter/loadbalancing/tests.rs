@@ -44,7 +44,7 @@ impl PeerDialer for Peers {
     }
 
     fn probe<'a>(&'a self, endpoint: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
-        Box::pin(async move { lock(&self.there).contains(endpoint) })
+        Box::pin(async move { self.there.lock().contains(endpoint) })
     }
 }
 
@@ -140,7 +140,7 @@ impl Fixture {
 
     fn comes_back(&self, name: &str) {
         self.peers.scripts[name].always(Reply::Take);
-        lock(&self.peers.there).insert(name.to_owned());
+        self.peers.there.lock().insert(name.to_owned());
     }
 }
 
@@ -338,7 +338,7 @@ async fn a_peer_that_leaves_gets_what_it_was_to_get() {
     let_run().await;
     assert!(!fixture.got("c").is_empty() && fixture.got("c").iter().all(|number| *number < 300));
     assert_eq!(fixture.all(), numbers(0..330));
-    assert!(lock(&fixture.balancer.leaving).is_empty(), "it is forgotten");
+    assert!(fixture.balancer.leaving.lock().is_empty(), "it is forgotten");
     let known = fixture.registry.exporters();
     let sent: u64 = known.iter().map(|(_, stats)| stats.sent.load(Ordering::Relaxed)).sum();
     assert_eq!(sent, 330, "its counts stay");
@@ -488,7 +488,7 @@ fn by_name(prepared: &mut PreparedBalancer) {
 
 impl Fixture {
     fn is_resolving(&self) -> bool {
-        lock(&self.balancer.resolving).is_some()
+        self.balancer.resolving.lock().is_some()
     }
 
     fn find(&self, names: &[&str]) {

@@ -8,9 +8,10 @@
 use std::{
     collections::VecDeque,
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::oneshot;
 
 /// Hashes that are computed at once. Guesses cost the machine no more than this many cores; further ones wait.
@@ -90,7 +91,7 @@ impl HashSlots {
     }
 
     fn state(&self) -> MutexGuard<'_, HashSlotState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     future::Future,
     net::IpAddr,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use aws_lc_rs::{
@@ -14,6 +14,7 @@ use aws_lc_rs::{
     rand::SystemRandom,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use kubewake_runtime::lock::Mutex;
 
 use super::hash_slots::{HashSlots, PendingSlot, TooManyWaiting};
 use crate::{
@@ -183,13 +184,13 @@ impl Default for VerificationCache {
 
 impl VerificationCache {
     fn get(&self, digest: &LoginDigest) -> Option<bool> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers.lock();
         let wrong = || answers.wrong.contains(digest).then_some(false);
         answers.right.contains(digest).then_some(true).or_else(wrong)
     }
 
     fn insert(&self, digest: LoginDigest, right: bool) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         let kind = if right { &mut answers.right } else { &mut answers.wrong };
         // Right and wrong passwords apart, so that guesses do not evict valid logins.
         if kind.len() >= MAX_CACHED_VERIFICATIONS {
@@ -349,7 +350,7 @@ mod tests {
         for guess in 0..3 * MAX_CACHED_VERIFICATIONS {
             remembered.insert(remembered.digest("ada", &guess.to_string()), false);
         }
-        assert!(remembered.answers.lock().unwrap().wrong.len() <= MAX_CACHED_VERIFICATIONS);
+        assert!(remembered.answers.lock().wrong.len() <= MAX_CACHED_VERIFICATIONS);
         assert_eq!(remembered.get(&ada), Some(true));
     }
 }

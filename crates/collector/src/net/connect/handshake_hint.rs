@@ -13,10 +13,11 @@ use std::{
     error::Error as StdError,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     task::{Context, Poll, ready},
 };
 
+use kubewake_runtime::lock::Mutex;
 use rustls::{ClientConfig, SignatureScheme, client::ResolvesClientCert, sign::CertifiedKey};
 use tokio::{io::ReadBuf, net::TcpStream};
 use tokio_rustls::{Connect, client::TlsStream};
@@ -100,7 +101,7 @@ impl HandshakeHint {
     }
 
     fn state(&self) -> MutexGuard<'_, HintState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

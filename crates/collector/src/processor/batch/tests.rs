@@ -13,30 +13,30 @@ struct Keeper {
 
 impl Keeper {
     fn sizes(&self) -> Vec<usize> {
-        self.got.lock().unwrap().iter().map(Batch::items).collect()
+        self.got.lock().iter().map(Batch::items).collect()
     }
 
     fn close(&self) {
-        *self.closed.lock().unwrap() = true;
+        *self.closed.lock() = true;
     }
 
     fn open(&self) {
-        *self.closed.lock().unwrap() = false;
+        *self.closed.lock() = false;
         self.opened.notify_waiters();
     }
 }
 
 impl Consumer for Keeper {
     fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
-        if !*self.closed.lock().unwrap() {
-            self.got.lock().unwrap().push(batch);
+        if !*self.closed.lock() {
+            self.got.lock().push(batch);
             return ConsumeOutcome::Now(Ok(()));
         }
         match pressure {
             OverflowPolicy::Refuse => ConsumeOutcome::Now(Err(Refusal::queue_full())),
             OverflowPolicy::Wait => ConsumeOutcome::later(async move {
                 self.opened.notified().await;
-                self.got.lock().unwrap().push(batch);
+                self.got.lock().push(batch);
                 Ok(())
             }),
         }
@@ -91,7 +91,7 @@ async fn a_batch_leaves_when_it_is_full() {
     }
     settle().await;
     assert_eq!(keeper.sizes(), [12]);
-    assert_eq!(keeper.got.lock().unwrap()[0].parts().len(), 3, "it remembers the requests it was joined from");
+    assert_eq!(keeper.got.lock()[0].parts().len(), 3, "it remembers the requests it was joined from");
 }
 
 #[tokio::test(start_paused = true)]

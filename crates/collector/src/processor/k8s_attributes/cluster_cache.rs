@@ -9,7 +9,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak, atomic::Ordering},
+    sync::{Arc, RwLockReadGuard, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use kubewake_config::{
     ComponentId,
     model::{ClusterAuth, ExtractFrom, Field, KubernetesAttributesProcessor},
 };
+use kubewake_runtime::lock::{Mutex, RwLock};
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
 use super::{
@@ -71,7 +72,7 @@ pub(super) struct ClusterUser(Arc<ClusterCache>);
 impl ClusterUser {
     /// Registers a user; `None` if the watches have ended.
     pub(super) fn begin(cluster: &Arc<ClusterCache>) -> Option<Self> {
-        let mut tasks = lock(&cluster.tasks);
+        let mut tasks = cluster.tasks.lock();
         if tasks.is_stopped {
             return None;
         }
@@ -82,7 +83,7 @@ impl ClusterUser {
 
 impl Drop for ClusterUser {
     fn drop(&mut self) {
-        let mut tasks = lock(&self.0.tasks);
+        let mut tasks = self.0.tasks.lock();
         tasks.users -= 1;
         if tasks.users == 0 {
             tasks.is_stopped = true;
@@ -124,12 +125,12 @@ impl ClusterCache {
             tasks: Mutex::default(),
             rules,
         };
-        *lock(&cluster.missing) = cluster.kinds().into_iter().collect();
+        *cluster.missing.lock() = cluster.kinds().into_iter().collect();
         Arc::new(cluster)
     }
 
     pub(super) fn state(&self) -> RwLockReadGuard<'_, ClusterObjects> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
     /// Becomes true when all requested lists were complete once.
@@ -139,16 +140,16 @@ impl ClusterCache {
 
     /// Whether the watches have ended.
     pub(super) fn is_stopped(&self) -> bool {
-        lock(&self.tasks).is_stopped
+        self.tasks.lock().is_stopped
     }
 
     fn track_task(&self, task: AbortHandle) {
-        let mut tasks = lock(&self.tasks);
+        let mut tasks = self.tasks.lock();
         if tasks.is_stopped { task.abort() } else { tasks.running.push(task) }
     }
 
     fn update_state(&self, change: impl FnOnce(&mut ClusterObjects)) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.write();
         let pods = state.pods.len();
         let held = state.held_bytes();
         change(&mut state);
@@ -321,7 +322,7 @@ impl ClusterCache {
 
     fn mark_synced(&self, kind: WatchedKind) {
         self.record_answer(kind.resource());
-        let mut missing = lock(&self.missing);
+        let mut missing = self.missing.lock();
         missing.remove(&kind);
         if missing.is_empty() && !self.ready.send_replace(true) {
             self.view.mark_synced();
@@ -346,7 +347,7 @@ impl ClusterCache {
 
 impl Drop for ClusterCache {
     fn drop(&mut self) {
-        lock(&self.tasks).running.iter().for_each(AbortHandle::abort);
+        self.tasks.lock().running.iter().for_each(AbortHandle::abort);
         self.update_state(|state| *state = ClusterObjects::default());
     }
 }
@@ -464,10 +465,6 @@ fn start_watches(cluster: &Arc<ClusterCache>, client: Arc<ApiClient>) {
         }
     });
     cluster.track_task(sweep.abort_handle());
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

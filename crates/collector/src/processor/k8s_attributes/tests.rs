@@ -471,7 +471,7 @@ async fn cluster_is_watched_until_its_last_processor_retires() {
     second.retire();
     assert!(cluster.is_stopped());
     let third = make();
-    let user = third.user.lock().unwrap();
+    let user = third.user.lock();
     assert!(user.is_some(), "one that comes later does not rely on what is no longer watched");
 }
 

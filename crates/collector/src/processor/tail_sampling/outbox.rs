@@ -2,9 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::Notify;
 
 use crate::core::{Batch, ConsumerFanout};
@@ -25,7 +26,7 @@ struct OutboxState {
 
 impl Outbox {
     fn state(&self) -> MutexGuard<'_, OutboxState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Adds a batch. Its bytes are charged to the pipeline, which limits the size of the outbox.

@@ -7,7 +7,7 @@ mod trace_table;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -15,6 +15,7 @@ use std::{
 
 use kubewake_config::model::TailSamplingProcessor;
 use kubewake_otlp::probability::Randomness;
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::Notify;
 
 pub(super) use self::decide::{ShardStep, TraceWork};
@@ -163,7 +164,7 @@ impl TraceShard {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, TraceShardState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -10,10 +10,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
+use kubewake_runtime::lock::Mutex;
 
 use crate::core::{Charge, TailSamplerStats};
 
@@ -89,7 +90,7 @@ impl AllocationCharge {
     }
 
     fn add(&self, charge: Charge, bytes: u64) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         self.stats.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         held.bytes += bytes;
         let rest = match held.charges.last_mut() {
@@ -102,7 +103,7 @@ impl AllocationCharge {
 
 impl Drop for AllocationCharge {
     fn drop(&mut self) {
-        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let held = self.held.get_mut();
         self.stats.waiting_bytes.fetch_sub(held.bytes, Ordering::Relaxed);
     }
 }

@@ -1,9 +1,8 @@
 //! Caches tokens whose signature was verified, so that it is not verified for every request.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
+
+use kubewake_runtime::lock::RwLock;
 
 use super::verify::VerifiedToken;
 
@@ -18,12 +17,12 @@ pub(super) struct VerifiedTokenCache {
 
 impl VerifiedTokenCache {
     pub fn get(&self, digest: &[u8; 32]) -> Option<Arc<VerifiedToken>> {
-        self.verified.read().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+        self.verified.read().get(digest).cloned()
     }
 
     /// Adds a token. A full cache is cleared: verifying tokens once more is cheap, finding the oldest is not.
     pub fn put(&self, digest: [u8; 32], verified: Arc<VerifiedToken>) {
-        let mut all = self.verified.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.verified.write();
         if all.len() >= MAX_VERIFIED_TOKENS {
             all.clear();
         }

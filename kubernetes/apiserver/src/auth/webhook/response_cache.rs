@@ -2,11 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use aws_lc_rs::digest;
+use kubewake_runtime::lock::Mutex;
 
 /// The limit of cached responses; a client with more different requests in a few minutes causes further calls.
 const MAX_CACHED_RESPONSES: usize = 4096;
@@ -31,13 +31,13 @@ impl<T> Default for ResponseCache<T> {
 
 impl<T: Clone> ResponseCache<T> {
     pub(super) fn get(&self, key: &CacheKey) -> Option<T> {
-        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.0.lock();
         answers.get(key).filter(|(until, _)| Instant::now() < *until).map(|(_, answer)| answer.clone())
     }
 
     pub(super) fn put(&self, key: CacheKey, answer: T, time: Duration) {
         let now = Instant::now();
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.0.lock();
         if answers.len() >= MAX_CACHED_RESPONSES {
             answers.retain(|_, (until, _)| now < *until);
         }

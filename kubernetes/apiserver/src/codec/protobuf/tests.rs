@@ -326,6 +326,8 @@ proptest! {
 fn discovery_documents_are_encoded_with_and_without_a_version() {
     let versions = encode(&json!({"kind": "APIVersions", "versions": ["v1"]})).unwrap();
     assert_eq!(versions, b"k8s\0\x0a\x0f\x0a\0\x12\x0bAPIVersions\x12\x04\x0a\x02v1\x1a\0\"\0");
+    let core = encode(&json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": []})).unwrap();
+    assert_eq!(core, b"k8s\0\x0a\x13\x0a\0\x12\x0fAPIResourceList\x12\x04\x0a\x02v1\x1a\0\"\0");
     let verbs = json!(["get", "list"]);
     let resource = json!({"name": "pods", "singularName": "pod", "namespaced": true, "kind": "Pod", "verbs": verbs});
     let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [resource]});

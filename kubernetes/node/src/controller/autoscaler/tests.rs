@@ -16,13 +16,13 @@ struct Load(Mutex<Option<u64>>);
 
 impl Load {
     fn set(&self, milli: u64) {
-        *self.0.lock().unwrap() = Some(milli);
+        *self.0.lock() = Some(milli);
     }
 }
 
 impl UsageProvider for Load {
     fn pod_usage(&self, _pod: &NamespacedKey) -> Option<PodUsage> {
-        let milli = (*self.0.lock().unwrap())?;
+        let milli = (*self.0.lock())?;
         let usage =
             ContainerUsage { cpu_nanocores: milli * 1_000_000, memory_bytes: 3 << 20, window: Duration::from_secs(1) };
         Some(PodUsage { containers: vec![("c".to_owned(), usage)] })

@@ -1,11 +1,8 @@
 //! The backoff for replacing a pod that ended: it grows with each pod of a set that ends on the same node.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use kubewake_runtime::lock::Mutex;
 use tokio::time::Instant;
 
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
@@ -26,7 +23,7 @@ impl FailedPodBackoff {
     /// Whether the pod of the set with this uid on this node may be replaced now; otherwise the remaining time.
     pub fn try_now(&self, set: &str, node: &str) -> Result<(), Duration> {
         let now = Instant::now();
-        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pauses = self.0.lock();
         pauses.retain(|_, pause| now.duration_since(pause.since) < 2 * MAX_BACKOFF);
         let place = (set.to_owned(), node.to_owned());
         let length = match pauses.get(&place) {

@@ -4,11 +4,7 @@
 //! tolerates it for a time is deleted after this time. *Not done*: persistence of that time; after a restart it
 //! begins anew, as with kube-controller-manager.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -19,6 +15,7 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
+use kubewake_runtime::lock::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -88,7 +85,7 @@ impl ResourceController for TaintEvictionController {
 impl TaintEvictionController {
     /// The pods on this node with a limited toleration, each with the remaining time.
     fn pods_to_evict(&self, key: &NamespacedKey) -> Vec<(Arc<Pod>, Duration)> {
-        let mut all = self.tolerated_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.tolerated_since.lock();
         let before = all.remove(key).unwrap_or_default();
         let node = self.context.informers.nodes.get(key).filter(|node| !no_execute_taints(node).is_empty());
         let Some(node) = node else { return Vec::new() };

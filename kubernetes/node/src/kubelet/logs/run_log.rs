@@ -9,9 +9,10 @@ use std::{
     io::{self, Write},
     os::unix::fs::FileExt,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::MutexGuard,
 };
 
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::watch;
 
 pub(super) const READ_BLOCK_BYTES: usize = 64 << 10;
@@ -132,7 +133,7 @@ impl RunLog {
     }
 
     fn lock_file(&self) -> MutexGuard<'_, Option<File>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+        self.file.lock()
     }
 }
 

@@ -1,8 +1,7 @@
 //! The runtime state of a pod, shared by its containers and its status reporter.
 
-use std::sync::{Mutex, PoisonError};
-
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateWaiting, ContainerStatus};
+use kubewake_runtime::lock::Mutex;
 use tokio::sync::watch;
 
 use crate::kubelet::status::PodRuntimeState;
@@ -19,7 +18,7 @@ impl StatusCell {
     }
 
     pub(super) fn update(&self, change: impl FnOnce(&mut PodRuntimeState)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.state.lock());
         self.version.send_modify(|version| *version += 1);
     }
 
@@ -37,7 +36,7 @@ impl StatusCell {
     }
 
     pub(super) fn read<R>(&self, read: impl FnOnce(&PodRuntimeState) -> R) -> R {
-        read(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        read(&self.state.lock())
     }
 
     pub(super) fn container<R>(&self, name: &str, read: impl FnOnce(&ContainerStatus) -> R) -> Option<R> {

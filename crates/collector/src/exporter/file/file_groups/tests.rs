@@ -113,7 +113,7 @@ fn only_so_many_files_are_open_and_those_that_were_closed_are_forgotten() {
     drop(groups.open(&path("c")).unwrap());
     assert!(is_open(0), "it was used last");
     assert!(!is_open(1), "it was used before the other");
-    assert_eq!(groups.open.lock().unwrap().len(), 2);
+    assert_eq!(groups.open.lock().len(), 2);
     drop(groups.open(&path("d")).unwrap());
     assert!(!SharedFile::is_known(&path("b")), "nothing is kept of it");
 }

@@ -83,7 +83,7 @@ impl BalancerModel {
             }
             Step::Works(peer) => self.fixture.comes_back(name(peer)),
             Step::Dies(peer) => {
-                lock(&self.fixture.peers.there).remove(name(peer));
+                self.fixture.peers.there.lock().remove(name(peer));
                 self.fixture.peers.scripts[name(peer)].always(Reply::NotNow(None));
             }
             Step::Hangs(peer) => self.fixture.peers.scripts[name(peer)].always(Reply::Hang),
