@@ -28,6 +28,7 @@ use kubewake_config::{CollectorDocument, ComponentId};
 use kubewake_runtime::lock::{self, RwLock};
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 
+pub(crate) use self::plan::unsupported_connectors;
 use self::{
     plan::{GraphPlan, PlanEnvironment},
     running_graph::{RetiredComponents, RunningGraph},

@@ -78,7 +78,7 @@ pub(super) fn plan_graph(
     let exporters = planner.plan_exporters();
     let PlannedProcessors { budgets, processors } = planner.plan_processors();
     let receivers = planner.plan_receivers();
-    refuse_connectors(document, &mut planner.errors);
+    planner.errors.extend(unsupported_connectors(document));
     if !planner.errors.is_empty() {
         return Err(planner.errors);
     }
@@ -93,11 +93,13 @@ fn push_error(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, err
     }
 }
 
-/// Refuses connectors, which documents may have and this engine cannot run.
-fn refuse_connectors(document: &CollectorDocument, errors: &mut Vec<ApplyError>) {
-    for id in document.connectors.keys() {
-        push_error(errors, "connectors", id, BuildError("connectors are not supported by this build".to_owned()));
-    }
+/// An error for each connector: documents may have them, and this engine cannot run them.
+pub(crate) fn unsupported_connectors(document: &CollectorDocument) -> Vec<ApplyError> {
+    let describe = |id: &ComponentId| ApplyError {
+        path: format!("connectors::{id}"),
+        message: "connectors are not supported by this build".to_owned(),
+    };
+    document.connectors.keys().map(describe).collect()
 }
 
 fn plan_auth(
