@@ -181,8 +181,11 @@ impl Engine {
         document: &CollectorDocument,
         claims: &Arc<AddressClaims>,
     ) -> Result<GraphPlan, Vec<ApplyError>> {
-        let running = self.running.lock().await.clone();
-        running.check_not_stopped()?;
+        let running = {
+            let running = self.running.lock().await;
+            running.check_not_stopped()?;
+            running.snapshot()
+        };
         let environment = PlanEnvironment {
             tables: self.tables,
             claims: claims.clone(),

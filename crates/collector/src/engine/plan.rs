@@ -13,7 +13,7 @@ use kubewake_config::{
 
 use super::{
     ApplyError, fingerprint,
-    running_graph::{ComponentIdentity, RunningExtension, RunningGraph},
+    running_graph::{ComponentIdentity, GraphSnapshot, RunningExtension},
 };
 use crate::{
     components::{
@@ -68,17 +68,21 @@ pub(super) struct PlanEnvironment {
 
 /// Builds and binds what `document` needs beyond the running graph. It may wait for files and name servers.
 pub(super) fn plan_graph(
-    running: &RunningGraph,
+    running: &GraphSnapshot,
     document: &CollectorDocument,
     environment: &PlanEnvironment,
 ) -> Result<GraphPlan, Vec<ApplyError>> {
+    // Nothing is bound or opened for a document that cannot run.
+    let unsupported = unsupported_connectors(document);
+    if !unsupported.is_empty() {
+        return Err(unsupported);
+    }
     let mut errors = Vec::new();
     let auth = plan_auth(running, document, environment, &mut errors);
     let mut planner = GraphPlanner { running, document, auth: &auth, environment, errors };
     let exporters = planner.plan_exporters();
     let PlannedProcessors { budgets, processors } = planner.plan_processors();
     let receivers = planner.plan_receivers();
-    planner.errors.extend(unsupported_connectors(document));
     if !planner.errors.is_empty() {
         return Err(planner.errors);
     }
@@ -103,7 +107,7 @@ pub(crate) fn unsupported_connectors(document: &CollectorDocument) -> Vec<ApplyE
 }
 
 fn plan_auth(
-    running: &RunningGraph,
+    running: &GraphSnapshot,
     document: &CollectorDocument,
     environment: &PlanEnvironment,
     errors: &mut Vec<ApplyError>,
@@ -155,7 +159,7 @@ impl PlannedProcessors {
 }
 
 struct GraphPlanner<'a> {
-    running: &'a RunningGraph,
+    running: &'a GraphSnapshot,
     document: &'a CollectorDocument,
     auth: &'a BTreeMap<ComponentId, RunningExtension>,
     environment: &'a PlanEnvironment,
@@ -191,8 +195,8 @@ impl GraphPlanner<'_> {
             auth: auth_id.and_then(|id| self.auth_identity(id)).into_iter().collect(),
         };
         let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
-        let old = old.and_then(|old| old.exporters.iter().find(|o| o.id == *id));
-        if old.is_some_and(|old| old.identity == identity) {
+        let old = old.and_then(|old| old.exporters.iter().find(|(known, _)| known == id));
+        if old.is_some_and(|(_, old)| *old == identity) {
             return Ok(ExporterPlan::Keep);
         }
         let auth = auth_id.map(|id| self.client_auth(id)).transpose()?;
@@ -260,8 +264,8 @@ impl GraphPlanner<'_> {
         settings: &model::ProcessorConfig,
     ) -> Result<Option<PreparedProcessor>, BuildError> {
         let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
-        let old = old.and_then(|old| old.processors.iter().find(|processor| processor.id == *id));
-        if old.is_some_and(|old| old.settings == *settings) {
+        let old = old.and_then(|old| old.processors.iter().find(|(known, _)| known == id));
+        if old.is_some_and(|(_, old)| old == settings) {
             return Ok(None);
         }
         (self.environment.tables.processor)(settings, &ProcessorContext { id, signal: pipeline.signal }).map(Some)
