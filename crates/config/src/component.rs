@@ -63,14 +63,14 @@ pub(crate) trait ComponentSettings {
         &[]
     }
 
-    /// The files that a receiver, an exporter or an extension reads besides the document. A change in one of them is a
-    /// change of its settings.
+    /// The files that a receiver, an exporter or an extension reads besides the document. A change in one of them
+    /// is a change of its settings.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// The extensions that authenticate the connections of a receiver or an exporter; at most one of an exporter. The decoder registers the position of each reference when
-    /// it reads the field with `network::auth`.
+    /// The extensions that authenticate the connections of a receiver or an exporter; at most one of an exporter.
+    /// The decoder registers the position of each reference when it reads the field with `network::auth`.
     fn auth_extension_ids(&self) -> Vec<&ComponentId> {
         Vec::new()
     }

@@ -40,7 +40,7 @@ pub(crate) struct CollectorArgs {
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<PathBuf>,
     /// Time limit for the delivery of held data after SIGTERM, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 25)]
+    #[arg(long, value_name = "SECONDS", default_value_t = EngineOptions::DEFAULT_DRAIN_LIMIT.as_secs())]
     drain_seconds: u64,
     /// Accepted for compatibility with the OpenTelemetry Collector, without effect
     #[arg(long, value_name = "GATES", hide = true, allow_hyphen_values = true)]

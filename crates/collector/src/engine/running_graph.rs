@@ -66,8 +66,8 @@ pub(super) struct RunningGraph {
     pub(super) stopped: bool,
 }
 
-/// What a change is planned against. It holds no pipeline, because the end waits until nothing refers to one, and a plan
-/// may take longer than that.
+/// What a change is planned against. It holds no pipeline, because the end waits until nothing refers to one,
+/// and a plan may take longer than that.
 pub(super) struct GraphSnapshot {
     pub(super) auth: BTreeMap<ComponentId, RunningExtension>,
     pub(super) pipelines: BTreeMap<PipelineId, PipelineSnapshot>,
