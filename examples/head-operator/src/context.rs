@@ -151,11 +151,16 @@ pub(crate) fn rejection_message(error: &kube::Error) -> Option<&str> {
     }
 }
 
-/// The retry after a failure: delayed by half of the time since the object was last ready, so that the delays
-/// grow, also across restarts.
+/// The retry after a failure: delayed by half of the time for which the object has not been ready, so that the delays
+/// grow, also across restarts. An object that is ready is retried after the shortest delay: a temporary failure writes
+/// no status, so that nothing on the object tells when the failures began.
 pub(crate) fn retry_action<K: HasConditions>(object: &K, now: Timestamp) -> Action {
     let ready = object.status().and_then(|status| ready::find_ready_condition(K::conditions(status)));
-    let since = ready.map(|ready| &ready.last_transition_time).or(object.meta().creation_timestamp.as_ref());
+    let since = match ready {
+        Some(ready) if ready.status == "True" => None,
+        Some(ready) => Some(&ready.last_transition_time),
+        None => object.meta().creation_timestamp.as_ref(),
+    };
     let failing = since.and_then(|since| Duration::try_from(now.duration_since(since.0)).ok()).unwrap_or_default();
     Action::requeue((failing / 2).clamp(MIN_RETRY_DELAY, MAX_RETRY_DELAY))
 }

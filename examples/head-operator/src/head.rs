@@ -58,9 +58,10 @@ async fn delete_surplus_children(head: &Head, api: &Api<ChildA>) -> kube::Result
     let existing = api.list(&of_this_head).await?;
     for name in plan::surplus_children(head, &existing.items) {
         match api.delete(&name, &DeleteParams::background()).await {
+            Ok(_) => {}
             // The child was deleted in the meantime.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            answer => drop(answer?),
+            Err(error) => return Err(error),
         }
     }
     Ok(())

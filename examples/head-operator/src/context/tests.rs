@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::Time,
+    jiff::{SignedDuration, Timestamp},
+};
 use kube::runtime::controller::Action;
 
 use super::{rejection_message, retry_action};
@@ -11,12 +14,18 @@ use crate::{
     ready::{ReadyReason, ReadyState},
 };
 
-fn failing_for(seconds: i64) -> Action {
+/// The retry of an object whose condition has had this reason for so many seconds.
+fn retry_after(reason: ReadyReason, seconds: i64) -> Action {
     let since = Timestamp::UNIX_EPOCH;
     let mut child = ChildA::new("c", ChildASpec::default());
-    let conditions = ReadyState::new(ReadyReason::DeploymentRefused, "no").to_conditions(&[], None, since);
+    let conditions = ReadyState::new(reason, "").to_conditions(&[], Some(1), since);
+    child.metadata.generation = Some(2);
     child.status = Some(ChildAStatus { conditions, ..ChildAStatus::default() });
     retry_action(&child, since + SignedDuration::from_secs(seconds))
+}
+
+fn failing_for(seconds: i64) -> Action {
+    retry_after(ReadyReason::DeploymentRefused, seconds)
 }
 
 #[test]
@@ -25,6 +34,20 @@ fn pauses_grow_with_the_time_for_which_it_does_not_work() {
     assert_eq!(failing_for(-9), Action::requeue(Duration::from_millis(500)), "another machine's clock");
     assert_eq!(failing_for(30), Action::requeue(Duration::from_secs(15)));
     assert_eq!(failing_for(3600), Action::requeue(Duration::from_secs(60)));
+}
+
+#[test]
+fn ready_object_is_retried_after_the_shortest_delay_however_long_it_was_ready() {
+    assert_eq!(retry_after(ReadyReason::DeploymentAvailable, 3600), Action::requeue(Duration::from_millis(500)));
+}
+
+#[test]
+fn retry_delay_of_object_without_a_condition_grows_from_its_creation() {
+    let mut child = ChildA::new("c", ChildASpec::default());
+    let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(30);
+    assert_eq!(retry_action(&child, now), Action::requeue(Duration::from_millis(500)));
+    child.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    assert_eq!(retry_action(&child, now), Action::requeue(Duration::from_secs(15)));
 }
 
 #[test]
