@@ -97,11 +97,11 @@ pub async fn run(command: SchedulerCommand) -> anyhow::Result<()> {
 }
 
 async fn run_operator(args: OperatorArgs) -> anyhow::Result<()> {
-    let config = connect::config(args.kubeconfig.as_deref()).await?;
-    let namespace = args.namespace.unwrap_or_else(|| config.default_namespace.clone());
     // The schedulers trace as the operator does.
     let scheduler_args = args.tracing.to_scheduler_args();
     let (telemetry, trail) = setup_tracing("scheduler-operator", args.tracing)?;
+    let config = connect::config(args.kubeconfig.as_deref()).await?;
+    let namespace = args.namespace.unwrap_or_else(|| config.default_namespace.clone());
     let client = trail.client(config).context("failed to create a client for the cluster")?;
     let operand = OperandSettings {
         image: args.image,
@@ -118,9 +118,9 @@ async fn run_operator(args: OperatorArgs) -> anyhow::Result<()> {
 }
 
 async fn run_scheduler(args: ScheduleArgs) -> anyhow::Result<()> {
+    let (telemetry, trail) = setup_tracing(SCHEDULER_SERVICE_NAME, args.tracing)?;
     let config = connect::config(args.kubeconfig.as_deref()).await?;
     let namespace = config.default_namespace.clone();
-    let (telemetry, trail) = setup_tracing(SCHEDULER_SERVICE_NAME, args.tracing)?;
     let client = trail.client(config).context("failed to create a client for the cluster")?;
     let pod = std::env::var("POD_NAME").unwrap_or_else(|_| args.scheduler.clone());
     let scheduler = args.scheduler;

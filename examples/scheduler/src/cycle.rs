@@ -31,7 +31,7 @@ pub struct TimeInterval {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulingCycle {
-    pub span: TimeInterval,
+    pub interval: TimeInterval,
     /// The number of nodes.
     pub nodes: usize,
     /// The requests of the pod, by the plugin that computes them.
@@ -53,7 +53,7 @@ impl SchedulingCycle {
 /// All plugins of one extension point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginPhase<T> {
-    pub span: TimeInterval,
+    pub interval: TimeInterval,
     /// In the order in which they ran.
     pub plugins: Vec<PluginRun<T>>,
 }
@@ -61,7 +61,7 @@ pub struct PluginPhase<T> {
 /// The run of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginRun<T> {
-    pub span: TimeInterval,
+    pub interval: TimeInterval,
     pub plugin: &'static str,
     pub result: T,
 }
@@ -129,7 +129,7 @@ pub fn run_cycle(
     let (score, chosen) = scored.map_or((None, None), |(phase, chosen)| (Some(phase), chosen));
     let outcome = chosen.ok_or_else(|| no_feasible_node(nodes.len(), &filter));
     SchedulingCycle {
-        span: TimeInterval { start, end: clock() },
+        interval: TimeInterval { start, end: clock() },
         nodes: nodes.len(),
         pre_filter: before,
         filter,
@@ -150,13 +150,13 @@ fn run_pre_filter(
     pod: &Pod,
     clock: ClockFn<'_>,
 ) -> (ResourceList, PluginPhase<ResourceList>) {
-    let ((requests, plugins), span) = measure(clock, || {
-        let (requests, span) = measure(clock, || ResourceList::pod_requests(pod));
+    let ((requests, plugins), interval) = measure(clock, || {
+        let (requests, interval) = measure(clock, || ResourceList::pod_requests(pod));
         let asked = configuration.filters.iter().any(|(name, _)| *name == NODE_RESOURCES_FIT);
-        let runs = asked.then(|| PluginRun { span, plugin: NODE_RESOURCES_FIT, result: requests.clone() });
+        let runs = asked.then(|| PluginRun { interval, plugin: NODE_RESOURCES_FIT, result: requests.clone() });
         (requests, runs.into_iter().collect())
     });
-    (requests, PluginPhase { span, plugins })
+    (requests, PluginPhase { interval, plugins })
 }
 
 fn run_filters<'a>(
@@ -166,13 +166,13 @@ fn run_filters<'a>(
     clock: ClockFn<'_>,
 ) -> (Vec<&'a NodeAllocation>, PluginPhase<Vec<NodeRejection>>) {
     let mut fitting: Vec<&NodeAllocation> = nodes.iter().collect();
-    let (plugins, span) = measure(clock, || {
+    let (plugins, interval) = measure(clock, || {
         let mut plugins = Vec::new();
         for (name, plugin) in &configuration.filters {
             if fitting.is_empty() {
                 break;
             }
-            let (found, span) = measure(clock, || {
+            let (found, interval) = measure(clock, || {
                 let mut rejections = Vec::new();
                 fitting.retain(|node| {
                     let reasons = plugin.rejection_reasons(pod_info, node);
@@ -184,11 +184,11 @@ fn run_filters<'a>(
                 });
                 rejections
             });
-            plugins.push(PluginRun { span, plugin: name, result: found });
+            plugins.push(PluginRun { interval, plugin: name, result: found });
         }
         plugins
     });
-    (fitting, PluginPhase { span, plugins })
+    (fitting, PluginPhase { interval, plugins })
 }
 
 fn run_scores(
@@ -198,16 +198,16 @@ fn run_scores(
     clock: ClockFn<'_>,
 ) -> (PluginPhase<NodeScores>, Option<SelectedNode>) {
     let mut totals = vec![0_i64; fitting.len()];
-    let (plugins, span) = measure(clock, || {
+    let (plugins, interval) = measure(clock, || {
         let mut plugins = Vec::new();
         for scorer in &configuration.scores {
             let Some(plugin) = scorer.plugin() else { continue };
-            let (points, span) = measure(clock, || plugin.score_nodes(pod_info, fitting));
+            let (points, interval) = measure(clock, || plugin.score_nodes(pod_info, fitting));
             totals.iter_mut().zip(&points).for_each(|(total, points)| *total += scorer.weight * points);
             let points = fitting.iter().zip(points).map(|(node, points)| (node.name().to_owned(), points)).collect();
             let label = scorer.label.as_ref().map(ToString::to_string);
             plugins.push(PluginRun {
-                span,
+                interval,
                 plugin: scorer.name,
                 result: NodeScores { weight: scorer.weight, label, points },
             });
@@ -218,7 +218,7 @@ fn run_scores(
         fitting.iter().zip(&totals).map(|(node, total)| (Reverse(*total), node.pod_requests.len(), node.name()));
     let best = ranked.min().map(|(_, _, node)| node.to_owned());
     let totals = fitting.iter().zip(&totals).map(|(node, total)| (node.name().to_owned(), *total)).collect();
-    (PluginPhase { span, plugins }, best.map(|node| SelectedNode { node, totals }))
+    (PluginPhase { interval, plugins }, best.map(|node| SelectedNode { node, totals }))
 }
 
 fn no_feasible_node(nodes: usize, filter: &PluginPhase<Vec<NodeRejection>>) -> NoFeasibleNode {

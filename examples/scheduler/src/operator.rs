@@ -10,6 +10,9 @@ pub mod build;
 mod probe;
 pub mod status;
 
+#[cfg(test)]
+mod tests;
+
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
@@ -113,10 +116,11 @@ async fn reconcile(
     scheduler: Arc<Scheduler>,
     context: Arc<SchedulerContext>,
 ) -> Result<Action, SchedulerReconcileError> {
+    let scheduler = context.pending_writes.newer_than(&*scheduler).unwrap_or(scheduler);
+    // Checked only now: the deletion may be in the written object, and not yet in the one that the watch shows.
     if scheduler.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
-    let scheduler = context.pending_writes.newer_than(&*scheduler).unwrap_or(scheduler);
     let findings = match build::build_document(&scheduler) {
         Ok(document) => context.apply_operands(&scheduler, &document).await?,
         Err(problems) => ReconcileFindings::refused(&problems),

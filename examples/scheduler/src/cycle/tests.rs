@@ -61,9 +61,9 @@ fn every_plugin_tells_what_it_found() {
     assert_eq!((score.plugins[1].plugin, &score.plugins[1].result.points), ("NodeLabel", &named));
     let totals: Vec<(String, i64)> = owned(&[("one", 85), ("two", 285)]);
     assert_eq!(cycle.outcome, Ok(SelectedNode { node: "two".to_owned(), totals }));
-    let parts = [cycle.pre_filter.span, cycle.filter.span, score.span];
+    let parts = [cycle.pre_filter.interval, cycle.filter.interval, score.interval];
     assert!(parts.is_sorted_by(|a, b| a.end <= b.start), "one after another");
-    assert!(cycle.span.start <= parts[0].start && parts[2].end <= cycle.span.end);
+    assert!(cycle.interval.start <= parts[0].start && parts[2].end <= cycle.interval.end);
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl SchedulerSpans {
             KeyValue::new(key::WAIT, wait),
         ]);
         let builder =
-            SpanBuilder::from_name("SchedulePod").with_start_time(cycle.span.start).with_attributes(attributes);
+            SpanBuilder::from_name("SchedulePod").with_start_time(cycle.interval.start).with_attributes(attributes);
         let open = OpenSpan(self.trail.follow(&*queued.pod, OperandWork::Requested, builder));
         // Added after the start: the configuration's link must not influence the sampling of the pod's trace.
         open.0.span().add_link(loaded.clone(), Vec::new());
@@ -177,7 +177,7 @@ impl SchedulerSpans {
     }
 
     fn record_cycle(&self, attempt: &Context, cycle: &SchedulingCycle) {
-        let TimeInterval { start, end } = cycle.span;
+        let TimeInterval { start, end } = cycle.interval;
         let span = self.start_span("schedulingCycle", attempt, start, [KeyValue::new(key::PHASE, "scheduling")]);
         self.record_phase("preFilter", &span, &cycle.pre_filter, &[], request_attributes);
         let all = saturating_i64(cycle.nodes);
@@ -249,13 +249,13 @@ impl SchedulerSpans {
         found: impl Fn(&T) -> Vec<KeyValue>,
     ) {
         let attributes = more.iter().cloned().chain([KeyValue::new(key::POINT, name)]);
-        let span = self.start_span(name, parent, phase.span.start, attributes);
-        for PluginRun { span: TimeInterval { start, end }, plugin, result: what } in &phase.plugins {
+        let span = self.start_span(name, parent, phase.interval.start, attributes);
+        for PluginRun { interval: TimeInterval { start, end }, plugin, result: what } in &phase.plugins {
             let which = [KeyValue::new(key::PLUGIN, *plugin), KeyValue::new(key::POINT, name)];
             let attributes = which.into_iter().chain(found(what));
             self.start_span(format!("plugin: {plugin}"), &span, *start, attributes).span().end_with_timestamp(*end);
         }
-        span.span().end_with_timestamp(phase.span.end);
+        span.span().end_with_timestamp(phase.interval.end);
     }
 
     fn pod_attributes(&self, pod: &Pod) -> Vec<KeyValue> {
