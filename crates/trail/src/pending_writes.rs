@@ -21,7 +21,8 @@ const MAX_WRITES: usize = 10_000;
 ///
 /// [`record`](Self::record) the response to each write, and ask at the beginning of a run whether there is a newer
 /// write than the object that the watch shows. If there is one, either continue with the written object, or end the
-/// run: the watch will show the write, and that starts the next run.
+/// run: the watch will show the write, and that starts the next run. This needs a watch that reports every write: with
+/// a filter such as `predicates::generation`, continue instead, or requeue.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -59,7 +60,10 @@ const MAX_WRITES: usize = 10_000;
 /// behaves. An object whose revision is no integer has no pending write. A forgotten write costs at most one run with
 /// old state, which the API server refuses or repeats.
 ///
-/// *Not done*: writes by other clients; those are for the watch. One value is for the objects of one kind.
+/// *Not done*: writes by other clients; those are for the watch.
+///
+/// Objects of several kinds may share one, as entries are by uid; at the bound, kinds whose revisions are lower are
+/// forgotten first.
 pub struct PendingWrites<T = ()>(Mutex<HashMap<String, PendingWrite<T>>>);
 
 struct PendingWrite<T> {
