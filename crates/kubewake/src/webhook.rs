@@ -20,7 +20,7 @@ use kubewake_webhook::{
     maintenance::{MaintenanceOptions, WebhookMaintenance},
     registration::{WebhookRegistration, WebhookSet, namespace_owner},
     server::WebhookServer,
-    stamping::{PATH, StampWebhook},
+    stamping::{PATH, StampWebhook, selection::CALL_TIMEOUT},
 };
 use tokio::{
     net::TcpListener,
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let webhook = Arc::new(StampWebhook::new(telemetry.tracer(FIELD_MANAGER), options));
     let select = args.selected_resources();
     let hook = select.webhook(&format!("stamp.{}.kubewake.io", args.name), endpoint.client_config(PATH));
-    let plan = MaintenanceOptions {
+    let maintenance_options = MaintenanceOptions {
         store: certificate_store(&args, &client),
         terms: args
             .certificate_lifetime
@@ -69,7 +69,8 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
         clock: TrailClock::default(),
         counters: Arc::clone(webhook.counters().maintenance()),
     };
-    let mut maintenance = WebhookMaintenance::start(plan).await.context("failed to start the webhook")?;
+    let mut maintenance =
+        WebhookMaintenance::start(maintenance_options).await.context("failed to start the webhook")?;
     let ready = Arc::new(AtomicBool::new(false));
     let server = WebhookServer::start(
         listener,
@@ -91,7 +92,7 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     if args.unregister_on_exit {
         maintenance.unregister().await;
     }
-    server.stop().await;
+    server.stop(CALL_TIMEOUT).await;
     telemetry.shutdown();
     Ok(())
 }

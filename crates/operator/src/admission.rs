@@ -16,22 +16,16 @@
 //!
 //! *Not done*: no slot is reserved, and the lack of one is no reason to refuse: slots belong to the lock.
 
-use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use k8s_openapi::{
-    api::{
-        admissionregistration::v1::{RuleWithOperations, ValidatingWebhook},
-        core::v1::Namespace,
-    },
-    apimachinery::pkg::apis::meta::v1::OwnerReference,
-};
-use kube::{Api, Client, Resource as _};
+use k8s_openapi::api::admissionregistration::v1::{RuleWithOperations, ValidatingWebhook};
+use kube::{Api, Client};
 use kubewake_trail::TrailClock;
 use kubewake_webhook::{
     certificates::{CertificateStore, CertificateTerms},
     counters::MaintenanceCounters,
     maintenance::{MaintenanceOptions, WebhookMaintenance, WebhookStartError},
-    registration::{WebhookRegistration, WebhookSet},
+    registration::{WebhookRegistration, WebhookSet, namespace_owner},
     server::WebhookServer,
     target::WebhookTarget,
 };
@@ -53,6 +47,8 @@ pub const VALIDATE_PATH: &str = "/validate";
 /// The timeout that API servers apply. It has room for a few requests of this operator; writers would not
 /// wait longer.
 const TIMEOUT_SECONDS: i32 = 5;
+/// The same as a duration.
+const CALL_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_SECONDS as u64);
 /// The name of the webhook in its registration.
 const WEBHOOK_NAME: &str = "validate.telemetry.kubewake.io";
 
@@ -106,31 +102,34 @@ impl AdmissionServer {
     ) -> Result<Self, AdmissionError> {
         let AdmissionOptions { namespace, endpoint, certificates, terms } = options;
         let counters = Arc::<ReviewCounters>::default();
-        let upkept = Arc::<MaintenanceCounters>::default();
-        let alone = matches!(endpoint, WebhookTarget::Url { .. });
+        let maintenance_counters = Arc::<MaintenanceCounters>::default();
+        let is_only_replica = matches!(endpoint, WebhookTarget::Url { .. });
         let hooks = WebhookSet::Validating(vec![validating_webhook(&endpoint)]);
         let mut registration =
             WebhookRegistration::new(client.clone(), names::FIELD_MANAGER, names::FIELD_MANAGER, hooks);
-        if !alone {
-            registration = registration.owned_by(registration_owner(&client, &namespace).await?);
+        if !is_only_replica {
+            // Left behind without a server, the registration would block writes of pipelines.
+            let owner = namespace_owner(&client, &namespace).await;
+            let owner = owner.map_err(|error| AdmissionError::Namespace(Box::new(error)))?;
+            registration = registration.owned_by(owner);
         }
-        let keep = match certificates {
+        let store = match certificates {
             Some(name) => CertificateStore::Secret { api: Box::new(Api::namespaced(client.clone(), &namespace)), name },
             None => CertificateStore::Memory,
         };
-        let plan = MaintenanceOptions {
-            store: keep,
+        let maintenance_options = MaintenanceOptions {
+            store,
             terms,
             names: endpoint.names(),
             registrations: vec![registration],
             clock: TrailClock::default(),
-            counters: Arc::clone(&upkept),
+            counters: Arc::clone(&maintenance_counters),
         };
-        let mut upkeep = WebhookMaintenance::start(plan).await?;
-        let door = WebhookHandler::new(client, &namespace, Arc::clone(&counters));
-        let server = WebhookServer::start(listener, upkeep.certificate_resolver().config()?, door.router())?;
-        upkeep.register().await?;
-        Ok(Self { server, maintenance: upkeep, counters, maintenance_counters: upkept, is_only_replica: alone })
+        let mut maintenance = WebhookMaintenance::start(maintenance_options).await?;
+        let handler = WebhookHandler::new(client, &namespace, Arc::clone(&counters));
+        let server = WebhookServer::start(listener, maintenance.certificate_resolver().config()?, handler.router())?;
+        maintenance.register().await?;
+        Ok(Self { server, maintenance, counters, maintenance_counters, is_only_replica })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -140,8 +139,8 @@ impl AdmissionServer {
     /// Renders the webhook's metrics in Prometheus' text format each time it is called.
     pub fn metrics_page(&self) -> impl Fn() -> String + Clone + Send + Sync + use<> {
         let counters = Arc::clone(&self.counters);
-        let upkept = Arc::clone(&self.maintenance_counters);
-        move || counters.render_metrics() + &upkept.render_metrics("kubewake_operator_webhook")
+        let maintenance_counters = Arc::clone(&self.maintenance_counters);
+        move || counters.render_metrics() + &maintenance_counters.render_metrics("kubewake_operator_webhook")
     }
 
     /// Renews certificates and repairs the registration for as long as it is polled.
@@ -154,7 +153,7 @@ impl AdmissionServer {
         if self.is_only_replica {
             self.maintenance.unregister().await;
         }
-        self.server.stop().await;
+        self.server.stop(CALL_TIMEOUT).await;
     }
 }
 
@@ -180,21 +179,6 @@ fn validating_webhook(endpoint: &WebhookTarget) -> ValidatingWebhook {
         timeout_seconds: Some(TIMEOUT_SECONDS),
         ..ValidatingWebhook::default()
     }
-}
-
-/// The operator's namespace owns the registration: left behind without a server, it would block writes of
-/// pipelines.
-async fn registration_owner(client: &Client, namespace: &str) -> Result<OwnerReference, AdmissionError> {
-    let found = Api::<Namespace>::all(client.clone()).get(namespace).await;
-    let found = found.map_err(|error| AdmissionError::Namespace(Box::new(error)))?;
-    let uid = found.metadata.uid.unwrap_or_default();
-    Ok(OwnerReference {
-        api_version: Namespace::api_version(&()).into_owned(),
-        kind: Namespace::kind(&()).into_owned(),
-        name: namespace.to_owned(),
-        uid,
-        ..OwnerReference::default()
-    })
 }
 
 /// The objects that a resource names.

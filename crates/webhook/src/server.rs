@@ -1,7 +1,8 @@
 //! Serves an axum service over TLS, with limits for clients.
 //!
 //! *Guaranteed*: connections, their handshakes and their headers are bounded in number, time and bytes. A stop
-//! accepts no new connection, lets requests in flight finish within `DRAIN_TIMEOUT`, and aborts the rest.
+//! accepts no new connection, lets requests in flight finish for as long as an API server waits for them, and aborts
+//! the rest.
 //!
 //! *Not done*: limits on bodies; the service sets them, as it knows the content.
 
@@ -35,8 +36,9 @@ const MAX_STREAMS_PER_CONNECTION: u32 = 250;
 const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
 /// The time after which a silent client is pinged.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// No call takes longer than the two seconds that the API server waits.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
+/// Added to the timeout of a call, after which the API server no longer waits: a call on its way when the server stops
+/// still has the whole timeout.
+const DRAIN_MARGIN: Duration = Duration::from_secs(1);
 
 /// A running server. It stops on [`WebhookServer::stop`] or when it is dropped.
 #[derive(Debug)]
@@ -61,9 +63,10 @@ impl WebhookServer {
         self.0.address()
     }
 
-    /// Accepts no more connections, lets requests in flight finish within a time limit, and aborts the rest.
-    pub async fn stop(self) {
-        self.0.drain(DRAIN_TIMEOUT).await;
+    /// Accepts no more connections, and lets requests in flight finish. Those that take longer than `call_timeout` are
+    /// aborted a second later; it is the longest `timeoutSeconds` in the registrations of the served webhooks.
+    pub async fn stop(self, call_timeout: Duration) {
+        self.0.drain(call_timeout.saturating_add(DRAIN_MARGIN)).await;
     }
 }
 
@@ -115,3 +118,6 @@ async fn serve_http(stream: TlsStream<TcpStream>, router: Router, mut closing: S
         let _ = serve_until_shutdown(connection, |connection| connection.graceful_shutdown(), &mut closing).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,9 @@ use crate::{
     target::WebhookTarget,
 };
 
+/// The API server's default, as the registration sets none.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A cluster whose only Service leads to a port of this machine.
 #[derive(Debug)]
 struct OneService(u16);
@@ -90,7 +93,7 @@ async fn another_webhook_validates_with_the_same_pieces() {
     let cluster = ApiServer::start(Options { services: Some(services), ..Options::default() }).await.unwrap();
     let endpoint = WebhookTarget::from_service("operators", "checks", 8443);
     let hooks = WebhookSet::Validating(vec![hook(&endpoint)]);
-    let plan = MaintenanceOptions {
+    let maintenance_options = MaintenanceOptions {
         store: CertificateStore::Memory,
         terms: CertificateTerms::default(),
         names: endpoint.names(),
@@ -98,11 +101,11 @@ async fn another_webhook_validates_with_the_same_pieces() {
         clock: TrailClock::default(),
         counters: Arc::default(),
     };
-    let counters = Arc::clone(&plan.counters);
-    let mut upkeep = WebhookMaintenance::start(plan).await.unwrap();
-    let router = Router::new().route("/check", post(check)).with_state(BodyReader::new(Duration::from_secs(10)));
-    let server = WebhookServer::start(listener, upkeep.certificate_resolver().config().unwrap(), router).unwrap();
-    upkeep.register().await.unwrap();
+    let counters = Arc::clone(&maintenance_options.counters);
+    let mut maintenance = WebhookMaintenance::start(maintenance_options).await.unwrap();
+    let router = Router::new().route("/check", post(check)).with_state(BodyReader::new(CALL_TIMEOUT));
+    let server = WebhookServer::start(listener, maintenance.certificate_resolver().config().unwrap(), router).unwrap();
+    maintenance.register().await.unwrap();
     assert_eq!((counters.times(MaintenanceEvent::Registered), counters.is_registered()), (1, true));
     assert!(counters.render_metrics("operator_webhook").contains("operator_webhook_registered 1\n"));
 
@@ -124,7 +127,7 @@ async fn another_webhook_validates_with_the_same_pieces() {
     assert_eq!((refused.code, &*refused.reason), (422, "Invalid"), "{refused:?}");
     assert!(refused.message.ends_with("denied the request: data: it is empty"), "{}", refused.message);
     maps.create(&PostParams::default(), &object("some", &[("a", "b")])).await.unwrap();
-    upkeep.unregister().await;
-    server.stop().await;
+    maintenance.unregister().await;
+    server.stop(CALL_TIMEOUT).await;
     cluster.stop().await;
 }

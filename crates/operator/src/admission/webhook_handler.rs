@@ -20,13 +20,13 @@ use kubewake_webhook::{
 use tokio::time::timeout;
 
 use super::{
-    TIMEOUT_SECONDS, VALIDATE_PATH, access, cluster_warnings,
+    CALL_TIMEOUT, VALIDATE_PATH, access, cluster_warnings,
     counters::{ReviewCounters, ReviewOutcome},
     reviewed_object::ReviewedObject,
 };
 
 /// One second less than the API server's timeout, so that it receives the reason.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_SECONDS as u64 - 1);
+const REQUEST_TIMEOUT: Duration = CALL_TIMEOUT.saturating_sub(Duration::from_secs(1));
 /// Warnings are worth a wait, but not a long one.
 const SLOT_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// API servers pass on 4 KiB of warnings.
@@ -125,19 +125,19 @@ impl WebhookHandler {
     }
 }
 
-async fn validate(State(door): State<Arc<WebhookHandler>>, request: Request<Body>) -> Response {
+async fn validate(State(handler): State<Arc<WebhookHandler>>, request: Request<Body>) -> Response {
     let (head, body) = request.into_parts();
-    let held = match door.body_reader.read(&head.headers, body).await {
+    let held = match handler.body_reader.read(&head.headers, body).await {
         Ok(held) => held,
         Err(unread) => {
-            door.counters.count(ReviewOutcome::Failed);
+            handler.counters.count(ReviewOutcome::Failed);
             return unread.into_response();
         }
     };
-    match door.handle_body(&held.body).await {
+    match handler.handle_body(&held.body).await {
         Ok(answer) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
         Err(no_review) => {
-            door.counters.count(ReviewOutcome::Failed);
+            handler.counters.count(ReviewOutcome::Failed);
             (StatusCode::BAD_REQUEST, no_review.to_string()).into_response()
         }
     }

@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use axum::{
@@ -18,13 +18,11 @@ use axum::{
 use http::{Request, StatusCode, header};
 use kubewake_trail::context;
 
-use super::{StampWebhook, counters::CallTrouble};
+use super::{StampWebhook, counters::CallTrouble, selection::CALL_TIMEOUT};
 use crate::body_reader::{BodyReadError, BodyReader};
 
 /// The path to which an API server sends its calls.
 pub const PATH: &str = "/stamp";
-/// The API server's own timeout.
-const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The body of `/readyz` while the registration is lost. Calls are still served, as API servers may still make
 /// them.
@@ -44,7 +42,7 @@ impl StampWebhook {
     pub fn router(self: &Arc<Self>, ready: Arc<AtomicBool>) -> Router {
         build_router(Arc::new(RouterState {
             webhook: Arc::clone(self),
-            body_reader: BodyReader::new(READ_TIMEOUT),
+            body_reader: BodyReader::new(CALL_TIMEOUT),
             ready,
         }))
     }

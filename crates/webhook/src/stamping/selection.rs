@@ -3,7 +3,7 @@
 //! Some resources are never stamped, whatever is selected ([`NEVER_STAMPED`]): heartbeats, since a trace for
 //! each would drown all others; and reviews, which an API server refuses if they have annotations.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use k8s_openapi::{
     api::admissionregistration::v1::{MatchCondition, MutatingWebhook, RuleWithOperations, WebhookClientConfig},
@@ -30,6 +30,8 @@ pub const NEVER_STAMPED: [(&str, &str); 9] = [
 
 /// Short, since every write waits for it. A call takes a millisecond.
 const TIMEOUT_SECONDS: i32 = 2;
+/// The time for which API servers wait for a call of this webhook.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_SECONDS as u64);
 
 /// Resources by group, version and plural name, each possibly `*`: `apps/v1/deployments`, `v1/pods`,
 /// `example.com/*/*`.

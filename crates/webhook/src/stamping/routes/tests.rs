@@ -66,7 +66,7 @@ async fn what_is_too_long_is_not_read() {
 #[tokio::test(start_paused = true)]
 async fn all_calls_together_hold_a_bounded_number_of_bytes() {
     let webhook = webhook();
-    let body_reader = BodyReader::new(READ_TIMEOUT);
+    let body_reader = BodyReader::new(CALL_TIMEOUT);
     let budget = Arc::clone(body_reader.budget());
     let router =
         build_router(Arc::new(RouterState { webhook: Arc::clone(&webhook), body_reader, ready: Arc::default() }));
