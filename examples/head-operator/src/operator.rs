@@ -1,7 +1,7 @@
 //! Runs both controllers.
 //!
 //! *Guaranteed*: on a stop, running reconciles finish first. A failed object is retried: with growing delays while
-//! it is not ready, and after the shortest delay while it is.
+//! it is not ready, and after a constant delay while it is.
 //! *Not done*: leader election.
 
 use std::{sync::Arc, time::Duration};
