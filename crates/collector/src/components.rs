@@ -1,13 +1,13 @@
 //! The interface between the engine and the components, and the one list of what this build contains.
 //!
-//! A component is a folder below `receiver`, `processor`, `exporter`, `extension` or `connector`, and a row in the
-//! table of its kind (`receiver.rs` and so on). The row says which cargo feature brings the component and which
+//! A component is a module below `receiver`, `processor`, `exporter` or `extension`, and a row in the table of its
+//! kind (`receiver.rs` and so on). The row says which cargo feature brings the component and which
 //! variant of the closed configuration enum it builds. The table expands to a match over that enum without a
 //! wildcard ([`component_table`]), so that a component without a row does not compile, and one whose feature is off
 //! is refused with the name of the feature.
 //!
-//! Components are built in two steps. `prepare` does everything that may fail and has no visible effect; it runs on
-//! a thread where it may block. The result then starts, or hands new settings to the running component, which
+//! Components are built in two steps. `prepare` does everything that may fail and changes nothing that runs; it
+//! runs on a thread where it may block. The result then starts, or hands new settings to the running component, which
 //! cannot fail. The types of components are erased here and nowhere else: dynamic calls are made when a document is
 //! applied or drained, never for a request.
 

@@ -63,11 +63,15 @@ pub struct EngineOptions {
     pub state_directory: Option<PathBuf>,
 }
 
+impl EngineOptions {
+    /// Fits into the 30 s that Kubernetes gives a pod between SIGTERM and SIGKILL. The operator sets both itself.
+    pub const DEFAULT_DRAIN_LIMIT: Duration = Duration::from_secs(25);
+}
+
 impl Default for EngineOptions {
     fn default() -> Self {
-        // 25 s: Kubernetes gives a pod 30 s between SIGTERM and SIGKILL.
         Self {
-            drain_limit: Duration::from_secs(25),
+            drain_limit: Self::DEFAULT_DRAIN_LIMIT,
             default_budget: available_memory::default_budget_bytes(),
             state_directory: None,
         }
@@ -183,8 +187,11 @@ impl Engine {
         document: &CollectorDocument,
         claims: &Arc<AddressClaims>,
     ) -> Result<GraphPlan, Vec<ApplyError>> {
-        let running = self.running.lock().await.clone();
-        running.check_not_stopped()?;
+        let running = {
+            let running = self.running.lock().await;
+            running.check_not_stopped()?;
+            running.snapshot()
+        };
         let environment = PlanEnvironment {
             tables: self.tables,
             claims: claims.clone(),

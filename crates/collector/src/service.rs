@@ -64,6 +64,14 @@ fn join_errors(errors: &[ApplyError]) -> String {
 }
 
 impl LoadError {
+    /// Whether the same document may be applied later. One with connectors may not.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Apply(errors) => !errors.iter().any(|error| error.path.starts_with("connectors::")),
+            Self::Read { .. } | Self::Document(_) => false,
+        }
+    }
+
     /// Every reason separately, on one line each.
     fn reasons(&self) -> Vec<String> {
         match self {
@@ -184,7 +192,7 @@ impl CollectorService {
         if let Err(error) = &result {
             self.record_refusal(error, text.as_deref().unwrap_or_default());
         }
-        self.is_transient.store(matches!(result, Err(LoadError::Apply(_))), Ordering::Relaxed);
+        self.is_transient.store(result.as_ref().is_err_and(LoadError::is_transient), Ordering::Relaxed);
         self.record_attempt(held);
         result
     }

@@ -63,13 +63,14 @@ pub(crate) trait ComponentSettings {
         &[]
     }
 
-    /// The files that the component reads besides the document. A change in one of them is a change of its settings.
+    /// The files that a receiver, an exporter or an extension reads besides the document. A change in one of them
+    /// is a change of its settings.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// The extensions that authenticate its connections. The decoder registers the position of each reference when
-    /// it reads the field with `network::auth`.
+    /// The extensions that authenticate the connections of a receiver or an exporter; at most one of an exporter.
+    /// The decoder registers the position of each reference when it reads the field with `network::auth`.
     fn auth_extension_ids(&self) -> Vec<&ComponentId> {
         Vec::new()
     }
@@ -140,7 +141,7 @@ pub(crate) struct ServerContext {
 pub(crate) struct PipelinePlace<'a> {
     pub(crate) signal: Signal,
     pub(crate) id: &'a ComponentId,
-    /// The processors that data passes before, without those whose settings could not be read.
+    /// One processor of each type that data passes before, without those whose settings could not be read.
     pub(crate) processors_before: &'a [&'a ProcessorConfig],
 }
 

@@ -1,6 +1,6 @@
 //! Golden test of the messages for a document with many errors.
 //!
-//! `KUBEWAKE_BLESS=1 cargo test -p kubewake-config --test golden` rewrites the expected output.
+//! `UPDATE_GOLDEN=1 cargo test -p kubewake-config --test golden` rewrites the expected output.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use kubewake_config::{FixedSources, load};
 /// Compares with a file beside this one, or writes it.
 fn compare(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if env::var_os("KUBEWAKE_BLESS").is_some() {
+    if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, format!("{found}\n")).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap();

@@ -16,7 +16,10 @@ use kubewake_collector::{
     service::{self, CollectorService, TERMINATION_LOG},
 };
 use kubewake_config::ConfigSources as _;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+};
 
 use self::file_root::FileRoot;
 use crate::logging;
@@ -37,7 +40,7 @@ pub(crate) struct CollectorArgs {
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<PathBuf>,
     /// Time limit for the delivery of held data after SIGTERM, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 25)]
+    #[arg(long, value_name = "SECONDS", default_value_t = EngineOptions::DEFAULT_DRAIN_LIMIT.as_secs())]
     drain_seconds: u64,
     /// Accepted for compatibility with the OpenTelemetry Collector, without effect
     #[arg(long, value_name = "GATES", hide = true, allow_hyphen_values = true)]
@@ -159,15 +162,22 @@ async fn wait_for_shutdown(service: &Arc<CollectorService>, termination_log: &Pa
         (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let watched = service.clone();
     let watcher = tokio::spawn(async move { watched.watch().await });
+    // Reloads run beside the signals, because a name server may hold up a reload.
+    let mut reloads = JoinSet::new();
     loop {
         tokio::select! {
-            // The service logs, counts and exposes a refused configuration.
-            _ = hangup.recv() => drop(service.reload().await),
+            _ = hangup.recv() => {
+                let service = service.clone();
+                // The service logs, counts and exposes a refused configuration.
+                reloads.spawn(async move { drop(service.reload().await) });
+            }
+            Some(_) = reloads.join_next() => {}
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
     }
     watcher.abort();
+    reloads.abort_all();
     tracing::info!(
         limit = ?service.engine().drain_limit(),
         "stopping: receivers close and held data is delivered; a second signal stops the collector immediately"

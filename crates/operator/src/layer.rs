@@ -37,7 +37,7 @@ use crate::{
     objects::{apply::ServerSideApplier, find_object},
     pipeline::{
         cluster_view::ClusterView,
-        pipeline_cache::{PipelineCache, PipelineState},
+        pipeline_cache::{CacheCompletion, PipelineCache, PipelineState},
         slot_lock::SlotLock,
     },
     runtime::{failure_cause::FailureCause, metrics::OperatorMetrics},
@@ -130,13 +130,25 @@ struct LayerInputs {
 impl CollectorReconciler {
     /// Waits for a run that starts after this call, and returns its result.
     pub async fn reconcile(&self) -> Arc<LayerOutcome> {
+        self.reconcile_as(None).await.unwrap_or_default()
+    }
+
+    /// The same for the run of a pipeline; `None` if that pipeline was deleted meanwhile.
+    pub async fn reconcile_for(&self, id: &PipelineKey, uid: &str) -> Option<Arc<LayerOutcome>> {
+        self.reconcile_as(Some((id, uid))).await
+    }
+
+    async fn reconcile_as(&self, own: Option<(&PipelineKey, &str)>) -> Option<Arc<LayerOutcome>> {
         let LayerRuns { requested, last, .. } = &self.runs;
         let ticket = requested.fetch_add(1, Ordering::SeqCst) + 1;
         self.view.wait_synced().await;
-        self.pipeline_cache.wait_complete(|| self.view.pipelines.live_uids()).await;
+        let completion = self.pipeline_cache.wait_complete(|| self.view.pipelines.live_uids(), own).await;
+        if completion == CacheCompletion::Ended {
+            return None;
+        }
         let mut last = last.lock().await;
         if last.covers >= ticket {
-            return Arc::clone(&last.outcome);
+            return Some(Arc::clone(&last.outcome));
         }
         let covers = requested.load(Ordering::SeqCst);
         // Boxed, or the future of every caller that waits here would have room for it.
@@ -144,7 +156,7 @@ impl CollectorReconciler {
         self.set_failure(outcome.failure.as_ref().map(|failure| failure.message.as_str()));
         last.covers = covers;
         last.outcome = Arc::new(outcome);
-        Arc::clone(&last.outcome)
+        Some(Arc::clone(&last.outcome))
     }
 
     /// Why the last run failed, if it did.

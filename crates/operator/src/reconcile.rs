@@ -162,7 +162,10 @@ impl PipelineReconciler {
         // itself.
         self.pipeline_cache.insert(id.clone(), state.clone());
         slot?;
-        let outcome = self.layer.reconcile().await;
+        // A pipeline that was deleted meanwhile, and maybe created again, has a run or a deletion event of its own.
+        let Some(outcome) = self.layer.reconcile_for(&id, &pipeline.uid).await else {
+            return Ok(Action::await_change());
+        };
         let last_loss = self.update_status(object, &pipeline, &id, &state, &outcome).await?;
         if let Some(failure) = outcome.failure.clone() {
             return Err(PipelineReconcileError::Layer(failure));
@@ -186,8 +189,8 @@ impl PipelineReconciler {
     /// Reads the values that a pipeline references, each through a watch, and the last validation.
     async fn fetch(&self, id: &PipelineKey, pipeline: &TelemetryPipeline) -> FetchedPipeline {
         let resolved = Arc::new(self.sources.resolve(&pipeline.references()).await);
-        // The caches hold the lock and the last valid spec, which the next steps need.
-        self.view.objects.wait_synced().await;
+        // The caches hold the lock, the last valid spec and the number of slots, which the next steps need.
+        self.view.wait_synced().await;
         let before = self.pipeline_cache.reader().get(id, &pipeline.uid);
         FetchedPipeline { pipeline: pipeline.clone(), resolved, before }
     }

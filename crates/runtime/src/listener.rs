@@ -46,14 +46,17 @@ pub enum DropPolicy {
     Abort,
 }
 
+/// A peer that disappeared is noticed after a minute or two, in every state of a connection: protocols have no probes
+/// of their own before their first bytes.
+const TCP_KEEPALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15)).with_retries(4);
+
 #[derive(Clone, Debug)]
 pub struct ListenerOptions {
     /// The limit of concurrent connections.
     pub max_connections: usize,
     pub when_full: FullPolicy,
     pub when_dropped: DropPolicy,
-    /// Probes of the kernel for peers that disappeared; without them only the protocol notices.
-    pub tcp_keepalive: Option<TcpKeepalive>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,9 +228,7 @@ async fn accept_until_shutdown<F, S>(
         }
         // Responses are small or written as a whole, so that waiting for more data only delays them.
         let _ = stream.set_nodelay(true);
-        if let Some(keepalive) = &options.tcp_keepalive {
-            let _ = SockRef::from(&stream).set_tcp_keepalive(keepalive);
-        }
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&TCP_KEEPALIVE);
         connections.spawn(serve(stream, peer, signal.clone()));
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! *Guaranteed*: no failure here ends the webhook; it is logged, counted and retried with backoff. The first
 //! change of a registration by another writer is undone at once. Repeated changes by the same writer are undone
-//! with a backoff of up to half a minute, so that no API server is state busy. Another webhook of the same name
+//! with a backoff of up to half a minute, so that no API server is kept busy. Another webhook of the same name
 //! is recognized by the common field manager and keeps the registration for half a minute each time, which lets
 //! a rollout with new arguments complete; the contention is logged. The loss of a registration is recorded when
 //! it is seen, not when it is repaired.

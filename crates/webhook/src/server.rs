@@ -49,7 +49,6 @@ impl WebhookServer {
             max_connections: MAX_CONNECTIONS,
             when_full: FullPolicy::Close,
             when_dropped: DropPolicy::Abort,
-            tcp_keepalive: None,
         };
         let listener = ConnectionListener::start(Arc::new(listener), options, move |stream, peer, closing| {
             serve_tls_connection(stream, peer, Arc::clone(&tls), router.clone(), closing)

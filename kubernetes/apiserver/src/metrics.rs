@@ -97,6 +97,8 @@ impl LatencyHistogram {
             below += bucket.load(Ordering::Relaxed);
             (*bound, below)
         });
+        // Read before the total, so that an observation in between does not make a bucket larger than the total.
+        let buckets: Vec<(f64, u64)> = buckets.collect();
         let seconds = Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64();
         family.histogram(&LabelSet::default(), buckets, seconds, self.count.load(Ordering::Relaxed));
     }

@@ -22,8 +22,9 @@ use crate::{
 
 /// A running receiver.
 ///
-/// The engine shuts every receiver down that is removed or replaced, waits until it is closed, and aborts it when
-/// the time for draining is over.
+/// The engine shuts every receiver down that is removed or replaced, waits until it is closed, and aborts it when a
+/// third of the time for draining is over. A receiver does not hold its pipelines itself, only its tasks do: draining
+/// waits until nothing refers to a pipeline.
 pub trait Receiver: Any + Send + Sync {
     /// The protocol and address of each of its listeners. Empty for a receiver that is no listener.
     fn listeners(&self) -> Vec<(&'static str, SocketAddr)> {
@@ -61,7 +62,7 @@ impl ReceiverContext<'_> {
     }
 
     /// The directory in which this receiver keeps its state across restarts. It exists, and no other component of
-    /// this process writes to it.
+    /// this process writes to it, except a receiver of the same id that was removed and is still being drained.
     ///
     /// # Errors
     ///

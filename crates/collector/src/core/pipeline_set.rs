@@ -128,8 +128,6 @@ impl RequestReservation {
         }
         if self.charges.is_empty() {
             self.refused = left_out;
-        }
-        if self.charges.is_empty() {
             Err(memory_refusal(&self.full_pipelines, |member| member.could_ever_hold(wanted)))
         } else {
             Ok(())

@@ -13,7 +13,7 @@ use kubewake_config::{
 
 use super::{
     ApplyError, fingerprint, flow_order,
-    running_graph::{ComponentIdentity, ConnectorKey, RunningExtension, RunningGraph},
+    running_graph::{ComponentIdentity, ConnectorKey, GraphSnapshot, RunningExtension},
 };
 use crate::{
     components::{
@@ -80,7 +80,7 @@ pub(super) struct PlanEnvironment {
 
 /// Builds and binds what `document` needs beyond the running graph. It may wait for files and name servers.
 pub(super) fn plan_graph(
-    running: &RunningGraph,
+    running: &GraphSnapshot,
     document: &CollectorDocument,
     environment: &PlanEnvironment,
 ) -> Result<GraphPlan, Vec<ApplyError>> {
@@ -108,7 +108,7 @@ fn push_error(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, err
 }
 
 fn plan_auth(
-    running: &RunningGraph,
+    running: &GraphSnapshot,
     document: &CollectorDocument,
     environment: &PlanEnvironment,
     errors: &mut Vec<ApplyError>,
@@ -160,7 +160,7 @@ impl PlannedProcessors {
 }
 
 struct GraphPlanner<'a> {
-    running: &'a RunningGraph,
+    running: &'a GraphSnapshot,
     document: &'a CollectorDocument,
     auth: &'a BTreeMap<ComponentId, RunningExtension>,
     environment: &'a PlanEnvironment,
@@ -196,8 +196,8 @@ impl GraphPlanner<'_> {
             auth: auth_id.and_then(|id| self.auth_identity(id)).into_iter().collect(),
         };
         let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
-        let old = old.and_then(|old| old.exporters.iter().find(|o| o.id == *id));
-        if old.is_some_and(|old| old.identity == identity) {
+        let old = old.and_then(|old| old.exporters.iter().find(|(known, _)| known == id));
+        if old.is_some_and(|(_, old)| *old == identity) {
             return Ok(ExporterPlan::Keep);
         }
         let auth = auth_id.map(|id| self.client_auth(id)).transpose()?;
@@ -233,7 +233,7 @@ impl GraphPlanner<'_> {
             fingerprint: fingerprint::combined_fingerprint(&settings.files()),
             auth: Vec::new(),
         };
-        if self.running.connectors.get(key).is_some_and(|old| old.identity == identity) {
+        if self.running.connectors.get(key).is_some_and(|old| *old == identity) {
             return Ok(ConnectorPlan::Keep);
         }
         let (id, input) = key;
@@ -301,8 +301,8 @@ impl GraphPlanner<'_> {
         settings: &model::ProcessorConfig,
     ) -> Result<Option<PreparedProcessor>, BuildError> {
         let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
-        let old = old.and_then(|old| old.processors.iter().find(|processor| processor.id == *id));
-        if old.is_some_and(|old| old.settings == *settings) {
+        let old = old.and_then(|old| old.processors.iter().find(|(known, _)| known == id));
+        if old.is_some_and(|(_, old)| old == settings) {
             return Ok(None);
         }
         (self.environment.tables.processor)(settings, &ProcessorContext { id, signal: pipeline.signal }).map(Some)

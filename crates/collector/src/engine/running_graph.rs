@@ -27,14 +27,12 @@ pub(super) struct RunningExtension {
     pub(super) auth: AuthProviders,
 }
 
-#[derive(Clone)]
 pub(super) struct RunningProcessor {
     pub(super) id: ComponentId,
     pub(super) settings: model::ProcessorConfig,
     pub(super) node: Arc<dyn Processor>,
 }
 
-#[derive(Clone)]
 pub(super) struct RunningExporter {
     pub(super) id: ComponentId,
     pub(super) identity: ComponentIdentity<model::ExporterConfig>,
@@ -57,7 +55,6 @@ pub(super) struct RunningConnector {
     pub(super) depth: usize,
 }
 
-#[derive(Clone)]
 pub(super) struct RunningPipeline {
     pub(super) pipeline: Arc<Pipeline>,
     /// Tells pipelines with the same id apart, if the document sets it.
@@ -74,15 +71,12 @@ pub(super) struct RunningPipeline {
     pub(super) depth: usize,
 }
 
-#[derive(Clone)]
 pub(super) struct RunningReceiver {
     pub(super) identity: ComponentIdentity<model::ReceiverConfig>,
     pub(super) pipelines: Arc<PipelineSet>,
     pub(super) node: Arc<dyn Receiver>,
 }
 
-/// A clone is what a change is planned against.
-#[derive(Clone)]
 pub(super) struct RunningGraph {
     pub(super) auth: BTreeMap<ComponentId, RunningExtension>,
     pub(super) default_budget: Arc<Budget>,
@@ -93,10 +87,46 @@ pub(super) struct RunningGraph {
     pub(super) stopped: bool,
 }
 
-impl RunningPipeline {
-    /// Whether the document means this pipeline by its id. Two different uids mean different pipelines.
+/// What a change is planned against. It holds no pipeline, because the end waits until nothing refers to one,
+/// and a plan may take longer than that.
+pub(super) struct GraphSnapshot {
+    pub(super) auth: BTreeMap<ComponentId, RunningExtension>,
+    pub(super) pipelines: BTreeMap<PipelineId, PipelineSnapshot>,
+    pub(super) connectors: BTreeMap<ConnectorKey, ComponentIdentity<model::ConnectorConfig>>,
+    pub(super) receivers: BTreeMap<ComponentId, ReceiverSnapshot>,
+}
+
+pub(super) struct PipelineSnapshot {
+    uid: Option<String>,
+    pub(super) processors: Vec<(ComponentId, model::ProcessorConfig)>,
+    pub(super) exporters: Vec<(ComponentId, ComponentIdentity<model::ExporterConfig>)>,
+}
+
+pub(super) struct ReceiverSnapshot {
+    pub(super) identity: ComponentIdentity<model::ReceiverConfig>,
+    pub(super) node: Arc<dyn Receiver>,
+}
+
+/// Whether a document means a pipeline with this uid by the same id. Two different uids mean different pipelines.
+fn is_same_uid(uid: Option<&str>, wiring: &model::PipelineConfig) -> bool {
+    uid.is_none() || wiring.uid.is_none() || uid == wiring.uid.as_deref()
+}
+
+impl PipelineSnapshot {
+    fn new(pipeline: &RunningPipeline) -> Self {
+        let processors = pipeline.processors.iter().map(|step| (step.id.clone(), step.settings.clone()));
+        let exporters = pipeline.exporters.iter().map(|exporter| (exporter.id.clone(), exporter.identity.clone()));
+        Self { uid: pipeline.uid.clone(), processors: processors.collect(), exporters: exporters.collect() }
+    }
+
     pub(super) fn is_same_pipeline(&self, wiring: &model::PipelineConfig) -> bool {
-        self.uid.is_none() || wiring.uid.is_none() || self.uid == wiring.uid
+        is_same_uid(self.uid.as_deref(), wiring)
+    }
+}
+
+impl RunningPipeline {
+    pub(super) fn is_same_pipeline(&self, wiring: &model::PipelineConfig) -> bool {
+        is_same_uid(self.uid.as_deref(), wiring)
     }
 }
 
@@ -127,6 +157,21 @@ impl RunningGraph {
             r.node.listeners().into_iter().map(move |(protocol, address)| (id.clone(), protocol, address))
         });
         EngineOverview { pipelines: pipelines.collect(), listeners: listeners.collect() }
+    }
+
+    pub(super) fn snapshot(&self) -> GraphSnapshot {
+        let pipelines = self.pipelines.iter().map(|(id, pipeline)| (id.clone(), PipelineSnapshot::new(pipeline)));
+        let receivers = self.receivers.iter().map(|(id, receiver)| {
+            let snapshot = ReceiverSnapshot { identity: receiver.identity.clone(), node: receiver.node.clone() };
+            (id.clone(), snapshot)
+        });
+        let connectors = self.connectors.iter().map(|(key, connector)| (key.clone(), connector.identity.clone()));
+        GraphSnapshot {
+            auth: self.auth.clone(),
+            pipelines: pipelines.collect(),
+            connectors: connectors.collect(),
+            receivers: receivers.collect(),
+        }
     }
 
     /// No document can be applied after the end has begun.

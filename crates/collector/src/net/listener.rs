@@ -7,12 +7,10 @@ use std::{
     io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
     sync::Arc,
-    time::Duration,
 };
 
 pub use kubewake_runtime::listener::{ConnectionListener, ShutdownSignal};
 use kubewake_runtime::listener::{DropPolicy, FullPolicy, ListenerOptions};
-use socket2::TcpKeepalive;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::components::BuildError;
@@ -23,10 +21,6 @@ pub const MAX_RECEIVER_CONNECTIONS: usize = 10_000;
 
 /// Connections that the kernel queues until they are accepted.
 const ACCEPT_BACKLOG: u32 = 1024;
-
-/// A peer that disappeared is noticed after a minute or two.
-const TCP_KEEPALIVE: TcpKeepalive =
-    TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15)).with_retries(4);
 
 /// Listens on `endpoint` (`host:port`; without a host: on all addresses).
 pub fn bind(endpoint: &str) -> Result<TcpListener, BuildError> {
@@ -87,12 +81,7 @@ where
     F: Fn(TcpStream, SocketAddr, ShutdownSignal) -> S + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
 {
-    let options = ListenerOptions {
-        max_connections,
-        when_full: FullPolicy::Queue,
-        when_dropped: DropPolicy::Drain,
-        tcp_keepalive: Some(TCP_KEEPALIVE),
-    };
+    let options = ListenerOptions { max_connections, when_full: FullPolicy::Queue, when_dropped: DropPolicy::Drain };
     ConnectionListener::start(listener, options, serve)
 }
 

@@ -38,6 +38,14 @@ impl PipelineState {
     }
 }
 
+/// How waiting for the validation of all pipelines ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheCompletion {
+    Complete,
+    /// The pipeline of the waiting run is not live any more.
+    Ended,
+}
+
 /// The last validation of each pipeline, for readers.
 #[derive(Debug)]
 pub struct PipelineCache {
@@ -65,13 +73,24 @@ impl PipelineCache {
     }
 
     /// Waits until all live pipelines were validated. Pipelines may come and go meanwhile.
-    pub async fn wait_complete(&self, live_uids: impl Fn() -> BTreeMap<PipelineKey, String>) {
+    ///
+    /// A run names its own pipeline, and gets `Ended` as soon as that one is not live any more. A pipeline that was
+    /// created again under the same name is validated only after that run, which would otherwise wait for ever.
+    pub async fn wait_complete(
+        &self,
+        live_uids: impl Fn() -> BTreeMap<PipelineKey, String>,
+        own: Option<(&PipelineKey, &str)>,
+    ) -> CacheCompletion {
         let mut changes = self.changes.subscribe();
         loop {
             changes.mark_unchanged();
+            let live = live_uids();
+            if own.is_some_and(|(id, uid)| live.get(id).is_none_or(|live| live != uid)) {
+                return CacheCompletion::Ended;
+            }
             let missing = |(id, uid): (&PipelineKey, &String)| self.get(id, uid).is_none();
-            if !live_uids().iter().any(missing) {
-                return;
+            if !live.iter().any(missing) {
+                return CacheCompletion::Complete;
             }
             // The sender is a field of this value, so the wait cannot fail.
             let _ = changes.changed().await;
@@ -150,14 +169,25 @@ mod tests {
         let writer = PipelineCacheWriter::default();
         let cache = writer.reader();
         let live = || BTreeMap::from([(key("a"), "new".to_owned())]);
-        assert!(cache.wait_complete(live).now_or_never().is_none());
+        assert!(cache.wait_complete(live, None).now_or_never().is_none());
         writer.insert(key("a"), validated("old"));
-        assert!(cache.wait_complete(live).now_or_never().is_none(), "that one had the name before");
+        assert!(cache.wait_complete(live, None).now_or_never().is_none(), "that one had the name before");
         writer.insert(key("a"), validated("new"));
-        assert!(cache.wait_complete(live).now_or_never().is_some());
+        assert!(cache.wait_complete(live, None).now_or_never().is_some());
         assert_eq!(cache.list(&live()).len(), 1);
         writer.remove(&key("a"), "new");
         assert!(cache.list(&live()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn run_of_a_pipeline_that_was_created_again_waits_for_nobody() {
+        let writer = PipelineCacheWriter::default();
+        writer.insert(key("a"), validated("old"));
+        let cache = writer.reader();
+        let live = || BTreeMap::from([(key("a"), "new".to_owned())]);
+        let of_run = cache.wait_complete(live, Some((&key("a"), "old"))).now_or_never();
+        assert_eq!(of_run, Some(CacheCompletion::Ended));
+        assert_eq!(cache.wait_complete(live, None).now_or_never(), None);
     }
 
     /// Time stands still, so that nothing that polls would ever notice.
@@ -172,7 +202,7 @@ mod tests {
             move || is_there.load(Ordering::SeqCst).then(|| (key("a"), "uid".to_owned())).into_iter().collect()
         };
         let cache = writer.reader();
-        let waiter = tokio::spawn(async move { cache.wait_complete(uids).await });
+        let waiter = tokio::spawn(async move { cache.wait_complete(uids, None).await });
         tokio::task::yield_now().await;
         is_there.store(false, Ordering::SeqCst);
         let before = tokio::time::Instant::now();

@@ -11,12 +11,8 @@ use super::*;
 /// An upper bound for everything here, on any machine.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-const OPTIONS: ListenerOptions = ListenerOptions {
-    max_connections: 100,
-    when_full: FullPolicy::Queue,
-    when_dropped: DropPolicy::Drain,
-    tcp_keepalive: None,
-};
+const OPTIONS: ListenerOptions =
+    ListenerOptions { max_connections: 100, when_full: FullPolicy::Queue, when_dropped: DropPolicy::Drain };
 
 async fn bind() -> Arc<TcpListener> {
     Arc::new(TcpListener::bind("127.0.0.1:0").await.unwrap())

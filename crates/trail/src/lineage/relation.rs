@@ -39,8 +39,9 @@ pub(crate) struct TraceRelation {
     pub(crate) is_drift: bool,
 }
 
-/// Chooses the parent and the links of a piece of work; nothing else does. [`relate`] has the rules, which depend on
-/// the work, on the options of the trail, and on a repair in progress.
+/// Chooses the parent and the links of a run, or of an operand's work; nothing else does. The converge span has a rule
+/// of its own, in `converge.rs`. [`relate`] has the rules, which depend on the work, on the options of the trail, and
+/// on a repair in progress.
 pub(crate) fn choose_relation(trail: &TrailState, work: TracedWork<'_>) -> TraceRelation {
     let options = &trail.options;
     let repair = work.found.any().filter(|_| work.was_converged).and_then(|found| {

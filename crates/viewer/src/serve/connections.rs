@@ -40,7 +40,6 @@ pub(super) fn start(listener: TcpListener, router: Router, bounds: ServerLimits)
         max_connections: bounds.connections,
         when_full: FullPolicy::Close,
         when_dropped: DropPolicy::Abort,
-        tcp_keepalive: None,
     };
     ConnectionListener::start(Arc::new(listener), options, move |stream, _, closing| {
         serve_connection(stream, router.clone(), bounds, closing)

@@ -16,6 +16,7 @@ use hyper_util::{
     client::legacy::connect::{Connected, Connection},
     rt::TokioIo,
 };
+use kubewake_runtime::tls::client_builder;
 use rustls::{
     ClientConfig,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
@@ -58,6 +59,9 @@ pub enum TlsConfigError {
     /// The name is not a valid server name.
     #[error("{0:?} is not a valid server name")]
     Name(String),
+    /// The cryptography provider supports no version of TLS.
+    #[error("failed to set up TLS: {0}")]
+    Provider(rustls::Error),
     /// There are no trusted certificates.
     #[error("failed to load trusted certificates: {0}")]
     Roots(String),
@@ -81,9 +85,9 @@ impl TlsClientConfig {
         identity: Option<(&[u8], &[u8])>,
         alpn: &[&[u8]],
     ) -> Result<Self, TlsConfigError> {
-        let provider = ClientConfig::builder().crypto_provider().clone();
-        let verifier = ServerVerifier::new(roots(ca)?, &provider)?;
-        let builder = ClientConfig::builder().dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+        let builder = client_builder().map_err(TlsConfigError::Provider)?;
+        let verifier = ServerVerifier::new(roots(ca)?, builder.crypto_provider())?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {

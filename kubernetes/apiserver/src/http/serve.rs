@@ -69,7 +69,6 @@ impl HttpsServer {
             when_full: FullPolicy::Close,
             // When the server is dropped, nothing can answer.
             when_dropped: DropPolicy::Abort,
-            tcp_keepalive: None,
         };
         let listener = ConnectionListener::start(Arc::new(listener), options, move |stream, address, closing| {
             let tls = Arc::clone(&tls);

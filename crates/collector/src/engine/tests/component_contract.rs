@@ -232,6 +232,8 @@ async fn receiver_that_keeps_state_is_refused_by_an_engine_without_state_directo
 async fn plan_that_waits_for_a_name_server_holds_up_neither_other_tasks_nor_the_end() {
     let sink = sink(true).await;
     let engine = engine_with_tables(None);
+    // With a running pipeline, which the end waits for.
+    apply(&engine, &document(&[sink.exporter("a")], &[ONE])).await.unwrap();
     let pipeline = "traces: { receivers: [otlp/slow], exporters: [otlphttp/a] }";
     let text = document(&[sink.exporter("a")], &[pipeline]).replace("  otlp:", "  otlp/slow:");
     let planned = tokio::spawn({
