@@ -11,6 +11,7 @@
 //! cannot fail. The types of components are erased here and nowhere else: dynamic calls are made when a document is
 //! applied or drained, never for a request.
 
+mod connector_node;
 mod exporter_node;
 mod processor_node;
 mod receiver_node;
@@ -21,11 +22,12 @@ use std::sync::Arc;
 
 use kubewake_config::{
     ComponentId, ComponentType,
-    model::{ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
+    model::{ConnectorConfig, ExporterConfig, ExtensionConfig, ProcessorConfig, ReceiverConfig},
 };
 
 pub(crate) use self::table::{ComponentFeature, component_table};
 pub use self::{
+    connector_node::{Connector, ConnectorContext, ConnectorInput, ConnectorSite, PrepareConnector, PreparedConnector},
     exporter_node::{ExporterContext, ExporterNode, ExporterParts, ExporterSite, PrepareExporter, PreparedExporter},
     processor_node::{
         PrepareProcessor, PreparedNode, PreparedProcessor, PreparedTransform, ProcessorContext, ProcessorSite,
@@ -33,7 +35,7 @@ pub use self::{
     receiver_node::{PrepareReceiver, PreparedReceiver, Receiver, ReceiverContext, ReceiverSite, ServerAuthLookup},
 };
 use crate::{
-    exporter,
+    connector, exporter,
     extension::{self, ClientAuth, PreparedExtension, ServerAuth},
     processor, receiver,
 };
@@ -69,6 +71,7 @@ pub(crate) struct ComponentTables {
     pub(crate) receiver: fn(&ReceiverConfig, &ReceiverContext<'_>) -> Result<PreparedReceiver, BuildError>,
     pub(crate) processor: fn(&ProcessorConfig, &ProcessorContext<'_>) -> Result<PreparedProcessor, BuildError>,
     pub(crate) exporter: fn(&ExporterConfig, &ExporterContext<'_>) -> Result<PreparedExporter, BuildError>,
+    pub(crate) connector: fn(&ConnectorConfig, &ConnectorContext<'_>) -> Result<PreparedConnector, BuildError>,
     pub(crate) extension: fn(&ExtensionConfig, &ExtensionContext<'_>) -> Result<PreparedExtension, BuildError>,
 }
 
@@ -78,6 +81,7 @@ impl ComponentTables {
         receiver: receiver::prepare,
         processor: processor::prepare,
         exporter: exporter::prepare,
+        connector: connector::prepare,
         extension: extension::prepare,
     };
 }
@@ -93,6 +97,7 @@ pub fn list_components() -> String {
         line("receivers", ReceiverConfig::TYPES, receiver::FEATURES),
         line("processors", ProcessorConfig::TYPES, processor::FEATURES),
         line("exporters", ExporterConfig::TYPES, exporter::FEATURES),
+        line("connectors", ConnectorConfig::TYPES, connector::FEATURES),
         line("extensions", ExtensionConfig::TYPES, extension::FEATURES),
     ]
     .concat()
@@ -116,6 +121,7 @@ mod tests {
             (ReceiverConfig::TYPES, receiver::FEATURES),
             (ProcessorConfig::TYPES, processor::FEATURES),
             (ExporterConfig::TYPES, exporter::FEATURES),
+            (ConnectorConfig::TYPES, connector::FEATURES),
             (ExtensionConfig::TYPES, extension::FEATURES),
         ];
         for (types, features) in tables {

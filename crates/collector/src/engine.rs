@@ -9,7 +9,9 @@
 
 mod commit;
 mod fingerprint;
+mod flow_order;
 mod plan;
+mod retired_components;
 mod running_graph;
 #[cfg(test)]
 mod tests;
@@ -28,10 +30,10 @@ use kubewake_config::{CollectorDocument, ComponentId};
 use kubewake_runtime::lock::{self, RwLock};
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 
-pub(crate) use self::plan::unsupported_connectors;
 use self::{
     plan::{GraphPlan, PlanEnvironment},
-    running_graph::{RetiredComponents, RunningGraph},
+    retired_components::RetiredComponents,
+    running_graph::RunningGraph,
 };
 use crate::{
     components::ComponentTables,

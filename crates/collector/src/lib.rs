@@ -7,10 +7,11 @@
 //! * [`service`]: loads a document from disk, watches and reloads it. [`telemetry`]: metrics and status of the
 //!   process.
 //! * [`net`]: listeners, TLS, framing and compression that several components share.
-//! * `receiver`, `processor`, `exporter`, `extension`: the components, and the table of each kind. The engine names
-//!   none of them; it knows the traits of [`components`].
+//! * `receiver`, `processor`, `exporter`, `connector`, `extension`: the components, and the table of each kind. The
+//!   engine names none of them; it knows the traits of [`components`].
 
 pub mod components;
+pub mod connector;
 pub mod core;
 pub mod engine;
 pub mod exporter;

@@ -39,7 +39,7 @@ pub use self::{
     termination_report::{DroppedItems, TERMINATION_LOG, TerminationReport},
 };
 use crate::{
-    engine::{self, ApplyError, Engine, EngineOptions},
+    engine::{ApplyError, Engine, EngineOptions},
     telemetry::{CollectorPhase, LoadedRevision, ProcessIdentity, RefusedRevision, TelemetryState},
 };
 
@@ -92,11 +92,7 @@ pub type SharedSources = Arc<dyn ConfigSources + Send + Sync>;
 
 /// Reads and checks a document without applying it.
 pub fn check(path: &Path, sources: &dyn ConfigSources) -> Result<LoadedDocument, LoadError> {
-    let loaded = parse_document(path, &read_document(path)?, sources)?;
-    match engine::unsupported_connectors(&loaded.document) {
-        errors if errors.is_empty() => Ok(loaded),
-        errors => Err(LoadError::Apply(errors)),
-    }
+    parse_document(path, &read_document(path)?, sources)
 }
 
 /// Parses the document of a file, and shows problems with its path.

@@ -114,11 +114,16 @@ impl ConsumerFanout {
 
     /// Offers the batch to all targets and combines their outcomes.
     pub fn offer(&self, batch: Batch) -> ConsumeOutcome {
+        self.offer_if_connected(batch).unwrap_or(ConsumeOutcome::Now(Ok(())))
+    }
+
+    /// Offers the batch to all targets; `None` if there are none.
+    pub fn offer_if_connected(&self, batch: Batch) -> Option<ConsumeOutcome> {
         let targets = self.targets.load();
         match targets.as_slice() {
-            [] => ConsumeOutcome::Now(Ok(())),
-            [only] => offer_to_one(only, batch),
-            many => offer_to_many(many.iter().map(|target| (target.clone(), batch.clone())).collect()),
+            [] => None,
+            [only] => Some(offer_to_one(only, batch)),
+            many => Some(offer_to_many(many.iter().map(|target| (target.clone(), batch.clone())).collect())),
         }
     }
 
@@ -131,11 +136,19 @@ impl ConsumerFanout {
     /// Passes on a batch that was acknowledged already, and waits until some target takes it. If all targets
     /// are replaced while it waits, the batch goes to the new ones.
     pub async fn deliver(&self, batch: Batch) {
+        let _ = self.deliver_if_connected(batch).await;
+    }
+
+    /// Like [`ConsumerFanout::deliver`]; false if there is no target, or none any more.
+    pub async fn deliver_if_connected(&self, batch: Batch) -> bool {
         loop {
             let targets = self.targets.load_full();
+            if targets.is_empty() {
+                return false;
+            }
             tokio::select! {
                 biased;
-                () = deliver_to(&targets, batch.clone()) => return,
+                () = deliver_to(&targets, batch.clone()) => return true,
                 () = self.wait_until_replaced(&targets) => {}
             }
         }

@@ -116,10 +116,19 @@ impl Pipeline {
 }
 
 impl Consumer for Pipeline {
-    fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
+    fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
         let items = batch.items() as u64;
-        let answer = self.head.offer(batch);
-        answer.when_taken(move || self.count_received(items))
+        match pressure {
+            OverflowPolicy::Refuse => {
+                let answer = self.head.offer(batch);
+                answer.when_taken(move || self.count_received(items))
+            }
+            OverflowPolicy::Wait => ConsumeOutcome::later(async move {
+                self.head.deliver(batch).await;
+                self.count_received(items);
+                Ok(())
+            }),
+        }
     }
 
     fn count_refused(&self, _: &Batch) {}

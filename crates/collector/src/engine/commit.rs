@@ -1,39 +1,56 @@
 //! The second phase of a change: swaps, which cannot fail.
 //!
-//! New components are connected from the end of a pipeline to its beginning, and receivers are connected last,
-//! so that data never meets a gap. Removed components are disconnected before they are drained.
+//! New components are connected from the end of a pipeline to its beginning. Pipelines that connectors feed come before
+//! the pipelines that feed these, and receivers are connected last, so that data never meets a gap. Removed components
+//! are disconnected before they are drained.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use kubewake_config::{ComponentId, PipelineId, model};
 use kubewake_otlp::Signal;
+use tokio::sync::watch;
 
 use super::{
-    plan::{ExporterPlan, GraphPlan, ProcessorPlan, ReceiverPlan},
+    plan::{ConnectorPlan, ExporterPlan, GraphPlan, ProcessorPlan, ReceiverPlan},
+    retired_components::RetiredComponents,
     running_graph::{
-        RetiredComponents, RunningExporter, RunningGraph, RunningPipeline, RunningProcessor, RunningReceiver,
+        ConnectorKey, RunningConnector, RunningExporter, RunningGraph, RunningPipeline, RunningProcessor,
+        RunningReceiver,
     },
 };
 use crate::{
-    components::{ExporterSite, ProcessorSite, ReceiverSite},
-    core::{Allowance, Budget, Consumer, Pipeline, PipelineSet, StatsRegistry},
+    components::{ConnectorInput, ConnectorSite, ExporterSite, ProcessorSite, ReceiverSite},
+    core::{Allowance, Budget, ConnectorOutput, Consumer, Pipeline, PipelineSet, StatsRegistry},
 };
 
 pub(super) fn commit(running: &mut RunningGraph, plan: GraphPlan, registry: &Arc<StatsRegistry>) -> RetiredComponents {
-    let GraphPlan { auth, budgets, processors, pipelines, exporters: outlets, receivers } = plan;
+    let GraphPlan { auth, budgets, processors, pipelines, depths, exporters: outlets, connectors, receivers } = plan;
     let mut retired = RetiredComponents::default();
     let gone = take_removed(running, &pipelines, registry);
     running.auth = auth;
     resize_budgets(&mut running.budgets, &budgets, registry);
-    let mut change = GraphCommit { running, registry, processors, exporters: outlets, retired: &mut retired };
-    for (id, wiring) in &pipelines {
-        change.commit_pipeline(id, wiring);
+    let gone_connectors: Vec<_> = running.connectors.extract_if(.., |key, _| !connectors.contains_key(key)).collect();
+    let mut change = GraphCommit {
+        running,
+        registry,
+        wirings: &pipelines,
+        processors,
+        exporters: outlets,
+        connectors,
+        retired: &mut retired,
+    };
+    let mut order: Vec<_> =
+        pipelines.iter().map(|(id, wiring)| (depths.get(id).copied().unwrap_or(0), id, wiring)).collect();
+    order.sort_by_key(|(depth, ..)| Reverse(*depth));
+    for (depth, id, wiring) in order {
+        change.commit_pipeline(id, wiring, depth);
     }
     commit_receivers(running, receivers, &pipelines, registry, &mut retired);
     // Shut down now rather than when draining begins: on an address that was handed over, new connections must
     // not meet the old settings.
     retired.receivers.iter().for_each(|gone| gone.shutdown());
     gone.into_iter().for_each(|pipeline| retired.add_pipeline(pipeline));
+    gone_connectors.into_iter().for_each(|(_, connector)| retired.add_connector(connector));
     running.budgets.retain(|id, _| budgets.contains_key(id));
     retired
 }
@@ -53,25 +70,37 @@ fn resize_budgets(
 struct GraphCommit<'a> {
     running: &'a mut RunningGraph,
     registry: &'a Arc<StatsRegistry>,
+    wirings: &'a BTreeMap<PipelineId, model::PipelineConfig>,
     processors: BTreeMap<(PipelineId, ComponentId), ProcessorPlan>,
     exporters: BTreeMap<(PipelineId, ComponentId), ExporterPlan>,
+    connectors: BTreeMap<ConnectorKey, ConnectorPlan>,
     retired: &'a mut RetiredComponents,
 }
 
 impl GraphCommit<'_> {
-    fn commit_pipeline(&mut self, id: &PipelineId, wiring: &model::PipelineConfig) {
+    fn commit_pipeline(&mut self, id: &PipelineId, wiring: &model::PipelineConfig, depth: usize) {
         let mut old = self.running.pipelines.remove(id);
         let uid = wiring.uid.clone();
         let carries = wiring.carries.clone();
         let limiter = self.limiter(id, wiring);
         let pipeline = self.pipeline_entry(id, old.as_ref(), limiter.as_ref());
         let outlets = self.commit_exporters(id, wiring, old.as_mut());
+        let connectors = self.commit_connector_inputs(id, wiring, old.as_ref(), depth);
         let steps = self.commit_processors(id, wiring, old.as_mut());
-        connect_pipeline(&pipeline, &steps, &outlets);
+        connect_pipeline(&pipeline, &steps, &outlets, &connectors);
         if let Some(old) = old {
-            self.retired.add_components(old.processors, old.exporters);
+            self.retired.add_components(old.depth, old.processors, old.exporters);
         }
-        let running = RunningPipeline { pipeline, uid, carries, limiter, processors: steps, exporters: outlets };
+        let running = RunningPipeline {
+            pipeline,
+            uid,
+            carries,
+            limiter,
+            processors: steps,
+            exporters: outlets,
+            connectors,
+            depth,
+        };
         self.running.pipelines.insert(id.clone(), running);
     }
 
@@ -134,6 +163,58 @@ impl GraphCommit<'_> {
         out
     }
 
+    /// The connectors that a pipeline feeds. An input that stays is the same one, so that a batch which waits in it
+    /// goes on waiting.
+    fn commit_connector_inputs(
+        &mut self,
+        pipeline: &PipelineId,
+        wiring: &model::PipelineConfig,
+        old: Option<&RunningPipeline>,
+        depth: usize,
+    ) -> Vec<(ComponentId, Arc<ConnectorInput>)> {
+        let mut out = Vec::new();
+        for id in &wiring.exporters {
+            let Some(connector) = self.commit_connector(&(id.clone(), pipeline.signal), depth) else { continue };
+            let existing = old.and_then(|old| old.connectors.iter().find(|(_, input)| input.leads_to(&connector.node)));
+            let new = || {
+                let stats = self.registry.pipeline(pipeline);
+                (id.clone(), ConnectorInput::new(connector.node.clone(), stats, &connector.inputs))
+            };
+            out.push(existing.cloned().unwrap_or_else(new));
+        }
+        out
+    }
+
+    /// Starts, changes or keeps a connector when the first pipeline that feeds it is committed: the deepest one. All
+    /// pipelines that it feeds exist by then.
+    fn commit_connector(&mut self, key: &ConnectorKey, depth: usize) -> Option<RunningConnector> {
+        if let Some(plan) = self.connectors.remove(key) {
+            let connector = self.changed_connector(key, plan, depth)?;
+            set_connector_pipelines(&connector, key, self.running, self.wirings);
+            self.running.connectors.insert(key.clone(), connector);
+        }
+        self.running.connectors.get(key).cloned()
+    }
+
+    fn changed_connector(&mut self, key: &ConnectorKey, plan: ConnectorPlan, depth: usize) -> Option<RunningConnector> {
+        let existing = self.running.connectors.remove(key).map(|old| RunningConnector { depth, ..old });
+        let ConnectorPlan::Set(set) = plan else { return existing };
+        let (prepared, identity) = *set;
+        let (id, input) = key;
+        let site = |output| ConnectorSite { id, input: *input, output, registry: self.registry };
+        Some(match existing {
+            Some(old) => {
+                prepared.reconfigure(&*old.node, &site(&old.output));
+                RunningConnector { identity, ..old }
+            }
+            None => {
+                let output = Arc::new(ConnectorOutput::default());
+                let node = prepared.start(&site(&output));
+                RunningConnector { identity, node, output, inputs: Arc::new(watch::Sender::new(())), depth }
+            }
+        })
+    }
+
     fn commit_processors(
         &mut self,
         pipeline: &PipelineId,
@@ -159,14 +240,35 @@ impl GraphCommit<'_> {
     }
 }
 
+/// Connects a connector to the pipelines that it feeds.
+fn set_connector_pipelines(
+    connector: &RunningConnector,
+    (id, input): &ConnectorKey,
+    running: &RunningGraph,
+    wirings: &BTreeMap<PipelineId, model::PipelineConfig>,
+) {
+    for signal in Signal::ALL {
+        let makes = connector.identity.settings.outputs(*input).contains(&signal);
+        let fed = wirings.iter().filter(|(p, wiring)| makes && p.signal == signal && wiring.receivers.contains(id));
+        let fed = fed.filter_map(|(p, _)| running.pipelines.get(p)).map(|p| p.pipeline.clone());
+        connector.output.set_pipelines(signal, fed.collect());
+    }
+}
+
 fn remove_first<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool) -> Option<T> {
     let at = list.iter().position(is)?;
     Some(list.remove(at))
 }
 
 /// Connects the processors, the last one first.
-fn connect_pipeline(pipeline: &Arc<Pipeline>, steps: &[RunningProcessor], outlets: &[RunningExporter]) {
+fn connect_pipeline(
+    pipeline: &Arc<Pipeline>,
+    steps: &[RunningProcessor],
+    outlets: &[RunningExporter],
+    connectors: &[(ComponentId, Arc<ConnectorInput>)],
+) {
     let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.node.clone() as Arc<dyn Consumer>).collect();
+    targets.extend(connectors.iter().map(|(_, input)| input.clone() as Arc<dyn Consumer>));
     for step in steps.iter().rev() {
         step.node.output().set_targets(targets);
         targets = vec![step.node.clone()];

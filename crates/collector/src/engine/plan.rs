@@ -12,13 +12,14 @@ use kubewake_config::{
 };
 
 use super::{
-    ApplyError, fingerprint,
-    running_graph::{ComponentIdentity, GraphSnapshot, RunningExtension},
+    ApplyError, fingerprint, flow_order,
+    running_graph::{ComponentIdentity, ConnectorKey, GraphSnapshot, RunningExtension},
 };
 use crate::{
     components::{
-        AuthProviders, BuildError, ComponentTables, ExporterContext, ExtensionContext, PreparedExporter, PreparedNode,
-        PreparedProcessor, PreparedReceiver, ProcessorContext, ReceiverContext,
+        AuthProviders, BuildError, ComponentTables, ConnectorContext, ExporterContext, ExtensionContext,
+        PreparedConnector, PreparedExporter, PreparedNode, PreparedProcessor, PreparedReceiver, ProcessorContext,
+        ReceiverContext,
     },
     extension::{ClientAuth, ServerAuth},
     net::listener_pool::AddressClaims,
@@ -30,6 +31,14 @@ pub(super) enum ExporterPlan {
     Keep,
     /// The exporter is new, or takes new settings.
     Set(Box<(PreparedExporter, ComponentIdentity<model::ExporterConfig>)>),
+}
+
+/// The planned change of a connector for one signal that comes in.
+pub(super) enum ConnectorPlan {
+    /// The connector is unchanged.
+    Keep,
+    /// The connector is new, or takes new settings.
+    Set(Box<(PreparedConnector, ComponentIdentity<model::ConnectorConfig>)>),
 }
 
 /// The planned change of a processor in a pipeline.
@@ -55,7 +64,10 @@ pub(super) struct GraphPlan {
     pub(super) budgets: BTreeMap<ComponentId, (u64, u64)>,
     pub(super) processors: BTreeMap<(PipelineId, ComponentId), ProcessorPlan>,
     pub(super) pipelines: BTreeMap<PipelineId, model::PipelineConfig>,
+    /// How many connectors data has passed at most when it comes to a pipeline.
+    pub(super) depths: BTreeMap<PipelineId, usize>,
     pub(super) exporters: BTreeMap<(PipelineId, ComponentId), ExporterPlan>,
+    pub(super) connectors: BTreeMap<ConnectorKey, ConnectorPlan>,
     pub(super) receivers: BTreeMap<ComponentId, ReceiverPlan>,
 }
 
@@ -72,21 +84,19 @@ pub(super) fn plan_graph(
     document: &CollectorDocument,
     environment: &PlanEnvironment,
 ) -> Result<GraphPlan, Vec<ApplyError>> {
-    // Nothing is bound or opened for a document that cannot run.
-    let unsupported = unsupported_connectors(document);
-    if !unsupported.is_empty() {
-        return Err(unsupported);
-    }
     let mut errors = Vec::new();
     let auth = plan_auth(running, document, environment, &mut errors);
     let mut planner = GraphPlanner { running, document, auth: &auth, environment, errors };
     let exporters = planner.plan_exporters();
+    let connectors = planner.plan_connectors();
     let PlannedProcessors { budgets, processors } = planner.plan_processors();
     let receivers = planner.plan_receivers();
     if !planner.errors.is_empty() {
         return Err(planner.errors);
     }
-    Ok(GraphPlan { auth, budgets, processors, pipelines: document.service.pipelines.clone(), exporters, receivers })
+    let pipelines = document.service.pipelines.clone();
+    let depths = flow_order::pipeline_depths(document);
+    Ok(GraphPlan { auth, budgets, processors, pipelines, depths, exporters, connectors, receivers })
 }
 
 fn push_error(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, error: BuildError) {
@@ -95,15 +105,6 @@ fn push_error(errors: &mut Vec<ApplyError>, section: &str, id: &ComponentId, err
     if !errors.contains(&error) {
         errors.push(error);
     }
-}
-
-/// An error for each connector: documents may have them, and this engine cannot run them.
-pub(crate) fn unsupported_connectors(document: &CollectorDocument) -> Vec<ApplyError> {
-    let describe = |id: &ComponentId| ApplyError {
-        path: format!("connectors::{id}"),
-        message: "connectors are not supported by this build".to_owned(),
-    };
-    document.connectors.keys().map(describe).collect()
 }
 
 fn plan_auth(
@@ -202,6 +203,42 @@ impl GraphPlanner<'_> {
         let auth = auth_id.map(|id| self.client_auth(id)).transpose()?;
         let built = (self.environment.tables.exporter)(settings, &ExporterContext { id, pipeline, auth })?;
         Ok(ExporterPlan::Set(Box::new((built, identity))))
+    }
+
+    fn plan_connectors(&mut self) -> BTreeMap<ConnectorKey, ConnectorPlan> {
+        let mut out = BTreeMap::new();
+        for (pipeline, wiring) in &self.document.service.pipelines {
+            for id in &wiring.exporters {
+                let Some(settings) = self.document.connectors.get(id) else { continue };
+                let key = (id.clone(), pipeline.signal);
+                if out.contains_key(&key) {
+                    continue;
+                }
+                match self.plan_connector(&key, settings) {
+                    Ok(plan) => drop(out.insert(key, plan)),
+                    Err(error) => push_error(&mut self.errors, "connectors", id, error),
+                }
+            }
+        }
+        out
+    }
+
+    fn plan_connector(
+        &self,
+        key: &ConnectorKey,
+        settings: &model::ConnectorConfig,
+    ) -> Result<ConnectorPlan, BuildError> {
+        let identity = ComponentIdentity {
+            settings: settings.clone(),
+            fingerprint: fingerprint::combined_fingerprint(&settings.files()),
+            auth: Vec::new(),
+        };
+        if self.running.connectors.get(key).is_some_and(|old| *old == identity) {
+            return Ok(ConnectorPlan::Keep);
+        }
+        let (id, input) = key;
+        let prepared = (self.environment.tables.connector)(settings, &ConnectorContext { id, input: *input })?;
+        Ok(ConnectorPlan::Set(Box::new((prepared, identity))))
     }
 
     fn plan_receivers(&mut self) -> BTreeMap<ComponentId, ReceiverPlan> {

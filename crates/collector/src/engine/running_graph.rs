@@ -1,14 +1,15 @@
 //! The running components of an engine, and those that are being drained.
 
-use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kubewake_config::{ComponentId, PipelineId, model};
-use tokio::{task::JoinSet, time::Instant};
+use kubewake_otlp::Signal;
+use tokio::sync::watch;
 
-use super::{ApplyError, EngineOptions, EngineOverview};
+use super::{ApplyError, EngineOptions, EngineOverview, retired_components::RetiredComponents};
 use crate::{
-    components::{AuthProviders, ExporterNode, Receiver},
-    core::{Budget, DestinationLabels, Pipeline, PipelineGone, PipelineSet, Processor},
+    components::{AuthProviders, Connector, ConnectorInput, ExporterNode, Receiver},
+    core::{Budget, ConnectorOutput, DestinationLabels, Pipeline, PipelineSet, Processor},
     telemetry,
 };
 
@@ -39,6 +40,21 @@ pub(super) struct RunningExporter {
     pub(super) node: Arc<dyn ExporterNode>,
 }
 
+/// The id of a connector, and the signal that comes in. One connector runs for each.
+pub(super) type ConnectorKey = (ComponentId, Signal);
+
+#[derive(Clone)]
+pub(super) struct RunningConnector {
+    pub(super) identity: ComponentIdentity<model::ConnectorConfig>,
+    pub(super) node: Arc<dyn Connector>,
+    /// The pipelines that it feeds.
+    pub(super) output: Arc<ConnectorOutput>,
+    /// Closed when no input is left, so that no data can come any more.
+    pub(super) inputs: Arc<watch::Sender<()>>,
+    /// The depth of the deepest pipeline that feeds it.
+    pub(super) depth: usize,
+}
+
 pub(super) struct RunningPipeline {
     pub(super) pipeline: Arc<Pipeline>,
     /// Tells pipelines with the same id apart, if the document sets it.
@@ -49,6 +65,10 @@ pub(super) struct RunningPipeline {
     pub(super) limiter: Option<ComponentId>,
     pub(super) processors: Vec<RunningProcessor>,
     pub(super) exporters: Vec<RunningExporter>,
+    /// The connectors that it feeds.
+    pub(super) connectors: Vec<(ComponentId, Arc<ConnectorInput>)>,
+    /// How many connectors data has passed at most when it comes here.
+    pub(super) depth: usize,
 }
 
 pub(super) struct RunningReceiver {
@@ -62,6 +82,7 @@ pub(super) struct RunningGraph {
     pub(super) default_budget: Arc<Budget>,
     pub(super) budgets: BTreeMap<ComponentId, Arc<Budget>>,
     pub(super) pipelines: BTreeMap<PipelineId, RunningPipeline>,
+    pub(super) connectors: BTreeMap<ConnectorKey, RunningConnector>,
     pub(super) receivers: BTreeMap<ComponentId, RunningReceiver>,
     pub(super) stopped: bool,
 }
@@ -71,6 +92,7 @@ pub(super) struct RunningGraph {
 pub(super) struct GraphSnapshot {
     pub(super) auth: BTreeMap<ComponentId, RunningExtension>,
     pub(super) pipelines: BTreeMap<PipelineId, PipelineSnapshot>,
+    pub(super) connectors: BTreeMap<ConnectorKey, ComponentIdentity<model::ConnectorConfig>>,
     pub(super) receivers: BTreeMap<ComponentId, ReceiverSnapshot>,
 }
 
@@ -117,6 +139,7 @@ impl RunningGraph {
             default_budget,
             budgets: BTreeMap::new(),
             pipelines: BTreeMap::new(),
+            connectors: BTreeMap::new(),
             receivers: BTreeMap::new(),
             stopped: false,
         }
@@ -142,7 +165,13 @@ impl RunningGraph {
             let snapshot = ReceiverSnapshot { identity: receiver.identity.clone(), node: receiver.node.clone() };
             (id.clone(), snapshot)
         });
-        GraphSnapshot { auth: self.auth.clone(), pipelines: pipelines.collect(), receivers: receivers.collect() }
+        let connectors = self.connectors.iter().map(|(key, connector)| (key.clone(), connector.identity.clone()));
+        GraphSnapshot {
+            auth: self.auth.clone(),
+            pipelines: pipelines.collect(),
+            connectors: connectors.collect(),
+            receivers: receivers.collect(),
+        }
     }
 
     /// No document can be applied after the end has begun.
@@ -160,112 +189,7 @@ impl RunningGraph {
         let mut retired = RetiredComponents::default();
         retired.receivers.extend(std::mem::take(&mut self.receivers).into_values().map(|r| r.node));
         std::mem::take(&mut self.pipelines).into_values().for_each(|pipeline| retired.add_pipeline(pipeline));
+        std::mem::take(&mut self.connectors).into_values().for_each(|connector| retired.add_connector(connector));
         retired
-    }
-}
-
-/// Components that were removed and may still hold data.
-#[derive(Default)]
-pub(super) struct RetiredComponents {
-    pub(super) receivers: Vec<Arc<dyn Receiver>>,
-    pipelines: Vec<PipelineGone>,
-    /// In the order in which data flows through them.
-    processors: Vec<Arc<dyn Processor>>,
-    exporters: Vec<Arc<dyn ExporterNode>>,
-}
-
-/// The fraction of the drain time for requests in progress: one third. A slow client must not cost queued data
-/// its delivery.
-const REQUEST_DRAIN_DIVISOR: u32 = 3;
-
-/// Passing data to consumers that take nothing any more takes no time.
-const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-
-impl RetiredComponents {
-    pub(super) fn is_empty(&self) -> bool {
-        self.receivers.is_empty()
-            && self.pipelines.is_empty()
-            && self.processors.is_empty()
-            && self.exporters.is_empty()
-    }
-
-    pub(super) fn add_pipeline(&mut self, pipeline: RunningPipeline) {
-        self.pipelines.push(pipeline.pipeline.watch_gone());
-        self.add_components(pipeline.processors, pipeline.exporters);
-    }
-
-    /// Adds components that a remaining pipeline no longer uses.
-    pub(super) fn add_components(&mut self, steps: Vec<RunningProcessor>, outlets: Vec<RunningExporter>) {
-        steps.iter().for_each(|s| s.node.retire());
-        self.processors.extend(steps.into_iter().map(|s| s.node));
-        outlets.iter().for_each(|o| o.node.retire());
-        self.exporters.extend(outlets.into_iter().map(|o| o.node));
-    }
-
-    /// Adds components of an earlier change. Their processors come first, since they may lead to the ones
-    /// removed now.
-    pub(super) fn add_earlier(&mut self, earlier: RetiredComponents) {
-        let RetiredComponents { receivers, pipelines, processors: steps, exporters: outlets } = earlier;
-        self.receivers.extend(receivers);
-        self.pipelines.extend(pipelines);
-        self.processors.splice(0..0, steps);
-        self.exporters.extend(outlets);
-    }
-
-    /// Called after draining: releases all components except those that callers with an old reference may still
-    /// use.
-    pub(super) fn release_unused(&mut self) {
-        self.receivers.clear();
-        self.pipelines.clear();
-        // In the order of the flow, since each processor holds a reference to the next.
-        self.processors.retain(|processor| Arc::strong_count(processor) > 1);
-        self.exporters.retain(|exporter| Arc::strong_count(exporter) > 1);
-    }
-
-    /// Lets requests in progress end, then flushes processors, then drains exporter queues. It can be started
-    /// again after it was cancelled.
-    pub(super) async fn drain(&self, deadline: Instant) {
-        let now = Instant::now();
-        self.drain_receivers(now + deadline.saturating_duration_since(now) / REQUEST_DRAIN_DIVISOR).await;
-        let in_time = tokio::time::timeout_at(deadline, self.flush_processors()).await.is_ok();
-        self.for_each_exporter(|outlet| async move { outlet.drain(deadline).await }).await;
-        if !in_time {
-            // Data left in a processor has nowhere to go: the halted exporters count it as dropped.
-            self.for_each_exporter(|outlet| async move { outlet.halt().await }).await;
-            let _ = tokio::time::timeout(FINAL_FLUSH_TIMEOUT, self.flush_processors()).await;
-        }
-    }
-
-    async fn drain_receivers(&self, deadline: Instant) {
-        self.receivers.iter().for_each(|receiver| receiver.shutdown());
-        let closed = async {
-            for receiver in &self.receivers {
-                receiver.wait_closed().await;
-            }
-        };
-        if tokio::time::timeout_at(deadline, closed).await.is_err() {
-            tracing::warn!("closing the connections that did not end in time");
-            self.receivers.iter().for_each(|receiver| receiver.abort());
-        }
-        let gone = async {
-            for pipeline in &self.pipelines {
-                pipeline.wait().await;
-            }
-        };
-        let _ = tokio::time::timeout_at(deadline, gone).await;
-    }
-
-    async fn flush_processors(&self) {
-        for step in &self.processors {
-            step.flush().await;
-        }
-    }
-
-    async fn for_each_exporter<F>(&self, end: impl Fn(Arc<dyn ExporterNode>) -> F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let mut ends: JoinSet<()> = self.exporters.iter().cloned().map(end).collect();
-        while ends.join_next().await.is_some() {}
     }
 }

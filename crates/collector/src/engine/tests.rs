@@ -1,6 +1,8 @@
 //! Real documents, sockets and requests: what a change leaves alone, and that it loses nothing.
 
 mod component_contract;
+#[cfg(feature = "connector-forward")]
+mod connectors;
 
 use std::{
     collections::BTreeSet,
@@ -518,14 +520,4 @@ async fn what_went_is_let_go_of_without_another_change() {
         .unwrap();
     sink.gets([1]).await;
     eventually("nothing is left of it", || engine.drain_tasks.lock().is_empty()).await;
-}
-
-#[tokio::test]
-async fn document_with_connectors_is_refused_as_long_as_the_engine_does_not_run_them() {
-    let text = "receivers: {otlp: {protocols: {grpc: {endpoint: 'localhost:0'}}}}\nexporters: {nop: }\n\
-                connectors: {forward: }\nservice:\n  pipelines:\n    traces: {receivers: [otlp], exporters: [forward]}\n    \
-                traces/out: {receivers: [forward], exporters: [nop]}\n";
-    let errors = apply(&engine(Duration::from_secs(1)), text).await.unwrap_err();
-    let errors: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
-    assert_eq!(errors, ["connectors::forward: connectors are not supported by this build"]);
 }

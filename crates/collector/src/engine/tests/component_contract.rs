@@ -7,23 +7,28 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use kubewake_config::model::{ProcessorConfig, ReceiverConfig};
+use kubewake_config::model::{ConnectorConfig, ProcessorConfig, ReceiverConfig};
 use kubewake_otlp::SpanTraits;
 use tokio::{sync::watch, task::AbortHandle};
 
 use super::*;
 use crate::{
     components::{
-        BuildError, PrepareReceiver, PreparedProcessor, PreparedReceiver, ProcessorContext, Receiver, ReceiverContext,
-        ReceiverSite,
+        BuildError, Connector, ConnectorContext, ConnectorSite, PrepareConnector, PrepareReceiver, PreparedConnector,
+        PreparedProcessor, PreparedReceiver, ProcessorContext, Receiver, ReceiverContext, ReceiverSite,
     },
-    core::PipelineSet,
+    connector,
+    core::{Batch, ConnectorOutput, ConsumeOutcome, OverflowPolicy, PipelineSet},
     processor, receiver,
 };
 
 /// The tables of this build, with some components replaced by those of these tests.
-const TABLES: ComponentTables =
-    ComponentTables { receiver: prepare_receiver, processor: prepare_processor, ..ComponentTables::COMPILED };
+const TABLES: ComponentTables = ComponentTables {
+    receiver: prepare_receiver,
+    processor: prepare_processor,
+    connector: prepare_connector,
+    ..ComponentTables::COMPILED
+};
 
 fn prepare_receiver(settings: &ReceiverConfig, context: &ReceiverContext<'_>) -> Result<PreparedReceiver, BuildError> {
     match context.id.as_str() {
@@ -45,6 +50,50 @@ fn prepare_processor(
     match context.id.as_str() {
         "batch/broken" => Err(BuildError("failed to build".into())),
         _ => processor::prepare(settings, context),
+    }
+}
+
+fn prepare_connector(
+    settings: &ConnectorConfig,
+    context: &ConnectorContext<'_>,
+) -> Result<PreparedConnector, BuildError> {
+    match context.id.as_str() {
+        "forward/holding" => Ok(PreparedConnector::new(PreparedHolding)),
+        _ => connector::prepare(settings, context),
+    }
+}
+
+/// A connector that holds everything until it is flushed.
+struct HoldingConnector {
+    output: Arc<ConnectorOutput>,
+    held: BlockingMutex<Vec<Batch>>,
+}
+
+struct PreparedHolding;
+
+impl PrepareConnector for PreparedHolding {
+    type Running = HoldingConnector;
+
+    fn start(self, site: &ConnectorSite<'_>) -> Arc<HoldingConnector> {
+        Arc::new(HoldingConnector { output: site.output.clone(), held: BlockingMutex::default() })
+    }
+
+    fn reconfigure(self, _: &HoldingConnector, _: &ConnectorSite<'_>) {}
+}
+
+impl Connector for HoldingConnector {
+    fn pass_on(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
+        self.held.lock().unwrap().push(batch);
+        ConsumeOutcome::Now(Ok(()))
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let held = std::mem::take(&mut *self.held.lock().unwrap());
+            for batch in held {
+                self.output.pass_on(batch, OverflowPolicy::Wait).wait().await.unwrap();
+            }
+        })
     }
 }
 
@@ -196,4 +245,26 @@ async fn plan_that_waits_for_a_name_server_holds_up_neither_other_tasks_nor_the_
     NAME_SERVER.0.lock().unwrap().1 = true;
     NAME_SERVER.1.notify_all();
     assert_eq!(planned.await.unwrap().unwrap_err()[0].message, "the collector is stopping");
+}
+
+#[tokio::test]
+async fn connector_that_holds_data_is_flushed_after_the_pipelines_before_it_and_before_those_behind_it() {
+    let (old, new) = (sink(true).await, sink(true).await);
+    let chain = [
+        "traces/in: { receivers: [otlp], processors: [batch], exporters: [forward/holding] }",
+        "traces/a: { receivers: [forward/holding], processors: [batch], exporters: [otlphttp/a] }",
+    ];
+    let text = document(&[old.exporter("a")], &chain);
+    let text = text.replace("exporters:\n", "connectors: { forward/holding: }\nexporters:\n");
+    let engine = engine_with_tables(None);
+    apply(&engine, &text).await.unwrap();
+    assert!(Sender::connect(&engine).await.send([1]).await);
+    let direct = "traces: { receivers: [otlp], exporters: [otlphttp/b] }";
+    apply(&engine, &document(&[new.exporter("b")], &[direct])).await.unwrap();
+    old.gets([1]).await;
+
+    apply(&engine, &text).await.unwrap();
+    assert!(Sender::connect(&engine).await.send([2]).await);
+    engine.stop().await;
+    assert_eq!((old.seen(), new.seen()), (vec![1, 2], vec![]));
 }
