@@ -38,8 +38,9 @@ const COLLECTOR: ModuleTable = ModuleTable {
         ("processor", "components core kubernetes"),
         // A load balancer builds its peers as components.
         ("exporter", "components core extension kubernetes net telemetry"),
-        // The tables of the four kinds.
-        ("components", "core exporter extension net processor receiver"),
+        ("connector", "components core"),
+        // The tables of the five kinds.
+        ("components", "connector core exporter extension net processor receiver"),
         ("engine", "components core extension net telemetry"),
         ("service", "components core engine extension net telemetry"),
     ],
