@@ -30,6 +30,7 @@ mod kubeconfig;
 mod load;
 mod matching;
 pub mod model;
+mod name_template;
 mod network;
 mod pattern;
 mod problem;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::ComponentId;
 pub use crate::{
-    connector::*, exporter::*, extension::*, matching::*, network::*, processor::*, receiver::*, sending::*,
+    connector::*, exporter::*, extension::*, matching::*, name_template::*, network::*, processor::*, receiver::*, sending::*,
     service::*, service_account::*,
 };
 
