@@ -31,7 +31,10 @@ pub struct NameTemplate {
 pub enum NamePiece {
     Text(String),
     /// The value of an attribute. Without a default there is no name if the attribute is missing.
-    Attribute { key: String, default: Option<String> },
+    Attribute {
+        key: String,
+        default: Option<String>,
+    },
     /// The date or time of the record, in UTC.
     Date(DateFormat),
 }

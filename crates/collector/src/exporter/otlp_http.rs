@@ -23,9 +23,7 @@ use kubewake_otlp::{
 
 use crate::{
     components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
-    core::{
-        Batch, Charge, Code, ErrorClass, Exporter, SendError, SendFuture, SendSuccess, WorkMemory, heavy_work,
-    },
+    core::{Batch, Charge, Code, ErrorClass, Exporter, SendError, SendFuture, SendSuccess, WorkMemory, heavy_work},
     extension::ClientAuth,
     net::{
         compress::{BodyEncoder, RequestBody},

@@ -69,12 +69,6 @@ impl HttpDestination {
         })
     }
 
-    /// The same with another method.
-    #[must_use]
-    pub(crate) fn with_method(self, method: Method) -> Self {
-        Self { method, ..self }
-    }
-
     /// The destination, for labels.
     pub(crate) fn labels(&self) -> DestinationLabels {
         DestinationLabels {

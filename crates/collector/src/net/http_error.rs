@@ -10,7 +10,10 @@ use crate::core::{BackendStatus, Code, ErrorClass, SendError};
 
 /// The error of a response with this message, which does not name the URL yet.
 pub(crate) fn status_error(head: &Parts, message: &str, retryable: bool) -> SendError {
-    let code = grpc_code(head.status);
+    let code = match grpc_code(head.status) {
+        code if retryable && !code.is_retryable(true) => Code::Unavailable,
+        code => code,
+    };
     SendError {
         code,
         class: ErrorClass::from(code),

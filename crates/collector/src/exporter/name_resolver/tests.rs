@@ -7,10 +7,8 @@ use proptest::prelude::*;
 use super::*;
 
 /// Letters, digits and `-`; anything else is `_`.
-const RULES: NameRules = NameRules {
-    sanitize: |c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' },
-    max_value_bytes: 8,
-};
+const RULES: NameRules =
+    NameRules { sanitize: |c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }, max_value_bytes: 8 };
 
 /// 2024-02-29T23:30:00Z
 const TIME: u64 = 1_709_249_400_000_000_000;
