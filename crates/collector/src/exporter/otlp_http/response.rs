@@ -46,6 +46,7 @@ fn delivered(head: &Parts, answer: &BoundedResponse) -> Result<SendSuccess, Send
         retry_after: None,
         // The Collector retries, and so do we: the response, and perhaps the request, was garbled on the way.
         retryable: true,
+        partial: None,
     })
 }
 
@@ -61,6 +62,7 @@ fn http_error(head: &Parts, answer: &BoundedResponse) -> SendError {
         message: format!("HTTP {} {}", head.status.as_u16(), status.message).trim_end().to_owned().into(),
         retry_after: hint.or(status.retry_delay),
         retryable: matches!(head.status.as_u16(), 429 | 502 | 503 | 504),
+        partial: None,
     }
 }
 
