@@ -31,6 +31,13 @@ const CRATE_RULES: &[CrateRule] = &[
         reason: "collectors write it, and everybody who reads it stays small",
     },
     CrateRule { package: "config", may_use: &["otlp"], reason: "it is pure and shared by operator and collector" },
+    CrateRule { package: "log-files", may_use: &[], reason: "it knows files and bytes, and neither lines nor pipelines" },
+    CrateRule { package: "log-lines", may_use: &["otlp"], reason: "it is pure: bytes of lines in, OTLP out" },
+    CrateRule {
+        package: "log-operators",
+        may_use: &["config", "log-lines", "otlp"],
+        reason: "it is pure: records in, records out",
+    },
     CrateRule {
         package: "api",
         may_use: &["config", "otlp", "status"],
@@ -38,7 +45,7 @@ const CRATE_RULES: &[CrateRule] = &[
     },
     CrateRule {
         package: "collector",
-        may_use: &["config", "otlp", "runtime", "status"],
+        may_use: &["config", "log-files", "log-lines", "log-operators", "otlp", "runtime", "status"],
         reason: "the data plane runs without Kubernetes, and its image has to stay small",
     },
     CrateRule { package: "trail", may_use: &[], reason: "it is a library for other programs" },
@@ -114,6 +121,9 @@ const CRATE_RULES: &[CrateRule] = &[
             "apiserver",
             "collector",
             "config",
+            "log-files",
+            "log-lines",
+            "log-operators",
             "node",
             "operator",
             "otlp",
