@@ -32,12 +32,7 @@ impl RecordEnvelope {
             }
             out
         };
-        Self {
-            resource: field(RESOURCE, resource),
-            scope: field(SCOPE, scope),
-            attributes: Vec::new(),
-            keys: Vec::new(),
-        }
+        Self { resource: field(RESOURCE, resource), scope: field(SCOPE, scope), attributes: Vec::new() }
     }
 
     /// An envelope whose resource has these attributes.

@@ -1,5 +1,7 @@
 //! Reads requests as other programs do.
 
+#![allow(dead_code, clippy::unwrap_used)]
+
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -8,9 +10,9 @@ use prost::Message;
 
 /// The records of a request, which has one resource and one scope.
 pub fn read_records(body: &[u8]) -> Vec<LogRecord> {
-    let request = ExportLogsServiceRequest::decode(body).expect("a request");
-    let [resource] = <[_; 1]>::try_from(request.resource_logs).expect("one resource");
-    let [scope] = <[_; 1]>::try_from(resource.scope_logs).expect("one scope");
+    let request = ExportLogsServiceRequest::decode(body).unwrap();
+    let [resource] = <[_; 1]>::try_from(request.resource_logs).unwrap();
+    let [scope] = <[_; 1]>::try_from(resource.scope_logs).unwrap();
     scope.log_records
 }
 
