@@ -27,15 +27,19 @@
 
 mod any_value;
 mod container;
+mod encoding;
 mod envelope;
 mod json;
 mod limits;
+mod plain;
 mod record;
 mod request_builder;
 mod timestamp;
 
 pub use container::{ContainerFormat, ContainerLogDecoder, ContainerSettings, DockerBodies};
+pub use encoding::TextEncoding;
 pub use envelope::RecordEnvelope;
 pub use limits::{BlankTrimming, DecodeCounts, OversizeBehavior, RequestLimits};
+pub use plain::{LineFraming, LinePattern, PlainLogDecoder, PlainSettings};
 pub use record::{BodyKind, LinePosition, LineRecord, OutputStream, RecordSink};
 pub use request_builder::{LogRequest, RecordSettings, RequestBuilder};
