@@ -21,6 +21,7 @@ pub(crate) fn status_error(head: &Parts, message: &str, retryable: bool) -> Send
         message: format!("HTTP {} {message}", head.status.as_u16()).trim_end().to_owned().into(),
         retry_after: retry_after(&head.headers),
         retryable,
+        partial: None,
     }
 }
 

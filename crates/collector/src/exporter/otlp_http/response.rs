@@ -35,6 +35,7 @@ fn delivered(head: &Parts, answer: &BoundedResponse) -> Result<SendSuccess, Send
         retry_after: None,
         // The Collector retries, and so do we: the response, and perhaps the request, was garbled on the way.
         retryable: true,
+        partial: None,
     })
 }
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 use crate::{
-    core::{BackendStatus, DestinationLabels, TlsFault},
+    core::{BackendStatus, DestinationLabels, RejectReason, RejectionCounts, TlsFault},
     net::{
         connect, request,
         testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
@@ -154,7 +154,7 @@ async fn any_2xx_is_success_whatever_its_body_is_about() {
 
 #[tokio::test]
 async fn partial_success_is_read_from_protobuf_and_json() {
-    let expected = SendSuccess { rejected: 2, message: "bad".into() };
+    let expected = SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, 2), message: "bad".into() };
     let proto = Reply::http(200, &[("content-type", PROTOBUF_CONTENT_TYPE)], [10, 7, 8, 2, 18, 3, b'b', b'a', b'd']);
     assert_eq!(answer(proto).await.unwrap(), expected);
 
