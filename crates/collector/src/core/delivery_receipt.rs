@@ -47,13 +47,15 @@ pub trait ReceiptListener: Send + Sync {
 pub struct ReceiptOutput {
     pub pipeline: PipelineId,
     pub exporter: ComponentId,
+    /// A number of the receiver's own.
+    pub number: u64,
     /// Incremented when a token of the current epoch is returned.
     epoch: AtomicU64,
 }
 
 impl ReceiptOutput {
-    pub fn new(pipeline: PipelineId, exporter: ComponentId) -> Arc<Self> {
-        Arc::new(Self { pipeline, exporter, epoch: AtomicU64::new(0) })
+    pub fn new(pipeline: PipelineId, exporter: ComponentId, number: u64) -> Arc<Self> {
+        Arc::new(Self { pipeline, exporter, number, epoch: AtomicU64::new(0) })
     }
 
     /// The epoch for requests that are submitted after all earlier ones have ended.

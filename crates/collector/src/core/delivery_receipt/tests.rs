@@ -42,7 +42,7 @@ pub(super) fn pipeline_id() -> PipelineId {
 }
 
 pub(super) fn outputs(names: &[&str]) -> Vec<Arc<ReceiptOutput>> {
-    names.iter().map(|name| ReceiptOutput::new(pipeline_id(), ComponentId::new(name))).collect()
+    names.iter().map(|name| ReceiptOutput::new(pipeline_id(), ComponentId::new(name), 0)).collect()
 }
 
 /// A request with a receipt for these outputs, in their current epochs.
@@ -324,7 +324,7 @@ async fn receipt_that_came_through_a_connector_stands_for_all_exporters_behind_i
     let (quick, hanging) = (Destination::new([], Reply::Take), Destination::new([], Reply::Hang));
     let pipeline = fixture(&[("a", &quick), ("b", &hanging)], |_| {});
     let before = PipelineId { signal: Signal::Traces, name: Some("before".into()) };
-    let outputs = [ReceiptOutput::new(before, ComponentId::new("forward"))];
+    let outputs = [ReceiptOutput::new(before, ComponentId::new("forward"), 0)];
     pipeline.offer(receipted(1, [1], &outputs, &pipeline.ledger)).await;
     assert_eq!(pipeline.ledger.take(), []);
     hanging.answer(0, Reply::Take);
