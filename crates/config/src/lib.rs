@@ -30,6 +30,8 @@ mod kubeconfig;
 mod load;
 mod matching;
 pub mod model;
+#[allow(dead_code, reason = "the exporters with names from attributes use it")]
+mod name_template;
 mod network;
 mod pattern;
 mod problem;
@@ -51,6 +53,7 @@ pub use load::{LoadedDocument, load};
 pub use model::CollectorDocument;
 pub use pattern::{PatternError, RegexPattern};
 pub use problem::{DocumentErrors, DocumentProblem, ProblemSeverity, TextPosition};
+pub use receiver::file_log;
 pub use secret::SecretString;
 pub use sources::{ConfigSources, FixedSources};
 pub use yaml::MAX_DOCUMENT_BYTES;
