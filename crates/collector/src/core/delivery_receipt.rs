@@ -99,10 +99,6 @@ impl DeliveryReceipt {
         Self { tokens: outputs.into_iter().map(token).collect() }
     }
 
-    pub(super) fn tokens(&self) -> &[DeliveryToken] {
-        &self.tokens
-    }
-
     /// The receipt for one output; `None` if the request is not for it. A receipt that came through a connector is
     /// for every output.
     pub(super) fn for_output(self: &Arc<Self>, pipeline: &PipelineId, exporter: &ComponentId) -> Option<Arc<Self>> {

@@ -45,9 +45,7 @@ use self::{
     worker::FileLogWorker,
     worker_control::{WorkerControl, WorkerPhase, WorkerTask},
 };
-use crate::components::{
-    BuildError, PrepareReceiver, PreparedReceiver, Receiver, ReceiverContext, ReceiverSite,
-};
+use crate::components::{BuildError, PrepareReceiver, PreparedReceiver, Receiver, ReceiverContext, ReceiverSite};
 
 pub(crate) fn prepare(settings: &Settings, context: &ReceiverContext<'_>) -> Result<PreparedReceiver, BuildError> {
     let read = Arc::new(ReadSettings::new(settings)?);

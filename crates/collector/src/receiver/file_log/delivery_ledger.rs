@@ -97,14 +97,9 @@ impl DeliveryLedger {
         Some(ResumePoint { position, skips: ranges.collect() })
     }
 
-    /// What the output has dealt with before it all.
-    pub(super) fn committed(&self, output: OutputKey, stream: StreamId) -> Option<LogPosition> {
-        self.logs.get(&(output, stream)).map(|log| log.committed)
-    }
-
-    /// The logs that an output was given something of and has not dealt with all of it.
-    pub(super) fn forget_stream(&mut self, stream: StreamId) {
-        self.logs.retain(|(_, other), _| *other != stream);
+    /// Forgets all other logs.
+    pub(super) fn retain_streams(&mut self, is_known: impl Fn(StreamId) -> bool) {
+        self.logs.retain(|(_, stream), _| is_known(*stream));
     }
 
     pub(super) fn forget_output(&mut self, output: OutputKey) {

@@ -5,7 +5,7 @@
 
 use kubewake_log_files::LogPosition;
 use kubewake_log_lines::{
-    ContainerLogDecoder, ContainerSettings, DecodeCounts, LinePosition, PlainLogDecoder, PlainSettings, RequestBuilder,
+    ContainerLogDecoder, ContainerSettings, LinePosition, PlainLogDecoder, PlainSettings, RequestBuilder,
 };
 
 /// The format of logs, and the settings of their decoders.
@@ -176,22 +176,6 @@ impl LineDecoder {
     /// Whether a record is unfinished that was not only cut by a rotation.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.decoder, FormatDecoder::Plain(_))
-    }
-
-    /// Bytes of memory that unfinished lines occupy.
-    pub(super) fn held_bytes(&self) -> usize {
-        let parts = match &self.decoder {
-            FormatDecoder::Container(decoder) => decoder.held_bytes(),
-            FormatDecoder::Plain(_) => 0,
-        };
-        parts + self.carry.capacity()
-    }
-
-    pub(super) fn take_counts(&mut self) -> DecodeCounts {
-        match &mut self.decoder {
-            FormatDecoder::Container(decoder) => decoder.take_counts(),
-            FormatDecoder::Plain(decoder) => decoder.take_counts(),
-        }
     }
 }
 

@@ -68,10 +68,6 @@ impl FileLogOutput {
         self.bytes <= self.window / 2
     }
 
-    pub(super) fn in_flight_bytes(&self) -> u64 {
-        self.bytes
-    }
-
     pub(super) fn begin_request(&mut self, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
@@ -111,20 +107,26 @@ impl FileLogOutput {
     }
 }
 
+#[derive(Debug)]
+struct SeenPipeline {
+    entry: Weak<Pipeline>,
+    outputs: Arc<Vec<ComponentId>>,
+}
+
 /// The outputs in the order of their [`OutputId`]s.
 #[derive(Debug, Default)]
 pub(super) struct OutputTable {
     outputs: Vec<FileLogOutput>,
     next_key: u64,
-    /// The outputs of each pipeline when they were last looked at.
-    seen: Vec<(Weak<Pipeline>, Arc<Vec<ComponentId>>)>,
+    /// The pipelines when they were last looked at.
+    seen: Vec<SeenPipeline>,
 }
 
 impl OutputTable {
     /// Whether the pipelines and their ends are still those that were seen last.
     pub(super) fn is_current(&self, pipelines: &[Arc<Pipeline>]) -> bool {
-        let is_same = |(pipeline, (entry, outputs)): (&Arc<Pipeline>, &(Weak<Pipeline>, Arc<Vec<ComponentId>>))| {
-            std::ptr::eq(entry.as_ptr(), Arc::as_ptr(pipeline)) && Arc::ptr_eq(outputs, &pipeline.outputs())
+        let is_same = |(pipeline, seen): (&Arc<Pipeline>, &SeenPipeline)| {
+            std::ptr::eq(seen.entry.as_ptr(), Arc::as_ptr(pipeline)) && Arc::ptr_eq(&seen.outputs, &pipeline.outputs())
         };
         pipelines.len() == self.seen.len() && pipelines.iter().zip(&self.seen).all(is_same)
     }
@@ -132,7 +134,9 @@ impl OutputTable {
     /// Takes the outputs of these pipelines, keeps those that were there already, and returns those that have gone.
     pub(super) fn replace(&mut self, pipelines: &[Arc<Pipeline>]) -> Vec<OutputKey> {
         let mut old = std::mem::take(&mut self.outputs);
-        self.seen = pipelines.iter().map(|pipeline| (Arc::downgrade(pipeline), pipeline.outputs())).collect();
+        let seen =
+            |pipeline: &Arc<Pipeline>| SeenPipeline { entry: Arc::downgrade(pipeline), outputs: pipeline.outputs() };
+        self.seen = pipelines.iter().map(seen).collect();
         for pipeline in pipelines {
             let ends = pipeline.outputs();
             for exporter in ends.iter() {
@@ -189,11 +193,6 @@ impl OutputTable {
     pub(super) fn of_pipeline(&self, set: OutputSet, pipeline: &Arc<Pipeline>) -> Vec<(OutputId, &FileLogOutput)> {
         let is_its = |output: &FileLogOutput| std::ptr::eq(output.entry.as_ptr(), Arc::as_ptr(pipeline));
         self.iter().filter(|(id, output)| set.contains(*id) && is_its(output)).collect()
-    }
-
-    /// Whether no output has requests in flight.
-    pub(super) fn is_idle(&self) -> bool {
-        self.outputs.iter().all(|output| output.requests == 0)
     }
 }
 

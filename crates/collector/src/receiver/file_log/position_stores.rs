@@ -49,3 +49,11 @@ pub(super) fn open(place: &PositionPlace, memory: &MemoryPositions) -> Box<dyn P
         PositionPlace::Memory => Box::new(memory.clone()),
     }
 }
+
+/// Moves positions to another place, if that has none. False if the positions there are others.
+pub(super) fn move_positions(from: &PositionPlace, to: &PositionPlace, memory: &MemoryPositions) -> bool {
+    let mut target = open(to, memory);
+    let has_none = target.load().is_ok_and(|value| value.is_none());
+    let value = open(from, memory).load();
+    has_none && value.is_ok_and(|value| value.is_some_and(|value| target.save(&value).is_ok()))
+}

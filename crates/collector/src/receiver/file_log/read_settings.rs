@@ -4,8 +4,8 @@ use std::path::Path;
 
 use kubewake_config::{
     file_log::{
-        FileCompression as CompressionSetting, LongLineBehavior, MultilinePattern,
-        OperatorKind, StartPosition, TextEncoding as EncodingSetting, TextTemplate, TruncateBehavior,
+        FileCompression as CompressionSetting, LongLineBehavior, MultilinePattern, OperatorKind, StartPosition,
+        TextEncoding as EncodingSetting, TextTemplate, TruncateBehavior,
         operator::{ContainerFormat as ContainerSetting, ContainerRuntime, ParserFormat},
     },
     model::FileLogReceiver,
@@ -58,6 +58,7 @@ impl ReadSettings {
             adds_tags: container.is_some(),
             adds_record_number: settings.file_attributes.record_number,
             adds_record_offset: settings.file_attributes.record_offset,
+            ..RecordSettings::default()
         };
         Ok(Self {
             files: files_settings(settings)?,
@@ -79,9 +80,10 @@ impl ReadSettings {
     /// What the records of a log have in common.
     pub(super) fn envelope(&self, path: &Path) -> RecordEnvelope {
         let pod = PodPath::parse(path).filter(|_| self.adds_pod);
-        let pod = pod.iter().flat_map(PodPath::resource_attributes);
-        let resource = self.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let mut envelope = RecordEnvelope::from_resource_attributes(resource.chain(pod));
+        let pod = pod.map(|pod| pod.resource_attributes()).into_iter().flatten();
+        let own = self.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let resource: Vec<(&str, &str)> = own.chain(pod).collect();
+        let mut envelope = RecordEnvelope::from_resource_attributes(resource);
         for (key, value) in &self.attributes {
             envelope.add_record_attribute(key, value);
         }
@@ -176,6 +178,7 @@ fn container_settings(
         max_record_bytes: container.max_log_size,
         oversize: oversize(settings),
         trimming: BlankTrimming::default(),
+        ..ContainerSettings::default()
     })
 }
 

@@ -39,6 +39,9 @@ const TURNS_PER_ROUND: usize = 256;
 /// How long until log files are tried again that cannot be read at all.
 const OPEN_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How often logs that are gone are forgotten. All logs are found in much less time.
+const FORGET_INTERVAL: Duration = Duration::from_secs(30);
+
 pub(super) struct FileLogWorker {
     id: ComponentId,
     control: Arc<WorkerControl>,
@@ -75,6 +78,8 @@ struct OpenLogs {
     /// Logs that have ended; their readers are closed when they have read everything.
     ended: HashSet<StreamId>,
     buffer: Vec<u8>,
+    /// When to look for logs that are gone.
+    forget_at: Instant,
 }
 
 impl FileLogWorker {
@@ -126,6 +131,10 @@ impl FileLogWorker {
     fn take_task(&mut self, task: WorkerTask) {
         let WorkerTask { read, place, pipelines, runtime: _ } = task;
         self.close();
+        if place != self.place && !position_stores::move_positions(&self.place, &place, &self.memory) {
+            // The numbers of logs are those of the other place.
+            self.ledger = DeliveryLedger::default();
+        }
         (self.read, self.place) = (read, place);
         self.pipelines = Some(pipelines);
         self.open_retry_at = None;
@@ -164,13 +173,14 @@ impl FileLogWorker {
             gone.into_iter().for_each(|output| self.ledger.forget_output(output));
         }
         self.open_files();
+        self.forget_streams();
         let began = Instant::now();
         let has_more = self.take_turns(&pipelines);
         self.resume_outputs(began);
         self.flush_unfinished(&pipelines, began);
         drop(pipelines);
         if !has_more {
-            self.control.pause(ROUND_INTERVAL.saturating_sub(began.elapsed()));
+            self.control.pause(ROUND_INTERVAL.saturating_sub(began.elapsed()), WorkerRequest::Read);
         }
         let timeout = self.next_due().map_or(IDLE_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
         self.poll(timeout.min(IDLE_INTERVAL));
@@ -194,6 +204,18 @@ impl FileLogWorker {
         }
     }
 
+    /// Forgets logs that are gone, and that all outputs have dealt with.
+    fn forget_streams(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        if open.forget_at > Instant::now() {
+            return;
+        }
+        open.forget_at = Instant::now() + FORGET_INTERVAL;
+        let OpenLogs { files, ended, .. } = open;
+        ended.retain(|stream| files.stream(*stream).is_some());
+        self.ledger.retain_streams(|stream| files.stream(stream).is_some());
+    }
+
     fn take_turns(&mut self, pipelines: &[Arc<Pipeline>]) -> bool {
         for _ in 0..TURNS_PER_ROUND {
             let Some(turn) = self.open.as_mut().and_then(|open| open.files.next_turn()) else { return false };
@@ -205,7 +227,8 @@ impl FileLogWorker {
     /// Waits until something has changed, and deals with it.
     fn poll(&mut self, timeout: Duration) {
         let Some(open) = &mut self.open else {
-            return self.control.pause(timeout);
+            let seen = if self.pipelines.is_some() { WorkerRequest::Read } else { WorkerRequest::StopReading };
+            return self.control.pause(timeout, seen);
         };
         for event in open.files.poll(timeout) {
             self.take_event(event);
@@ -231,7 +254,10 @@ impl FileLogWorker {
     /// When something is to be done without an event.
     fn next_due(&self) -> Option<Instant> {
         let resumes = self.outputs.iter().filter_map(|(_, output)| output.resume_due());
-        let readers = self.open.iter().flat_map(|open| open.readers.values());
+        let readers = self
+            .open
+            .iter()
+            .flat_map(|open| open.readers.iter().filter(|(id, _)| !open.paused.contains(id)).map(|(_, reader)| reader));
         let flushes = readers.filter_map(|reader| reader.flush_due(self.read.flush_after));
         resumes.chain(flushes).chain(self.open_retry_at.filter(|_| self.open.is_none())).min()
     }
@@ -247,6 +273,7 @@ impl OpenLogs {
             paused: HashSet::new(),
             ended: HashSet::new(),
             buffer: Vec::new(),
+            forget_at: Instant::now() + FORGET_INTERVAL,
         }
     }
 

@@ -112,10 +112,10 @@ impl WorkerControl {
         (state.task.take(), state.request)
     }
 
-    /// Pauses the calling thread, at most until something is asked for.
-    pub(super) fn pause(&self, limit: std::time::Duration) {
+    /// Pauses the calling thread, at most until something else is asked for than what it has seen.
+    pub(super) fn pause(&self, limit: std::time::Duration, seen: WorkerRequest) {
         let state = self.state();
-        if state.task.is_none() && state.request == WorkerRequest::Read {
+        if state.task.is_none() && state.request == seen {
             drop(self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner));
         }
     }

@@ -233,7 +233,10 @@ impl Model {
     async fn finish(&mut self) {
         self.filtered.extend(self.batches.drain(..).flat_map(|batch| numbers(&batch)));
         for exporter in &self.exporters {
-            exporter.later.lock().unwrap().drain(..).for_each(|go| drop(go.send(())));
+            for go in exporter.later.lock().unwrap().drain(..) {
+                // The task may have been cancelled.
+                let _ = go.send(());
+            }
         }
         settle().await;
     }

@@ -125,7 +125,10 @@ impl FileLogWorker {
     /// has room.
     pub(super) fn separate_full_outputs(&mut self, id: ReaderId) -> bool {
         let Some(open) = &mut self.open else { return false };
-        let Some(reader) = open.readers.get(&id) else { return false };
+        let Some(reader) = open.readers.get(&id) else {
+            open.files.close_reader(id);
+            return false;
+        };
         let is_full = |output: &OutputId| self.outputs.get(*output).is_some_and(|output| output.is_full());
         let full: OutputSet = reader.outputs.iter().filter(is_full).collect();
         if full.is_empty() {

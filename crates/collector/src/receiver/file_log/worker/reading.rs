@@ -43,6 +43,10 @@ impl FileLogWorker {
             Some(distance) if distance <= outcome.bytes as u64 => (usize::try_from(distance).unwrap_or(0), true),
             _ => (outcome.bytes, false),
         };
+        if is_bounded && let Some(open) = &mut self.open {
+            // There is more behind the bound.
+            open.files.resume(id);
+        }
         let chunk = buffer.get(..bytes).unwrap_or_default();
         if is_bounded && chunk.is_empty() {
             self.pass_bound(id, outcome.position);
@@ -118,7 +122,8 @@ impl FileLogWorker {
         let others = others.filter_map(|other| open.readers.get(other)).map(|other| other.position());
         let others = others.filter(|position| *position > from);
         let skip = reader.next_skip().map(|range| range.from);
-        let bounds = others.chain(skip).filter(|bound| bound.generation == from.generation && bound.offset >= from.offset);
+        let bounds =
+            others.chain(skip).filter(|bound| bound.generation == from.generation && bound.offset >= from.offset);
         bounds.map(|bound| bound.offset - from.offset).min()
     }
 
@@ -196,7 +201,12 @@ impl FileLogWorker {
     }
 
     /// Notes a range in which there is nothing to deliver.
-    fn pass(&mut self, stream: StreamId, outputs: OutputSet, range: crate::receiver::file_log::delivery_ledger::LogRange) {
+    fn pass(
+        &mut self,
+        stream: StreamId,
+        outputs: OutputSet,
+        range: crate::receiver::file_log::delivery_ledger::LogRange,
+    ) {
         for id in outputs.iter() {
             let Some(output) = self.outputs.get(id).filter(|output| !output.is_detached()) else { continue };
             let committed = self.ledger.pass(output.key, stream, range);
@@ -208,10 +218,8 @@ impl FileLogWorker {
     pub(super) fn flush_unfinished(&mut self, pipelines: &[Arc<Pipeline>], now: Instant) {
         let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         let readers = self.open.iter().flat_map(|open| &open.readers);
-        let due: Vec<ReaderId> = readers
-            .filter(|(_, reader)| is_due(reader.flush_due(self.read.flush_after)))
-            .map(|(id, _)| *id)
-            .collect();
+        let due: Vec<ReaderId> =
+            readers.filter(|(_, reader)| is_due(reader.flush_due(self.read.flush_after))).map(|(id, _)| *id).collect();
         for id in due {
             if self.separate_full_outputs(id) {
                 self.read_chunk(id, KEPT_BUFFER_BYTES, pipelines);
@@ -232,10 +240,6 @@ impl FileLogWorker {
             if is_done(open, &id) {
                 open.close_reader(id);
             }
-        }
-        if open.files.stream(stream).is_none() {
-            open.ended.remove(&stream);
-            self.ledger.forget_stream(stream);
         }
     }
 }
