@@ -8,7 +8,9 @@ mod debug;
 mod file;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
-#[allow(dead_code, unused_imports, reason = "the exporters with names from attributes use it")]
+#[cfg(feature = "exporter-loki")]
+mod loki;
+#[cfg(feature = "exporter-loki")]
 mod name_resolver;
 #[cfg(feature = "exporter-nop")]
 mod nop;
@@ -29,4 +31,5 @@ component_table! {
     "exporter-file", File => file;
     "exporter-nop", Nop => nop;
     "exporter-loadbalancing", LoadBalancing => loadbalancing;
+    "exporter-loki", Loki => loki;
 }

@@ -445,6 +445,7 @@ impl ExporterQueue {
         let rejected = delivered.rejected.total();
         self.pipeline_stats.record_success(items.saturating_sub(rejected));
         settings.stats.progress.record_success();
+        settings.stats.truncated.fetch_add(delivered.truncated, Ordering::Relaxed);
         if rejected > 0 || !delivered.message.is_empty() {
             settings.stats.rejected.count(&delivered.rejected);
             self.pipeline_stats.count_dropped(DropReason::Rejected, rejected);
