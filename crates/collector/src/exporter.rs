@@ -2,12 +2,16 @@
 //!
 //! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
+#[cfg(feature = "exporter-loki")]
+mod batch_delivery;
 #[cfg(feature = "exporter-debug")]
 mod debug;
 #[cfg(feature = "exporter-file")]
 mod file;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
+#[cfg(feature = "exporter-loki")]
+mod log_source;
 #[cfg(feature = "exporter-loki")]
 mod loki;
 #[cfg(feature = "exporter-loki")]

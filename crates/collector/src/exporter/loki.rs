@@ -8,8 +8,6 @@
 //! *Does not* order the lines of different batches: with several consumers of the queue these are under way at once.
 //! Loki accepts lines out of order within a window, unless it is configured otherwise.
 
-mod delivery;
-mod log_source;
 mod metadata;
 mod push_plan;
 mod push_request;
@@ -31,14 +29,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 use kubewake_config::model::LokiExporter;
 
 use self::{
-    delivery::Delivery,
-    push_plan::{PushPlan, TenantPlan},
+    push_plan::{PlannedEntry, PushPlan, TenantPlan},
     push_request::{LineLimits, PushRequest},
     stream_labels::StreamLabels,
 };
 use crate::{
     components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
     core::{Batch, Exporter, RejectReason, SendError, SendFuture, SendSuccess, heavy_work},
+    exporter::batch_delivery::{BatchDelivery, Continuation},
     extension::ClientAuth,
     net::{compress::RequestBody, http_destination::HttpDestination},
 };
@@ -94,13 +92,6 @@ enum PushResult {
     Unsent(SendError),
 }
 
-/// Whether there is any use in further requests of this attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Continuation {
-    NextTenant,
-    Stop,
-}
-
 impl Loki {
     async fn export(&self, batch: &Batch) -> Result<SendSuccess, SendError> {
         let (owned, labels) = (batch.clone(), self.labels.clone());
@@ -108,7 +99,10 @@ impl Loki {
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let plan = heavy_work::run(batch.bytes(), move || PushPlan::make(owned, &labels, now)).await?;
         let plan = Arc::new(plan);
-        let mut delivery = Delivery::new(&plan);
+        let mut delivery = BatchDelivery::new(batch);
+        for (record, reason) in &plan.rejected {
+            delivery.reject([*record], *reason);
+        }
         for tenant in 0..plan.tenants.len() {
             if self.push_tenant(&plan, tenant, &mut delivery).await == Continuation::Stop {
                 break;
@@ -118,11 +112,11 @@ impl Loki {
     }
 
     /// Sends the records of a tenant, one request after another.
-    async fn push_tenant(&self, plan: &Arc<PushPlan>, number: usize, delivery: &mut Delivery) -> Continuation {
-        let Some(tenant) = plan.tenants.get(number) else { return Continuation::NextTenant };
+    async fn push_tenant(&self, plan: &Arc<PushPlan>, number: usize, delivery: &mut BatchDelivery) -> Continuation {
+        let Some(tenant) = plan.tenants.get(number) else { return Continuation::Continue };
         let Some(headers) = tenant_headers(tenant) else {
-            delivery.reject(&tenant.entries, RejectReason::Target);
-            return Continuation::NextTenant;
+            delivery.reject(records(&tenant.entries), RejectReason::Target);
+            return Continuation::Continue;
         };
         let mut start = 0;
         while let Some(rest) = tenant.entries.get(start..).filter(|rest| !rest.is_empty()) {
@@ -132,20 +126,25 @@ impl Loki {
             };
             let entries = rest.get(..request.end - start).unwrap_or(rest);
             match self.push(&request, &headers).await {
-                PushResult::Stored => delivery.store(entries, &request),
-                PushResult::StoredExcept { lines, error } => delivery.store_except(entries, &request, lines, &error),
-                PushResult::Refused(error) => delivery.refuse(entries, error),
+                PushResult::Stored if request.lines == 0 => {}
+                PushResult::Stored => delivery.store(records(entries), request.truncated),
+                PushResult::StoredExcept { lines, error } => {
+                    store_except(delivery, entries, &request, lines, &error);
+                }
+                PushResult::Refused(error) => {
+                    delivery.refuse(records(entries), response::refusal_reason(&error), error);
+                }
                 PushResult::Denied(error) => {
-                    delivery.refuse(rest, error);
-                    return Continuation::NextTenant;
+                    delivery.refuse(records(rest), RejectReason::Target, error);
+                    return Continuation::Continue;
                 }
                 PushResult::Unsent(error) => return delivery.retry_later(error),
                 PushResult::Halved => continue,
             }
-            delivery.reject_long_lines(&request);
+            delivery.reject(request.too_long.iter().copied(), RejectReason::TooLarge);
             start = request.end;
         }
-        Continuation::NextTenant
+        Continuation::Continue
     }
 
     async fn encode(&self, plan: &Arc<PushPlan>, number: usize, start: usize) -> Result<PushRequest, SendError> {
@@ -185,6 +184,29 @@ impl Exporter for Loki {
     fn send<'a>(&'a self, batch: &'a Batch) -> SendFuture<'a> {
         Box::pin(self.export(batch))
     }
+}
+
+/// Notes that so many lines of a request were not stored. Which ones is not known, so that the first ones stand for
+/// them.
+fn store_except(
+    delivery: &mut BatchDelivery,
+    entries: &[PlannedEntry],
+    request: &PushRequest,
+    lines: u64,
+    error: &SendError,
+) {
+    let rejected = usize::try_from(lines).unwrap_or(usize::MAX);
+    // Both are in the order of the request.
+    let mut too_long = request.too_long.iter().peekable();
+    let sent = records(entries).filter(|record| too_long.next_if(|long| *long == record).is_none());
+    delivery.store(records(entries), request.truncated);
+    delivery.reject(sent.take(rejected), response::reject_reason(&error.message));
+    delivery.set_message(error.message.clone());
+}
+
+/// The numbers of the records of entries.
+fn records(entries: &[PlannedEntry]) -> impl Iterator<Item = usize> {
+    entries.iter().map(|entry| entry.record as usize)
 }
 
 /// The headers of a tenant's requests; `None` if the tenant cannot be in a header.

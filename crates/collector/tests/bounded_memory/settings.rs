@@ -88,7 +88,7 @@ fn of_exporter(name: &str) -> &'static [&'static str] {
         "loki" => &[
             "{endpoint: 'http://HTTP', RETRY}",
             "{endpoint: 'http://HTTP', tenant: '%{service.name:-none}', labels: {name: '%{service.name}'}, \
-              max_request_size: 1000, max_line_size: 10, RETRY}",
+              max_request_size: 10000, max_line_size: 10, RETRY}",
             "{endpoint: 'http://HTTP', labels: {key: '%{key}'}, allow_record_attributes: [key], \
               structured_metadata: {enabled: false}, max_line_behavior: drop, RETRY}",
         ],

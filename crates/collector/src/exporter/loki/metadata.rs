@@ -3,7 +3,8 @@
 //! Names are those that Loki's own OTLP endpoint would give: what is no letter, digit or `_` becomes `_`, and maps are
 //! flattened. *Guarantees.* A name occurs once, and no name is that of a label: an attribute of a record whose name is
 //! taken gets the suffix `_extracted`, as in Loki, so that a line cannot replace what the resource says. Entries and
-//! bytes stay within the limits; what does not fit is left out.
+//! bytes stay within the limits; what does not fit is left out. The buffer grows only when its owner says so, who
+//! reserves the memory.
 
 use std::ops::Range;
 
@@ -32,6 +33,9 @@ const MAX_NAME_BYTES: usize = 1024;
 /// The bytes of an entry beside its name and value: tags and lengths.
 const ENTRY_OVERHEAD_BYTES: usize = 16;
 
+/// The first capacity of the buffer for fields.
+const FIRST_BYTES: usize = 1 << 10;
+
 /// Writes the metadata of one line after another.
 pub(super) struct MetadataWriter<'s> {
     limits: StructuredMetadataConfig,
@@ -44,6 +48,8 @@ pub(super) struct MetadataWriter<'s> {
     size: usize,
     /// Whether anything was left out.
     is_cut: bool,
+    /// The capacity that is needed to go on.
+    needed: usize,
     /// The name of the attribute that is being written.
     name: Vec<u8>,
 }
@@ -57,14 +63,19 @@ pub(super) struct SharedMetadata {
     is_cut: bool,
 }
 
-/// The most bytes that the metadata of one line takes.
-pub(super) fn max_metadata_bytes(limits: Option<StructuredMetadataConfig>) -> usize {
-    limits.map_or(0, |limits| limits.max_bytes as usize + limits.max_entries as usize * ENTRY_OVERHEAD_BYTES)
-}
-
 impl<'s> MetadataWriter<'s> {
     pub(super) fn new(limits: StructuredMetadataConfig, labels: &'s StreamLabels) -> Self {
-        Self { limits, labels, fields: Vec::new(), names: Vec::new(), size: 0, is_cut: false, name: Vec::new() }
+        let (fields, names) = (Vec::with_capacity(FIRST_BYTES), Vec::new());
+        Self { limits, labels, fields, names, size: 0, is_cut: false, needed: 0, name: Vec::new() }
+    }
+
+    /// The capacity that the buffer must have before the metadata can be written anew, if it is too small.
+    pub(super) fn needed_capacity(&self) -> Option<usize> {
+        (self.needed > self.fields.capacity()).then(|| self.needed.max(2 * self.fields.capacity()))
+    }
+
+    pub(super) fn grow(&mut self, capacity: usize) {
+        self.fields.reserve_exact(capacity.saturating_sub(self.fields.len()));
     }
 
     /// Begins anew with what lines of this resource and scope share. With `omit_labels` the attributes that are labels
@@ -182,6 +193,11 @@ impl<'s> MetadataWriter<'s> {
         let size = name_bytes + value.len();
         if size > room {
             self.is_cut = true;
+            return;
+        }
+        let needed = self.fields.len() + size + ENTRY_OVERHEAD_BYTES;
+        if needed > self.fields.capacity() {
+            self.needed = self.needed.max(needed);
             return;
         }
         let content = len_field_size(NAME_FIELD, name_bytes) + len_field_size(VALUE_FIELD, value.len());

@@ -11,14 +11,18 @@ use kubewake_otlp::{
     view::{LogRecord, MessageView, ResourceEntry, ScopeEntry, resources},
 };
 
-use super::{
-    log_source::{LogSource, SourceBytes},
-    stream_labels::{StreamLabels, StreamNames},
-};
+use super::stream_labels::{StreamLabels, StreamNames};
 use crate::{
     core::{Batch, Charge, RecordOutcomes, RejectReason, SendError, WorkMemory},
-    exporter::name_resolver::NameSubject,
+    exporter::{
+        log_source::{LogSource, SourceBytes, push},
+        name_resolver::NameSubject,
+    },
 };
+
+/// Memory for the plan of a small batch that is granted when the pipeline has none, so that full queues empty
+/// themselves.
+const UNCHARGED_BYTES: u64 = 16 << 10;
 
 /// The memory of an entry of a map, beside its key.
 const MAP_ENTRY_BYTES: usize = 128;
@@ -66,9 +70,10 @@ pub(super) struct PlannedEntry {
 impl PushPlan {
     /// Plans the requests for a batch. `now` is the time of records without one, in nanoseconds since 1970.
     pub(super) fn make(batch: Batch, labels: &StreamLabels, now: u64) -> Result<Self, SendError> {
-        let Some(memory) = WorkMemory::for_batch(&batch) else {
+        let Some(memory) = WorkMemory::for_delivery(&batch) else {
             return Ok(Self::empty(batch));
         };
+        let memory = memory.with_uncharged(UNCHARGED_BYTES);
         let mut planner = Planner {
             labels,
             now,
@@ -220,19 +225,4 @@ impl Planner<'_> {
     fn reserve(&mut self, bytes: usize) -> Result<(), NoMemory> {
         if self.memory.reserve(bytes) { Ok(()) } else { Err(NoMemory) }
     }
-}
-
-/// Adds an item to a list, whose growth is reserved first.
-pub(super) fn push<T>(list: &mut Vec<T>, item: T, memory: &mut WorkMemory<'_>) -> Result<(), NoMemory> {
-    /// The standard library's initial capacity for items of this size.
-    const FIRST_ITEMS: usize = 4;
-    if list.len() == list.capacity() {
-        let items = list.capacity().saturating_mul(2).max(FIRST_ITEMS);
-        if !memory.reserve(items.saturating_mul(size_of::<T>())) {
-            return Err(NoMemory);
-        }
-        list.reserve_exact(items - list.len());
-    }
-    list.push(item);
-    Ok(())
 }

@@ -1,7 +1,8 @@
 //! Requests of the push API: protobuf in Snappy's block format.
 //!
-//! *Guarantees.* Every line and name is UTF-8. A request has at most the given size before compression, unless it is of a
-//! single line. Memory is reserved before it is allocated; if it runs short, the request ends early.
+//! *Guarantees.* Every line and name is UTF-8. A request has at most the given size before compression, unless it is of
+//! a single line. Memory is reserved before it is allocated; if it runs short, the request ends early. A small request
+//! needs none, so that full queues empty themselves.
 
 use bytes::Bytes;
 use kubewake_config::model::{LokiExporter, LongLineBehavior, StructuredMetadataConfig};
@@ -13,11 +14,14 @@ use kubewake_otlp::{
 };
 
 use super::{
-    metadata::{MetadataWriter, SharedMetadata, max_metadata_bytes},
+    metadata::{MetadataWriter, SharedMetadata},
     push_plan::{PlannedEntry, PushPlan, TenantPlan},
     stream_labels::StreamLabels,
 };
-use crate::core::{Charge, SendError, WorkMemory};
+use crate::{
+    core::{Charge, SendError, WorkMemory},
+    exporter::log_source::push,
+};
 
 /// `PushRequest.streams`
 const STREAMS: u32 = 1;
@@ -33,7 +37,10 @@ const LINE: u32 = 2;
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 /// The first allocation of a request.
-const FIRST_BYTES: usize = 4 << 10;
+const FIRST_BYTES: usize = 1 << 10;
+
+/// Memory for a request that is granted when the pipeline has none.
+const UNCHARGED_BYTES: u64 = 32 << 10;
 
 /// Tags and lengths around an entry, and its timestamp.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
@@ -84,7 +91,8 @@ impl PushRequest {
         labels: &StreamLabels,
         limits: LineLimits,
     ) -> Result<Self, SendError> {
-        let memory = WorkMemory::for_batch(&plan.batch).ok_or_else(|| SendError::local("the batch is empty"))?;
+        let memory = WorkMemory::for_delivery(&plan.batch).ok_or_else(|| SendError::local("the batch is empty"))?;
+        let memory = memory.with_uncharged(UNCHARGED_BYTES);
         let mut writer = RequestWriter {
             plan,
             limits,
@@ -135,10 +143,6 @@ impl RequestWriter<'_> {
     /// Writes streams; returns the index of the first entry that is not in the request.
     fn streams(&mut self, tenant: &TenantPlan, start: usize) -> (usize, Result<(), NoMemory>) {
         let mut at = start;
-        // The buffers of the metadata writer: its fields, and as much for names and values on their way.
-        if !self.memory.reserve(2 * max_metadata_bytes(self.limits.metadata)) {
-            return (at, Err(NoMemory));
-        }
         while let Some(first) = tenant.entries.get(at) {
             let Some(stream) = tenant.streams.get(first.stream as usize) else { return (at, Ok(())) };
             if let Err(NoMemory) = self.make_room(stream.labels.len() + ENTRY_OVERHEAD_BYTES) {
@@ -182,7 +186,7 @@ impl RequestWriter<'_> {
         let line = String::from_utf8_lossy(&body);
         let is_long = line.len() > self.limits.max_bytes;
         if is_long && self.limits.behavior == LongLineBehavior::Drop {
-            super::push_plan::push(&mut self.too_long, entry.record as usize, &mut self.memory)?;
+            push(&mut self.too_long, entry.record as usize, &mut self.memory)?;
             return Ok(EntryResult::TooLong);
         }
         let line = line.get(..line.floor_char_boundary(self.limits.max_bytes)).unwrap_or_default();
@@ -218,20 +222,28 @@ impl RequestWriter<'_> {
         let key = (entry.source.resource, entry.source.scope, omit_labels);
         let resource = plan.sources.content(entry.source.resource, &plan.batch);
         let scope = plan.sources.content(entry.source.scope, &plan.batch);
-        if self.metadata.is_some() {
+        let is_known = self.shared.is_some_and(|(known, _)| known == key);
+        if self.metadata.is_some() && !is_known {
             self.reserve_work(resource)?;
             self.reserve_work(scope)?;
         }
         let Some(metadata) = &mut self.metadata else { return Ok(false) };
-        match self.shared {
-            Some((known, shared)) if known == key => metadata.rewind(shared),
-            _ => {
-                let shared = metadata.begin(&Resource::new(resource), &Scope::new(scope), omit_labels);
-                self.shared = Some((key, shared));
+        loop {
+            match self.shared {
+                Some((known, shared)) if known == key => metadata.rewind(shared),
+                _ => {
+                    let shared = metadata.begin(&Resource::new(resource), &Scope::new(scope), omit_labels);
+                    self.shared = Some((key, shared));
+                }
             }
+            metadata.add_record(record);
+            let Some(capacity) = metadata.needed_capacity() else { return Ok(metadata.is_cut()) };
+            if !self.memory.reserve(capacity) {
+                return Err(NoMemory);
+            }
+            metadata.grow(capacity);
+            self.shared = None;
         }
-        metadata.add_record(record);
-        Ok(metadata.is_cut())
     }
 
     /// Reserves the memory to read a message. It is reused for the messages that follow.

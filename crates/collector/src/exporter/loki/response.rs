@@ -52,6 +52,11 @@ pub(super) fn reject_reason(message: &str) -> RejectReason {
     found.map_or(RejectReason::Other, |(_, reason)| *reason)
 }
 
+/// Why the records of a request were refused with it.
+pub(super) fn refusal_reason(error: &SendError) -> RejectReason {
+    if is_too_large(error) { RejectReason::TooLarge } else { reject_reason(&error.message) }
+}
+
 /// Whether the request is too large as a whole.
 pub(super) fn is_too_large(error: &SendError) -> bool {
     error.backend_status == Some(BackendStatus::Http(StatusCode::PAYLOAD_TOO_LARGE))

@@ -4,21 +4,20 @@ use std::ops::Range;
 
 use kubewake_otlp::{Allowance, NoMemory};
 
-use super::push_plan::push;
 use crate::core::{Batch, WorkMemory};
 
 /// The position of a log record, and of the resource and the scope that it belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LogSource {
+pub(crate) struct LogSource {
     record: BytesRange,
     /// Numbers of sources in [`SourceBytes`].
-    pub(super) resource: u32,
-    pub(super) scope: u32,
+    pub(crate) resource: u32,
+    pub(crate) scope: u32,
 }
 
 /// The resources and scopes of a batch.
 #[derive(Debug, Default)]
-pub(super) struct SourceBytes {
+pub(crate) struct SourceBytes {
     ranges: Vec<BytesRange>,
     /// The content of messages that were sent in several parts, and so are nowhere in the batch as a whole.
     merged: Vec<Vec<u8>>,
@@ -35,19 +34,19 @@ struct BytesRange {
 
 impl LogSource {
     /// A record at this place in the bytes of a part.
-    pub(super) fn new(part: usize, bytes: &[u8], record: &[u8], resource: u32, scope: u32) -> Self {
+    pub(crate) fn new(part: usize, bytes: &[u8], record: &[u8], resource: u32, scope: u32) -> Self {
         let record = BytesRange::within(part, bytes, record).unwrap_or(BytesRange { part: 0, start: 0, len: 0 });
         Self { record, resource, scope }
     }
 
-    pub(super) fn record<'b>(&self, batch: &'b Batch) -> &'b [u8] {
+    pub(crate) fn record<'b>(&self, batch: &'b Batch) -> &'b [u8] {
         self.record.content(batch)
     }
 }
 
 impl SourceBytes {
     /// Adds a message of a part; returns its number.
-    pub(super) fn locate(
+    pub(crate) fn locate(
         &mut self,
         part: usize,
         bytes: &[u8],
@@ -72,7 +71,7 @@ impl SourceBytes {
     }
 
     /// The content of a message.
-    pub(super) fn content<'b>(&'b self, number: u32, batch: &'b Batch) -> &'b [u8] {
+    pub(crate) fn content<'b>(&'b self, number: u32, batch: &'b Batch) -> &'b [u8] {
         let Some(range) = self.ranges.get(number as usize) else { return &[] };
         match self.merged.get((u32::MAX - range.part) as usize) {
             Some(merged) => merged,
@@ -105,4 +104,19 @@ fn range_within(whole: &[u8], piece: &[u8]) -> Option<Range<usize>> {
 /// A number of parts or bytes of a batch, which is far below the limit.
 fn small(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Adds an item to a list, whose growth is reserved first.
+pub(crate) fn push<T>(list: &mut Vec<T>, item: T, memory: &mut WorkMemory<'_>) -> Result<(), NoMemory> {
+    /// The standard library's initial capacity for items of this size.
+    const FIRST_ITEMS: usize = 4;
+    if list.len() == list.capacity() {
+        let items = list.capacity().saturating_mul(2).max(FIRST_ITEMS);
+        if !memory.reserve(items.saturating_mul(size_of::<T>())) {
+            return Err(NoMemory);
+        }
+        list.reserve_exact(items - list.len());
+    }
+    list.push(item);
+    Ok(())
 }
