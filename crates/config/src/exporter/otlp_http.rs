@@ -5,9 +5,10 @@ use std::{path::PathBuf, time::Duration};
 use kubewake_otlp::Signal;
 
 use crate::{
-    ComponentId, SecretString,
+    ComponentId, ConfigText, SecretString,
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
     decode::{ConnectionSide, Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
     network::{self, ClientTls, CompressionType, tls},
     sending::{self, QueueConfig, RetryConfig},
 };
@@ -23,11 +24,11 @@ pub enum BodyEncoding {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpHttpExporter {
     /// The whole URL for traces; `None` if neither `endpoint` nor `traces_endpoint` is set.
-    pub traces_url: Option<String>,
+    pub traces_url: Option<ConfigText>,
     /// The whole URL for metrics.
-    pub metrics_url: Option<String>,
+    pub metrics_url: Option<ConfigText>,
     /// The whole URL for logs.
-    pub logs_url: Option<String>,
+    pub logs_url: Option<ConfigText>,
     pub encoding: BodyEncoding,
     pub tls: ClientTls,
     pub compression: CompressionType,
@@ -41,28 +42,61 @@ pub struct OtlpHttpExporter {
     pub queue: Option<QueueConfig>,
 }
 
+impl Default for OtlpHttpExporter {
+    fn default() -> Self {
+        Self {
+            traces_url: None,
+            metrics_url: None,
+            logs_url: None,
+            encoding: BodyEncoding::Proto,
+            tls: ClientTls::default(),
+            compression: CompressionType::Gzip,
+            headers: Vec::new(),
+            auth: None,
+            timeout: Some(DEFAULT_TIMEOUT),
+            retry: Some(RetryConfig::default()),
+            queue: Some(QueueConfig::default()),
+        }
+    }
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const ENCODINGS: [(&str, BodyEncoding); 2] = [("proto", BodyEncoding::Proto), ("json", BodyEncoding::Json)];
+
 impl ComponentSettings for OtlpHttpExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         let mut fields = FieldReader::new(at, report);
         let urls = SignalUrls::read(&mut fields);
         skip_ineffective_fields(&mut fields);
-        let encodings = [("proto", BodyEncoding::Proto), ("json", BodyEncoding::Json)];
         let exporter = OtlpHttpExporter {
-            traces_url: urls.traces,
-            metrics_url: urls.metrics,
-            logs_url: urls.logs,
+            traces_url: urls.traces.map(Into::into),
+            metrics_url: urls.metrics.map(Into::into),
+            logs_url: urls.logs.map(Into::into),
             encoding: fields
-                .get_or("encoding", BodyEncoding::Proto, |at, report| scalar::keyword(at, report, &encodings)),
+                .get_or("encoding", BodyEncoding::Proto, |at, report| scalar::keyword(at, report, &ENCODINGS)),
             tls: fields.get("tls", tls::client).unwrap_or_default(),
             compression: fields.get_or("compression", CompressionType::Gzip, network::compression),
             headers: fields.get("headers", network::headers).unwrap_or_default(),
             auth: network::auth(&mut fields, ConnectionSide::Client),
-            timeout: sending::timeout(&mut fields, Duration::from_secs(30)),
+            timeout: sending::timeout(&mut fields, DEFAULT_TIMEOUT),
             retry: sending::retry(&mut fields),
             queue: sending::queue(&mut fields),
         };
         fields.finish();
         Some(exporter)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let map = YamlMap::default()
+            .with_optional("traces_endpoint", self.traces_url.as_ref())
+            .with_optional("metrics_endpoint", self.metrics_url.as_ref())
+            .with_optional("logs_endpoint", self.logs_url.as_ref())
+            .with_changed("encoding", encode::keyword(&ENCODINGS, &self.encoding), "proto")
+            .with_section("tls", self.tls.encode())
+            .with_changed("compression", self.compression.name(), CompressionType::Gzip.name())
+            .with_list("headers", network::encode_headers(&self.headers))
+            .with_optional("auth", self.auth.as_ref().map(network::encode_auth));
+        sending::encode(map, self.timeout, DEFAULT_TIMEOUT, self.retry.as_ref(), self.queue.as_ref())
     }
 
     fn files(&self) -> Vec<PathBuf> {
