@@ -34,7 +34,7 @@ struct OtlpDialer {
 
 impl OtlpDialer {
     fn settings(&self, endpoint: &str) -> OtlpGrpcExporter {
-        OtlpGrpcExporter { endpoint: endpoint.to_owned(), ..self.template.clone() }
+        OtlpGrpcExporter { endpoint: endpoint.into(), ..self.template.clone() }
     }
 
     /// Sends an empty request, on a connection of its own, with the timeout of any other request. A connection
@@ -108,7 +108,7 @@ mod tests {
     /// Whether a probe with a short timeout is answered.
     async fn reaches(endpoint: &str, moment: Duration) -> bool {
         let template = OtlpGrpcExporter {
-            endpoint: String::new(),
+            endpoint: ConfigText::default(),
             tls: ClientTls { insecure: true, ..ClientTls::default() },
             compression: CompressionType::Gzip,
             headers: Vec::new(),
