@@ -6,7 +6,7 @@ use kubewake_config::{
     CollectorDocument, ComponentId, ConfigText, SecretString, TextReference, escape,
     model::{
         BasicAuth, BasicClientCredentials, BearerTokenAuth, ClientTls, CompressionType, ExporterConfig,
-        ExtensionConfig, KeyPair, OAuth2Client, OtlpGrpcExporter, OtlpHttpExporter, PemSource,
+        ExtensionConfig, HttpExportConfig, KeyPair, OAuth2Client, OtlpGrpcExporter, OtlpHttpExporter, PemSource,
     },
 };
 
@@ -126,15 +126,28 @@ fn http_exporter(
     settings: &CollectorSettings,
     auth: Option<ComponentId>,
 ) -> OtlpHttpExporter {
-    let (output, defaults) = (&pipeline.output, &settings.defaults);
-    let default = OtlpHttpExporter::default();
-    let sending = &output.sending;
-    let url = Some(keys.config_text(&output.endpoint));
+    let url = Some(keys.config_text(&pipeline.output.endpoint));
     let url_for = |signal: Signal| url.clone().filter(|_| pipeline.signal == signal);
     OtlpHttpExporter {
         traces_url: url_for(Signal::Traces),
         metrics_url: url_for(Signal::Metrics),
         logs_url: url_for(Signal::Logs),
+        http: http_client(keys, pipeline, settings, auth),
+        ..OtlpHttpExporter::default()
+    }
+}
+
+/// What all exporters over HTTP have in common.
+fn http_client(
+    keys: &mut SecretKeys,
+    pipeline: &ValidPipeline,
+    settings: &CollectorSettings,
+    auth: Option<ComponentId>,
+) -> HttpExportConfig {
+    let (output, defaults) = (&pipeline.output, &settings.defaults);
+    let default = HttpExportConfig::default();
+    let sending = &output.sending;
+    HttpExportConfig {
         tls: output.tls.as_ref().map(|tls| keys.tls(tls)).unwrap_or_default(),
         compression: sending.compression.or(defaults.compression).map_or(default.compression, compression),
         headers: output.headers.iter().map(|(name, piece)| (name.clone(), keys.secret(piece))).collect(),
@@ -142,7 +155,6 @@ fn http_exporter(
         timeout: sending.timeout.or(defaults.timeout).or(default.timeout),
         retry: sending.retry.with_defaults(&defaults.retry),
         queue: Some(sending.queue.with_defaults(&defaults.queue)),
-        ..default
     }
 }
 

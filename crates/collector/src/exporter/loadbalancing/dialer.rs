@@ -99,7 +99,10 @@ pub(crate) fn prepare(
 
 #[cfg(test)]
 mod tests {
-    use kubewake_config::model::{ClientTls, CompressionType};
+    use kubewake_config::{
+        ConfigText,
+        model::{ClientTls, CompressionType},
+    };
     use tokio::net::TcpListener;
 
     use super::*;

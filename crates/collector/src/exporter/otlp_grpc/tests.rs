@@ -476,7 +476,7 @@ async fn an_alert_of_tls_is_told_from_a_connection_that_is_closed() {
     for (word, expected) in [(&b"\x15\x03\x03\0\x02\x02F"[..], TlsFault::Wanted), (b"", TlsFault::PerhapsWanted)] {
         let address = somebody(word).await;
         let backend = backend(ok()).await;
-        let settings = OtlpGrpcExporter { endpoint: address.to_string(), ..settings(&backend) };
+        let settings = OtlpGrpcExporter { endpoint: address.to_string().into(), ..settings(&backend) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
         assert_eq!(error.backend_status, Some(BackendStatus::Tls(expected)), "{error:?}");
     }

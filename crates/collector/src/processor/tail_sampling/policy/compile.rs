@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubewake_config::model::{SamplingPolicy, SamplingRule};
+use kubewake_config::model::{CompositePart, SamplingPolicy, SamplingRule};
 
 use super::{
     CompiledPolicy, CompositeSubPolicy, PolicyNode,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kubewake_config::model::{PolicyRateLimit, SamplingPolicy, SamplingRule, TextValues};
+use kubewake_config::model::{CompositePart, PolicyRateLimit, SamplingPolicy, SamplingRule, TextValues};
 use kubewake_otlp::probability::{Randomness, Threshold};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
