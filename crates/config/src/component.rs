@@ -89,6 +89,11 @@ pub(crate) trait ReceiverSettings: ComponentSettings {
     fn servers(&self) -> Vec<ServerContext> {
         Vec::new()
     }
+
+    /// The extension in which it keeps its state.
+    fn storage_extension_id(&self) -> Option<&ComponentId> {
+        None
+    }
 }
 
 /// The settings of a processor.
@@ -129,6 +134,11 @@ pub(crate) trait ConnectorSettings: ComponentSettings {
 pub(crate) trait ExtensionSettings: ComponentSettings {
     /// Whether it authenticates this side of connections.
     fn authenticates(&self, _: ConnectionSide) -> bool {
+        false
+    }
+
+    /// Whether components may keep their state in it.
+    fn keeps_state(&self) -> bool {
         false
     }
 }

@@ -56,6 +56,7 @@ pub use load::{LoadedDocument, load};
 pub use model::CollectorDocument;
 pub use pattern::{PatternError, RegexPattern};
 pub use problem::{DocumentErrors, DocumentProblem, ProblemSeverity, TextPosition};
+pub use receiver::file_log;
 pub use secret::SecretString;
 pub use sources::{ConfigSources, FixedSources};
 pub use yaml::MAX_DOCUMENT_BYTES;
