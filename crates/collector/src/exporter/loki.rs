@@ -50,7 +50,7 @@ pub(crate) fn prepare(settings: &LokiExporter, context: &ExporterContext<'_>) ->
 
 fn build(settings: &LokiExporter, auth: Option<Arc<dyn ClientAuth>>) -> Result<ExporterParts, BuildError> {
     let headers = [(CONTENT_TYPE, CONTENT_TYPE_PROTOBUF)];
-    let destination = HttpDestination::new(&settings.push_url, &settings.http, headers, auth)?;
+    let destination = HttpDestination::new(&settings.push_url(), &settings.http, headers, auth)?;
     let max_bytes = settings.max_request_bytes as usize;
     let loki = Loki {
         labels: Arc::new(StreamLabels::new(settings)),

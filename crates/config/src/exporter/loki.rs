@@ -12,11 +12,12 @@ use kubewake_otlp::Signal;
 
 use super::HttpExportConfig;
 use crate::{
-    ComponentId,
+    ComponentId, ConfigText,
     component::{ComponentSettings, ExporterSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
     name_template::{NamePiece, NameTemplate, allow_record_attributes, name_template},
-    network::url,
+    network::{CompressionType, url},
     yaml::NodeValue,
 };
 
@@ -26,13 +27,22 @@ const PUSH_PATH: &str = "/loki/api/v1/push";
 /// Loki's default limit of labels, `max_label_names_per_series`.
 const LOKI_MAX_LABELS: usize = 15;
 
+const DEFAULT_MAX_STREAMS: u32 = 5000;
+const DEFAULT_MAX_TENANTS: u32 = 1000;
+/// Loki refuses lines beyond 256 KB.
+const DEFAULT_MAX_LINE_BYTES: u32 = 256_000;
+const DEFAULT_MAX_REQUEST_BYTES: u32 = 1 << 20;
+
+const BEHAVIORS: [(&str, LongLineBehavior); 2] =
+    [("truncate", LongLineBehavior::Truncate), ("drop", LongLineBehavior::Drop)];
+
 /// The longest tenant id that Loki accepts, in bytes.
 pub const LOKI_MAX_TENANT_BYTES: usize = 150;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LokiExporter {
-    /// The whole URL of the push API.
-    pub push_url: String,
+    /// `endpoint`: the URL of Loki, or that of its push API.
+    pub endpoint: ConfigText,
     /// `tenant`: the value of `X-Scope-OrgID`; without it there is no such header.
     pub tenant: Option<NameTemplate>,
     /// `labels`: name and value, sorted by name.
@@ -79,10 +89,9 @@ pub enum LongLineBehavior {
 
 impl ComponentSettings for LokiExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
-        let behaviors = [("truncate", LongLineBehavior::Truncate), ("drop", LongLineBehavior::Drop)];
         let mut fields = FieldReader::new(at, report);
-        let push_url = fields.get("endpoint", url).map(|url| with_push_path(&url));
-        if push_url.is_none() {
+        let endpoint = fields.get("endpoint", url);
+        if endpoint.is_none() {
             let help = "set `endpoint` to the URL of Loki, such as http://loki.example.com:3100";
             fields.require("endpoint", "the exporter needs an `endpoint`", Some(help.into()));
         }
@@ -93,24 +102,45 @@ impl ComponentSettings for LokiExporter {
         };
         let templates = tenant.iter().chain(labels.iter().map(|(_, value)| value));
         let exporter = Self {
-            push_url: push_url.unwrap_or_default(),
+            endpoint: endpoint.unwrap_or_default().into(),
             allow_record_attributes: allow_record_attributes(&mut fields, templates),
             tenant,
             labels,
             structured_metadata: structured_metadata(&mut fields),
-            max_streams: count(&mut fields, "max_streams", 5000, 1_000_000),
-            max_tenants: count(&mut fields, "max_tenants", 1000, 100_000),
-            max_line_bytes: count(&mut fields, "max_line_size", 256_000, 16 << 20),
+            max_streams: count(&mut fields, "max_streams", DEFAULT_MAX_STREAMS, 1_000_000),
+            max_tenants: count(&mut fields, "max_tenants", DEFAULT_MAX_TENANTS, 100_000),
+            max_line_bytes: count(&mut fields, "max_line_size", DEFAULT_MAX_LINE_BYTES, 16 << 20),
             max_line_behavior: fields.get_or("max_line_behavior", LongLineBehavior::default(), |at, report| {
-                scalar::keyword(at, report, &behaviors)
+                scalar::keyword(at, report, &BEHAVIORS)
             }),
-            max_request_bytes: count(&mut fields, "max_request_size", 1 << 20, 64 << 20),
+            max_request_bytes: count(&mut fields, "max_request_size", DEFAULT_MAX_REQUEST_BYTES, 64 << 20),
             http: HttpExportConfig::read_uncompressed(&mut fields),
         };
         // Bodies are in Snappy's block format, because Loki reads protobuf in no other form.
         fields.get("compression", |at, report| scalar::keyword(at, report, &[("snappy", ())]));
         fields.finish();
         Some(exporter)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let labels = self.labels.iter().fold(YamlMap::default(), |map, (name, value)| map.with_field(name, value));
+        let labels = (self.labels != default_labels::labels()).then_some(labels);
+        let metadata = match &self.structured_metadata {
+            Some(metadata) => metadata.encode(),
+            None => YamlMap::default().with_field("enabled", false),
+        };
+        let map = YamlMap::default()
+            .with_field("endpoint", &self.endpoint)
+            .with_optional("tenant", self.tenant.as_ref())
+            .with_optional("labels", labels)
+            .with_list("allow_record_attributes", &self.allow_record_attributes)
+            .with_section("structured_metadata", metadata)
+            .with_changed("max_streams", self.max_streams, DEFAULT_MAX_STREAMS)
+            .with_changed("max_tenants", self.max_tenants, DEFAULT_MAX_TENANTS)
+            .with_changed("max_line_size", self.max_line_bytes, DEFAULT_MAX_LINE_BYTES)
+            .with_changed("max_line_behavior", encode::keyword(&BEHAVIORS, &self.max_line_behavior), "truncate")
+            .with_changed("max_request_size", self.max_request_bytes, DEFAULT_MAX_REQUEST_BYTES);
+        self.http.encode_uncompressed(map)
     }
 
     fn public_fields() -> &'static [&'static str] {
@@ -129,6 +159,41 @@ impl ComponentSettings for LokiExporter {
 impl ExporterSettings for LokiExporter {
     fn signals(&self) -> &'static [Signal] {
         &[Signal::Logs]
+    }
+}
+
+impl LokiExporter {
+    /// An exporter to this URL, with the defaults of all other settings.
+    pub fn new(endpoint: ConfigText) -> Self {
+        Self {
+            endpoint,
+            tenant: None,
+            labels: default_labels::labels(),
+            allow_record_attributes: Vec::new(),
+            structured_metadata: Some(StructuredMetadataConfig::default()),
+            max_streams: DEFAULT_MAX_STREAMS,
+            max_tenants: DEFAULT_MAX_TENANTS,
+            max_line_bytes: DEFAULT_MAX_LINE_BYTES,
+            max_line_behavior: LongLineBehavior::default(),
+            max_request_bytes: DEFAULT_MAX_REQUEST_BYTES,
+            http: HttpExportConfig { compression: CompressionType::None, ..HttpExportConfig::default() },
+        }
+    }
+
+    /// The URL of the push API.
+    pub fn push_url(&self) -> String {
+        with_push_path(&self.endpoint)
+    }
+}
+
+impl StructuredMetadataConfig {
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        YamlMap::default().with_changed("max_entries", self.max_entries, default.max_entries).with_changed(
+            "max_size",
+            self.max_bytes,
+            default.max_bytes,
+        )
     }
 }
 

@@ -25,7 +25,8 @@ fn errors(settings: &str) -> String {
 #[test]
 fn defaults_are_within_the_limits_of_loki() {
     let exporter = read("{endpoint: 'http://loki:3100'}");
-    assert_eq!(exporter.push_url, "http://loki:3100/loki/api/v1/push");
+    assert_eq!(exporter, LokiExporter::new("http://loki:3100".into()));
+    assert_eq!(exporter.push_url(), "http://loki:3100/loki/api/v1/push");
     assert_eq!((exporter.tenant, exporter.allow_record_attributes.len()), (None, 0));
     let names: Vec<&str> = exporter.labels.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.len() <= LOKI_MAX_LABELS && names.is_sorted() && names.contains(&"k8s_namespace_name"), "{names:?}");
@@ -42,7 +43,7 @@ fn path_of_the_push_api_is_added_where_it_is_missing() {
         ("https://l/loki/api/v1/push", "https://l/loki/api/v1/push"),
         ("https://l/?key=k", "https://l/loki/api/v1/push?key=k"),
     ] {
-        assert_eq!(read(&format!("{{endpoint: '{endpoint}'}}")).push_url, url);
+        assert_eq!(read(&format!("{{endpoint: '{endpoint}'}}")).push_url(), url);
     }
 }
 
