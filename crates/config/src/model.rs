@@ -1,14 +1,14 @@
 //! The document as types, with the Collector's field names and defaults.
 //!
-//! Every type here is plain data. A [`CollectorDocument`] from [`load`](crate::load()) has passed all checks.
-//! Programs that write documents use [`document_builder`](crate::document_builder) instead.
+//! Every type here is plain data. A [`CollectorDocument`] from [`load`](crate::load()) has passed all checks; one that a
+//! program makes writes itself ([`CollectorDocument::to_yaml`]).
 
 use std::collections::BTreeMap;
 
 use crate::ComponentId;
 pub use crate::{
-    connector::*, exporter::*, extension::*, matching::*, network::*, processor::*, receiver::*, sending::*,
-    service::*, service_account::*,
+    connector::*, exporter::*, extension::*, matching::*, name_template::*, network::*, processor::*, receiver::*,
+    sending::*, service::*, service_account::*,
 };
 
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -14,14 +14,14 @@ use tokio::{
 
 use super::*;
 use crate::{
-    core::{BackendStatus, ConnectFault},
+    core::{BackendStatus, ConnectFault, RejectReason, RejectionCounts},
     extension::{AuthError, HeadersFuture},
     net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
 };
 
 fn settings(backend: &Backend) -> OtlpGrpcExporter {
     OtlpGrpcExporter {
-        endpoint: backend.address.to_string(),
+        endpoint: backend.address.to_string().into(),
         tls: ClientTls { insecure: true, ..ClientTls::default() },
         compression: CompressionType::None,
         headers: Vec::new(),
@@ -209,7 +209,10 @@ async fn partial_success_is_success_with_a_count() {
     let mut message = vec![10, partial.len() as u8];
     message.extend(partial);
     let delivered = answer(Reply::grpc(&message, &[("grpc-status", "0")])).await.unwrap();
-    assert_eq!(delivered, SendSuccess { rejected: 2, message: "two are bad".into() });
+    assert_eq!(
+        delivered,
+        SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, 2), message: "two are bad".into() }
+    );
 }
 
 #[tokio::test]
@@ -286,7 +289,7 @@ async fn nobody_there_is_a_connection_error_that_names_the_endpoint() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let mut settings = settings(&backend(ok()).await);
-    settings.endpoint = address.to_string();
+    settings.endpoint = address.to_string().into();
     settings.headers = vec![("authorization".into(), SecretString::new("hunter2"))];
     let error = send(&settings, &[b"x"]).await.unwrap_err();
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
@@ -416,7 +419,7 @@ async fn a_port_that_does_not_speak_tls_is_told_from_one_that_refuses_it() {
     ] {
         let address = somebody(word).await;
         let tls = ClientTls { insecure_skip_verify: true, ..ClientTls::default() };
-        let settings = OtlpGrpcExporter { endpoint: address.to_string(), tls, ..settings(&backend(ok()).await) };
+        let settings = OtlpGrpcExporter { endpoint: address.to_string().into(), tls, ..settings(&backend(ok()).await) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
         assert_eq!(error.backend_status, Some(BackendStatus::Tls(expected)), "{error:?}");
         assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
@@ -473,7 +476,7 @@ async fn an_alert_of_tls_is_told_from_a_connection_that_is_closed() {
     for (word, expected) in [(&b"\x15\x03\x03\0\x02\x02F"[..], TlsFault::Wanted), (b"", TlsFault::PerhapsWanted)] {
         let address = somebody(word).await;
         let backend = backend(ok()).await;
-        let settings = OtlpGrpcExporter { endpoint: address.to_string(), ..settings(&backend) };
+        let settings = OtlpGrpcExporter { endpoint: address.to_string().into(), ..settings(&backend) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
         assert_eq!(error.backend_status, Some(BackendStatus::Tls(expected)), "{error:?}");
     }
