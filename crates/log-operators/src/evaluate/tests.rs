@@ -122,7 +122,8 @@ fn wrong_types_and_keys_of_nil_are_errors() {
 
 #[test]
 fn text_that_is_made_is_bounded() {
-    let text = format!("{}body", "replace(".repeat(30)) + &", 'o', 'ooo')".repeat(30);
+    let long = "o".repeat(1000);
+    let text = format!("{}body", "replace(".repeat(5)) + &format!(", 'o', '{long}')").repeat(5);
     let error = evaluate(Expression::parse(&text).unwrap().root(), &entry()).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("longer than"), "{error}");
 }

@@ -21,6 +21,7 @@ use super::{expression::Expression, record_field::RecordField, template::TextTem
 use crate::{
     FixedSources, RegexPattern,
     decode::{Cursor, DecodeReport},
+    encode::WrittenSection,
     yaml,
 };
 
@@ -31,6 +32,8 @@ pub use severity::SeverityMapping;
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct OperatorGraph {
     pub operators: Vec<OperatorConfig>,
+    /// The list as it was read.
+    pub(crate) written: WrittenSection,
 }
 
 impl OperatorGraph {
