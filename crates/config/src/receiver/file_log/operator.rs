@@ -18,7 +18,12 @@ use std::time::Duration;
 use kubewake_otlp::Value;
 
 use super::{expression::Expression, record_field::RecordField, template::TextTemplate, time_layout::TimeLayout};
-use crate::{RegexPattern, encode::WrittenSection};
+use crate::{
+    FixedSources, RegexPattern,
+    decode::{Cursor, DecodeReport},
+    encode::WrittenSection,
+    yaml,
+};
 
 pub(super) use graph::graph;
 pub use severity::SeverityMapping;
@@ -29,6 +34,26 @@ pub struct OperatorGraph {
     pub operators: Vec<OperatorConfig>,
     /// The list as it was read.
     pub(crate) written: WrittenSection,
+}
+
+impl OperatorGraph {
+    /// Reads a list of operators that is not part of a document.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong with it.
+    pub fn from_yaml(text: &str) -> Result<Self, String> {
+        let sources = FixedSources::new();
+        let report = DecodeReport::with_sources(&sources);
+        let mut faults = Vec::new();
+        let tree = yaml::parse(text, &mut faults).ok_or("the text is not YAML")?;
+        let found = graph(&Cursor::root(&tree), &report);
+        let errors = report.into_findings().errors;
+        match errors.first() {
+            Some(error) => Err(error.message.clone()),
+            None => found.ok_or_else(|| "the list cannot be read".to_owned()),
+        }
+    }
 }
 
 /// An operator.
