@@ -1,6 +1,7 @@
 //! Fuzz targets of the collector: compressed bodies, processors, credentials, and its configuration document.
 
 mod calls;
+mod logs;
 mod redaction;
 mod sampling;
 
@@ -16,7 +17,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use kubewake_collector::fuzzing::{self, DecompressError, basic_login, decompress};
 use kubewake_config::{
-    FixedSources, KubeconfigContext, document_builder, load,
+    FixedSources, KubeconfigContext, escape, load,
     model::{CompressionType, ProcessorConfig},
     parse_duration,
 };
@@ -24,7 +25,7 @@ use kubewake_otlp::Signal;
 
 use crate::{Target, choice, memory::bounded, two_texts};
 
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "decode", body: decode },
     Target { name: "grpc-message", body: calls::grpc_message },
     Target { name: "redaction", body: redaction::redaction },
@@ -36,6 +37,9 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "basic-auth", body: basic_auth },
     Target { name: "oauth2-answer", body: calls::oauth2_answer },
     Target { name: "kube-watch", body: kube_watch },
+    Target { name: "container-log", body: logs::container_log },
+    Target { name: "plain-log", body: logs::plain_log },
+    Target { name: "json-line", body: logs::json_line },
 ];
 
 /// The output is at most `max` bytes, each was reserved before, and the output equals that of another decoder
@@ -142,22 +146,31 @@ fn processors(data: &[u8]) {
 }
 
 /// A document is loaded, or refused with all errors, within a multiple of its length, and no message contains
-/// one of its secrets.
+/// one of its secrets. What is written of it is the same document.
 fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/etc/token", "hunter-three");
     let loaded = bounded("a document", text.len(), 2048, 4 << 20, || load(text, &sources));
-    if let Err(errors) = loaded {
-        let message = errors.to_string();
-        assert!(!message.contains("hunter-"), "{message}");
+    match loaded {
+        Err(errors) => {
+            let message = errors.to_string();
+            assert!(!message.contains("hunter-"), "{message}");
+        }
+        // A document with a secret in it is not written.
+        Ok(loaded) => {
+            let Ok(written) = loaded.document.to_yaml() else { return };
+            match load(&written, &FixedSources::new()) {
+                Ok(again) => assert_eq!(again.document, loaded.document, "{written}"),
+                Err(errors) => panic!("{errors}\n{written}"),
+            }
+        }
     }
 }
 
 /// Escaped text is the same after a document is loaded.
 fn config_literal(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let sources =
-        FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", document_builder::escape(text));
+    let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", escape(text));
     let document = "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {otlp: {endpoint: 'a:1', headers: {h: '${file:/literal}'}}}\n\
                     service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp]}}}";
     let Ok(loaded) = load(document, &sources) else { return };

@@ -22,6 +22,7 @@ pub(crate) use table::{ComponentKind, ComponentRow, component_table};
 use crate::{
     ComponentId,
     decode::{ConnectionSide, Cursor, DecodeReport},
+    encode::YamlMap,
     problem::ProblemSeverity,
     processor::ProcessorConfig,
 };
@@ -53,6 +54,9 @@ pub(crate) trait ComponentSettings {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self>
     where
         Self: Sized;
+
+    /// The fields from which [`decode`](Self::decode) reads these settings. Fields at their defaults are left out.
+    fn encode(&self) -> YamlMap;
 
     /// Names of fields that messages may show even of a text that is not YAML. Names that other components have as
     /// well are in `problem/mask.rs`.

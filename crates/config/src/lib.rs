@@ -3,7 +3,7 @@
 //! [`load`] reads a text in four steps: it parses YAML to a tree in which every node has its position, expands
 //! references (`${env:NAME}`, `${file:path}`), decodes fields into the [`model`], and checks references between
 //! components. No step stops at the first error; [`DocumentErrors`] holds all of them, each with its path, its
-//! line and how to fix it.
+//! line and how to fix it. Programs that make documents use the same types: [`CollectorDocument::to_yaml`] writes them.
 //!
 //! # Guarantees
 //!
@@ -18,9 +18,10 @@
 //! document names.
 
 mod component;
+mod config_text;
 mod connector;
 mod decode;
-pub mod document_builder;
+mod encode;
 mod expand;
 mod exporter;
 mod extension;
@@ -30,7 +31,6 @@ mod kubeconfig;
 mod load;
 mod matching;
 pub mod model;
-#[allow(dead_code, reason = "the exporters with names from attributes use it")]
 mod name_template;
 mod network;
 mod pattern;
@@ -45,7 +45,9 @@ mod sources;
 mod yaml;
 
 pub use component::ComponentType;
+pub use config_text::{ConfigText, TextReference};
 pub use decode::{DurationError, parse_duration};
+pub use encode::{EncodeError, escape};
 pub use fingerprint::fingerprint;
 pub use id::{ComponentId, PipelineId};
 pub use kubeconfig::{KubeconfigContext, KubeconfigCredential, KubeconfigError};

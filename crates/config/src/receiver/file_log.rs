@@ -7,8 +7,10 @@
 //! *Guarantees*: a [`FileLogReceiver`] can be built without a further check of its settings, except that files and
 //! directories may be missing. Everything in it is bounded. *Does not*: read files.
 
+mod body_parsing;
 pub mod byte_size;
 mod criteria;
+mod encode;
 mod encoding;
 pub mod expression;
 mod glob;
@@ -21,11 +23,16 @@ pub mod time_layout;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use kubewake_otlp::Signal;
 
 pub use self::{
+    body_parsing::BodyParsing,
     criteria::{FileOrdering, FileSort, FileSortKind},
     encoding::TextEncoding,
     expression::{Expression, ExpressionError},
@@ -39,6 +46,7 @@ use crate::{
     ComponentId,
     component::{ComponentSettings, ReceiverSettings},
     decode::{Cursor, DecodeReport, FieldReader, StorageUse, id, scalar},
+    encode::YamlMap,
     sending,
     yaml::NodeValue,
 };
@@ -95,6 +103,13 @@ pub struct FileLogReceiver {
     pub resource: BTreeMap<String, TextTemplate>,
     /// `operators`, which change each record in turn.
     pub operators: OperatorGraph,
+    /// `body_parsing`: what is read from lines that are JSON objects.
+    pub body_parsing: BodyParsing,
+    /// `join_stack_traces`: the lines of a stack trace are one record. Only for logs of containers.
+    pub joins_stack_traces: bool,
+    /// `link_directories`: symbolic links are followed only into these directories. `None`: wherever they lead, as in
+    /// the Collector.
+    pub link_directories: Option<Vec<PathBuf>>,
 }
 
 /// `start_at`
@@ -195,6 +210,9 @@ impl Default for FileLogReceiver {
             attributes: BTreeMap::new(),
             resource: BTreeMap::new(),
             operators: OperatorGraph::default(),
+            body_parsing: BodyParsing::default(),
+            joins_stack_traces: false,
+            link_directories: None,
         }
     }
 }
@@ -212,6 +230,8 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 const START_POSITIONS: [(&str, StartPosition); 2] =
     [("beginning", StartPosition::Beginning), ("end", StartPosition::End)];
+const COMPRESSIONS: [(&str, FileCompression); 3] =
+    [("", FileCompression::None), ("gzip", FileCompression::Gzip), ("auto", FileCompression::Auto)];
 const TRUNCATE_BEHAVIORS: [(&str, TruncateBehavior); 3] = [
     ("ignore", TruncateBehavior::Ignore),
     ("read_whole_file", TruncateBehavior::ReadWholeFile),
@@ -261,11 +281,18 @@ impl ComponentSettings for FileLogReceiver {
             attributes: fields.get("attributes", template::map).unwrap_or_default(),
             resource: fields.get("resource", template::map).unwrap_or_default(),
             operators: fields.get("operators", operator::graph).unwrap_or_default(),
+            body_parsing: fields.get("body_parsing", body_parsing::decode).unwrap_or_default(),
+            joins_stack_traces: fields.flag("join_stack_traces"),
+            link_directories: fields.get("link_directories", link_directories),
         };
         read_without_effect(&mut fields);
         check_together(&fields, &receiver);
         fields.finish();
         Some(receiver)
+    }
+
+    fn encode(&self) -> YamlMap {
+        encode::settings(self)
     }
 
     fn public_fields() -> &'static [&'static str] {
@@ -332,16 +359,12 @@ fn open_files(at: &Cursor<'_>, report: &DecodeReport) -> Option<usize> {
 /// `compression`. As in the Collector files are read as they are if the word is unknown, here with a warning.
 fn compression(at: &Cursor<'_>, report: &DecodeReport) -> Option<FileCompression> {
     let word = scalar::text(at, report)?;
-    match word.as_str() {
-        "" => Some(FileCompression::None),
-        "gzip" => Some(FileCompression::Gzip),
-        "auto" => Some(FileCompression::Auto),
-        _ => {
-            let message = format!("unknown `compression` {}: files are read as they are", at.quote(&word));
-            report.warning(at, message, Some("known values: gzip, auto".into()));
-            Some(FileCompression::None)
-        }
+    let known = COMPRESSIONS.iter().find(|(name, _)| *name == word).map(|(_, compression)| *compression);
+    if known.is_none() {
+        let message = format!("unknown `compression` {}: files are read as they are", at.quote(&word));
+        report.warning(at, message, Some("known values: gzip, auto".into()));
     }
+    Some(known.unwrap_or_default())
 }
 
 fn file_attributes(fields: &mut FieldReader<'_, '_>) -> FileAttributes {
@@ -356,6 +379,20 @@ fn file_attributes(fields: &mut FieldReader<'_, '_>) -> FileAttributes {
         record_number: fields.flag("include_file_record_number"),
         record_offset: fields.flag("include_file_record_offset"),
     }
+}
+
+/// `link_directories`: absolute paths. An empty list means that no link is followed.
+fn link_directories(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<PathBuf>> {
+    let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None) };
+    let directory = |item: Cursor<'_>| {
+        let text = scalar::text(&item, report)?;
+        if !text.starts_with('/') {
+            report.error(&item, format!("{} is not an absolute path", item.subject(&text)), None);
+            return None;
+        }
+        Some(report.locate(Path::new(&text)))
+    };
+    Some(items.filter_map(directory).collect())
 }
 
 /// `storage`: the id of an extension, which is checked after the whole document was read.

@@ -157,3 +157,81 @@ ordering_criteria:
         refused(&format!("include: [/x]\nordering_criteria: {criteria}"), &[word]);
     }
 }
+
+#[test]
+fn settings_are_written_as_they_are_read() {
+    for text in [
+        "include: [/a]",
+        "{include: ['/a/*'], exclude: ['/a/b*'], exclude_older_than: 1h, ordering_criteria: {regex: '(?P<n>[0-9]+)', \
+         top_n: 2, sort_by: [{sort_type: numeric, regex_key: n, ascending: true}]}, start_at: beginning, \
+         poll_interval: 50ms, fingerprint_size: 1kb, max_log_size: 2MiB, max_log_size_behavior: truncate, \
+         max_concurrent_files: 5, encoding: utf-16be, multiline: {line_start_pattern: '^a', omit_pattern: true}, \
+         force_flush_period: 0s, preserve_leading_whitespaces: true, preserve_trailing_whitespaces: true, \
+         include_file_name: false, include_file_path: true, include_file_name_resolved: true, \
+         include_file_path_resolved: true, include_file_owner_name: true, include_file_owner_group_name: true, \
+         include_file_permissions: true, include_file_record_number: true, include_file_record_offset: true, storage: \
+         file_storage/x, compression: auto, delete_after_read: true, on_truncate: read_new, header: {pattern: '^#', \
+         metadata_operators: [{type: noop}]}, attributes: {a: 'b-EXPR(body)'}, resource: {c: $d}, operators: [{type: \
+         container, id: c}, {type: router, routes: [{expr: 'body == nil', output: last}], default: last}, {type: add, \
+         field: attributes.x, value: [1, 2.5, 'three', true], id: last}]}",
+    ] {
+        let receiver = valid(text);
+        let written = receiver.encode().to_yaml().replace("$$", "$");
+        assert_eq!(valid(&written), receiver, "{written}");
+    }
+}
+
+#[test]
+fn settings_for_logs_of_containers_are_read_and_written() {
+    let receiver = valid(
+        "
+include: [/var/log/pods/*/*/*.log]
+operators: [{type: container}]
+body_parsing: {json: true, severity: true}
+join_stack_traces: true
+link_directories: [/var/lib/docker/containers]
+",
+    );
+    let parsing = BodyParsing { json: true, severity: true, ..BodyParsing::default() };
+    let expected = FileLogReceiver {
+        include: vec!["/var/log/pods/*/*/*.log".into()],
+        operators: OperatorGraph::for_containers(),
+        body_parsing: parsing,
+        joins_stack_traces: true,
+        link_directories: Some(vec!["/var/lib/docker/containers".into()]),
+        ..FileLogReceiver::default()
+    };
+    assert_eq!(receiver, expected);
+    assert_eq!(valid("{include: [/a], link_directories: []}").link_directories, Some(Vec::new()));
+    refused("{include: [/a], link_directories: [b]}", &["link_directories", "is not an absolute path"]);
+    refused("{include: [/a], body_parsing: {message: true}}", &["body_parsing::message: `message` needs `json`"]);
+    refused("{include: [/a], body_parsing: {yaml: true}}", &["yaml"]);
+}
+
+#[test]
+fn directory_of_a_pattern_is_located_where_the_process_has_it() {
+    struct BelowRoot;
+    impl crate::ConfigSources for BelowRoot {
+        fn env(&self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn read(&self, _: &Path) -> std::io::Result<String> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+
+        fn locate(&self, path: &Path) -> PathBuf {
+            Path::new("/root[1]").join(path.strip_prefix("/").unwrap_or(path))
+        }
+    }
+    let include = |pattern: &str| {
+        let text = format!("include: ['{pattern}']");
+        let report = DecodeReport::with_sources(&BelowRoot);
+        let tree = yaml::parse(&text, &mut Vec::new()).unwrap();
+        FileLogReceiver::decode(&Cursor::root(&tree), &report).unwrap().include.concat()
+    };
+    assert_eq!(include("/var/log/pods/*_*/*/*.log"), r"/root\[1\]/var/log/pods/*_*/*/*.log");
+    assert_eq!(include("/var/log/a?.log"), r"/root\[1\]/var/log/a?.log");
+    assert_eq!(include("*.log"), "*.log");
+    assert_eq!(include("/*.log"), "/*.log", "the root has no name");
+}
