@@ -135,6 +135,35 @@ fn copy_is_not_read_again() {
 }
 
 #[test]
+fn copy_takes_the_place_of_a_removed_original() {
+    let node = Node::new();
+    node.write("a.log", "one\ntwo\n");
+    let mut follower = node.resume(node.settings(&["*.log"]));
+    follower.expect(&["one", "two"]);
+    node.copy("a.log", "b.log");
+    follower.expect(&["one", "two"]);
+    node.remove("a.log");
+    follower.expect(&["one", "two"]);
+    node.append("b.log", "three\n");
+    follower.expect(&["one", "two", "three"]);
+    follower.stop();
+    let mut follower = node.resume(node.settings(&["*.log"]));
+    follower.expect(&[]);
+}
+
+#[test]
+fn file_that_is_created_again_is_a_new_one() {
+    let node = Node::new();
+    node.write("a.log", "one\n");
+    let mut follower = node.follow(node.settings(&["*.log"]));
+    follower.expect(&["one"]);
+    node.remove("a.log");
+    follower.expect(&["one"]);
+    node.write("a.log", "one\n");
+    follower.expect(&["one", "one"]);
+}
+
+#[test]
 fn copytruncate_begins_anew_without_duplicates() {
     for policy in [OnTruncate::Ignore, OnTruncate::ReadWholeFile, OnTruncate::ReadNew] {
         for include in ["*.log", "a.log*"] {
