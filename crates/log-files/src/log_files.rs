@@ -29,6 +29,7 @@ use crate::{
 pub(crate) mod care;
 mod copies;
 mod deleted_files;
+mod deletion;
 mod discovery;
 mod kubelet_files;
 mod losses;

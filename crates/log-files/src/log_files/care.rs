@@ -51,7 +51,9 @@ impl LogFiles {
             if position > *committed {
                 *committed = position;
                 self.positions.note_change();
-                if has_done {
+                if self.settings.delete_after_read {
+                    self.delete_file_that_was_read(id);
+                } else if has_done {
                     self.cared_for.insert(id, Instant::now());
                 }
             }
