@@ -51,10 +51,13 @@ impl OperatorSink {
         self.line_bytes = 0;
         let entries = std::mem::take(&mut self.out);
         let start = entries.iter().map(|entry| entry.start).min()?;
+        let times = entries.iter().map(|entry| if entry.timestamp == 0 { entry.observed } else { entry.timestamp });
         let request = LogRequest {
             body: encode_request(&entries).into(),
             records: entries.len(),
             start,
+            first_time: times.clone().min()?,
+            last_time: times.max()?,
             commit: self.held_since().map_or(commit, |held| held.min(commit)),
         };
         // The list keeps its capacity, as far as usual requests need it.
@@ -184,7 +187,10 @@ mod tests {
         let lines = b"S1\nx\nS2\ny\n";
         assert_eq!(decoder.push(lines, position(0), 7, &mut sink), lines.len());
         let request = sink.finish(position(10)).unwrap();
-        assert_eq!((bodies(&request), request.start, request.commit), (vec!["S1\nx".to_owned()], position(0), position(5)));
+        assert_eq!(
+            (bodies(&request), request.start, request.commit),
+            (vec!["S1\nx".to_owned()], position(0), position(5))
+        );
         assert!(sink.finish(position(10)).is_none());
         assert_eq!(sink.held_since(), Some(position(5)));
         sink.flush_due(sink.next_deadline().unwrap());
