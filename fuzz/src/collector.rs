@@ -2,6 +2,7 @@
 
 mod calls;
 mod file_log;
+mod logs;
 mod redaction;
 mod sampling;
 
@@ -25,7 +26,7 @@ use kubewake_otlp::Signal;
 
 use crate::{Target, choice, memory::bounded, two_texts};
 
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "decode", body: decode },
     Target { name: "grpc-message", body: calls::grpc_message },
     Target { name: "redaction", body: redaction::redaction },
@@ -39,6 +40,9 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "kube-watch", body: kube_watch },
     Target { name: "file-log-expression", body: file_log::expression },
     Target { name: "file-log-operators", body: file_log::operators },
+    Target { name: "container-log", body: logs::container_log },
+    Target { name: "plain-log", body: logs::plain_log },
+    Target { name: "json-line", body: logs::json_line },
 ];
 
 /// The output is at most `max` bytes, each was reserved before, and the output equals that of another decoder
