@@ -13,7 +13,7 @@ use crate::{
     fingerprint::{ContentMark, MARK_BYTES, mark_length},
     generation::Generation,
     log_stream::{LogLayout, LogStream, PositionPlace},
-    open_file::{GZIP_MAGIC, GzipCursor, GzipProgress, OpenFile},
+    open_file::{GZIP_MAGIC, GzipCursor, GzipProgress, OpenFile, PlainContent},
     position::{LogPosition, OutputSet, ReaderId, StreamId},
     reader::{LogReader, ReadTurn},
     settings::FileCompression,
@@ -351,6 +351,10 @@ fn read_plain(
         }
         generation.awaits_growth = false;
     }
+    // Until something was consumed, only the beginning shows whether the file was cut.
+    if generation.mark.is_none() && !generation.head.is_of(&file)? {
+        return Ok(ReadStep::Replaced(file));
+    }
     let length = mark_length(offset);
     if reader.tail.len() != length {
         let mut tail = vec![0; length];
@@ -369,6 +373,12 @@ fn read_plain(
     let read =
         file.read_vectored_at(&mut [IoSliceMut::new(before), IoSliceMut::new(buffer)], offset - length as u64)?;
     if read < length || *before != *reader.tail {
+        return Ok(ReadStep::Replaced(file));
+    }
+    // Another reader is ahead: what it has read has to be there still.
+    if let Some(mark) = generation.mark.filter(|mark| mark.offset > offset)
+        && !mark.matches(&mut PlainContent(file.clone()))?
+    {
         return Ok(ReadStep::Replaced(file));
     }
     let bytes = read - length;

@@ -18,7 +18,12 @@ use std::time::Duration;
 use kubewake_otlp::Value;
 
 use super::{expression::Expression, record_field::RecordField, template::TextTemplate, time_layout::TimeLayout};
-use crate::{RegexPattern, encode::WrittenSection};
+use crate::{
+    FixedSources, RegexPattern,
+    decode::{Cursor, DecodeReport},
+    encode::{WrittenSection, YamlMap},
+    yaml,
+};
 
 pub(super) use graph::graph;
 pub use severity::SeverityMapping;
@@ -30,6 +35,53 @@ pub struct OperatorGraph {
     /// The list as it was read.
     pub(crate) written: WrittenSection,
 }
+
+impl OperatorGraph {
+    /// Reads a list of operators that is not part of a document.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong with it.
+    pub fn from_yaml(text: &str) -> Result<Self, String> {
+        let sources = FixedSources::new();
+        let report = DecodeReport::with_sources(&sources);
+        let mut faults = Vec::new();
+        let tree = yaml::parse(text, &mut faults).ok_or("the text is not YAML")?;
+        let found = graph(&Cursor::root(&tree), &report);
+        let errors = report.into_findings().errors;
+        match errors.first() {
+            Some(error) => Err(error.message.clone()),
+            None => found.ok_or_else(|| "the list cannot be read".to_owned()),
+        }
+    }
+
+    /// The operator `container` with its defaults, and no other.
+    pub fn for_containers() -> Self {
+        let format = ContainerFormat { runtime: None, adds_metadata: true, max_log_size: DEFAULT_CONTAINER_LOG_BYTES };
+        let parser = ParserConfig {
+            format: ParserFormat::Container(format),
+            from: RecordField::BODY,
+            to: RecordField::ATTRIBUTES,
+            body: None,
+            timestamp: None,
+            severity: None,
+            trace: None,
+            scope_name: None,
+        };
+        let operator = OperatorConfig {
+            id: "container".to_owned(),
+            kind: OperatorKind::Parser(parser.into()),
+            condition: None,
+            on_error: OnError::default(),
+            outputs: Vec::new(),
+        };
+        let written = WrittenSection::from_items([YamlMap::default().with_field("type", "container")]);
+        Self { operators: vec![operator], written }
+    }
+}
+
+/// The default of `max_log_size` of the operator `container`.
+pub(super) const DEFAULT_CONTAINER_LOG_BYTES: usize = 1 << 20;
 
 /// An operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +127,10 @@ pub enum OperatorKind {
     RegexReplace { field: RecordField, pattern: RegexPattern, replacement: String },
     /// `sanitize_utf8`: replaces bytes that are not UTF-8.
     SanitizeUtf8 { field: RecordField },
+    /// `unquote`: removes the quotes around a text, and its escapes.
+    Unquote { field: RecordField },
+    /// `assign_keys`: makes a map of a list.
+    AssignKeys { field: RecordField, keys: Vec<String> },
     /// `filter`: drops records for which an expression is true.
     Filter { expression: Expression, drop_ratio: f64 },
     /// `router`: passes each record to the outputs of the first route that fits.

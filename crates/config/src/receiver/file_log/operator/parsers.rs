@@ -1,8 +1,8 @@
 //! The settings of operators that read a structure from a text.
 
 use super::{
-    ContainerFormat, ContainerRuntime, CsvFormat, CsvHeader, OperatorKind, ParserConfig, ParserFormat, SeverityParse,
-    SyslogFormat, SyslogProtocol, TimeParse, TraceParse, severity as severities,
+    ContainerFormat, ContainerRuntime, CsvFormat, CsvHeader, DEFAULT_CONTAINER_LOG_BYTES, OperatorKind, ParserConfig,
+    ParserFormat, SeverityParse, SyslogFormat, SyslogProtocol, TimeParse, TraceParse, severity as severities,
 };
 use crate::{
     decode::{Cursor, DecodeReport, FieldReader, scalar, value},
@@ -152,8 +152,10 @@ pub(super) fn key_value(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind
 pub(super) fn csv(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
     let delimiter = character(fields, "delimiter", ',');
     let header_delimiter = character(fields, "header_delimiter", delimiter);
-    let (header, attribute) = (fields.text("header"), fields.text("header_attribute"));
-    let (lazy_quotes, ignore_quotes) = (fields.flag("lazy_quotes"), fields.flag("ignore_quotes"));
+    let header = fields.text("header");
+    let attribute = fields.text("header_attribute");
+    let lazy_quotes = fields.flag("lazy_quotes");
+    let ignore_quotes = fields.flag("ignore_quotes");
     let report = fields.report;
     if lazy_quotes && ignore_quotes {
         report.error(
@@ -268,8 +270,9 @@ pub(super) fn container(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind
     let format = ContainerFormat {
         runtime: runtime.flatten(),
         adds_metadata: fields.get_or("add_metadata_from_filepath", true, scalar::boolean),
-        max_log_size: fields
-            .get_or("max_log_size", 1 << 20, |at, report| byte_size::in_range(at, report, 0, MAX_CONTAINER_LOG_BYTES)),
+        max_log_size: fields.get_or("max_log_size", DEFAULT_CONTAINER_LOG_BYTES, |at, report| {
+            byte_size::read_in_range(at, report, 0, MAX_CONTAINER_LOG_BYTES)
+        }),
     };
     parser(fields, is_valid.then_some(ParserFormat::Container(format)))
 }
