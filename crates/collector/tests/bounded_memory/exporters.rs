@@ -101,7 +101,7 @@ fn measure_exporters(signal: Signal, is_meant: impl Fn(&str) -> bool) {
         ];
         for (name, settings) in settings::exporters(&words).iter().filter(|(name, _)| is_meant(name)) {
             let has_destination = settings::has_destination(settings);
-            if manner != Manner::Takes && !has_destination {
+            if manner != Manner::Takes && !has_destination || !settings.signals().contains(&signal) {
                 continue;
             }
             let asked = places.asked();

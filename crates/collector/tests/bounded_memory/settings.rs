@@ -85,6 +85,12 @@ fn of_exporter(name: &str) -> &'static [&'static str] {
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER]}}, RETRY}",
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER, NOBODY]}}, RETRY, routing_key: attributes, routing_attributes: [key]}",
         ],
+        "elasticsearch" => &[
+            "{endpoint: 'http://HTTP', compression: none, RETRY}",
+            "{endpoint: 'http://HTTP', compression: none, mapping: {mode: ecs}, flush: {bytes: 10000}, RETRY, \
+              traces_index: 'a-%{service.name}', logs_index: 'a-%{service.name}'}",
+        ],
+        "opensearch" => &["{http: {endpoint: 'http://HTTP', compression: none}, RETRY}"],
         added => panic!("what are the worst settings of the exporter {added}? They are to be measured, too"),
     }
 }
@@ -142,7 +148,11 @@ const PEER: &str = "protocol: {otlp: {tls: {insecure: true}, compression: none, 
 /// Whether it has a destination that may refuse. A new exporter must be added here to compile.
 pub fn has_destination(settings: &ExporterConfig) -> bool {
     match settings {
-        ExporterConfig::OtlpGrpc(_) | ExporterConfig::OtlpHttp(_) | ExporterConfig::LoadBalancing(_) => true,
+        ExporterConfig::OtlpGrpc(_)
+        | ExporterConfig::OtlpHttp(_)
+        | ExporterConfig::LoadBalancing(_)
+        | ExporterConfig::Elasticsearch(_)
+        | ExporterConfig::Opensearch(_) => true,
         ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => false,
     }
 }
