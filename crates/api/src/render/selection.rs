@@ -1,16 +1,21 @@
 //! Renders the senders and records that a pipeline selects as one `filter`.
 
-use kubewake_config::document_builder::{
-    AttributeCondition, ConditionMatchType, FilterSection, MatchConditions, ProcessorSection,
+use kubewake_config::{
+    RegexPattern,
+    model::{
+        AssociationSource, AttributeMatch, Field, FilterProcessor, KubernetesAttributesProcessor, MatchProperties,
+        RecordSelection, RelayServiceAccount, SeverityNumber, TextMatcher, ValueMatch, VerifySenders,
+    },
 };
+use kubewake_otlp::Value;
 
 use crate::{
     CollectorSettings, Signal, ValidPipeline,
     pipeline::{InputSelection, RecordFilter},
-    v1alpha1::{self, AttributeMatcher, LogSeverity, SpanKind, StatusCode, WorkloadKind, WorkloadReference},
+    v1alpha1::{
+        self, AttributeMatcher, LogSeverity, SpanKind, StatusCode, TrustedRelay, WorkloadKind, WorkloadReference,
+    },
 };
-
-const NAMESPACE_ATTRIBUTE: &str = "k8s.namespace.name";
 
 /// Whether a pipeline selects by sender.
 pub(super) fn has_selection(input: &InputSelection) -> bool {
@@ -22,57 +27,71 @@ pub(super) fn has_selection(input: &InputSelection) -> bool {
 }
 
 /// `k8s_attributes`, with the attributes by which the pipelines select.
-pub(super) fn enrichment(pipelines: &[&ValidPipeline], settings: &CollectorSettings) -> ProcessorSection {
+pub(super) fn enrichment(pipelines: &[&ValidPipeline], settings: &CollectorSettings) -> KubernetesAttributesProcessor {
     let by_set = pipelines.iter().any(|pipeline| {
         let workloads = &pipeline.input.workloads;
         workloads.include.iter().chain(&workloads.exclude).any(|one| one.kind == WorkloadKind::ReplicaSet)
     });
     let mut metadata = vec![
-        NAMESPACE_ATTRIBUTE,
-        "k8s.pod.name",
-        "k8s.pod.uid",
-        "k8s.pod.start_time",
-        "k8s.node.name",
-        "k8s.deployment.name",
-        "k8s.statefulset.name",
-        "k8s.daemonset.name",
-        "k8s.job.name",
-        "k8s.cronjob.name",
-        "k8s.container.name",
+        Field::NamespaceName,
+        Field::PodName,
+        Field::PodUid,
+        Field::PodStartTime,
+        Field::NodeName,
+        Field::DeploymentName,
+        Field::StatefulSetName,
+        Field::DaemonSetName,
+        Field::JobName,
+        Field::CronJobName,
+        Field::ContainerName,
     ];
-    metadata.extend(by_set.then_some("k8s.replicaset.name"));
-    let associations = vec![Some("k8s.pod.uid"), Some("k8s.pod.ip"), None];
-    // Senders must be known from the first request on, or pipelines would receive others' data.
-    let relays = settings.trusted_relays.iter();
-    let trusted_relays = relays.map(|relay| (relay.namespace.clone(), relay.service_account.clone())).collect();
-    ProcessorSection::KubernetesAttributes { metadata, wait_for_metadata: true, associations, trusted_relays }
+    metadata.extend(by_set.then_some(Field::ReplicaSetName));
+    let by_attribute = |field: Field| vec![AssociationSource::Attribute(field.name().to_owned())];
+    let relay = |relay: &TrustedRelay| RelayServiceAccount {
+        namespace: relay.namespace.clone(),
+        service_account: relay.service_account.clone(),
+    };
+    KubernetesAttributesProcessor {
+        metadata,
+        associations: vec![
+            by_attribute(Field::PodUid),
+            by_attribute(Field::PodIp),
+            vec![AssociationSource::Connection],
+        ],
+        // Senders must be known from the first request on, or pipelines would receive others' data.
+        wait: Some(KubernetesAttributesProcessor::DEFAULT_WAIT),
+        verify_senders: Some(VerifySenders { trusted_relays: settings.trusted_relays.iter().map(relay).collect() }),
+        ..KubernetesAttributesProcessor::default()
+    }
 }
 
 /// The `filter` of a pipeline; none if it keeps everything.
-pub(super) fn filter(pipeline: &ValidPipeline) -> Option<ProcessorSection> {
+pub(super) fn filter(pipeline: &ValidPipeline) -> Option<FilterProcessor> {
     let signal = pipeline.signal;
-    let selection = FilterSection {
-        include: included(signal, &pipeline.input, least_severity(&pipeline.filter)),
+    let selection = RecordSelection {
+        include: included(&pipeline.input, least_severity(&pipeline.filter)),
         exclude: excluded(signal, pipeline),
     };
-    if selection == FilterSection::default() {
+    if selection == RecordSelection::default() {
         return None;
     }
+    let nothing = FilterProcessor::default();
     Some(match signal {
-        Signal::Traces => ProcessorSection::FilterSpans(selection),
-        Signal::Logs => ProcessorSection::FilterLogs(selection),
-        Signal::Metrics => ProcessorSection::FilterMetrics(selection),
+        Signal::Traces => FilterProcessor { spans: selection, ..nothing },
+        Signal::Logs => FilterProcessor { logs: selection, ..nothing },
+        Signal::Metrics => FilterProcessor { metrics: selection, ..nothing },
     })
 }
 
 /// Conditions for the data that is kept: from one of the namespaces and from one of the workloads, and severe
 /// enough.
-fn included(signal: Signal, input: &InputSelection, min_severity: Option<&'static str>) -> Vec<MatchConditions> {
+fn included(input: &InputSelection, min_severity: Option<i32>) -> Vec<MatchProperties> {
     let namespaces =
-        (!input.namespaces.include.is_empty()).then(|| attribute_in(NAMESPACE_ATTRIBUTE, &input.namespaces.include));
-    let with = |workload: Vec<AttributeCondition>| {
-        let attributes: Vec<_> = namespaces.iter().cloned().chain(workload).collect();
-        MatchConditions { min_severity, ..by_resource(signal, attributes) }
+        (!input.namespaces.include.is_empty()).then(|| one_of(Field::NamespaceName, &input.namespaces.include));
+    let severity_number = min_severity.map(|min| SeverityNumber { min, match_undefined: true });
+    let with = |workload: Vec<AttributeMatch>| {
+        let resources = namespaces.iter().cloned().chain(workload).collect();
+        MatchProperties { resources, severity_number, ..MatchProperties::default() }
     };
     match (input.workloads.include.as_slice(), &namespaces, min_severity) {
         ([], None, None) => Vec::new(),
@@ -81,67 +100,64 @@ fn included(signal: Signal, input: &InputSelection, min_severity: Option<&'stati
     }
 }
 
-fn excluded(signal: Signal, pipeline: &ValidPipeline) -> Vec<MatchConditions> {
+fn excluded(signal: Signal, pipeline: &ValidPipeline) -> Vec<MatchProperties> {
     let InputSelection { namespaces, workloads, .. } = &pipeline.input;
+    let by_resource = |resources| MatchProperties { resources, ..MatchProperties::default() };
     let mut excluded = Vec::new();
     if !namespaces.exclude.is_empty() {
-        excluded.push(by_resource(signal, vec![attribute_in(NAMESPACE_ATTRIBUTE, &namespaces.exclude)]));
+        excluded.push(by_resource(vec![one_of(Field::NamespaceName, &namespaces.exclude)]));
     }
-    excluded.extend(workloads.exclude.iter().map(|one| by_resource(signal, workload(one))));
+    excluded.extend(workloads.exclude.iter().map(|one| by_resource(workload(one))));
     let drops = pipeline.filter.iter().filter(|filter| filter.severity_below.is_none());
     excluded.extend(drops.map(|filter| conditions(signal, filter)));
     excluded
 }
 
-/// The highest minimum severity of all filters.
-fn least_severity(filters: &[RecordFilter]) -> Option<&'static str> {
-    const ORDER: [(LogSeverity, &str); 6] = [
-        (LogSeverity::Fatal, "FATAL"),
-        (LogSeverity::Error, "ERROR"),
-        (LogSeverity::Warn, "WARN"),
-        (LogSeverity::Info, "INFO"),
-        (LogSeverity::Debug, "DEBUG"),
-        (LogSeverity::Trace, "TRACE"),
-    ];
-    let asked = |severity: LogSeverity| filters.iter().any(|filter| filter.severity_below == Some(severity));
-    ORDER.iter().find(|(severity, _)| asked(*severity)).map(|(_, word)| *word)
-}
-
-fn by_resource(signal: Signal, attributes: Vec<AttributeCondition>) -> MatchConditions {
-    let attributes = if attributes.is_empty() { Vec::new() } else { vec![(resource_field(signal), attributes)] };
-    MatchConditions { match_type: ConditionMatchType::Regexp, attributes, ..MatchConditions::default() }
-}
-
-fn resource_field(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Traces => "resources",
-        Signal::Logs | Signal::Metrics => "resource_attributes",
-    }
-}
-
-fn attribute_in(key: &str, values: &[String]) -> AttributeCondition {
-    let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
-    AttributeCondition { key: key.to_owned(), value: Some(format!("^(?:{})$", values.join("|"))) }
-}
-
-fn workload(workload: &WorkloadReference) -> Vec<AttributeCondition> {
-    let key = match workload.kind {
-        WorkloadKind::Deployment => "k8s.deployment.name",
-        WorkloadKind::StatefulSet => "k8s.statefulset.name",
-        WorkloadKind::DaemonSet => "k8s.daemonset.name",
-        WorkloadKind::ReplicaSet => "k8s.replicaset.name",
-        WorkloadKind::Job => "k8s.job.name",
-        WorkloadKind::CronJob => "k8s.cronjob.name",
-        WorkloadKind::Pod => "k8s.pod.name",
+/// The highest minimum severity of all filters, as OTLP numbers them.
+fn least_severity(filters: &[RecordFilter]) -> Option<i32> {
+    let number = |severity: LogSeverity| match severity {
+        LogSeverity::Trace => 1,
+        LogSeverity::Debug => 5,
+        LogSeverity::Info => 9,
+        LogSeverity::Warn => 13,
+        LogSeverity::Error => 17,
+        LogSeverity::Fatal => 21,
     };
-    let exact =
-        |key: &str, value: &str| AttributeCondition { key: key.to_owned(), value: Some(match_whole_text(value)) };
-    let namespace = workload.namespace.iter().map(|namespace| exact(NAMESPACE_ATTRIBUTE, namespace));
-    [exact(key, &workload.name)].into_iter().chain(namespace).collect()
+    filters.iter().filter_map(|filter| filter.severity_below).map(number).max()
+}
+
+/// An attribute whose value is one of these texts.
+fn one_of(field: Field, values: &[String]) -> AttributeMatch {
+    let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+    matching(field.name(), &format!("^(?:{})$", values.join("|")))
+}
+
+/// An attribute whose value matches an expression. One that is no expression matches nothing; validation refuses it.
+fn matching(key: &str, expression: &str) -> AttributeMatch {
+    let value = match RegexPattern::new(expression) {
+        Ok(pattern) => ValueMatch::Regexp(pattern),
+        Err(_) => ValueMatch::Equal(Value::String(expression.to_owned())),
+    };
+    AttributeMatch { key: key.to_owned(), value }
+}
+
+fn workload(workload: &WorkloadReference) -> Vec<AttributeMatch> {
+    let field = match workload.kind {
+        WorkloadKind::Deployment => Field::DeploymentName,
+        WorkloadKind::StatefulSet => Field::StatefulSetName,
+        WorkloadKind::DaemonSet => Field::DaemonSetName,
+        WorkloadKind::ReplicaSet => Field::ReplicaSetName,
+        WorkloadKind::Job => Field::JobName,
+        WorkloadKind::CronJob => Field::CronJobName,
+        WorkloadKind::Pod => Field::PodName,
+    };
+    let exact = |field: Field, value: &str| matching(field.name(), &match_whole_text(value));
+    let namespace = workload.namespace.iter().map(|namespace| exact(Field::NamespaceName, namespace));
+    [exact(field, &workload.name)].into_iter().chain(namespace).collect()
 }
 
 /// Converts one item of `spec.filter`.
-fn conditions(signal: Signal, filter: &RecordFilter) -> MatchConditions {
+fn conditions(signal: Signal, filter: &RecordFilter) -> MatchProperties {
     let values = || filter.attributes.iter().chain(&filter.resources).any(|attribute| attribute.value.is_some());
     // Attributes that are numbers or booleans can be compared with texts only by expressions.
     let style = match filter.match_type {
@@ -149,31 +165,24 @@ fn conditions(signal: Signal, filter: &RecordFilter) -> MatchConditions {
         v1alpha1::MatchType::Strict if values() => MatchStyle::Quoted,
         v1alpha1::MatchType::Strict => MatchStyle::Strict,
     };
-    let names = if signal == Signal::Metrics { "metric_names" } else { "span_names" };
-    let kinds: Vec<String> = filter.span_kinds.iter().map(|kind| style.builtin_text(kind_word(*kind))).collect();
-    let codes: Vec<String> = filter.status_codes.iter().map(|code| style.builtin_text(code_word(*code))).collect();
-    let lists = [
-        ("services", style.texts(&filter.services)),
-        (names, style.texts(&filter.names)),
-        ("span_kinds", kinds),
-        ("status_codes", codes),
-        ("severity_texts", style.texts(&filter.severity_texts)),
-        ("bodies", style.texts(&filter.bodies)),
-    ];
-    let records = if signal == Signal::Logs { "record_attributes" } else { "attributes" };
-    let attributes = [
-        (records, style.attributes(&filter.attributes)),
-        (resource_field(signal), style.attributes(&filter.resources)),
-    ];
-    MatchConditions {
-        match_type: if style == MatchStyle::Strict { ConditionMatchType::Strict } else { ConditionMatchType::Regexp },
-        texts: lists.into_iter().filter(|(_, texts)| !texts.is_empty()).collect(),
-        attributes: attributes.into_iter().filter(|(_, attributes)| !attributes.is_empty()).collect(),
-        min_severity: None,
+    let names = style.matcher(&filter.names);
+    let kinds: Vec<&str> = filter.span_kinds.iter().map(|kind| kind_word(*kind)).collect();
+    let codes: Vec<&str> = filter.status_codes.iter().map(|code| code_word(*code)).collect();
+    MatchProperties {
+        services: style.matcher(&filter.services),
+        span_names: names.clone().filter(|_| signal != Signal::Metrics),
+        metric_names: names.filter(|_| signal == Signal::Metrics),
+        span_kinds: style.builtin_matcher(&kinds),
+        status_codes: style.builtin_matcher(&codes),
+        severity_texts: style.matcher(&filter.severity_texts),
+        bodies: style.matcher(&filter.bodies),
+        attributes: style.attributes(&filter.attributes),
+        resources: style.attributes(&filter.resources),
+        ..MatchProperties::default()
     }
 }
 
-/// How texts are rendered.
+/// How texts are matched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MatchStyle {
     /// As they are, for comparison of whole texts.
@@ -185,28 +194,33 @@ enum MatchStyle {
 }
 
 impl MatchStyle {
-    fn text(self, text: &str) -> String {
-        match self {
-            Self::Strict | Self::Given => text.to_owned(),
-            Self::Quoted => match_whole_text(text),
-        }
-    }
-
-    /// A fixed text, which is never an expression of the user's.
-    fn builtin_text(self, text: &str) -> String {
-        if self == Self::Strict { text.to_owned() } else { match_whole_text(text) }
-    }
-
-    fn texts(self, texts: &[String]) -> Vec<String> {
-        texts.iter().map(|text| self.text(text)).collect()
-    }
-
-    fn attributes(self, attributes: &[AttributeMatcher]) -> Vec<AttributeCondition> {
-        let attribute = |one: &AttributeMatcher| AttributeCondition {
-            key: one.key.clone(),
-            value: one.value.as_ref().map(|value| self.text(value)),
+    fn matcher(self, texts: &[String]) -> Option<TextMatcher> {
+        let patterns = |text: fn(&str) -> String| {
+            TextMatcher::Regexp(texts.iter().filter_map(|one| RegexPattern::new(&text(one)).ok()).collect())
         };
-        attributes.iter().map(attribute).collect()
+        (!texts.is_empty()).then(|| match self {
+            Self::Strict => TextMatcher::strict(texts.to_vec()),
+            Self::Quoted => patterns(match_whole_text),
+            Self::Given => patterns(str::to_owned),
+        })
+    }
+
+    /// Matches fixed texts, which are never expressions of the user's.
+    fn builtin_matcher(self, texts: &[&str]) -> Option<TextMatcher> {
+        let style = if self == Self::Given { Self::Quoted } else { self };
+        style.matcher(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    }
+
+    fn attributes(self, attributes: &[AttributeMatcher]) -> Vec<AttributeMatch> {
+        attributes.iter().map(|one| self.attribute(one)).collect()
+    }
+
+    fn attribute(self, one: &AttributeMatcher) -> AttributeMatch {
+        match (&one.value, self) {
+            (None, _) => AttributeMatch { key: one.key.clone(), value: ValueMatch::Any },
+            (Some(value), Self::Given) => matching(&one.key, value),
+            (Some(value), Self::Strict | Self::Quoted) => matching(&one.key, &match_whole_text(value)),
+        }
     }
 }
 
