@@ -4,6 +4,8 @@
 
 #[cfg(any(feature = "exporter-elasticsearch", feature = "exporter-opensearch"))]
 mod bulk_index;
+#[cfg(feature = "exporter-loki")]
+mod batch_delivery;
 #[cfg(feature = "exporter-debug")]
 mod debug;
 #[cfg(feature = "exporter-elasticsearch")]
@@ -12,7 +14,11 @@ mod elasticsearch;
 mod file;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
-#[allow(dead_code, unused_imports, reason = "the exporters with names from attributes use it")]
+#[cfg(feature = "exporter-loki")]
+mod log_source;
+#[cfg(feature = "exporter-loki")]
+mod loki;
+#[cfg(feature = "exporter-loki")]
 mod name_resolver;
 #[cfg(feature = "exporter-nop")]
 mod nop;
@@ -39,4 +45,5 @@ component_table! {
     "exporter-loadbalancing", LoadBalancing => loadbalancing;
     "exporter-elasticsearch", Elasticsearch => elasticsearch;
     "exporter-opensearch", Opensearch => opensearch;
+    "exporter-loki", Loki => loki;
 }

@@ -6,6 +6,7 @@ mod elasticsearch;
 mod file;
 mod http_export;
 mod loadbalancing;
+mod loki;
 mod nop;
 mod opensearch;
 mod otlp_grpc;
@@ -20,6 +21,7 @@ pub use self::{
     file::{FileExporter, FileFormat, GroupBy, RotationConfig},
     http_export::HttpExportConfig,
     loadbalancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver},
+    loki::{LOKI_MAX_TENANT_BYTES, LokiExporter, LongLineBehavior, StructuredMetadataConfig, is_tenant_character},
     nop::NopExporter,
     opensearch::OpensearchExporter,
     otlp_grpc::OtlpGrpcExporter,
@@ -45,6 +47,7 @@ component_table! {
         feature "exporter-loadbalancing";
     Elasticsearch(ElasticsearchExporter) in Box = ["elasticsearch"], feature "exporter-elasticsearch";
     Opensearch(OpensearchExporter) in Box = ["opensearch"], feature "exporter-opensearch";
+    Loki(LokiExporter) in Box = ["loki"], feature "exporter-loki";
 }
 
 impl ExporterConfig {

@@ -11,9 +11,10 @@ use kubewake_otlp::Signal;
 
 use super::HttpExportConfig;
 use crate::{
-    ComponentId, SecretString,
+    ComponentId, ConfigText, SecretString,
     component::{PipelinePlace, PlaceProblem},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
     name_template::{NameTemplate, allow_record_attributes},
     network::{self, url},
     yaml::NodeValue,
@@ -23,6 +24,9 @@ pub(crate) use index_name::{data_stream_part, dated_index, index_with_default, s
 
 /// The most endpoints of one cluster.
 const MAX_ENDPOINTS: usize = 100;
+
+/// More than most clusters have, and few enough for the shards that they take.
+const DEFAULT_MAX_INDICES: u32 = 1000;
 
 /// The default size of a bulk request. The servers' own documentation recommends a few megabytes.
 const DEFAULT_BULK_BYTES: u32 = 5_000_000;
@@ -86,7 +90,7 @@ pub enum BulkAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BulkLogin {
     /// `user` and `password`
-    Basic { user: String, password: SecretString },
+    Basic { user: ConfigText, password: SecretString },
     /// `api_key`, encoded as the server showed it
     ApiKey(SecretString),
 }
@@ -94,7 +98,7 @@ pub enum BulkLogin {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BulkIndexConfig {
     /// The URLs of the nodes of one cluster.
-    pub endpoints: Vec<String>,
+    pub endpoints: Vec<ConfigText>,
     pub login: Option<BulkLogin>,
     /// What the names of data streams begin with: `ss4o_logs-…` instead of `logs-…`.
     pub stream_prefix: &'static str,
@@ -130,6 +134,42 @@ impl BulkIndexConfig {
         }
     }
 
+    /// Adds the endpoints and the credentials.
+    pub(crate) fn encode_connection(&self, map: YamlMap) -> YamlMap {
+        let map = map.with_list("endpoints", &self.endpoints);
+        match &self.login {
+            None => map,
+            Some(BulkLogin::ApiKey(key)) => map.with_field("api_key", key),
+            Some(BulkLogin::Basic { user, password }) => {
+                let map = map.with_field("user", user);
+                if password.is_empty() { map } else { map.with_field("password", password) }
+            }
+        }
+    }
+
+    /// Adds what decides how documents are made and where they go. `mode` is the default of the exporter.
+    pub(crate) fn encode_documents(&self, map: YamlMap, mode: MappingMode) -> YamlMap {
+        let mapping = YamlMap::default()
+            .with_changed("mode", encode::keyword(&MODES, &self.mode), encode::keyword(&MODES, &mode))
+            .with_changed(
+                "dedot",
+                encode::keyword(&DEDOTS, &self.dedot),
+                encode::keyword(&DEDOTS, &default_dedot(self.mode)),
+            );
+        let flush = YamlMap::default().with_changed("bytes", self.max_bulk_bytes, DEFAULT_BULK_BYTES);
+        let ids = encode::keyword(&DOCUMENT_IDS, &self.document_ids);
+        map.with_field("dataset", &self.dataset)
+            .with_field("namespace", &self.namespace)
+            .with_optional("logs_index", self.logs_index.as_ref())
+            .with_optional("traces_index", self.traces_index.as_ref())
+            .with_list("allow_record_attributes", &self.allow_record_attributes)
+            .with_changed("max_indices", self.max_indices, DEFAULT_MAX_INDICES)
+            .with_optional("pipeline", self.pipeline.as_ref())
+            .with_section("mapping", mapping)
+            .with_changed("document_ids", ids, encode::keyword(&DOCUMENT_IDS, &DocumentIds::default()))
+            .with_section("flush", flush)
+    }
+
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         self.http.files()
     }
@@ -146,6 +186,21 @@ impl BulkIndexConfig {
         vec![PlaceProblem::error(message, "use another exporter with another mode for this pipeline")]
     }
 }
+
+const DOCUMENT_IDS: [(&str, DocumentIds); 3] =
+    [("content", DocumentIds::Content), ("uid", DocumentIds::Uid), ("none", DocumentIds::None)];
+
+const MODES: [(&str, MappingMode); 6] = [
+    ("otel", MappingMode::Otel),
+    ("ecs", MappingMode::Ecs),
+    ("none", MappingMode::Prefixed),
+    ("raw", MappingMode::Raw),
+    ("bodymap", MappingMode::BodyMap),
+    ("ss4o", MappingMode::Ss4o),
+];
+
+const DEDOTS: [(&str, Dedot); 4] =
+    [("none", Dedot::None), ("all_keys", Dedot::AllKeys), ("kubernetes", Dedot::Kubernetes), ("nested", Dedot::Nested)];
 
 /// The names of fields that both exporters have and messages may show.
 pub(crate) const PUBLIC_FIELDS: &[&str] = &[
@@ -173,7 +228,7 @@ pub(crate) const PUBLIC_FIELDS: &[&str] = &[
 ];
 
 /// `endpoint` or `endpoints`.
-pub(crate) fn endpoints(fields: &mut FieldReader<'_, '_>) -> Vec<String> {
+pub(crate) fn endpoints(fields: &mut FieldReader<'_, '_>) -> Vec<ConfigText> {
     let single = fields.get("endpoint", url);
     let several = fields.get("endpoints", |at, report| {
         let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None) };
@@ -196,7 +251,7 @@ pub(crate) fn endpoints(fields: &mut FieldReader<'_, '_>) -> Vec<String> {
         let message = format!("`{place}` has a URL with a query, which the exporter would replace");
         fields.report.error(&fields.cursor_at(place), message, None);
     }
-    all
+    all.into_iter().map(Into::into).collect()
 }
 
 /// `user` with `password`, or `api_key`; not both, and not with an authenticator.
@@ -220,7 +275,7 @@ pub(crate) fn login(fields: &mut FieldReader<'_, '_>) -> Option<BulkLogin> {
             if user.contains(':') {
                 fields.report.error(&fields.cursor_at("user"), "`user` must not have a colon in it", None);
             }
-            Some(BulkLogin::Basic { user, password: password.unwrap_or_default() })
+            Some(BulkLogin::Basic { user: user.into(), password: password.unwrap_or_default() })
         }
         (None, Some(_), None) => {
             fields.require("user", "`password` needs a `user`", None);
@@ -243,7 +298,7 @@ pub(crate) fn name_sources<'t>(
 ) -> NameSources {
     NameSources {
         allow_record_attributes: allow_record_attributes(fields, templates),
-        max_indices: number(fields, "max_indices", 1000, 100_000),
+        max_indices: number(fields, "max_indices", DEFAULT_MAX_INDICES, 100_000),
     }
 }
 
@@ -269,20 +324,11 @@ pub(crate) fn max_bulk_bytes(fields: &mut FieldReader<'_, '_>) -> u32 {
 
 /// `document_ids`
 pub(crate) fn document_ids(fields: &mut FieldReader<'_, '_>) -> DocumentIds {
-    let known = [("content", DocumentIds::Content), ("uid", DocumentIds::Uid), ("none", DocumentIds::None)];
-    fields.get_or("document_ids", DocumentIds::default(), |at, report| scalar::keyword(at, report, &known))
+    fields.get_or("document_ids", DocumentIds::default(), |at, report| scalar::keyword(at, report, &DOCUMENT_IDS))
 }
 
 /// `mapping`: the mode, and what happens to dots. In ECS keys are nested unless the settings say otherwise.
 pub(crate) fn mapping(fields: &mut FieldReader<'_, '_>, default: MappingMode) -> (MappingMode, Dedot) {
-    const MODES: [(&str, MappingMode); 6] = [
-        ("otel", MappingMode::Otel),
-        ("ecs", MappingMode::Ecs),
-        ("none", MappingMode::Prefixed),
-        ("raw", MappingMode::Raw),
-        ("bodymap", MappingMode::BodyMap),
-        ("ss4o", MappingMode::Ss4o),
-    ];
     let Some(at) = fields.find("mapping") else { return (default, default_dedot(default)) };
     let mut mapping = FieldReader::new(&at, fields.report);
     let mode = mapping.get_or("mode", default, |at, report| scalar::keyword(at, report, &MODES));
@@ -303,11 +349,5 @@ fn dedot(at: &Cursor<'_>, report: &DecodeReport) -> Option<Dedot> {
     if matches!(at.node.value, NodeValue::Bool(_)) {
         return scalar::boolean(at, report).map(|is_on| if is_on { Dedot::Nested } else { Dedot::None });
     }
-    let known = [
-        ("none", Dedot::None),
-        ("all_keys", Dedot::AllKeys),
-        ("kubernetes", Dedot::Kubernetes),
-        ("nested", Dedot::Nested),
-    ];
-    scalar::keyword(at, report, &known)
+    scalar::keyword(at, report, &DEDOTS)
 }

@@ -15,6 +15,7 @@ use crate::{
     ComponentId,
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
     name_template::NameTemplate,
 };
 
@@ -74,6 +75,13 @@ impl ComponentSettings for ElasticsearchExporter {
         };
         fields.finish();
         Some(Self { bulk })
+    }
+
+    fn encode(&self) -> YamlMap {
+        let map = self.bulk.encode_connection(YamlMap::default());
+        let map = self.bulk.encode_documents(map, MappingMode::Otel);
+        let map = map.with_changed("require_data_stream", self.bulk.require_data_stream, true);
+        self.bulk.http.encode_with_timeout(map, DEFAULT_TIMEOUT)
     }
 
     fn public_fields() -> &'static [&'static str] {

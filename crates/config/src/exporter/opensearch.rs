@@ -11,12 +11,15 @@ use super::{
     },
 };
 use crate::{
-    ComponentId,
+    ComponentId, ConfigText,
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
     name_template::NameTemplate,
     sending,
 };
+
+const ACTIONS: [(&str, BulkAction); 2] = [("create", BulkAction::Create), ("index", BulkAction::Index)];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpensearchExporter {
@@ -38,9 +41,8 @@ impl ComponentSettings for OpensearchExporter {
         let namespace = namespace.unwrap_or_else(|| NameTemplate::from_text("namespace"));
         let templates = [Some(&dataset), Some(&namespace), logs_index.as_ref(), traces_index.as_ref()];
         let names = bulk_index::name_sources(&mut fields, templates.into_iter().flatten());
-        let actions = [("create", BulkAction::Create), ("index", BulkAction::Index)];
         let action =
-            fields.get_or("bulk_action", BulkAction::Create, |at, report| scalar::keyword(at, report, &actions));
+            fields.get_or("bulk_action", BulkAction::Create, |at, report| scalar::keyword(at, report, &ACTIONS));
         if action == BulkAction::Index && (logs_index.is_none() || traces_index.is_none()) {
             let help =
                 "data streams take only `create`: set the index of the signal, or remove `bulk_action`".to_owned();
@@ -70,6 +72,14 @@ impl ComponentSettings for OpensearchExporter {
         Some(Self { bulk })
     }
 
+    fn encode(&self) -> YamlMap {
+        let http = self.bulk.encode_connection(YamlMap::default());
+        let map = YamlMap::default().with_section("http", self.bulk.http.encode_connection(http));
+        let map = self.bulk.encode_documents(map, MappingMode::Ss4o);
+        let map = map.with_changed("bulk_action", encode::keyword(&ACTIONS, &self.bulk.action), "create");
+        self.bulk.http.encode_sending(map)
+    }
+
     fn public_fields() -> &'static [&'static str] {
         bulk_index::PUBLIC_FIELDS
     }
@@ -95,7 +105,7 @@ impl ExporterSettings for OpensearchExporter {
 
 /// `http`: the connection and the credentials.
 struct Connection {
-    endpoints: Vec<String>,
+    endpoints: Vec<ConfigText>,
     login: Option<BulkLogin>,
     http: HttpExportConfig,
 }
