@@ -50,7 +50,7 @@ pub use http2::Http2Connection;
 pub use kubectl::Kubectl;
 pub use load::LoadGenerator;
 pub use operator::OperatorCluster;
-pub use search_server::{SearchKind, SearchServer, SearchState};
+pub use search_server::{SearchBehavior, SearchKind, SearchServer};
 pub use sink::SinkProcess;
 pub use traced_cluster::TracedCluster;
 pub use traces::TraceReceiver;

@@ -27,9 +27,9 @@ pub enum SearchKind {
     OpenSearch,
 }
 
-/// What the server does wrong, and what it has.
-#[derive(Debug, Default)]
-pub struct SearchState {
+/// What the server does wrong, and what it expects.
+#[derive(Clone, Debug, Default)]
+pub struct SearchBehavior {
     /// So many documents are not taken for now.
     pub busy_documents: usize,
     /// So many requests are carried out, and not answered.
@@ -38,6 +38,11 @@ pub struct SearchState {
     pub max_request_bytes: Option<usize>,
     /// The expected header `authorization`.
     pub authorization: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct SearchState {
+    behavior: SearchBehavior,
     /// Documents by index and id.
     documents: BTreeMap<(String, String), Value>,
     /// The types of fields by index and path.
@@ -55,8 +60,8 @@ pub struct SearchServer {
 }
 
 impl SearchServer {
-    pub fn start(kind: SearchKind, state: SearchState) -> Self {
-        let state = Arc::new(Mutex::new(state));
+    pub fn start(kind: SearchKind, behavior: SearchBehavior) -> Self {
+        let state = Arc::new(Mutex::new(SearchState { behavior, ..SearchState::default() }));
         let shared = state.clone();
         let backend = HttpBackend::start(move |request| shared.lock().unwrap().answer(kind, request));
         Self { backend, state }
@@ -66,7 +71,7 @@ impl SearchServer {
         self.backend.address()
     }
 
-    pub fn state(&self) -> MutexGuard<'_, SearchState> {
+    fn state(&self) -> MutexGuard<'_, SearchState> {
         self.state.lock().unwrap()
     }
 
@@ -96,10 +101,10 @@ struct DocumentError {
 
 impl SearchState {
     fn answer(&mut self, kind: SearchKind, request: &ReceivedRequest) -> HttpReply {
-        if self.authorization.as_deref().is_some_and(|expected| request.header("authorization") != expected) {
+        if self.behavior.authorization.as_deref().is_some_and(|expected| request.header("authorization") != expected) {
             return self.fail(401, "security_exception", "missing authentication credentials");
         }
-        if self.max_request_bytes.is_some_and(|max| request.body.len() > max) {
+        if self.behavior.max_request_bytes.is_some_and(|max| request.body.len() > max) {
             *self.statuses.entry(413).or_default() += 1;
             return (413, Vec::new(), Vec::new());
         }
@@ -111,8 +116,8 @@ impl SearchState {
             }
         };
         let items: Vec<Value> = lines.into_iter().map(|line| self.item(line)).collect();
-        if self.lost_answers > 0 {
-            self.lost_answers -= 1;
+        if self.behavior.lost_answers > 0 {
+            self.behavior.lost_answers -= 1;
             return CLOSE_WITHOUT_ANSWER;
         }
         let errors = items.iter().any(|item| item["create"]["error"].is_object() || item["index"]["error"].is_object());
@@ -140,8 +145,8 @@ impl SearchState {
 
     fn store(&mut self, line: BulkLine) -> Result<(), DocumentError> {
         let error = |status, kind, reason: String| Err(DocumentError { status, kind, reason });
-        if let Some(left) = self.busy_documents.checked_sub(1) {
-            self.busy_documents = left;
+        if let Some(left) = self.behavior.busy_documents.checked_sub(1) {
+            self.behavior.busy_documents = left;
             return error(
                 429,
                 "es_rejected_execution_exception",

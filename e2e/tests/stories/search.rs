@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kubewake_e2e::{
-    CollectorProcess, ConfigBuilder, SearchKind, SearchServer, SearchState, http, otlp::spans_json, wait_until,
+    CollectorProcess, ConfigBuilder, SearchBehavior, SearchKind, SearchServer, http, otlp::spans_json, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -47,11 +47,11 @@ fn body_of(document: &Value) -> Option<String> {
 #[test]
 fn every_record_is_stored_once_whatever_the_server_does() {
     for kind in [SearchKind::Elasticsearch, SearchKind::OpenSearch] {
-        let state = SearchState {
+        let state = SearchBehavior {
             busy_documents: 150,
             lost_answers: 3,
             max_request_bytes: Some(2000),
-            ..SearchState::default()
+            ..SearchBehavior::default()
         };
         let server = SearchServer::start(kind, state);
         let collector = CollectorProcess::with_config(config(kind, &server, "")).start();
@@ -82,7 +82,7 @@ fn every_record_is_stored_once_whatever_the_server_does() {
 #[test]
 fn documents_that_are_rejected_are_counted_by_reason_and_hold_up_nothing() {
     for kind in [SearchKind::Elasticsearch, SearchKind::OpenSearch] {
-        let server = SearchServer::start(kind, SearchState::default());
+        let server = SearchServer::start(kind, SearchBehavior::default());
         let collector = CollectorProcess::with_config(config(kind, &server, "")).start();
         let attribute = |value: Value| json!([{"key": "n", "value": value}]);
         send(&collector, "/v1/logs", &logs(&bodies("number", 1), &attribute(json!({"intValue": "7"}))));
@@ -103,7 +103,7 @@ fn documents_that_are_rejected_are_counted_by_reason_and_hold_up_nothing() {
 
 #[test]
 fn log_line_chooses_neither_its_index_nor_its_id() {
-    let server = SearchServer::start(SearchKind::Elasticsearch, SearchState::default());
+    let server = SearchServer::start(SearchKind::Elasticsearch, SearchBehavior::default());
     let more = "mapping: {mode: raw}, dataset: '%{service.name}', namespace: '%{k8s.namespace.name:-none}'";
     let collector = CollectorProcess::with_config(config(SearchKind::Elasticsearch, &server, more)).start();
     let text = |key: &str| json!({"key": key, "value": {"stringValue": "../evil-Index"}});
@@ -119,7 +119,7 @@ fn log_line_chooses_neither_its_index_nor_its_id() {
 
 #[test]
 fn credentials_are_sent_and_a_wrong_one_is_shown_in_the_status() {
-    let expected = SearchState { authorization: Some("ApiKey a2V5".into()), ..SearchState::default() };
+    let expected = SearchBehavior { authorization: Some("ApiKey a2V5".into()), ..SearchBehavior::default() };
     let server = SearchServer::start(SearchKind::Elasticsearch, expected);
     let good = config(SearchKind::Elasticsearch, &server, "api_key: a2V5");
     let collector = CollectorProcess::with_config(good).start();
