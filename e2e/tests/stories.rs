@@ -42,6 +42,7 @@ mod stories {
     mod retry;
     mod sampling;
     mod scheduler;
+    mod search;
     mod shaping;
     mod signals;
     mod sticky_tier;
