@@ -90,9 +90,9 @@ impl ContainerLogDecoder {
         self.settings.max_record_bytes.saturating_add(LINE_OVERHEAD)
     }
 
-    /// Reads the complete lines of a chunk that begins at `start` and was read at `observed`, in nanoseconds since 1970.
-    /// Returns the number of bytes consumed. What is left is an unfinished line, or the sink has no more room; the next
-    /// chunk begins with it.
+    /// Reads the complete lines of a chunk that begins at `start` and was read at `observed`, in nanoseconds since
+    /// 1970. Returns the number of bytes consumed. What is left is an unfinished line, or the sink has no more room;
+    /// the next chunk begins with it.
     pub fn push<S: RecordSink>(&mut self, chunk: &[u8], start: LinePosition, observed: u64, sink: &mut S) -> usize {
         sink.expect_bytes(chunk.len());
         let max_line_bytes = self.max_line_bytes();
@@ -149,8 +149,8 @@ impl ContainerLogDecoder {
         }
     }
 
-    /// Where a reader has to begin again so that it loses nothing: in front of the parts whose end has not been read, and
-    /// else behind the last line that was consumed.
+    /// Where a reader has to begin again so that it loses nothing: in front of the parts whose end has not been read,
+    /// and else behind the last line that was consumed.
     pub fn commit_position(&self) -> LinePosition {
         let starts = [self.stdout.start, self.stderr.start, self.other.start];
         let traces = [self.stdout_trace.start(), self.stderr_trace.start(), self.other_trace.start()];
@@ -316,7 +316,9 @@ impl ContainerLogDecoder {
         sink: &mut S,
     ) {
         let ContainerSettings { max_record_bytes, oversize, .. } = self.settings;
-        let (mut split, mut truncated_bytes, mut is_newly_cut) = (false, 0, false);
+        let mut split = false;
+        let mut truncated_bytes = 0;
+        let mut is_newly_cut = false;
         let record = self.open_record(stream);
         record.begin(at, 0, &[]);
         match oversize {
