@@ -41,6 +41,7 @@ mod stories {
     mod retry;
     mod sampling;
     mod scheduler;
+    mod search;
     mod shaping;
     mod signals;
     mod sticky_tier;
