@@ -4,12 +4,17 @@ use super::open_record::OpenRecord;
 use crate::record::{LinePosition, LineRecord};
 use crate::stack_trace::TraceState;
 
+/// How long a trace waits for its next line. Programs write all lines of a trace at once.
+const TRACE_WAIT_NANOSECONDS: u64 = 1_000_000_000;
+
 /// The joined lines of a trace of one stream, or one line that may be the head of a trace.
 #[derive(Debug, Default)]
 pub(super) struct HeldTrace {
     pub(super) record: OpenRecord,
     /// `None` if nothing is held.
     pub(super) state: Option<TraceState>,
+    /// When its last line was read, in nanoseconds since 1970.
+    pub(super) since: u64,
     /// An empty line behind it, which belongs to it if the next line does.
     pub(super) blank: Option<BlankLine>,
 }
@@ -28,6 +33,7 @@ impl HeldTrace {
         self.record.docker_attributes.extend_from_slice(line.docker_attributes);
         self.record.text.extend_from_slice(line.body);
         self.state = Some(state);
+        self.since = line.observed;
     }
 
     /// Joins the line if it continues the trace. Returns whether it does.
@@ -35,6 +41,7 @@ impl HeldTrace {
         let Some(state) = self.state else { return false };
         if line.body.is_empty() && self.blank.is_none() && state.may_have_blank() {
             self.blank = Some(BlankLine { start: line.start, time: line.time });
+            self.since = line.observed;
             return true;
         }
         let Some(next) = state.next(line.body) else { return false };
@@ -47,7 +54,13 @@ impl HeldTrace {
         }
         self.record.text.extend_from_slice(line.body);
         self.state = Some(next);
+        self.since = line.observed;
         true
+    }
+
+    /// When the held lines are handed on if no line follows; `None` if nothing is held.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.start().map(|_| self.since.saturating_add(TRACE_WAIT_NANOSECONDS))
     }
 
     /// Where the held lines begin.
