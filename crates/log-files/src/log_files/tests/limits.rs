@@ -118,3 +118,19 @@ fn base_directory_that_vanishes_and_returns_is_followed_again() {
     node.append("base/y/z/b.log", "three\n");
     follower.expect(&["one", "two", "three"]);
 }
+
+#[test]
+fn directory_that_cannot_be_watched_is_polled() {
+    let node = Node::new();
+    let mut settings = node.settings(&["logs/*/*.log"]);
+    settings.rescan_interval = Duration::from_secs(3_600);
+    let mut follower = node.follow(settings);
+    follower.files.watcher.is_full = true;
+    node.write("logs/x/a.log", "one\n");
+    follower.expect(&["one"]);
+    node.append("logs/x/a.log", "two\n");
+    node.write("logs/y/b.log", "b\n");
+    follower.expect(&["one", "two", "b"]);
+    assert!(follower.problems.iter().all(|problem| problem.kind == ProblemKind::NotWatched));
+    assert!(!follower.problems.is_empty());
+}
