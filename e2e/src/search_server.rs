@@ -32,7 +32,7 @@ pub enum SearchKind {
 pub struct SearchBehavior {
     /// So many documents are not taken for now.
     pub busy_documents: usize,
-    /// So many requests are carried out, and not answered.
+    /// So many requests that store something are carried out, and not answered.
     pub lost_answers: usize,
     /// Larger requests get 413.
     pub max_request_bytes: Option<usize>,
@@ -116,7 +116,8 @@ impl SearchState {
             }
         };
         let items: Vec<Value> = lines.into_iter().map(|line| self.item(line)).collect();
-        if self.behavior.lost_answers > 0 {
+        let has_stored = items.iter().any(|item| item["create"]["status"] == 201 || item["index"]["status"] == 201);
+        if has_stored && self.behavior.lost_answers > 0 {
             self.behavior.lost_answers -= 1;
             return CLOSE_WITHOUT_ANSWER;
         }
