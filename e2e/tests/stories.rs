@@ -28,6 +28,7 @@ mod stories {
     mod isolation;
     mod kubectl;
     mod kubernetes_metadata;
+    mod log_outputs;
     mod observe;
     mod opencensus;
     mod operator;

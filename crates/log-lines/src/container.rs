@@ -143,21 +143,27 @@ impl ContainerLogDecoder {
         }
     }
 
-    /// Hands on the stack traces that may go on, and the lines that may be the head of one, if no line has followed for a
-    /// while.
-    pub fn flush_due_traces<S: RecordSink>(&mut self, now: u64, sink: &mut S) {
+    /// Hands on what has waited for its next line for long enough: parts of a line for five seconds, and the lines of a
+    /// stack trace, or one that may be its head, for one. A caller does so only where it has read all that was written.
+    pub fn flush_due<S: RecordSink>(&mut self, now: u64, sink: &mut S) {
+        let is_due = |deadline: Option<u64>| deadline.is_some_and(|deadline| deadline <= now);
         for stream in [Some(OutputStream::Stdout), Some(OutputStream::Stderr), None] {
-            if self.held_trace(stream).deadline().is_some_and(|deadline| deadline <= now) {
+            if is_due(self.open_record(stream).deadline()) {
+                self.counts.unfinished_records += 1;
+                self.put_open_record(stream, now, sink);
+            }
+            if is_due(self.held_trace(stream).deadline()) {
                 self.release_trace(stream, now, sink);
             }
         }
     }
 
-    /// When there is something for [`ContainerLogDecoder::flush_due_traces`], in nanoseconds since 1970; `None` if
-    /// nothing is held.
-    pub fn trace_deadline(&self) -> Option<u64> {
-        let traces = [&self.stdout_trace, &self.stderr_trace, &self.other_trace];
-        traces.into_iter().filter_map(HeldTrace::deadline).min()
+    /// When there is something for [`ContainerLogDecoder::flush_due`], in nanoseconds since 1970; `None` if nothing
+    /// waits.
+    pub fn deadline(&self) -> Option<u64> {
+        let parts = [&self.stdout, &self.stderr, &self.other].map(OpenRecord::deadline);
+        let traces = [&self.stdout_trace, &self.stderr_trace, &self.other_trace].map(HeldTrace::deadline);
+        parts.into_iter().chain(traces).flatten().min()
     }
 
     /// Where a reader has to begin again so that it loses nothing: in front of the parts whose end has not been read,
@@ -327,6 +333,7 @@ impl ContainerLogDecoder {
         let mut is_newly_cut = false;
         let record = self.open_record(stream);
         record.begin(at, 0, &[]);
+        record.since = observed;
         match oversize {
             OversizeBehavior::Split => {
                 record.text.extend_from_slice(content);

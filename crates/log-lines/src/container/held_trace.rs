@@ -13,8 +13,6 @@ pub(super) struct HeldTrace {
     pub(super) record: OpenRecord,
     /// `None` if nothing is held.
     pub(super) state: Option<TraceState>,
-    /// When its last line was read, in nanoseconds since 1970.
-    pub(super) since: u64,
     /// An empty line behind it, which belongs to it if the next line does.
     pub(super) blank: Option<BlankLine>,
 }
@@ -33,7 +31,7 @@ impl HeldTrace {
         self.record.docker_attributes.extend_from_slice(line.docker_attributes);
         self.record.text.extend_from_slice(line.body);
         self.state = Some(state);
-        self.since = line.observed;
+        self.record.since = line.observed;
     }
 
     /// Joins the line if it continues the trace. Returns whether it does.
@@ -41,7 +39,7 @@ impl HeldTrace {
         let Some(state) = self.state else { return false };
         if line.body.is_empty() && self.blank.is_none() && state.may_have_blank() {
             self.blank = Some(BlankLine { start: line.start, time: line.time });
-            self.since = line.observed;
+            self.record.since = line.observed;
             return true;
         }
         let Some(next) = state.next(line.body) else { return false };
@@ -54,13 +52,13 @@ impl HeldTrace {
         }
         self.record.text.extend_from_slice(line.body);
         self.state = Some(next);
-        self.since = line.observed;
+        self.record.since = line.observed;
         true
     }
 
     /// When the held lines are handed on if no line follows; `None` if nothing is held.
     pub(super) fn deadline(&self) -> Option<u64> {
-        self.start().map(|_| self.since.saturating_add(TRACE_WAIT_NANOSECONDS))
+        self.start().map(|_| self.record.since.saturating_add(TRACE_WAIT_NANOSECONDS))
     }
 
     /// Where the held lines begin.
