@@ -37,6 +37,8 @@ use exporter::SecretKeys;
 
 /// The path at which collectors mount the Secret.
 pub const SECRETS_DIRECTORY: &str = "/etc/kubewake/secrets";
+/// The directory of a node in which the kubelet has the logs of containers.
+pub const POD_LOG_DIRECTORY: &str = "/var/log/pods";
 /// The headless Service of the sticky tier.
 pub const STICKY_SERVICE: &str = "kubewake-sticky";
 /// The environment variable with the address of a collector's pod.
@@ -59,8 +61,12 @@ pub struct CollectorConfigs {
     pub gateway: Option<RenderedDocument>,
     /// The document of the sticky tier; none if no pipeline waits for whole traces.
     pub sticky: Option<RenderedDocument>,
-    /// The keys and values of the Secret that both documents refer to.
+    /// The document of the collectors on the nodes; none if no pipeline reads logs of containers.
+    pub agent: Option<RenderedDocument>,
+    /// The keys and values of the Secret that the documents of gateway and sticky tier refer to.
     pub secrets: BTreeMap<String, SecretString>,
+    /// The keys and values of the Secret that the document of the collectors on the nodes refers to.
+    pub agent_secrets: BTreeMap<String, SecretString>,
     /// Whether the gateway looks up senders' pods in the cluster, and so needs the right to.
     pub enriched: bool,
 }
@@ -75,12 +81,17 @@ pub struct RenderedDocument {
 }
 
 impl CollectorConfigs {
+    /// The documents of all tiers.
+    pub fn documents(&self) -> impl Iterator<Item = &RenderedDocument> {
+        [&self.gateway, &self.sticky, &self.agent].into_iter().flatten()
+    }
+
     /// The files and variables that the documents refer to, so that [`load`](kubewake_config::load()) can check
     /// them.
     pub fn sources(&self) -> FixedSources {
         let empty = FixedSources::new().with_env(POD_IP_VARIABLE, "127.0.0.1");
-        self.secrets
-            .iter()
+        let secrets = self.secrets.iter().chain(&self.agent_secrets);
+        secrets
             .fold(empty, |sources, (key, text)| sources.with_file(format!("{SECRETS_DIRECTORY}/{key}"), text.reveal()))
     }
 }
@@ -89,17 +100,24 @@ impl CollectorConfigs {
 pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> CollectorConfigs {
     let mut rendered: Vec<&ValidPipeline> = pipelines.iter().filter(|pipeline| pipeline.is_rendered()).collect();
     rendered.sort_by_key(|pipeline| (pipeline.signal.name(), &pipeline.name));
-    if rendered.is_empty() {
-        return CollectorConfigs::default();
+    let mut configs = CollectorConfigs::default();
+    let receiving: Vec<&ValidPipeline> = rendered.iter().copied().filter(|it| it.receives_otlp()).collect();
+    if !receiving.is_empty() {
+        add_receiving_tiers(&mut configs, &receiving, settings);
     }
+    configs
+}
+
+/// Renders the documents of the gateway and of the sticky tier for the pipelines that receive what is sent.
+fn add_receiving_tiers(configs: &mut CollectorConfigs, receiving: &[&ValidPipeline], settings: &CollectorSettings) {
     let (waiting, flowing): (Vec<&ValidPipeline>, Vec<&ValidPipeline>) =
-        rendered.iter().copied().partition(|pipeline| pipeline.is_sticky());
-    let enriched = settings.enrichment || rendered.iter().any(|pipeline| selection::has_selection(&pipeline.input));
+        receiving.iter().copied().partition(|pipeline| pipeline.is_sticky());
+    let enriched = settings.enrichment || receiving.iter().any(|pipeline| selection::has_selection(&pipeline.input));
     let mut keys = SecretKeys::default();
     let mut gateway = base_document(settings);
-    receivers(&mut gateway, settings, rendered.iter().any(|pipeline| pipeline.signal == Signal::Traces));
+    receivers(&mut gateway, settings, receiving.iter().any(|pipeline| pipeline.signal == Signal::Traces));
     if enriched {
-        gateway.processors.insert(ENRICHMENT_PROCESSOR.into(), selection::enrichment(&rendered, settings));
+        gateway.processors.insert(ENRICHMENT_PROCESSOR.into(), selection::enrichment(receiving, settings));
     }
     for pipeline in flowing {
         add_pipeline(&mut gateway, &mut keys, pipeline, settings, enriched);
@@ -107,7 +125,7 @@ pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> Coll
     if !waiting.is_empty() {
         add_sticky_forwarding(&mut gateway, &waiting, settings, enriched);
     }
-    let sticky = (!waiting.is_empty()).then(|| {
+    configs.sticky = (!waiting.is_empty()).then(|| {
         let mut sticky = base_document(settings);
         sticky.receivers.insert(OTLP_RECEIVER.into(), otlp(false));
         for pipeline in waiting {
@@ -115,7 +133,9 @@ pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> Coll
         }
         RenderedDocument::from_builder(&sticky)
     });
-    CollectorConfigs { gateway: Some(RenderedDocument::from_builder(&gateway)), sticky, secrets: keys.0, enriched }
+    configs.gateway = Some(RenderedDocument::from_builder(&gateway));
+    configs.secrets = keys.0;
+    configs.enriched = enriched;
 }
 
 impl RenderedDocument {

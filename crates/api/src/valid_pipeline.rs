@@ -7,7 +7,7 @@ use kubewake_config::{SecretString, document_builder};
 
 use crate::{
     Signal, SpecProblem,
-    pipeline::{InputSelection, RecordFilter, TelemetryPipeline},
+    pipeline::{InputSelection, RecordFilter, RuntimeLogs, TelemetryPipeline},
     v1alpha1::OtlpProtocol,
     validate::EXPIRY_WARNING_PERIOD,
 };
@@ -21,6 +21,7 @@ pub struct ValidPipeline {
     pub(crate) generation: i64,
     pub(crate) paused: bool,
     pub(crate) input: InputSelection,
+    pub(crate) runtime: Option<RuntimeLogs>,
     pub(crate) filter: Vec<RecordFilter>,
     pub(crate) sampling: ValidSampling,
     pub(crate) output: ValidOutput,
@@ -47,7 +48,17 @@ impl ValidPipeline {
 
     /// Whether it is part of a document: one that is paused, or has no input, is not.
     pub fn is_rendered(&self) -> bool {
-        !self.paused && self.input.enabled
+        !self.paused && (self.receives_otlp() || self.reads_logs())
+    }
+
+    /// Whether the gateway receives for it what is sent to the collectors.
+    pub fn receives_otlp(&self) -> bool {
+        self.input.enabled
+    }
+
+    /// Whether the collectors on the nodes read logs of containers for it.
+    pub fn reads_logs(&self) -> bool {
+        self.runtime.is_some()
     }
 
     /// Whether `spec.paused` is true.

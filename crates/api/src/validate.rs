@@ -93,6 +93,7 @@ pub fn validate_spec(pipeline: &TelemetryPipeline, now: Timestamp) -> Validation
 fn validate_in_context(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) -> Option<ValidPipeline> {
     name(check, &pipeline.name);
     selection::input(check, pipeline);
+    selection::runtime(check, pipeline);
     selection::filter(check, pipeline);
     let sampling = sampling::sampling(check, pipeline);
     let Some(otlp) = &pipeline.output else {
@@ -107,6 +108,7 @@ fn validate_in_context(check: &mut ValidationContext<'_>, pipeline: &TelemetryPi
         generation: pipeline.generation,
         paused: pipeline.paused,
         input: pipeline.input.clone(),
+        runtime: pipeline.runtime.clone(),
         filter: pipeline.filter.clone(),
         sampling,
         backend: output::backend(otlp),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     filter::{LogFilter, MetricFilter, SpanFilter},
-    input::{PipelineInputs, TracePipelineInput},
+    input::{LogPipelineInputs, PipelineInputs, TracePipelineInput},
     output::PipelineOutput,
     sampling::SamplingOptions,
 };
@@ -56,9 +56,10 @@ pub struct TracePipelineSpec {
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct LogPipelineSpec {
-    /// Input of the pipeline. By default the pipeline receives all logs that are sent to the collectors.
+    /// Inputs of the pipeline. By default the pipeline receives all logs that are sent to the collectors, and no
+    /// logs of containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<PipelineInputs>,
+    pub input: Option<LogPipelineInputs>,
     /// Filters of the pipeline. A log record that matches any of them is dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]

@@ -43,10 +43,15 @@ pub(crate) struct PipelineTotals {
 }
 
 pub(crate) async fn list_collectors(client: &Client, namespace: &str) -> Result<Vec<CollectorInstance>, kube::Error> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let pods = pods.list(&ListParams::default().labels(&names::collector_selector())).await?;
+    let mut pods = list_collector_pods(client, namespace).await?;
+    match list_collector_pods(client, names::AGENT_NAMESPACE).await {
+        Ok(agents) => pods.extend(agents),
+        // Who may only read the operator's namespace sees the collectors there.
+        Err(kube::Error::Api(status)) if status.code == 403 => {}
+        Err(error) => return Err(error),
+    }
     let web = JsonHttpClient::new(REQUEST_TIMEOUT);
-    let asked = pods.items.into_iter().filter_map(|pod| {
+    let asked = pods.into_iter().filter_map(|pod| {
         let tier = CollectorTier::from_name(pod.labels().get(names::NAME_LABEL)?)?;
         Some(inspect_pod(client, &web, tier, pod))
     });
@@ -55,6 +60,12 @@ pub(crate) async fn list_collectors(client: &Client, namespace: &str) -> Result<
     let mut all: Vec<CollectorInstance> = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
     all.sort_by(|a, b| a.pod.cmp(&b.pod));
     Ok(all)
+}
+
+/// The pods of a namespace that have the label of collectors.
+async fn list_collector_pods(client: &Client, namespace: &str) -> Result<Vec<Pod>, kube::Error> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    Ok(pods.list(&ListParams::default().labels(&names::collector_selector())).await?.items)
 }
 
 async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier, pod: Pod) -> CollectorInstance {
@@ -75,6 +86,7 @@ async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier,
         tier: match tier {
             CollectorTier::Gateway => "gateway",
             CollectorTier::Sticky => "sticky",
+            CollectorTier::Agent => "agent",
         },
         phase: if ends { "Terminating".to_owned() } else { status.phase.unwrap_or_default() },
         address,

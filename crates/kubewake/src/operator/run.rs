@@ -8,7 +8,7 @@ use kube::Client;
 use kubewake_operator::{
     LeaseConfig, Operator, OperatorMetrics, OperatorOptions, READY_CONDITION,
     admission::{self, AdmissionServer},
-    health,
+    health, names,
 };
 use kubewake_release::ReleaseImage;
 use kubewake_trail::{Options as TrailOptions, TelemetrySetup, Trail};
@@ -33,6 +33,9 @@ pub(super) struct RunArgs {
     /// Namespace of the collectors, of the operator's Lease and of its locks
     #[arg(long, value_name = "NAMESPACE", default_value = "kubewake-system")]
     namespace: String,
+    /// Namespace of the collectors on the nodes, which read logs of containers
+    #[arg(long, value_name = "NAMESPACE", default_value = names::AGENT_NAMESPACE)]
+    agent_namespace: String,
     /// Address for /healthz, /readyz and /metrics; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
@@ -148,6 +151,7 @@ impl RunArgs {
     fn options(&self) -> OperatorOptions {
         OperatorOptions {
             namespace: self.namespace.clone(),
+            agent_namespace: self.agent_namespace.clone(),
             image: self.collector_image.clone(),
             resync: Duration::from_secs(self.resync_seconds),
         }
