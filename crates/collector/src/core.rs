@@ -19,8 +19,10 @@ mod fanout;
 pub(crate) mod heavy_work;
 mod pipeline;
 mod pipeline_set;
+mod record_outcomes;
 mod refusal;
 mod registry;
+mod rejection;
 mod retry_backoff;
 mod sampler_stats;
 mod shared_instances;
@@ -40,19 +42,21 @@ pub use cluster_stats::{ClusterSnapshot, ClusterState, ClusterStats, ClusterView
 pub use code::{BackendStatus, Code, ConnectFault, ResolverFault, TlsFault};
 pub use connector_output::ConnectorOutput;
 pub use delivery_progress::{DeliveryProgress, DeliverySnapshot};
-pub use exporter::{Exporter, SendError, SendFuture, SendSuccess};
+pub use exporter::{Exporter, PartialDelivery, SendError, SendFuture, SendSuccess};
 pub use exporter_queue::{ExporterQueue, ExporterQueueSettings, HALT_TIMEOUT, InFlightRequest};
 pub use failover::{Failover, FailoverFuture, RetryDecision};
 pub use fanout::{ConsumeOutcome, Consumer, ConsumerFanout, OverflowPolicy, PartialSuccess};
 pub use pipeline::{Allowance, Pipeline, PipelineGone, Processor};
 pub use pipeline_set::{PipelineSet, RequestReservation};
+pub use record_outcomes::{RecordOutcome, RecordOutcomes};
 pub use refusal::{Refusal, RefusalKind};
 pub use registry::{EndedPipeline, StatsRegistry};
+pub use rejection::{RejectReason, RejectionCounts};
 pub use sampler_stats::{PolicyDecisions, SamplerStats};
 pub use shared_instances::SharedInstances;
 pub use stats::{
     BatchSizeHistogram, DestinationLabels, DropReason, EarlyRefusal, ErrorClass, ExporterStats, PerSignal,
-    PipelineStats, ProcessorStats, QueueGauge, ReceiverStats, Transport,
+    PipelineStats, ProcessorStats, QueueGauge, ReceiverStats, RejectionStats, Transport,
 };
 pub use tail_sampler_stats::{
     EarlyDecision, PolicyStats, SamplingOutcome, TailSamplerStats, TraceCounts, ValueHistogram,

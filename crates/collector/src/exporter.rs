@@ -8,6 +8,8 @@ mod debug;
 mod file;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
+#[allow(dead_code, unused_imports, reason = "the exporters with names from attributes use it")]
+mod name_resolver;
 #[cfg(feature = "exporter-nop")]
 mod nop;
 #[cfg(feature = "exporter-otlp")]

@@ -9,6 +9,15 @@ pub(crate) mod connect;
 #[cfg(feature = "server")]
 #[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 pub(crate) mod decompress;
+#[cfg(feature = "client")]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
+pub(crate) mod destination_url;
+#[cfg(feature = "client")]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
+pub(crate) mod http_destination;
+#[cfg(feature = "client")]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
+pub(crate) mod http_error;
 pub mod listener;
 pub mod listener_pool;
 #[cfg(feature = "server")]

@@ -2,6 +2,7 @@
 
 mod debug;
 mod file;
+mod http_export;
 mod loadbalancing;
 mod nop;
 mod otlp_grpc;
@@ -12,6 +13,7 @@ use kubewake_otlp::Signal;
 pub use self::{
     debug::{DebugExporter, DebugVerbosity},
     file::{FileExporter, FileFormat, GroupBy, RotationConfig},
+    http_export::HttpExportConfig,
     loadbalancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver},
     nop::NopExporter,
     otlp_grpc::OtlpGrpcExporter,

@@ -30,6 +30,8 @@ mod kubeconfig;
 mod load;
 mod matching;
 pub mod model;
+#[allow(dead_code, reason = "the exporters with names from attributes use it")]
+mod name_template;
 mod network;
 mod pattern;
 mod problem;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::ComponentId;
 pub use crate::{
-    connector::*, exporter::*, extension::*, matching::*, network::*, processor::*, receiver::*, sending::*,
-    service::*, service_account::*,
+    connector::*, exporter::*, extension::*, matching::*, name_template::*, network::*, processor::*, receiver::*,
+    sending::*, service::*, service_account::*,
 };
 
 #[derive(Clone, Debug, PartialEq, Default)]

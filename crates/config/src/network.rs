@@ -6,6 +6,7 @@ mod compression;
 mod keepalive;
 pub(crate) mod server;
 pub(crate) mod tls;
+mod url;
 
 pub(crate) use address::{check_host_port, listen, listen_address};
 pub use compression::CompressionType;
@@ -14,6 +15,7 @@ pub use keepalive::{ClientKeepalive, ServerKeepalive};
 pub(crate) use keepalive::{client_keepalive, server_keepalive};
 pub use server::{CorsConfig, GrpcServer, HttpServer};
 pub use tls::{ClientTls, KeyPair, PemSource, ServerTls, TlsVersion};
+pub(crate) use url::url;
 
 use crate::{
     ComponentId, SecretString,

@@ -119,7 +119,7 @@ fn defaults_are_the_collectors() {
     assert!(!exporter.tls.insecure);
     assert_eq!(exporter.keepalive, None);
     let exporter = http("{endpoint: 'http://backend:4318'}");
-    assert_eq!(exporter.timeout, Some(Duration::from_secs(30)));
+    assert_eq!(exporter.http.timeout, Some(Duration::from_secs(30)));
     assert_eq!(exporter.encoding, BodyEncoding::Proto);
     let document = with_exporter("nop", "").document;
     assert_eq!(document.service.telemetry.metrics.endpoint.as_deref(), Some("localhost:8888"));

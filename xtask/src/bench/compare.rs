@@ -39,11 +39,20 @@ pub(super) fn run(before: &Path, plan: &BenchPlan) -> anyhow::Result<BenchSectio
     section.header(&COLUMNS);
     for workload in BenchWorkload::ALL {
         compare_cpu(before, workload, plan, &mut section)?;
+        print_progress(&section);
     }
     for workload in BenchWorkload::ALL {
         compare_instructions(before, workload, &mut section)?;
+        print_progress(&section);
     }
     Ok(section)
+}
+
+/// A comparison takes minutes, and each of its results is of use by itself.
+fn print_progress(section: &BenchSection) {
+    if let Some(line) = section.last_check() {
+        println!("{line}");
+    }
 }
 
 fn compare_cpu(

@@ -22,6 +22,13 @@ struct PromiseCheck {
     holds: bool,
 }
 
+impl PromiseCheck {
+    fn to_line(&self) -> String {
+        let mark = if self.holds { "holds" } else { "**does not hold**" };
+        format!("- {}: {} ({mark})", self.what, self.value)
+    }
+}
+
 impl BenchSection {
     pub(crate) fn new(title: &'static str, how: impl Into<String>) -> Self {
         Self { title, how: how.into(), ..Self::default() }
@@ -46,6 +53,11 @@ impl BenchSection {
         self.check(what, count, count == 0);
     }
 
+    /// The promise that was recorded last, to show it while others are still measured.
+    pub(crate) fn last_check(&self) -> Option<String> {
+        self.checks.last().map(PromiseCheck::to_line)
+    }
+
     /// The number of promises that do not hold.
     pub(crate) fn broken_promises(&self) -> usize {
         self.checks.iter().filter(|check| !check.holds).count()
@@ -64,9 +76,7 @@ impl fmt::Display for BenchSection {
             writeln!(f)?;
         }
         for check in &self.checks {
-            let mark = if check.holds { "holds" } else { "**does not hold**" };
-            let line = format!("- {}: {} ({mark})", check.what, check.value);
-            writeln!(f, "{}", wrap(&line, "  "))?;
+            writeln!(f, "{}", wrap(&check.to_line(), "  "))?;
         }
         Ok(())
     }

@@ -2,15 +2,24 @@
 
 use std::{borrow::Cow, future::Future, pin::Pin, time::Duration};
 
-use super::{BackendStatus, Batch, Code, ErrorClass, Refusal, RefusalKind};
+use super::{BackendStatus, Batch, Code, ErrorClass, Refusal, RefusalKind, RejectionCounts};
 
 /// The response of a destination to a request that it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SendSuccess {
-    /// Items that it rejected nevertheless.
-    pub rejected: u64,
+    /// Items that it rejected nevertheless, for good.
+    pub rejected: RejectionCounts,
     /// Its message about the rejected items, or a warning.
     pub message: String,
+}
+
+/// What became of a batch of which a part is to be sent again.
+#[derive(Clone, Debug)]
+pub struct PartialDelivery {
+    /// The outcome of the records that are settled.
+    pub outcome: SendSuccess,
+    /// The records that are left, with the origins that they had.
+    pub rest: Batch,
 }
 
 /// Why an attempt failed. The message is safe to show: it holds no secret.
@@ -26,6 +35,8 @@ pub struct SendError {
     pub retry_after: Option<Duration>,
     /// Whether the same batch may be sent again.
     pub retryable: bool,
+    /// If the destination has settled a part of the batch: that part, and the rest to which the error applies.
+    pub partial: Option<Box<PartialDelivery>>,
 }
 
 impl SendError {
@@ -38,6 +49,7 @@ impl SendError {
             message: message.into(),
             retry_after: None,
             retryable: true,
+            partial: None,
         }
     }
 
@@ -52,7 +64,7 @@ impl SendError {
     }
 
     /// The destination did not respond in time.
-    pub(super) fn timeout(limit: Duration) -> Self {
+    pub fn timeout(limit: Duration) -> Self {
         Self {
             code: Code::DeadlineExceeded,
             class: ErrorClass::Timeout,

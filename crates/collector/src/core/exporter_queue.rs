@@ -1,8 +1,8 @@
 //! The end of a pipeline: a batch queue, workers that retry, and an exporter that makes single attempts.
 //!
 //! *Guarantees.* A batch that was taken is delivered, or counted as dropped with a reason. Only retryable
-//! errors are retried, with backoff, jitter and the destination's hint. A partial success is never retried. A
-//! batch that is refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to
+//! errors are retried, with backoff, jitter and the destination's hint. What a destination has settled, by
+//! taking or by rejecting it, is counted and never sent again; only the rest of a batch is retried. A batch that is refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to
 //! single requests, so that one sender's poison costs nobody else's data. New settings apply from the next
 //! attempt on, also to batches that are already queued.
 //!
@@ -29,7 +29,7 @@ use self::in_flight::InFlightBatch;
 pub use self::in_flight::InFlightRequest;
 use super::{
     Batch, Code, ConsumeOutcome, Consumer, DropReason, ErrorClass, Exporter, ExporterStats, Failover, OverflowPolicy,
-    PipelineStats, Refusal, RetryDecision, SendError, SendSuccess,
+    PartialDelivery, PipelineStats, Refusal, RetryDecision, SendError, SendSuccess,
     batch_queue::{BatchQueue, PushResult, ResultSender, SendJob},
     one_by_one,
     retry_backoff::RetryBackoff,
@@ -302,7 +302,7 @@ impl ExporterQueue {
     async fn attempt_or_fail_over(&self, batch: &Batch, told: bool) -> Result<(), (Batch, SendError)> {
         let mut batch = Cow::Borrowed(batch);
         loop {
-            let error = match self.attempt_until_settled(&batch, told).await {
+            let error = match self.attempt_until_settled(&mut batch, told).await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
@@ -348,7 +348,8 @@ impl ExporterQueue {
         self.give_up(batch, &SendError::halted(), told);
     }
 
-    async fn attempt_until_settled(&self, batch: &Batch, told: bool) -> Result<(), SendError> {
+    /// Attempts a batch until it is settled. What remains after an error is left in `batch`.
+    async fn attempt_until_settled(&self, batch: &mut Cow<'_, Batch>, told: bool) -> Result<(), SendError> {
         let mut control = self.control.subscribe();
         let mut backoff = None;
         let mut silences = 0;
@@ -357,13 +358,18 @@ impl ExporterQueue {
             if self.failover.as_ref().is_some_and(|rescue| !rescue.is_available()) {
                 return Err(SendError::destination_down());
             }
-            let error = match self.attempt(&settings, batch, &control).await {
+            let mut error = match self.attempt(&settings, batch, &control).await {
                 Ok(delivered) => {
-                    self.count_success(&settings, batch, &delivered);
+                    self.count_success(&settings, batch.items(), batch.bytes(), &delivered);
                     return Ok(());
                 }
                 Err(error) => error,
             };
+            if let Some(PartialDelivery { outcome, rest }) = error.partial.take().map(|partial| *partial) {
+                let items = batch.items().saturating_sub(rest.items());
+                self.count_success(&settings, items, batch.bytes().saturating_sub(rest.bytes()), &outcome);
+                *batch = Cow::Owned(rest);
+            }
             self.pipeline_stats.record_failure(&error);
             settings.stats.progress.record_failure(&error);
             let rescue = self.failover.as_ref().filter(|_| error.retryable && !self.is_halted());
@@ -430,18 +436,20 @@ impl ExporterQueue {
         result
     }
 
-    fn count_success(&self, settings: &ExporterQueueSettings, batch: &Batch, delivered: &SendSuccess) {
-        let items = batch.items() as u64;
+    /// Counts items that are settled: the destination took them, or rejected them for good.
+    fn count_success(&self, settings: &ExporterQueueSettings, items: usize, bytes: usize, delivered: &SendSuccess) {
+        let items = items as u64;
         settings.stats.sent.fetch_add(items, Ordering::Relaxed);
         settings.stats.batch_items.record(items);
-        settings.stats.batch_bytes.record(batch.bytes() as u64);
-        self.pipeline_stats.record_success(items.saturating_sub(delivered.rejected));
+        settings.stats.batch_bytes.record(bytes as u64);
+        let rejected = delivered.rejected.total();
+        self.pipeline_stats.record_success(items.saturating_sub(rejected));
         settings.stats.progress.record_success();
-        if delivered.rejected > 0 || !delivered.message.is_empty() {
-            settings.stats.rejected.fetch_add(delivered.rejected, Ordering::Relaxed);
-            self.pipeline_stats.count_dropped(DropReason::Rejected, delivered.rejected);
-            tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, rejected = delivered.rejected,
-                reason = %delivered.message, "the destination rejected a part of the batch");
+        if rejected > 0 || !delivered.message.is_empty() {
+            settings.stats.rejected.count(&delivered.rejected);
+            self.pipeline_stats.count_dropped(DropReason::Rejected, rejected);
+            tracing::warn!(exporter = %self.id, pipeline = %self.pipeline, rejected, reason = %delivered.message,
+                "the destination rejected a part of the batch");
         }
     }
 

@@ -10,7 +10,7 @@ use kubewake_runtime::label_enum;
 use tokio::time::Instant;
 
 pub use self::pipeline::PipelineStats;
-use super::{AtomicInstant, CallStats, Code, DeliveryProgress, SamplerStats};
+use super::{AtomicInstant, CallStats, Code, DeliveryProgress, RejectReason, RejectionCounts, SamplerStats};
 
 mod pipeline;
 
@@ -174,8 +174,8 @@ pub struct ExporterStats {
     pub send_failed: AtomicU64,
     /// Items that found no room in the queue.
     pub enqueue_failed: AtomicU64,
-    /// Items that the destination rejected in partial successes.
-    pub rejected: AtomicU64,
+    /// Items that the destination rejected in requests that it took.
+    pub rejected: RejectionStats,
     pub in_flight: AtomicI64,
     pub queue: QueueGauge,
     /// The capacity of the queue; zero without a queue.
@@ -188,6 +188,38 @@ pub struct ExporterStats {
     pub calls: CallStats,
     /// The outcome of recent attempts.
     pub progress: DeliveryProgress,
+}
+
+/// Counters of rejected items by reason.
+#[derive(Debug, Default)]
+pub struct RejectionStats([AtomicU64; RejectReason::ALL.len()]);
+
+impl RejectionStats {
+    pub fn count(&self, rejected: &RejectionCounts) {
+        for (reason, items) in rejected.iter() {
+            self.add(reason, items);
+        }
+    }
+
+    fn add(&self, reason: RejectReason, items: u64) {
+        if let Some(count) = self.0.get(reason as usize) {
+            count.fetch_add(items, Ordering::Relaxed);
+        }
+    }
+
+    /// The number of items rejected for each reason.
+    pub fn iter(&self) -> impl Iterator<Item = (RejectReason, u64)> + '_ {
+        RejectReason::ALL.iter().copied().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+
+    /// The number of all rejected items.
+    pub fn total(&self) -> u64 {
+        self.iter().map(|(_, items)| items).sum()
+    }
+
+    fn absorb(&self, other: &Self) {
+        other.iter().for_each(|(reason, items)| self.add(reason, items));
+    }
 }
 
 /// The contents of a queue, including batches that its workers are sending.
@@ -229,11 +261,11 @@ impl ExporterStats {
             (&self.sent, &other.sent),
             (&self.send_failed, &other.send_failed),
             (&self.enqueue_failed, &other.enqueue_failed),
-            (&self.rejected, &other.rejected),
         ];
         for (sum, more) in counters {
             sum.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+        self.rejected.absorb(&other.rejected);
         self.batch_items.absorb(&other.batch_items);
         self.batch_bytes.absorb(&other.batch_bytes);
         self.calls.absorb(&other.calls);

@@ -11,7 +11,10 @@ use bytes::Bytes;
 use kubewake_otlp::{ScanVisitor, Signal, wire::put_bytes};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{Batch, Charge, Code, Exporter, Part, SendError, SendFuture, SendSuccess};
+use super::{
+    Batch, Charge, Code, Exporter, Part, RecordOutcome, RecordOutcomes, RejectReason, RejectionCounts, SendError,
+    SendFuture, SendSuccess,
+};
 
 /// A request with a span for each number, which is its trace id.
 pub(crate) fn part(numbers: impl IntoIterator<Item = u64>, charge: Charge) -> Part {
@@ -78,6 +81,8 @@ pub(crate) enum Reply {
     Take,
     /// It takes the request and rejects so many items.
     TakeAllBut(u64),
+    /// It takes so many items, and asks to send the others again.
+    TakeFirst(usize),
     /// It asks to come back, maybe with a hint when.
     NotNow(Option<Duration>),
     /// It refuses the data for good.
@@ -183,6 +188,13 @@ impl Exporter for Destination {
             let refused = |code| SendError { code, retryable: false, ..SendError::malformed("no") };
             match reply {
                 Reply::Take | Reply::TakeAllBut(_) => self.delivered.lock().unwrap().push(numbers),
+                Reply::TakeFirst(count) => {
+                    let mut outcomes = RecordOutcomes::unsent(numbers.len());
+                    let taken = numbers.get(..count).unwrap_or(&numbers);
+                    (0..taken.len()).for_each(|record| outcomes.set(record, RecordOutcome::Delivered));
+                    self.delivered.lock().unwrap().push(taken.to_vec());
+                    return outcomes.into_result(batch, String::new(), || SendError::connection("not all now"));
+                }
                 Reply::NotNow(hint) => return Err(SendError { retry_after: hint, ..SendError::connection("not now") }),
                 Reply::Never => return Err(refused(Code::InvalidArgument)),
                 Reply::Unauthenticated => return Err(refused(Code::Unauthenticated)),
@@ -190,6 +202,7 @@ impl Exporter for Destination {
                 Reply::Panic => panic!("of the exporter"),
             }
             let rejected = if let Reply::TakeAllBut(n) = reply { n } else { 0 };
+            let rejected = RejectionCounts::of(RejectReason::Other, rejected);
             Ok(SendSuccess { rejected, message: String::new() })
         })
     }

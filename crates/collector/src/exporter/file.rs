@@ -43,7 +43,10 @@ use self::{
 };
 use crate::{
     components::{BuildError, ExporterContext, ExporterParts, PreparedExporter},
-    core::{Batch, DestinationLabels, Exporter, SendError, SendFuture, SendSuccess, WorkMemory},
+    core::{
+        Batch, DestinationLabels, Exporter, RejectReason, RejectionCounts, SendError, SendFuture, SendSuccess,
+        WorkMemory,
+    },
 };
 
 /// The first pause after a failure. Shorter than for a network: an attempt costs nothing.
@@ -178,7 +181,7 @@ impl FileWriter {
                 written => written.map_err(|error| write_error(&path, &error))?,
             }
         }
-        Ok(SendSuccess { rejected: rejected as u64, message })
+        Ok(SendSuccess { rejected: RejectionCounts::of(RejectReason::Target, rejected as u64), message })
     }
 }
 

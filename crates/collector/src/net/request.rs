@@ -76,6 +76,7 @@ impl CredentialProvider {
             message: format!("failed to get credentials: {error}").into(),
             retry_after: None,
             retryable: true,
+            partial: None,
         })
     }
 

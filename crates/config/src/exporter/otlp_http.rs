@@ -1,15 +1,15 @@
 //! `otlphttp`, `otlp_http`.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use kubewake_otlp::Signal;
 
+use super::HttpExportConfig;
 use crate::{
-    ComponentId, SecretString,
+    ComponentId,
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
-    decode::{ConnectionSide, Cursor, DecodeReport, FieldReader, scalar},
-    network::{self, ClientTls, CompressionType, tls},
-    sending::{self, QueueConfig, RetryConfig},
+    decode::{Cursor, DecodeReport, FieldReader, scalar},
+    network::url,
 };
 
 /// How a body is written.
@@ -29,23 +29,13 @@ pub struct OtlpHttpExporter {
     /// The whole URL for logs.
     pub logs_url: Option<String>,
     pub encoding: BodyEncoding,
-    pub tls: ClientTls,
-    pub compression: CompressionType,
-    pub headers: Vec<(String, SecretString)>,
-    pub auth: Option<ComponentId>,
-    /// `timeout` of one attempt; `None`: no limit.
-    pub timeout: Option<Duration>,
-    /// `retry_on_failure`; `None` when it is switched off.
-    pub retry: Option<RetryConfig>,
-    /// `sending_queue`; `None` when it is switched off.
-    pub queue: Option<QueueConfig>,
+    pub http: HttpExportConfig,
 }
 
 impl ComponentSettings for OtlpHttpExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         let mut fields = FieldReader::new(at, report);
         let urls = SignalUrls::read(&mut fields);
-        skip_ineffective_fields(&mut fields);
         let encodings = [("proto", BodyEncoding::Proto), ("json", BodyEncoding::Json)];
         let exporter = OtlpHttpExporter {
             traces_url: urls.traces,
@@ -53,24 +43,18 @@ impl ComponentSettings for OtlpHttpExporter {
             logs_url: urls.logs,
             encoding: fields
                 .get_or("encoding", BodyEncoding::Proto, |at, report| scalar::keyword(at, report, &encodings)),
-            tls: fields.get("tls", tls::client).unwrap_or_default(),
-            compression: fields.get_or("compression", CompressionType::Gzip, network::compression),
-            headers: fields.get("headers", network::headers).unwrap_or_default(),
-            auth: network::auth(&mut fields, ConnectionSide::Client),
-            timeout: sending::timeout(&mut fields, Duration::from_secs(30)),
-            retry: sending::retry(&mut fields),
-            queue: sending::queue(&mut fields),
+            http: HttpExportConfig::read(&mut fields),
         };
         fields.finish();
         Some(exporter)
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        self.tls.files()
+        self.http.files()
     }
 
     fn auth_extension_ids(&self) -> Vec<&ComponentId> {
-        self.auth.iter().collect()
+        self.http.auth_extension_ids()
     }
 }
 
@@ -143,76 +127,4 @@ fn is_empty(at: &Cursor<'_>) -> bool {
 /// The URL of a signal, joined as the Collector does.
 fn join(base: &str, signal: Signal) -> String {
     format!("{}/v1/{signal}", base.strip_suffix('/').unwrap_or(base))
-}
-
-/// A URL for requests; an empty one counts as missing.
-fn url(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
-    let text = scalar::text(at, report)?;
-    if text.is_empty() {
-        return None;
-    }
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    let reason = match rest {
-        None => "does not begin with http:// or https://",
-        Some(_) if text.chars().any(|c| c.is_whitespace() || c.is_control()) => {
-            "has spaces or control characters in it"
-        }
-        Some(rest) => match authority_fault(rest) {
-            Some(reason) => reason,
-            None => return Some(text),
-        },
-    };
-    let help = match rest {
-        None if at.node.origin.is_none() && !text.contains("://") => {
-            format!("write http://{0} or https://{0}", crate::problem::crop(&text))
-        }
-        _ => "write a complete URL, such as https://backend.example.com:4318".to_owned(),
-    };
-    report.error(at, format!("`{}` must be a URL: {} {reason}", at.name(), at.subject(&text)), Some(help));
-    None
-}
-
-fn authority_fault(rest: &str) -> Option<&'static str> {
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let (name, port) = match host.strip_prefix('[') {
-        Some(inner) => match inner.split_once(']') {
-            Some((name, after)) => (name, after.strip_prefix(':')),
-            None => return Some("has a bracket that is not closed"),
-        },
-        None => match host.split_once(':') {
-            Some((name, port)) => (name, Some(port)),
-            None => (host, None),
-        },
-    };
-    if name.is_empty() {
-        return Some("has no host");
-    }
-    match port {
-        None | Some("") => None,
-        Some(port) if port.parse::<u16>().is_ok() => None,
-        Some(_) => Some("has an invalid port"),
-    }
-}
-
-fn skip_ineffective_fields(fields: &mut FieldReader<'_, '_>) {
-    let numbers =
-        ["read_buffer_size", "write_buffer_size", "max_idle_conns", "max_idle_conns_per_host", "max_conns_per_host"];
-    fields.accept_without_effect(&numbers, scalar::integer);
-    fields.accept_without_effect(
-        &["idle_conn_timeout", "http2_read_idle_timeout", "http2_ping_timeout"],
-        scalar::nanoseconds,
-    );
-    fields.accept_without_effect(&["force_attempt_http2"], scalar::boolean);
-    if let Some(at) = fields.find("disable_keep_alives")
-        && scalar::boolean(&at, fields.report) == Some(true)
-    {
-        fields.report.warning(
-            &at,
-            "`disable_keep_alives` has no effect: the exporter keeps its connections open",
-            None,
-        );
-    }
-    network::compression_params(fields);
-    fields.unsupported(&["proxy_url", "cookies", "middlewares"]);
 }

@@ -185,7 +185,30 @@ async fn a_partial_success_is_never_retried_and_its_count_is_kept() {
     f.put(spans(5)).await;
     pass(100 * SECOND).await;
     assert_eq!(f.to.attempts().len(), 1);
-    assert_eq!((read(&f.stats.rejected), f.dropped(DropReason::Rejected), read(&f.pipeline.delivered)), (2, 2, 3));
+    assert_eq!((f.stats.rejected.total(), f.dropped(DropReason::Rejected), read(&f.pipeline.delivered)), (2, 2, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_batch_that_is_taken_in_part_only_the_rest_is_sent_again() {
+    let f =
+        fixture(Destination::new([Reply::TakeFirst(1), Reply::NotNow(None), Reply::TakeFirst(2)], Reply::Take), |_| {});
+    let mut joined = request([1, 2, 3]);
+    joined.append(request([4, 5]));
+    f.put(joined).await;
+    pass(100 * SECOND).await;
+    assert_eq!(f.to.attempts(), [vec![1, 2, 3, 4, 5], vec![2, 3, 4, 5], vec![2, 3, 4, 5], vec![4, 5]]);
+    assert_eq!(f.pauses(), [1, 2, 4]);
+    assert_eq!((read(&f.stats.sent), read(&f.pipeline.delivered), read(&f.stats.send_failed)), (5, 5, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rest_of_a_batch_is_lost_alone_when_the_time_for_retries_is_over() {
+    let f = fixture(Destination::new([Reply::TakeFirst(3)], Reply::NotNow(None)), |s| {
+        s.retry.as_mut().unwrap().max_elapsed_time = Some(10 * SECOND);
+    });
+    f.put(spans(5)).await;
+    pass(60 * SECOND).await;
+    assert_eq!((read(&f.stats.sent), f.dropped(DropReason::RetriesExhausted), read(&f.stats.send_failed)), (3, 2, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,6 +58,7 @@ fn grpc_error(code: Code, ending: &HeaderMap) -> SendError {
         message: format!("{code:?} {message}").trim_end().to_owned().into(),
         retry_after: status.retry_delay,
         retryable: code.is_retryable(status.retry_delay.is_some()),
+        partial: None,
     }
 }
 
@@ -84,5 +85,6 @@ fn non_grpc_error(status: StatusCode, answer: &BoundedResponse) -> SendError {
         message: format!("HTTP {} with {why}", status.as_u16()).into(),
         retry_after: None,
         retryable: code.is_retryable(false),
+        partial: None,
     }
 }

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    core::{BackendStatus, ConnectFault},
+    core::{BackendStatus, ConnectFault, RejectReason, RejectionCounts},
     extension::{AuthError, HeadersFuture},
     net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
 };
@@ -209,7 +209,10 @@ async fn partial_success_is_success_with_a_count() {
     let mut message = vec![10, partial.len() as u8];
     message.extend(partial);
     let delivered = answer(Reply::grpc(&message, &[("grpc-status", "0")])).await.unwrap();
-    assert_eq!(delivered, SendSuccess { rejected: 2, message: "two are bad".into() });
+    assert_eq!(
+        delivered,
+        SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, 2), message: "two are bad".into() }
+    );
 }
 
 #[tokio::test]

@@ -3,13 +3,19 @@ use std::{io::Read, time::Duration};
 use http::Version;
 use kubewake_config::{
     SecretString,
-    model::{ClientTls, CompressionType, ServerTls},
+    model::{ClientTls, CompressionType, HttpExportConfig, ServerTls},
 };
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::net::testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch};
+use crate::{
+    core::{BackendStatus, DestinationLabels, RejectReason, RejectionCounts, TlsFault},
+    net::{
+        connect, request,
+        testing::{Authority as Ca, Backend, Reply, Seen, Speaks, batch},
+    },
+};
 
 /// A request of one span with the name `a`.
 const SPAN: &[u8] = &[10, 7, 18, 5, 18, 3, 42, 1, b'a'];
@@ -20,13 +26,13 @@ fn settings(url: String) -> OtlpHttpExporter {
         metrics_url: None,
         logs_url: None,
         encoding: BodyEncoding::Proto,
-        tls: ClientTls::default(),
-        compression: CompressionType::None,
-        headers: Vec::new(),
-        auth: None,
-        timeout: Some(Duration::from_secs(5)),
-        retry: None,
-        queue: None,
+        http: HttpExportConfig {
+            compression: CompressionType::None,
+            timeout: Some(Duration::from_secs(5)),
+            retry: None,
+            queue: None,
+            ..HttpExportConfig::default()
+        },
     }
 }
 
@@ -56,7 +62,7 @@ fn ok() -> Reply {
 async fn a_request_is_a_post_of_the_parts_as_they_are() {
     let backend = backend(ok()).await;
     let mut settings = settings(format!("http://user:p%40ss@{}/custom/traces?key=k", backend.address));
-    settings.headers =
+    settings.http.headers =
         vec![("X-Tenant".into(), SecretString::new("blue")), ("Host".into(), SecretString::new("elsewhere:80"))];
     let built = build(&settings, Signal::Traces, None).unwrap();
     built.exporter.send(&batch(Signal::Traces, &[b"first", b"", b"second"])).await.unwrap();
@@ -92,7 +98,9 @@ async fn compressed_bodies_unpack_to_the_requests_in_order() {
     ];
     for (compression, name) in cases {
         let backend = backend(ok()).await;
-        send(&OtlpHttpExporter { compression, ..settings(url(&backend)) }, &requests).await.unwrap();
+        let mut settings = settings(url(&backend));
+        settings.http.compression = compression;
+        send(&settings, &requests).await.unwrap();
 
         let seen = backend.only();
         assert_eq!(seen.header("content-encoding"), name);
@@ -146,7 +154,7 @@ async fn any_2xx_is_success_whatever_its_body_is_about() {
 
 #[tokio::test]
 async fn partial_success_is_read_from_protobuf_and_json() {
-    let expected = SendSuccess { rejected: 2, message: "bad".into() };
+    let expected = SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, 2), message: "bad".into() };
     let proto = Reply::http(200, &[("content-type", PROTOBUF_CONTENT_TYPE)], [10, 7, 8, 2, 18, 3, b'b', b'a', b'd']);
     assert_eq!(answer(proto).await.unwrap(), expected);
 
@@ -215,7 +223,7 @@ async fn messages_hold_no_password_no_query_and_no_header() {
     };
     let backend = Backend::start(Speaks::Http1, None, echo).await;
     let mut settings = settings(format!("http://user:hunter2@{}/v1/traces?key=hunter2", backend.address));
-    settings.headers = vec![("api-key".into(), SecretString::new("hunter2"))];
+    settings.http.headers = vec![("api-key".into(), SecretString::new("hunter2"))];
     let error = send(&settings, &[b"x"]).await.unwrap_err();
     assert_eq!(error.message, format!("http://{}/v1/traces: HTTP 403 no entry for ***", backend.address));
 }
@@ -296,7 +304,7 @@ async fn tls_agrees_on_http2_where_the_server_has_it() {
         let backend = Backend::start(Speaks::Http1, Some(server), |_, _| ok()).await;
         let mut settings = settings(format!("https://{}/v1/traces", backend.address));
         // `insecure` cannot switch off the TLS that the URL asks for.
-        settings.tls = ClientTls { ca: Some(ca.root()), insecure: true, ..ClientTls::default() };
+        settings.http.tls = ClientTls { ca: Some(ca.root()), insecure: true, ..ClientTls::default() };
         send(&settings, &[b"x"]).await.unwrap();
         assert_eq!(backend.only().version, version);
     }
@@ -311,17 +319,17 @@ async fn a_backend_that_wants_a_certificate_is_recognised() {
         let server = crate::net::tls::server_config(&server, &[alpn]).unwrap();
         let backend = Backend::start(Speaks::Http1, Some(server), |_, _| ok()).await;
         let mut settings = settings(format!("https://{}/v1/traces", backend.address));
-        settings.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
+        settings.http.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
         assert_eq!((error.backend_status, error.class), (wanted, ErrorClass::Connection), "{error:?}");
-        settings.tls.identity = Some(ca.issue("client.test"));
+        settings.http.tls.identity = Some(ca.issue("client.test"));
         send(&settings, &[b"x"]).await.unwrap();
     }
     let server = crate::net::tls::server_config(&ca.server("127.0.0.1"), &[b"http/1.1"]).unwrap();
     let page = "<html><head><title>400 No required SSL certificate was sent</title></head></html>";
     let backend = Backend::start(Speaks::Http1, Some(server), move |_, _| Reply::http(400, &[], page)).await;
     let mut settings = settings(format!("https://{}/v1/traces", backend.address));
-    settings.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
+    settings.http.tls = ClientTls { ca: Some(ca.root()), ..ClientTls::default() };
     assert_eq!(send(&settings, &[b"x"]).await.unwrap_err().backend_status, wanted, "as nginx says it");
 }
 

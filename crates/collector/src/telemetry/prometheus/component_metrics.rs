@@ -167,7 +167,9 @@ pub(super) fn write_exporters(page: &mut MetricsPage, registry: &StatsRegistry, 
         let exporter = ("exporter", id.as_str());
         sent(page, pipeline.signal, exporter, &to, &stats);
         let help = "Number of items that destinations rejected in requests that they accepted.";
-        page.counter("kubewake_exporter_rejected_items", help, &[exporter], read(&stats.rejected));
+        for (reason, items) in stats.rejected.iter() {
+            page.counter("kubewake_exporter_rejected_items", help, &[exporter, ("reason", reason.name())], items);
+        }
         let labels = [("data_type", pipeline.signal.name()), exporter];
         let in_flight = u64::try_from(stats.in_flight.load(Ordering::Relaxed)).unwrap_or(0);
         page.gauge(

@@ -60,7 +60,7 @@ async fn each_value_has_a_file_and_what_has_none_is_counted() {
     let settings = settings(&directory.path().join("new/*/logs.json"));
     let sent = [("1", Some("a")), ("2", Some("b/c")), ("3", None), ("4", Some("a"))];
     let delivered = send(&settings, &sent).await;
-    assert_eq!(delivered.rejected, 1);
+    assert_eq!(delivered.rejected.total(), 1);
     assert!(delivered.message.contains("tenant"), "{}", delivered.message);
     assert_eq!(records(&directory.path().join("new/a/logs.json")), ["1", "4"]);
     assert_eq!(records(&directory.path().join("new/b/c/logs.json")), ["2"]);
@@ -76,10 +76,10 @@ async fn a_value_that_can_be_no_file_costs_only_its_own() {
     let long = "x".repeat(5000);
     let name = "y".repeat(MAX_VALUE_BYTES) + "é";
     let sent = [("1", Some("a")), ("2", Some(&*long)), ("3", Some("nul\u{0}")), ("4", Some(&*name)), ("5", Some("b"))];
-    assert_eq!(send(&settings, &sent).await.rejected, 3);
+    assert_eq!(send(&settings, &sent).await.rejected.total(), 3);
     // `a.json` is a file, and not a directory.
     let delivered = send(&settings, &[("6", Some("a.json/b")), ("7", Some("b"))]).await;
-    assert_eq!(delivered.rejected, 1);
+    assert_eq!(delivered.rejected.total(), 1);
     assert_eq!(records(&directory.path().join("a.json")), ["1"]);
     assert_eq!(records(&directory.path().join("b.json")), ["5", "7"]);
 }

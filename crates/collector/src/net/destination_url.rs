@@ -5,21 +5,19 @@ use std::fmt;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderValue, Uri, uri::Scheme};
 
-use crate::{
-    components::BuildError,
-    net::{connect::HostPort, request, response_status},
-};
+use super::{connect::HostPort, request, response_status};
+use crate::components::BuildError;
 
 /// A parsed URL. It prints without its query, which may hold a key.
-pub(super) struct DestinationUrl {
-    pub(super) endpoint: HostPort,
-    pub(super) uri: Uri,
+pub(crate) struct DestinationUrl {
+    pub(crate) endpoint: HostPort,
+    pub(crate) uri: Uri,
     /// `user:password@` before the host, as an `authorization` header.
-    pub(super) login: Option<HeaderValue>,
+    pub(crate) login: Option<HeaderValue>,
 }
 
 impl DestinationUrl {
-    pub(super) fn parse(text: &str) -> Result<Self, BuildError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, BuildError> {
         let bad = |why: &str| BuildError(format!("the URL of the destination {why}"));
         let mut parts = text.parse::<Uri>().map_err(|_| bad("is not valid"))?.into_parts();
         let port = match parts.scheme.as_ref().map(Scheme::as_str) {
@@ -37,12 +35,12 @@ impl DestinationUrl {
         Ok(Self { endpoint, uri, login })
     }
 
-    pub(super) fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         self.uri.scheme() == Some(&Scheme::HTTPS)
     }
 
     /// Sets the host that requests name; connections still go to the URL's host.
-    pub(super) fn set_host(&mut self, host: &HeaderValue) -> Result<(), BuildError> {
+    pub(crate) fn set_host(&mut self, host: &HeaderValue) -> Result<(), BuildError> {
         let bad = || BuildError("the value of header \"host\" is not a host".into());
         let mut parts = self.uri.clone().into_parts();
         parts.authority = Some(host.as_bytes().try_into().map_err(|_| bad())?);

@@ -1,0 +1,47 @@
+//! A record of which parts have been read, and its end has not.
+
+use crate::record::LinePosition;
+
+/// The joined parts of a line of one stream.
+#[derive(Debug, Default)]
+pub(super) struct OpenRecord {
+    /// Where the first part begins; `None` if there is no part.
+    pub(super) start: Option<LinePosition>,
+    /// Time of the first part.
+    pub(super) time: u64,
+    /// Tags of the first part.
+    pub(super) tags: Vec<u8>,
+    /// The parts, joined as bytes, so that a character that was cut between them is whole again.
+    pub(super) text: Vec<u8>,
+    /// Whether the record has reached its size, and what follows is dropped.
+    pub(super) is_cut: bool,
+}
+
+/// Memory that an idle record keeps for the next one.
+const KEPT_CAPACITY: usize = 16 * 1024;
+
+impl OpenRecord {
+    /// Begins a record unless it is open.
+    pub(super) fn begin(&mut self, start: LinePosition, time: u64, tags: &[u8]) {
+        if self.start.is_none() {
+            self.start = Some(start);
+            self.time = time;
+            self.tags.clear();
+            self.tags.extend_from_slice(tags);
+        }
+    }
+
+    /// Removes the content.
+    pub(super) fn clear(&mut self) {
+        self.start = None;
+        self.is_cut = false;
+        self.text.clear();
+        self.text.shrink_to(KEPT_CAPACITY);
+        self.tags.clear();
+    }
+
+    /// Bytes of memory that it holds.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.text.capacity() + self.tags.capacity()
+    }
+}
