@@ -7,10 +7,11 @@ pub use kubewake_otlp::Signal;
 
 use crate::{
     ValueReference,
+    destination::PipelineDestination,
     v1alpha1::{
         self, AttributeMatcher, ContainerSelector, LogFilter, LogPipeline, LogSeverity, MatchType, MetricFilter,
-        MetricPipeline, MultilineMode, NamespaceSelector, OtlpOutput, RuntimeInput, RuntimeNamespaceSelector,
-        SamplingOptions, SpanFilter, SpanKind, StatusCode, TracePipeline, ValueType, WorkloadSelector,
+        MetricPipeline, MultilineMode, NamespaceSelector, RuntimeInput, RuntimeNamespaceSelector,
+        SamplingOptions, SpanFilter, SpanKind, StatusCode, TracePipeline, WorkloadSelector,
     },
 };
 
@@ -33,8 +34,8 @@ pub struct TelemetryPipeline {
     pub filter: Vec<RecordFilter>,
     /// Which traces it keeps; `None` for all.
     pub sampling: Option<SamplingOptions>,
-    /// The destination.
-    pub output: Option<OtlpOutput>,
+    /// The destinations that are set: a valid pipeline has one.
+    pub destinations: Vec<PipelineDestination>,
     /// Whether it is suspended: no data flows.
     pub paused: bool,
 }
@@ -130,29 +131,8 @@ impl TelemetryPipeline {
 
     /// All keys of Secrets and ConfigMaps that it references.
     pub fn references(&self) -> BTreeSet<ValueReference> {
-        self.values().iter().filter_map(ValueReference::from_value).collect()
-    }
-
-    /// All values that may be references.
-    fn values(&self) -> Vec<ValueType> {
-        let Some(otlp) = &self.output else { return Vec::new() };
-        let mut values = vec![otlp.endpoint.clone()];
-        values.extend(otlp.headers.iter().map(v1alpha1::RequestHeader::source));
-        let mut tls: Vec<_> = otlp.tls.iter().collect();
-        if let Some(authentication) = &otlp.authentication {
-            if let Some(basic) = &authentication.basic {
-                values.extend([basic.user.clone(), basic.password.clone()]);
-            }
-            if let Some(bearer) = &authentication.bearer {
-                values.push(bearer.token.clone());
-            }
-            if let Some(oauth2) = &authentication.oauth2 {
-                values.extend([oauth2.token_url.clone(), oauth2.client_id.clone(), oauth2.client_secret.clone()]);
-                tls.extend(&oauth2.tls);
-            }
-        }
-        values.extend(tls.into_iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]).flatten().cloned());
-        values
+        let values = self.destinations.iter().flat_map(PipelineDestination::values);
+        values.filter_map(|value| ValueReference::from_value(&value)).collect()
     }
 
     fn from_metadata(signal: Signal, metadata: &ObjectMeta) -> Self {
@@ -165,7 +145,7 @@ impl TelemetryPipeline {
             runtime: None,
             filter: Vec::new(),
             sampling: None,
-            output: None,
+            destinations: Vec::new(),
             paused: false,
         }
     }
@@ -184,7 +164,7 @@ impl From<&TracePipeline> for TelemetryPipeline {
             input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
             filter: spec.filter.iter().map(RecordFilter::from).collect(),
             sampling: spec.sampling.clone(),
-            output: spec.output.otlp.clone(),
+            destinations: (&spec.output).into(),
             paused: spec.paused,
             ..Self::from_metadata(Signal::Traces, &resource.metadata)
         }
@@ -199,7 +179,7 @@ impl From<&LogPipeline> for TelemetryPipeline {
             input: InputSelection::from(input.and_then(|input| input.otlp.as_ref())),
             runtime: input.and_then(|input| RuntimeLogs::from_enabled(input.runtime.as_ref()?)),
             filter: spec.filter.iter().map(RecordFilter::from).collect(),
-            output: spec.output.otlp.clone(),
+            destinations: (&spec.output).into(),
             paused: spec.paused,
             ..Self::from_metadata(Signal::Logs, &resource.metadata)
         }
@@ -212,7 +192,7 @@ impl From<&MetricPipeline> for TelemetryPipeline {
         Self {
             input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
             filter: spec.filter.iter().map(RecordFilter::from).collect(),
-            output: spec.output.otlp.clone(),
+            destinations: (&spec.output).into(),
             paused: spec.paused,
             ..Self::from_metadata(Signal::Metrics, &resource.metadata)
         }

@@ -12,6 +12,7 @@ use kubewake_config::document_builder;
 pub use self::{image::image_name_error, resources::EffectiveResources};
 use crate::{
     ConditionReason, Signal, SpecProblem, TelemetryPipeline, ValidationReport,
+    destination::PipelineDestination,
     v1alpha1::{
         CollectorLogLevel, ContainerResources, OtlpCompression, PipelineSlots, PullSecret, QueueOptions, TelemetrySpec,
         TrustedRelay,
@@ -123,8 +124,11 @@ impl CollectorSettings {
             None if is_sticky => self.sticky(),
             None => self.gateway(),
         };
-        let queue = pipeline.output.as_ref().and_then(|otlp| otlp.queue.as_ref());
-        too_large("spec.output.otlp.queue", queue, &amounts).into_iter().collect()
+        let destinations = pipeline.destinations.iter();
+        let warning = |one: &PipelineDestination| {
+            too_large(&format!("{}.queue", one.path()), one.sending.queue.as_ref(), &amounts)
+        };
+        destinations.filter_map(warning).collect()
     }
 
     /// How many pipelines of a kind may be active at once.

@@ -6,6 +6,7 @@
 
 mod filter;
 mod input;
+mod log_output;
 mod output;
 mod pipelines;
 mod policy;
@@ -18,6 +19,11 @@ pub use filter::{AttributeMatcher, LogFilter, LogSeverity, MatchType, MetricFilt
 pub use input::{
     ContainerSelector, LineParsing, LogPipelineInputs, MultilineMode, NamespaceSelector, OtlpInput, PipelineInputs,
     RuntimeInput, RuntimeNamespaceSelector, TracePipelineInput, WorkloadKind, WorkloadReference, WorkloadSelector,
+};
+pub use log_output::{
+    DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
+    HttpOutput, HttpOutputCompression, HttpOutputFormat, LogPipelineOutput, LokiOutput, OpensearchMapping,
+    OpensearchOutput,
 };
 pub use output::{
     AuthenticationOptions, BasicAuthOptions, BearerAuthOptions, OAuth2Options, OtlpCompression, OtlpOutput,

@@ -8,7 +8,9 @@ use kubewake_config::{SecretString, document_builder};
 use crate::{
     Signal, SpecProblem,
     pipeline::{InputSelection, RecordFilter, RuntimeLogs, TelemetryPipeline},
-    v1alpha1::OtlpProtocol,
+    v1alpha1::{
+        DocumentOptions, ElasticsearchMapping, HttpOutputCompression, HttpOutputFormat, OpensearchMapping, OtlpProtocol,
+    },
     validate::EXPIRY_WARNING_PERIOD,
 };
 
@@ -139,12 +141,37 @@ pub(crate) struct ValidSampling {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ValidOutput {
-    pub(crate) protocol: OtlpProtocol,
+    pub(crate) backend: ValidBackend,
     pub(crate) endpoint: DocumentText,
     pub(crate) tls: Option<ValidTls>,
     pub(crate) authentication: Option<ValidAuthentication>,
     pub(crate) headers: Vec<(String, DocumentText)>,
     pub(crate) sending: crate::settings::SendingSettings,
+}
+
+/// A kind of backend, with the settings that only it has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ValidBackend {
+    Otlp(OtlpProtocol),
+    Loki {
+        tenant: Option<String>,
+        /// If empty, the exporter's defaults.
+        labels: Vec<(String, String)>,
+        allow_record_attributes: Vec<String>,
+    },
+    Elasticsearch {
+        api_key: Option<DocumentText>,
+        documents: DocumentOptions,
+        mapping: Option<ElasticsearchMapping>,
+    },
+    Opensearch {
+        documents: DocumentOptions,
+        mapping: Option<OpensearchMapping>,
+    },
+    Http {
+        format: HttpOutputFormat,
+        compression: HttpOutputCompression,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

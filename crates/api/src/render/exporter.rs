@@ -14,7 +14,7 @@ use super::SECRETS_DIRECTORY;
 use crate::{
     CollectorSettings, Signal, ValidPipeline,
     v1alpha1::{OtlpCompression, OtlpProtocol},
-    valid_pipeline::{DocumentText, ValidAuthentication, ValidTls},
+    valid_pipeline::{DocumentText, ValidAuthentication, ValidBackend, ValidTls},
 };
 
 /// The keys of the Secret that were added so far.
@@ -69,6 +69,7 @@ pub(super) fn add_exporter(
 ) -> String {
     let name = pipeline.component_name();
     let output = &pipeline.output;
+    let ValidBackend::Otlp(protocol) = output.backend else { todo!() };
     let authenticator = output.authentication.as_ref().map(|given| {
         let (kind, extension) = authenticator(keys, given);
         let id = format!("{kind}/{name}");
@@ -87,7 +88,7 @@ pub(super) fn add_exporter(
         queue: Some(sending.queue.with_defaults(&defaults.queue)),
     };
     let endpoint = keys.text_source(&output.endpoint);
-    let (kind, exporter) = match output.protocol {
+    let (kind, exporter) = match protocol {
         OtlpProtocol::Grpc => ("otlp_grpc", ExporterSection::Grpc(OtlpGrpcSection { endpoint, client })),
         OtlpProtocol::Http => {
             let field = match pipeline.signal {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     filter::{LogFilter, MetricFilter, SpanFilter},
     input::{LogPipelineInputs, PipelineInputs, TracePipelineInput},
+    log_output::LogPipelineOutput,
     output::PipelineOutput,
     sampling::SamplingOptions,
 };
@@ -65,7 +66,7 @@ pub struct LogPipelineSpec {
     #[schemars(length(max = 64))]
     pub filter: Vec<LogFilter>,
     /// Output of the pipeline: the backend that it sends to.
-    pub output: PipelineOutput,
+    pub output: LogPipelineOutput,
     /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
