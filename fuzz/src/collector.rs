@@ -16,7 +16,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use kubewake_collector::fuzzing::{self, DecompressError, basic_login, decompress};
 use kubewake_config::{
-    FixedSources, KubeconfigContext, document_builder, load,
+    FixedSources, KubeconfigContext, escape, load,
     model::{CompressionType, ProcessorConfig},
     parse_duration,
 };
@@ -157,7 +157,7 @@ fn config(data: &[u8]) {
 fn config_literal(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let sources =
-        FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", document_builder::escape(text));
+        FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", escape(text));
     let document = "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {otlp: {endpoint: 'a:1', headers: {h: '${file:/literal}'}}}\n\
                     service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp]}}}";
     let Ok(loaded) = load(document, &sources) else { return };

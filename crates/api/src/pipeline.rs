@@ -75,6 +75,8 @@ pub struct LineSettings {
     pub multiline: MultilineMode,
     /// Whether the fields of JSON lines become attributes.
     pub json: bool,
+    /// Whether the message of JSON lines becomes the body.
+    pub message: bool,
     /// Whether the severity is read from JSON lines.
     pub severity: bool,
     /// Whether the ids of trace and span are read from JSON lines.
@@ -230,7 +232,7 @@ impl From<Option<&v1alpha1::OtlpInput>> for InputSelection {
 impl Default for LineSettings {
     fn default() -> Self {
         let multiline = MultilineMode::default();
-        Self { multiline, json: true, severity: true, trace_context: true, keep_original: false }
+        Self { multiline, json: true, message: true, severity: true, trace_context: true, keep_original: false }
     }
 }
 
@@ -268,6 +270,7 @@ impl From<&RuntimeInput> for LineSettings {
         Self {
             multiline: input.multiline.unwrap_or_default(),
             json,
+            message: parse.message.unwrap_or(json),
             severity: parse.severity.unwrap_or(json),
             trace_context: parse.trace_context.unwrap_or(json),
             keep_original: input.keep_original_body.unwrap_or_default(),

@@ -5,6 +5,7 @@
 //!                      ├─ …             for each pipeline of any kind that does not wait for whole traces
 //!                      └─ traces/_sticky   memory_limiter → k8s_attributes → load_balancing by trace id
 //! sticky    otlp ─────── traces/NAME   memory_limiter → filter → probabilistic_sampler → tail_sampling → its exporter
+//! agent     file_log ─── logs/NAME     memory_limiter → k8s_attributes → filter → its exporter
 //! ```
 //!
 //! # Guarantees
@@ -15,18 +16,21 @@
 //! - Each pipeline has components of its own, so that its backend affects no other pipeline, and a change of it
 //!   leaves the others as they are.
 
+mod agent;
 mod exporter;
 mod selection;
 
 use std::collections::BTreeMap;
 
 use kubewake_config::{
-    FixedSources, SecretString,
-    document_builder::{
-        ClientSection, ClientTlsSection, DocumentBuilder, ExporterSection, ExtensionSection, LoadBalancingSection,
-        OtlpReceiverSection, PipelineSection, ProcessorSection, ReceiverSection, ServiceSection, TextSource,
-    },
+    CollectorDocument, ComponentId, ConfigText, EncodeError, FixedSources, PipelineId, SecretString, TextReference,
     fingerprint,
+    model::{
+        ClientTls, CompressionType, ExporterConfig, ExtensionConfig, FilterProcessor, GrpcServer, HealthCheck, HttpServer,
+        LoadBalancingExporter, LogLevel, LogsConfig, MemoryLimit, MemoryLimiter, MetricsConfig, OpenCensusReceiver,
+        OtlpGrpcExporter, OtlpReceiver, PeerResolver, PipelineConfig, ProbabilisticSampler, ProcessorConfig,
+        QueueConfig, QueueSizer, ReceiverConfig, RoutingKey, SamplerMode, ServiceResolver, TelemetryConfig,
+    },
 };
 
 use crate::{
@@ -39,10 +43,20 @@ use exporter::SecretKeys;
 pub const SECRETS_DIRECTORY: &str = "/etc/kubewake/secrets";
 /// The directory of a node in which the kubelet has the logs of containers.
 pub const POD_LOG_DIRECTORY: &str = "/var/log/pods";
+/// The directory of a node in which collectors there record their positions.
+pub const STATE_DIRECTORY: &str = "/var/lib/kubewake/agent";
+/// The environment variable with the name of a collector's node.
+pub const NODE_NAME_VARIABLE: &str = "NODE_NAME";
+/// The namespace of the collectors on the nodes.
+pub const AGENT_NAMESPACE: &str = "kubewake-agents";
+/// The DaemonSet of the collectors on the nodes.
+pub const AGENT_NAME: &str = "kubewake-agent";
 /// The headless Service of the sticky tier.
 pub const STICKY_SERVICE: &str = "kubewake-sticky";
 /// The environment variable with the address of a collector's pod.
 pub const POD_IP_VARIABLE: &str = "POD_IP";
+/// The address in place of a pod's in documents that are checked and not run.
+const CHECKED_POD_IP: &str = "127.0.0.1";
 /// The port of OTLP over gRPC.
 pub const OTLP_GRPC_PORT: u16 = 4317;
 /// The port of OTLP over HTTP.
@@ -89,35 +103,48 @@ impl CollectorConfigs {
     /// The files and variables that the documents refer to, so that [`load`](kubewake_config::load()) can check
     /// them.
     pub fn sources(&self) -> FixedSources {
-        let empty = FixedSources::new().with_env(POD_IP_VARIABLE, "127.0.0.1");
+        let empty = FixedSources::new().with_env(POD_IP_VARIABLE, CHECKED_POD_IP);
         let secrets = self.secrets.iter().chain(&self.agent_secrets);
-        secrets
-            .fold(empty, |sources, (key, text)| sources.with_file(format!("{SECRETS_DIRECTORY}/{key}"), text.reveal()))
+        secrets.fold(empty, |sources, (key, text)| sources.with_file(format!("{SECRETS_DIRECTORY}/{key}"), text.reveal()))
     }
 }
 
 /// Renders the configuration for these pipelines, which must all hold a slot.
-pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> CollectorConfigs {
+///
+/// # Errors
+///
+/// If a document would contain a secret, which is a bug of this crate: every secret has a key of its own.
+pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> Result<CollectorConfigs, EncodeError> {
     let mut rendered: Vec<&ValidPipeline> = pipelines.iter().filter(|pipeline| pipeline.is_rendered()).collect();
     rendered.sort_by_key(|pipeline| (pipeline.signal.name(), &pipeline.name));
     let mut configs = CollectorConfigs::default();
     let receiving: Vec<&ValidPipeline> = rendered.iter().copied().filter(|it| it.receives_otlp()).collect();
     if !receiving.is_empty() {
-        add_receiving_tiers(&mut configs, &receiving, settings);
+        add_receiving_tiers(&mut configs, &receiving, settings)?;
     }
-    configs
+    let reading: Vec<&ValidPipeline> = rendered.into_iter().filter(|it| it.reads_logs()).collect();
+    if !reading.is_empty() {
+        agent::add_agent(&mut configs, &reading, settings)?;
+    }
+    Ok(configs)
 }
 
-/// Renders the documents of the gateway and of the sticky tier for the pipelines that receive what is sent.
-fn add_receiving_tiers(configs: &mut CollectorConfigs, receiving: &[&ValidPipeline], settings: &CollectorSettings) {
+/// Renders the documents of the gateway and of the sticky tier, for the pipelines that receive what is sent.
+fn add_receiving_tiers(
+    configs: &mut CollectorConfigs,
+    receiving: &[&ValidPipeline],
+    settings: &CollectorSettings,
+) -> Result<(), EncodeError> {
     let (waiting, flowing): (Vec<&ValidPipeline>, Vec<&ValidPipeline>) =
         receiving.iter().copied().partition(|pipeline| pipeline.is_sticky());
     let enriched = settings.enrichment || receiving.iter().any(|pipeline| selection::has_selection(&pipeline.input));
     let mut keys = SecretKeys::default();
     let mut gateway = base_document(settings);
-    receivers(&mut gateway, settings, receiving.iter().any(|pipeline| pipeline.signal == Signal::Traces));
+    add_receivers(&mut gateway, settings, receiving.iter().any(|pipeline| pipeline.signal == Signal::Traces));
     if enriched {
-        gateway.processors.insert(ENRICHMENT_PROCESSOR.into(), selection::enrichment(receiving, settings));
+        let enrichment = selection::enrichment(receiving, settings);
+        let id = ComponentId::new(ENRICHMENT_PROCESSOR);
+        gateway.processors.insert(id, ProcessorConfig::KubernetesAttributes(enrichment.into()));
     }
     for pipeline in flowing {
         add_pipeline(&mut gateway, &mut keys, pipeline, settings, enriched);
@@ -125,23 +152,24 @@ fn add_receiving_tiers(configs: &mut CollectorConfigs, receiving: &[&ValidPipeli
     if !waiting.is_empty() {
         add_sticky_forwarding(&mut gateway, &waiting, settings, enriched);
     }
-    configs.sticky = (!waiting.is_empty()).then(|| {
-        let mut sticky = base_document(settings);
-        sticky.receivers.insert(OTLP_RECEIVER.into(), otlp(false));
+    if !waiting.is_empty() {
+        let mut document = base_document(settings);
+        document.receivers.insert(ComponentId::new(OTLP_RECEIVER), ReceiverConfig::Otlp(otlp_over_grpc().into()));
         for pipeline in waiting {
-            add_pipeline(&mut sticky, &mut keys, pipeline, settings, false);
+            add_pipeline(&mut document, &mut keys, pipeline, settings, false);
         }
-        RenderedDocument::from_builder(&sticky)
-    });
-    configs.gateway = Some(RenderedDocument::from_builder(&gateway));
+        configs.sticky = Some(finish_document(document)?);
+    }
+    configs.gateway = Some(finish_document(gateway)?);
     configs.secrets = keys.0;
     configs.enriched = enriched;
+    Ok(())
 }
 
 impl RenderedDocument {
-    fn from_builder(written: &DocumentBuilder) -> Self {
-        let yaml = written.to_yaml();
-        Self { hash: fingerprint(&yaml), yaml }
+    fn from_document(document: &CollectorDocument) -> Result<Self, EncodeError> {
+        let yaml = document.to_yaml()?;
+        Ok(Self { hash: fingerprint(&yaml), yaml })
     }
 }
 
@@ -149,129 +177,162 @@ const OTLP_RECEIVER: &str = "otlp";
 const OPENCENSUS_RECEIVER: &str = "opencensus";
 const MEMORY_LIMITER: &str = "memory_limiter";
 const ENRICHMENT_PROCESSOR: &str = "k8s_attributes";
-/// An id that no resource's pipeline can have.
-const STICKY_PIPELINE: &str = "traces/_sticky";
+/// A name that no resource's pipeline can have.
+const STICKY_PIPELINE: &str = "_sticky";
 const STICKY_EXPORTER: &str = "load_balancing/sticky";
 /// Traces that may wait at the gateway until the sticky tier is ready: as much as the queue of a pipeline.
-const STICKY_QUEUE_BYTES: i64 = DEFAULT_QUEUE_BYTES;
+const STICKY_QUEUE_BYTES: u64 = DEFAULT_QUEUE_BYTES.unsigned_abs();
 
 /// The part that all documents have in common.
-fn base_document(settings: &CollectorSettings) -> DocumentBuilder {
-    let mut written = DocumentBuilder::default();
-    written.extensions.insert("health_check".into(), ExtensionSection::HealthCheck(listen_address(HEALTH_PORT)));
+fn base_document(settings: &CollectorSettings) -> CollectorDocument {
+    let mut document = CollectorDocument::default();
+    let health = HealthCheck { endpoint: listen_address(HEALTH_PORT), ..HealthCheck::default() };
+    document.extensions.insert(ComponentId::new("health_check"), ExtensionConfig::HealthCheck(health));
     // A quarter of the memory is for the process itself. A fifth of the rest is reserved for requests in flight
     // when memory is short.
-    let limiter = ProcessorSection::MemoryLimiter { limit_percentage: 75, spike_limit_percentage: 15 };
-    written.processors.insert(MEMORY_LIMITER.into(), limiter);
-    written.service = ServiceSection {
-        pipelines: BTreeMap::new(),
-        log_level: Some(match settings.log_level {
-            CollectorLogLevel::Debug => "debug",
-            CollectorLogLevel::Info => "info",
-            CollectorLogLevel::Warn => "warn",
-            CollectorLogLevel::Error => "error",
-        }),
-        metrics: Some((TextSource::Env(POD_IP_VARIABLE, String::new()), METRICS_PORT)),
+    let limiter = MemoryLimiter { limit: MemoryLimit::Percent { limit: 75, spike: 15 } };
+    document.processors.insert(ComponentId::new(MEMORY_LIMITER), ProcessorConfig::MemoryLimiter(limiter));
+    let level = match settings.log_level {
+        CollectorLogLevel::Debug => LogLevel::Debug,
+        CollectorLogLevel::Info => LogLevel::Info,
+        CollectorLogLevel::Warn => LogLevel::Warn,
+        CollectorLogLevel::Error => LogLevel::Error,
     };
-    written
+    let metrics = MetricsConfig { endpoint: Some(listen_address(METRICS_PORT)), ..MetricsConfig::default() };
+    let logs = LogsConfig { level, ..LogsConfig::default() };
+    document.service.telemetry = TelemetryConfig { logs, metrics, ..TelemetryConfig::default() };
+    document
+}
+
+/// Enables all extensions, and writes the document.
+fn finish_document(mut document: CollectorDocument) -> Result<RenderedDocument, EncodeError> {
+    document.service.extensions = document.extensions.keys().cloned().collect();
+    RenderedDocument::from_document(&document)
 }
 
 /// A port on the pod's address.
-fn listen_address(port: u16) -> TextSource {
-    TextSource::Env(POD_IP_VARIABLE, format!(":{port}"))
+fn listen_address(port: u16) -> ConfigText {
+    let reference = TextReference::Env { name: POD_IP_VARIABLE, rest: format!(":{port}") };
+    ConfigText::referenced(format!("{CHECKED_POD_IP}:{port}"), reference)
 }
 
-fn otlp(with_http: bool) -> ReceiverSection {
-    ReceiverSection::Otlp(OtlpReceiverSection {
-        grpc: Some(listen_address(OTLP_GRPC_PORT)),
-        http: with_http.then(|| listen_address(OTLP_HTTP_PORT)),
-    })
+fn grpc_server(port: u16) -> GrpcServer {
+    GrpcServer { endpoint: listen_address(port), ..GrpcServer::default() }
 }
 
-fn receivers(written: &mut DocumentBuilder, settings: &CollectorSettings, traces: bool) {
-    written.receivers.insert(OTLP_RECEIVER.into(), otlp(true));
+fn otlp_over_grpc() -> OtlpReceiver {
+    OtlpReceiver { grpc: Some(grpc_server(OTLP_GRPC_PORT)), http: None }
+}
+
+fn add_receivers(document: &mut CollectorDocument, settings: &CollectorSettings, traces: bool) {
+    let http = HttpServer { endpoint: listen_address(OTLP_HTTP_PORT), ..HttpServer::default() };
+    let otlp = OtlpReceiver { http: Some(http), ..otlp_over_grpc() };
+    document.receivers.insert(ComponentId::new(OTLP_RECEIVER), ReceiverConfig::Otlp(otlp.into()));
     // OpenCensus carries only traces.
     if settings.opencensus && traces {
-        written
-            .receivers
-            .insert(OPENCENSUS_RECEIVER.into(), ReceiverSection::OpenCensus(listen_address(OPENCENSUS_PORT)));
+        let receiver = OpenCensusReceiver { server: grpc_server(OPENCENSUS_PORT), ..OpenCensusReceiver::default() };
+        document.receivers.insert(ComponentId::new(OPENCENSUS_RECEIVER), ReceiverConfig::OpenCensus(receiver.into()));
     }
 }
 
 /// The receivers of a document that carry a signal.
-fn receivers_of(written: &DocumentBuilder, signal: Signal) -> Vec<String> {
-    let is_fit = |id: &&String| signal == Signal::Traces || *id != OPENCENSUS_RECEIVER;
-    written.receivers.keys().filter(is_fit).cloned().collect()
+fn receivers_of(document: &CollectorDocument, signal: Signal) -> Vec<ComponentId> {
+    let is_fit = |receiver: &ReceiverConfig| receiver.signals().contains(&signal);
+    document.receivers.iter().filter(|(_, receiver)| is_fit(receiver)).map(|(id, _)| id.clone()).collect()
+}
+
+/// The processors that all pipelines of a document begin with.
+fn first_processors(enriched: bool) -> Vec<ComponentId> {
+    let limiter = ComponentId::new(MEMORY_LIMITER);
+    [limiter].into_iter().chain(enriched.then(|| ComponentId::new(ENRICHMENT_PROCESSOR))).collect()
 }
 
 /// Adds a pipeline with all its components.
 fn add_pipeline(
-    written: &mut DocumentBuilder,
+    document: &mut CollectorDocument,
     keys: &mut SecretKeys,
     pipeline: &ValidPipeline,
     settings: &CollectorSettings,
     enriched: bool,
 ) {
     let name = pipeline.component_name();
-    let mut processors = vec![MEMORY_LIMITER.to_owned()];
-    processors.extend(enriched.then(|| ENRICHMENT_PROCESSOR.to_owned()));
-    let mut own = |kind: &str, processor: ProcessorSection| {
-        let id = format!("{kind}/{name}");
-        written.processors.insert(id.clone(), processor);
+    let mut processors = first_processors(enriched);
+    for processor in own_processors(pipeline, selection::filter(pipeline)) {
+        let id = ComponentId::new(format!("{}/{name}", processor.type_name()));
+        document.processors.insert(id.clone(), processor);
         processors.push(id);
-    };
-    if let Some(filter) = selection::filter(pipeline) {
-        own("filter", filter);
     }
-    if let Some(sampling_percentage) = pipeline.sampling.percentage {
-        // Proportional, so that data that was sampled before is sampled again; undecidable items are kept.
-        let mode = "proportional";
-        own(
-            "probabilistic_sampler",
-            ProcessorSection::ProbabilisticSampler { mode, sampling_percentage, fail_closed: false },
-        );
-    }
-    if let Some(tail) = &pipeline.sampling.tail {
-        own("tail_sampling", ProcessorSection::TailSampling(tail.clone()));
-    }
-    let exporters = vec![exporter::add_exporter(written, keys, pipeline, settings)];
-    let receivers = receivers_of(written, pipeline.signal);
-    // A resource that is deleted and created again is another pipeline: metrics and data of the first are not
-    // its own.
-    let uid = Some(pipeline.uid.clone()).filter(|uid| !uid.is_empty());
-    written
-        .service
-        .pipelines
-        .insert(pipeline.pipeline_id(), PipelineSection { receivers, processors, exporters, uid, carries: Vec::new() });
+    let exporters = vec![exporter::add_exporter(document, keys, pipeline, settings)];
+    let receivers = receivers_of(document, pipeline.signal);
+    let uid = pipeline_uid(pipeline);
+    let config = PipelineConfig { receivers, processors, exporters, uid, carries: Vec::new() };
+    document.service.pipelines.insert(pipeline.pipeline_id(), config);
+}
+
+/// A resource that is deleted and created again is another pipeline: metrics and data of the first are not its own.
+fn pipeline_uid(pipeline: &ValidPipeline) -> Option<String> {
+    Some(pipeline.uid.clone()).filter(|uid| !uid.is_empty())
+}
+
+/// The processors that belong to a pipeline alone.
+fn own_processors(
+    pipeline: &ValidPipeline,
+    filter: Option<FilterProcessor>,
+) -> impl Iterator<Item = ProcessorConfig> {
+    let filter = filter.map(|filter| ProcessorConfig::Filter(filter.into()));
+    // Proportional, so that data that was sampled before is sampled again; undecidable items are kept.
+    let sampler = pipeline.sampling.percentage.map(|percentage| ProbabilisticSampler {
+        mode: SamplerMode::Proportional,
+        percentage: percentage as f32,
+        fail_closed: false,
+        ..ProbabilisticSampler::default()
+    });
+    let tail = pipeline.sampling.tail.clone().map(|tail| ProcessorConfig::TailSampling(tail.into()));
+    filter.into_iter().chain(sampler.map(ProcessorConfig::ProbabilisticSampler)).chain(tail)
 }
 
 /// Adds the pipeline that forwards traces to the sticky tier.
 fn add_sticky_forwarding(
-    written: &mut DocumentBuilder,
+    document: &mut CollectorDocument,
     waiting: &[&ValidPipeline],
     settings: &CollectorSettings,
     enriched: bool,
 ) {
-    let client = ClientSection {
-        tls: Some(ClientTlsSection { insecure: true, ..ClientTlsSection::default() }),
+    let otlp = OtlpGrpcExporter {
+        tls: ClientTls { insecure: true, ..ClientTls::default() },
         // On the cluster's own network time costs more than bytes.
-        compression: Some("none"),
-        retry: Some(RetrySettings::default().with_defaults(&RetrySettings::default())),
+        compression: CompressionType::None,
+        retry: RetrySettings::default().with_defaults(&RetrySettings::default()),
         queue: Some(SendingQueueSettings::default().with_defaults(&SendingQueueSettings::default())),
-        ..ClientSection::default()
+        ..OtlpGrpcExporter::default()
     };
-    let service = format!("{STICKY_SERVICE}.{}", settings.namespace);
+    let resolver = ServiceResolver {
+        name: STICKY_SERVICE.to_owned(),
+        namespace: Some(settings.namespace.clone()),
+        ports: vec![OTLP_GRPC_PORT],
+        ..ServiceResolver::default()
+    };
     // Traces wait until the first sticky collector is ready. Senders get their response as soon as another
     // pipeline has accepted a request, and would not send it again.
-    let waiting_bytes = Some(STICKY_QUEUE_BYTES);
-    let balancing = LoadBalancingSection { service, port: OTLP_GRPC_PORT, client, waiting_bytes };
-    written.exporters.insert(STICKY_EXPORTER.into(), ExporterSection::LoadBalancing(balancing));
-    let mut processors = vec![MEMORY_LIMITER.to_owned()];
-    processors.extend(enriched.then(|| ENRICHMENT_PROCESSOR.to_owned()));
-    let receivers = receivers_of(written, Signal::Traces);
+    let queue = QueueConfig { queue_size: STICKY_QUEUE_BYTES, sizer: QueueSizer::Bytes, ..QueueConfig::default() };
+    let balancing = LoadBalancingExporter {
+        otlp,
+        resolver: PeerResolver::Kubernetes(resolver),
+        routing: Some(RoutingKey::TraceId),
+        timeout: None,
+        retry: None,
+        queue: Some(queue),
+    };
+    let exporter = ComponentId::new(STICKY_EXPORTER);
+    document.exporters.insert(exporter.clone(), ExporterConfig::LoadBalancing(balancing.into()));
     // Losses in forwarding are losses of these pipelines, and their statuses report them.
     let carries = waiting.iter().map(|pipeline| pipeline.uid.clone()).filter(|uid| !uid.is_empty()).collect();
-    let pipeline =
-        PipelineSection { receivers, processors, exporters: vec![STICKY_EXPORTER.to_owned()], uid: None, carries };
-    written.service.pipelines.insert(STICKY_PIPELINE.into(), pipeline);
+    let config = PipelineConfig {
+        receivers: receivers_of(document, Signal::Traces),
+        processors: first_processors(enriched),
+        exporters: vec![exporter],
+        uid: None,
+        carries,
+    };
+    document.service.pipelines.insert(PipelineId::named(Signal::Traces, STICKY_PIPELINE), config);
 }

@@ -7,7 +7,7 @@ mod telemetry;
 
 use std::time::Duration;
 
-use kubewake_config::document_builder;
+use kubewake_config::model::{QueueBatch, QueueConfig, QueueSizer, RetryConfig};
 
 pub use self::{image::image_name_error, resources::EffectiveResources};
 use crate::{
@@ -208,9 +208,9 @@ impl RetrySettings {
     /// Fills in settings that are not set, from `defaults` and then from the collector's own defaults. Settings
     /// of this pipeline are kept, and the others are adjusted to them: a pipeline that gives up after 10 s does
     /// not wait 30 s.
-    pub(crate) fn with_defaults(&self, defaults: &Self) -> document_builder::RetrySection {
+    pub(crate) fn with_defaults(&self, defaults: &Self) -> Option<RetryConfig> {
         if !self.enabled.or(defaults.enabled).unwrap_or(true) {
-            return document_builder::RetrySection::Off;
+            return None;
         }
         let or = |own: Option<Duration>, default: Option<Duration>, seconds| {
             own.or(default).unwrap_or(Duration::from_secs(seconds))
@@ -229,13 +229,18 @@ impl RetrySettings {
             (None, _) => initial = initial.min(max),
             (Some(_), Some(_)) => {}
         }
-        document_builder::RetrySection::On { initial_interval: initial, max_interval: max, max_elapsed_time: elapsed }
+        Some(RetryConfig {
+            initial_interval: initial,
+            max_interval: max,
+            max_elapsed_time: Some(elapsed).filter(|elapsed| !elapsed.is_zero()),
+            ..RetryConfig::default()
+        })
     }
 }
 
 impl SendingQueueSettings {
     /// Fills in settings that are not set, as in [`RetrySettings::with_defaults`].
-    pub(crate) fn with_defaults(&self, defaults: &Self) -> document_builder::QueueSection {
+    pub(crate) fn with_defaults(&self, defaults: &Self) -> QueueConfig {
         let bytes = self.bytes.or(defaults.bytes).unwrap_or(DEFAULT_QUEUE_BYTES);
         let min = self.min_bytes.or(defaults.min_bytes).unwrap_or(DEFAULT_MIN_BATCH_BYTES);
         let max = self.max_bytes.or(defaults.max_bytes).unwrap_or(DEFAULT_MAX_BATCH_BYTES);
@@ -244,14 +249,20 @@ impl SendingQueueSettings {
         // The queue must have room for a batch.
         let bytes = if self.bytes.is_none() { bytes.max(min) } else { bytes };
         let min = min.min(bytes);
-        document_builder::QueueSection {
-            bytes,
-            consumers: self.consumers.or(defaults.consumers),
-            batch: document_builder::QueueBatchSection {
-                flush_timeout: self.flush_timeout.or(defaults.flush_timeout).unwrap_or(Duration::from_millis(200)),
-                min_bytes: min,
-                max_bytes: max,
-            },
+        let default = QueueConfig::default();
+        let consumers = self.consumers.or(defaults.consumers).and_then(|consumers| consumers.try_into().ok());
+        let batch = QueueBatch {
+            flush_timeout: self.flush_timeout.or(defaults.flush_timeout).unwrap_or(Duration::from_millis(200)),
+            min_size: min.unsigned_abs(),
+            max_size: max.unsigned_abs(),
+            sizer: QueueSizer::Bytes,
+        };
+        QueueConfig {
+            queue_size: bytes.unsigned_abs(),
+            sizer: QueueSizer::Bytes,
+            num_consumers: consumers.unwrap_or(default.num_consumers),
+            batch: Some(batch),
+            ..default
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kubewake_config::{SecretString, document_builder};
+use kubewake_config::{PipelineId, SecretString, model::TailSamplingProcessor};
 
 use crate::{
     Signal, SpecProblem,
@@ -98,8 +98,8 @@ impl ValidPipeline {
     }
 
     /// The id of its section in documents: `traces/backend` in `service::pipelines`.
-    pub fn pipeline_id(&self) -> String {
-        format!("{}/{}", self.signal, self.name)
+    pub fn pipeline_id(&self) -> PipelineId {
+        PipelineId::named(self.signal, &self.name)
     }
 
     /// The name part of its components' ids: `traces-backend`.
@@ -136,7 +136,7 @@ pub(crate) fn secret_key(pipeline: &TelemetryPipeline, field: &str, revision: Op
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ValidSampling {
     pub(crate) percentage: Option<f64>,
-    pub(crate) tail: Option<document_builder::TailSamplingSection>,
+    pub(crate) tail: Option<TailSamplingProcessor>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -23,10 +23,10 @@ use serde_json::Value;
 fn case(name: &str) {
     let path = |ending: &str| PathBuf::from(format!("{}/tests/golden/{name}.{ending}", env!("CARGO_MANIFEST_DIR")));
     let (pipelines, settings) = read(&fs::read_to_string(path("in.yaml")).unwrap());
-    let layer = render(&pipelines, &settings);
+    let layer = render(&pipelines, &settings).unwrap();
     let mut reversed = pipelines;
     reversed.reverse();
-    assert_eq!(layer, render(&reversed, &settings), "the order does not matter");
+    assert_eq!(layer, render(&reversed, &settings).unwrap(), "the order does not matter");
     for document in layer.gateway.iter().chain(&layer.sticky) {
         let loaded = load(&document.yaml, &layer.sources());
         let loaded = loaded.unwrap_or_else(|errors| panic!("{name}: {errors}\n{}", document.yaml));
@@ -156,6 +156,7 @@ fn a_key_of_the_secret_names_what_is_in_it() {
             &[validate(&pipeline, &found.collect(), Timestamp::now()).unwrap()],
             &CollectorSettings::new("kubewake-system"),
         )
+        .unwrap()
     };
     let keys = |layer: &CollectorConfigs| layer.secrets.keys().cloned().collect::<Vec<_>>();
     let first = layer(&resource, ["1", "2"]);
@@ -181,7 +182,7 @@ fn a_dollar_in_a_path_is_a_dollar() {
     }}});
     let pipeline = TelemetryPipeline::from(&TracePipeline::new("backend", serde_json::from_value(spec).unwrap()));
     let valid = validate(&pipeline, &ResolvedReferences::new(), Timestamp::now()).unwrap();
-    let layer = render(&[valid], &CollectorSettings::new("kubewake-system"));
+    let layer = render(&[valid], &CollectorSettings::new("kubewake-system")).unwrap();
     let document = layer.gateway.as_ref().unwrap();
     load(&document.yaml, &layer.sources()).unwrap();
     assert!(document.yaml.contains("http://backend:4318/$$tenant/$${env:POD_IP}"), "{}", document.yaml);

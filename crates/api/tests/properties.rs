@@ -305,7 +305,7 @@ fn tried(seed: u64, folly: u32) -> usize {
         checked(&mut maker, which, name)
     });
     let valid: Vec<ValidPipeline> = made.into_iter().flatten().collect();
-    let layer = render(&valid, &settings(&mut maker));
+    let layer = render(&valid, &settings(&mut maker)).unwrap();
     for document in layer.gateway.iter().chain(&layer.sticky) {
         assert_hidden(&document.yaml, "a document");
         if let Err(errors) = load(&document.yaml, &layer.sources()) {

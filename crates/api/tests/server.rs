@@ -182,7 +182,7 @@ async fn bad_selections_and_samplings_are_refused_in_clear_words() {
     refuses_logs(with_runtime(both), &["spec.input.runtime.namespaces", "set either `include` or `exclude`"]).await;
     let named = json!({"namespaces": {"include": ["a"], "system": true}});
     refuses_logs(with_runtime(named), &["spec.input.runtime.namespaces", "`system` cannot be combined"]).await;
-    let words = ["spec.input.runtime.parse", "`severity` and `traceContext` need `json`"];
+    let words = ["spec.input.runtime.parse", "`message`, `severity` and `traceContext` need `json`"];
     refuses_logs(with_runtime(json!({"parse": {"json": false, "severity": true}})), &words).await;
     refuses_logs(with_runtime(json!({"multiline": "java"})), &["multiline", "\"auto\", \"none\""]).await;
     let url = json!({"endpoint": {"value": "https://backend"}});

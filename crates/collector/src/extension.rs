@@ -1,4 +1,4 @@
-//! Extensions: client and server authentication, and health endpoints.
+//! Extensions: client and server authentication, directories for state, and health endpoints.
 //!
 //! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
@@ -6,12 +6,14 @@
 pub(crate) mod basic;
 #[cfg(feature = "extension-auth")]
 pub(crate) mod bearer;
+#[cfg(feature = "extension-file-storage")]
+mod file_storage;
 #[cfg(feature = "extension-health-check")]
 pub(crate) mod health;
 #[cfg(feature = "extension-auth")]
 pub(crate) mod oauth2;
 
-use std::{future::Future, net::IpAddr, pin::Pin, sync::Arc};
+use std::{future::Future, net::IpAddr, path::PathBuf, pin::Pin, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use kubewake_config::model::{ExtensionConfig, ServerTls};
@@ -27,6 +29,7 @@ component_table! {
     "extension-auth", BasicAuth => basic;
     "extension-auth", BearerTokenAuth => bearer;
     "extension-auth", OAuth2Client => oauth2;
+    "extension-file-storage", FileStorage => file_storage;
 }
 
 /// A checked extension of any type.
@@ -41,6 +44,11 @@ pub trait Extension {
     /// If they cannot be built from the settings and files.
     fn build_auth(&self) -> Result<AuthProviders, BuildError> {
         Ok(AuthProviders::default())
+    }
+
+    /// The directory below which components that name it keep their state. It exists.
+    fn state_directory(&self) -> Option<PathBuf> {
+        None
     }
 
     /// The endpoint that the process serves for it.

@@ -22,6 +22,7 @@ pub(crate) use table::{ComponentKind, ComponentRow, component_table};
 use crate::{
     ComponentId,
     decode::{ConnectionSide, Cursor, DecodeReport},
+    encode::YamlMap,
     problem::ProblemSeverity,
     processor::ProcessorConfig,
 };
@@ -54,6 +55,9 @@ pub(crate) trait ComponentSettings {
     where
         Self: Sized;
 
+    /// The fields from which [`decode`](Self::decode) reads these settings. Fields at their defaults are left out.
+    fn encode(&self) -> YamlMap;
+
     /// Names of fields that messages may show even of a text that is not YAML. Names that other components have as
     /// well are in `problem/mask.rs`.
     fn public_fields() -> &'static [&'static str]
@@ -84,6 +88,11 @@ pub(crate) trait ReceiverSettings: ComponentSettings {
     /// What its servers know about the sender of a request. Receivers that are no servers have none.
     fn servers(&self) -> Vec<ServerContext> {
         Vec::new()
+    }
+
+    /// The extension in which it keeps its state.
+    fn storage_extension_id(&self) -> Option<&ComponentId> {
+        None
     }
 }
 
@@ -125,6 +134,11 @@ pub(crate) trait ConnectorSettings: ComponentSettings {
 pub(crate) trait ExtensionSettings: ComponentSettings {
     /// Whether it authenticates this side of connections.
     fn authenticates(&self, _: ConnectionSide) -> bool {
+        false
+    }
+
+    /// Whether components may keep their state in it.
+    fn keeps_state(&self) -> bool {
         false
     }
 }

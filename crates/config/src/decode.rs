@@ -26,4 +26,4 @@ pub(crate) use cursor::Cursor;
 pub(crate) use document::document;
 pub use duration::{DurationError, parse_duration};
 pub(crate) use field_reader::FieldReader;
-pub(crate) use report::{AuthUse, ConnectionSide, ContextUse, DecodeReport, DocumentFindings, new_finding};
+pub(crate) use report::{AuthUse, ConnectionSide, ContextUse, DecodeReport, DocumentFindings, StorageUse, new_finding};

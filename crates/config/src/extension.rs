@@ -2,12 +2,14 @@
 
 mod basic;
 mod bearer;
+mod file_storage;
 mod health;
 mod oauth2;
 
 pub use self::{
     basic::{BasicAuth, BasicClientCredentials, Htpasswd},
     bearer::BearerTokenAuth,
+    file_storage::FileStorage,
     health::{HealthBodies, HealthCheck, PipelineCheck},
     oauth2::OAuth2Client,
 };
@@ -26,6 +28,7 @@ component_table! {
     BasicAuth(BasicAuth) = ["basicauth"], feature "extension-auth";
     BearerTokenAuth(BearerTokenAuth) = ["bearertokenauth"], feature "extension-auth";
     OAuth2Client(OAuth2Client) = ["oauth2client"], feature "extension-auth";
+    FileStorage(FileStorage) = ["file_storage"], feature "extension-file-storage";
 }
 
 /// Help for a document that needs an authenticator for this side of a connection.
@@ -42,5 +45,10 @@ impl ExtensionConfig {
     /// Whether it authenticates this side of connections.
     pub(crate) fn authenticates(&self, side: ConnectionSide) -> bool {
         self.settings().authenticates(side)
+    }
+
+    /// Whether components may keep their state in it.
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.settings().keeps_state()
     }
 }

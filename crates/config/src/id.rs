@@ -45,6 +45,13 @@ pub struct PipelineId {
     pub name: Option<Arc<str>>,
 }
 
+impl PipelineId {
+    /// The id of a pipeline with a name. The parser checks names before.
+    pub fn named(signal: Signal, name: &str) -> Self {
+        Self { signal, name: Some(Arc::from(name)) }
+    }
+}
+
 impl fmt::Display for PipelineId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {

@@ -3,7 +3,7 @@
 //! [`load`] reads a text in four steps: it parses YAML to a tree in which every node has its position, expands
 //! references (`${env:NAME}`, `${file:path}`), decodes fields into the [`model`], and checks references between
 //! components. No step stops at the first error; [`DocumentErrors`] holds all of them, each with its path, its
-//! line and how to fix it.
+//! line and how to fix it. Programs that make documents use the same types: [`CollectorDocument::to_yaml`] writes them.
 //!
 //! # Guarantees
 //!
@@ -18,9 +18,10 @@
 //! document names.
 
 mod component;
+mod config_text;
 mod connector;
 mod decode;
-pub mod document_builder;
+mod encode;
 mod expand;
 mod exporter;
 mod extension;
@@ -45,7 +46,9 @@ mod sources;
 mod yaml;
 
 pub use component::ComponentType;
+pub use config_text::{ConfigText, TextReference};
 pub use decode::{DurationError, parse_duration};
+pub use encode::{EncodeError, escape};
 pub use fingerprint::fingerprint;
 pub use id::{ComponentId, PipelineId};
 pub use kubeconfig::{KubeconfigContext, KubeconfigCredential, KubeconfigError};
@@ -53,6 +56,7 @@ pub use load::{LoadedDocument, load};
 pub use model::CollectorDocument;
 pub use pattern::{PatternError, RegexPattern};
 pub use problem::{DocumentErrors, DocumentProblem, ProblemSeverity, TextPosition};
+pub use receiver::file_log;
 pub use secret::SecretString;
 pub use sources::{ConfigSources, FixedSources};
 pub use yaml::MAX_DOCUMENT_BYTES;

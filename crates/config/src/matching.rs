@@ -1,9 +1,11 @@
 //! `include` and `exclude`: conditions on records.
 
+mod encode;
 mod properties;
 
 use kubewake_otlp::{Signal, Value};
 
+pub(crate) use encode::PropertyNames;
 pub(crate) use properties::{cache, log_properties, metric_properties, properties, span_properties};
 
 use crate::RegexPattern;
@@ -73,6 +75,14 @@ impl TextMatcher {
         texts.sort_unstable();
         texts.dedup();
         Self::Strict(texts)
+    }
+
+    /// The texts or patterns as they are written.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        match self {
+            Self::Strict(texts) => texts.iter().map(String::as_str).collect(),
+            Self::Regexp(patterns) => patterns.iter().map(RegexPattern::as_str).collect(),
+        }
     }
 
     /// Whether one of them matches.

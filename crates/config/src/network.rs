@@ -20,6 +20,7 @@ pub(crate) use url::url;
 use crate::{
     ComponentId, SecretString,
     decode::{AuthUse, ConnectionSide, Cursor, DecodeReport, FieldReader, id, scalar},
+    encode::YamlMap,
     yaml::NodeValue,
 };
 
@@ -44,6 +45,16 @@ pub(crate) fn auth(fields: &mut FieldReader<'_, '_>, side: ConnectionSide) -> Op
     }
     auth.finish();
     id.filter(|_| enabled)
+}
+
+/// The section `auth` of an authenticator.
+pub(crate) fn encode_auth(id: &ComponentId) -> YamlMap {
+    YamlMap::default().with_field("authenticator", id)
+}
+
+/// Headers as a list of `{name, value}`, which keeps their order.
+pub(crate) fn encode_headers(headers: &[(String, SecretString)]) -> impl Iterator<Item = YamlMap> {
+    headers.iter().map(|(name, value)| YamlMap::default().with_field("name", name).with_field("value", value))
 }
 
 impl DecodeReport<'_> {

@@ -26,7 +26,8 @@ pub use self::{
     probabilistic_sampler::{AttributeSource, ProbabilisticSampler, SamplerMode},
     redaction::{HashFunction, RedactionProcessor, SummaryLevel},
     tail_sampling::{
-        PolicyRateLimit, SamplingPolicy, SamplingRule, SamplingStrategy, TailSamplingProcessor, TextValues,
+        CompositePart, PolicyRateLimit, SamplingPolicy, SamplingRule, SamplingStrategy, TailSamplingProcessor,
+        TextValues,
     },
 };
 use crate::{

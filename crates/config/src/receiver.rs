@@ -1,12 +1,14 @@
 //! Receivers, which take data from elsewhere.
 
+pub mod file_log;
 mod opencensus;
 mod otlp;
 
 use kubewake_otlp::Signal;
 
-pub use self::{opencensus::OpenCensusReceiver, otlp::OtlpReceiver};
+pub use self::{file_log::FileLogReceiver, opencensus::OpenCensusReceiver, otlp::OtlpReceiver};
 use crate::{
+    ComponentId,
     component::{ReceiverSettings, ServerContext, component_table},
     decode::foreign_names,
 };
@@ -25,6 +27,11 @@ impl ReceiverConfig {
     /// The signals of the pipelines that it may feed.
     pub fn signals(&self) -> &'static [Signal] {
         self.settings().signals()
+    }
+
+    /// The extension in which it keeps its state.
+    pub fn storage_extension_id(&self) -> Option<&ComponentId> {
+        self.settings().storage_extension_id()
     }
 
     /// What its servers know about the sender of a request.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
+use crate::{
+    decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryConfig {
@@ -263,4 +266,64 @@ fn batch(at: &Cursor<'_>, report: &DecodeReport, queue_sizer: Option<QueueSizer>
     }
     fields.finish();
     enabled.then_some(batch)
+}
+
+impl RetryConfig {
+    pub(crate) fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        let elapsed = |retry: &Self| retry.max_elapsed_time.unwrap_or_default();
+        YamlMap::default()
+            .with_changed("initial_interval", self.initial_interval, default.initial_interval)
+            .with_changed("randomization_factor", self.randomization_factor, default.randomization_factor)
+            .with_changed("multiplier", self.multiplier, default.multiplier)
+            .with_changed("max_interval", self.max_interval, default.max_interval)
+            .with_changed("max_elapsed_time", elapsed(self), elapsed(&default))
+    }
+}
+
+impl QueueConfig {
+    pub(crate) fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        let sizer = Some(self.sizer).filter(|sizer| *sizer != default.sizer);
+        YamlMap::default()
+            .with_optional("sizer", sizer.map(|sizer| encode::keyword(&SIZERS, &sizer)))
+            .with_changed("queue_size", self.queue_size, default.queue_size)
+            .with_changed("num_consumers", self.num_consumers, default.num_consumers)
+            .with_flag("block_on_overflow", self.block_on_overflow)
+            .with_flag("wait_for_result", self.wait_for_result)
+            .with_optional("batch", self.batch.as_ref().map(|batch| batch.encode(sizer)))
+    }
+}
+
+impl QueueBatch {
+    /// The fields of a batch, which inherits the sizer that its queue sets.
+    fn encode(&self, queue_sizer: Option<QueueSizer>) -> YamlMap {
+        let own = Some(self.sizer).filter(|sizer| *sizer != queue_sizer.unwrap_or(QueueSizer::Items));
+        YamlMap::default()
+            .with_optional("sizer", own.map(|sizer| encode::keyword(&SIZERS, &sizer)))
+            .with_changed("flush_timeout", self.flush_timeout, Duration::from_millis(200))
+            .with_changed("min_size", self.min_size, 8192)
+            .with_changed("max_size", self.max_size, 0)
+    }
+}
+
+/// A section that is there by default.
+fn with_default_section(map: YamlMap, key: &str, section: Option<YamlMap>) -> YamlMap {
+    match section {
+        Some(section) => map.with_section(key, section),
+        None => map.with_field(key, YamlMap::default().with_field("enabled", false)),
+    }
+}
+
+/// Adds `timeout`, `retry_on_failure` and `sending_queue`.
+pub(crate) fn encode(
+    map: YamlMap,
+    timeout: Option<Duration>,
+    default_timeout: Duration,
+    retry: Option<&RetryConfig>,
+    queue: Option<&QueueConfig>,
+) -> YamlMap {
+    let map = map.with_changed("timeout", timeout.unwrap_or_default(), default_timeout);
+    let map = with_default_section(map, "retry_on_failure", retry.map(RetryConfig::encode));
+    with_default_section(map, "sending_queue", queue.map(QueueConfig::encode))
 }

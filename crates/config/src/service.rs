@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use telemetry::telemetry;
 
-use crate::{ComponentId, PipelineId};
+use crate::{ComponentId, ConfigText, PipelineId};
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ServiceConfig {
@@ -61,7 +61,7 @@ pub struct MetricsConfig {
     pub level: MetricsLevel,
     /// The address that Prometheus scrapes: that of the first pull reader, or the old `address`. `None`: there
     /// is none.
-    pub endpoint: Option<String>,
+    pub endpoint: Option<ConfigText>,
 }
 
 impl Default for MetricsConfig {

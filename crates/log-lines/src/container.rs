@@ -321,7 +321,11 @@ impl ContainerLogDecoder {
             };
             self.put_record(record, sink);
         } else {
-            self.open_record(docker.stream).begin(at, docker.time, &[]);
+            let open = self.open_record(docker.stream);
+            if open.start.is_none() {
+                open.begin(at, docker.time, &[]);
+                open.docker_attributes.extend_from_slice(docker.attributes);
+            }
             self.put_part(docker.stream, content, is_final, at, observed, sink);
         }
         scratch.shrink_to(LINE_OVERHEAD);
@@ -375,7 +379,7 @@ impl ContainerLogDecoder {
             observed,
             stream,
             tags: &open.tags,
-            docker_attributes: &[],
+            docker_attributes: &open.docker_attributes,
             body: &open.text,
             body_kind: BodyKind::Text,
         };

@@ -19,6 +19,8 @@ pub struct RecordEnvelope {
     scope: Vec<u8>,
     /// Fields `attributes` of `LogRecord`.
     attributes: Vec<u8>,
+    /// The keys in `attributes`.
+    keys: Vec<String>,
 }
 
 impl RecordEnvelope {
@@ -32,7 +34,12 @@ impl RecordEnvelope {
             }
             out
         };
-        Self { resource: field(RESOURCE, resource), scope: field(SCOPE, scope), attributes: Vec::new() }
+        Self {
+            resource: field(RESOURCE, resource),
+            scope: field(SCOPE, scope),
+            attributes: Vec::new(),
+            keys: Vec::new(),
+        }
     }
 
     /// An envelope whose resource has these attributes.
@@ -47,6 +54,12 @@ impl RecordEnvelope {
     /// Adds an attribute to every record, such as `log.file.path`. A key of a line that is equal gives way to it.
     pub fn add_record_attribute(&mut self, key: &str, value: &str) {
         put_string_attribute(&mut self.attributes, LOG_ATTRIBUTES, key.as_bytes(), value.as_bytes());
+        self.keys.push(key.to_owned());
+    }
+
+    /// Whether every record has an attribute with this key.
+    pub(crate) fn has_record_attribute(&self, key: &[u8]) -> bool {
+        self.keys.iter().any(|own| own.as_bytes() == key)
     }
 
     /// The field `resource` of `ResourceLogs`.

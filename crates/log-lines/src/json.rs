@@ -4,12 +4,15 @@
 //! nothing recurses deeper, whatever the bytes.
 
 mod number;
+mod object_keys;
 mod string;
 mod token;
+mod value_writer;
 
-pub(crate) use number::read_number;
+pub(crate) use number::{JsonNumber, read_number};
 pub(crate) use string::{JsonString, unescape};
 pub(crate) use token::{skip_blanks, skip_value};
+pub(crate) use value_writer::{JsonScratch, close, close_with_room, open};
 
 /// Objects and lists around a value. Real lines have a handful.
 pub(crate) const MAX_DEPTH: usize = 32;

@@ -26,6 +26,7 @@
 //! docs/decisions/0021-log-files-are-the-buffer.md states its place.
 
 mod any_value;
+mod body_parsing;
 mod container;
 mod encoding;
 mod envelope;
@@ -35,7 +36,9 @@ mod plain;
 mod record;
 mod request_builder;
 mod timestamp;
+mod well_known;
 
+pub use body_parsing::{BodyParsing, ParseCounts};
 pub use container::{ContainerFormat, ContainerLogDecoder, ContainerSettings, DockerBodies};
 pub use encoding::TextEncoding;
 pub use envelope::RecordEnvelope;

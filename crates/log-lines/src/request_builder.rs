@@ -6,6 +6,7 @@
 //!
 //! *Assumes*: the envelope holds valid messages.
 
+mod json_record;
 mod text_record;
 
 use std::sync::Arc;
@@ -13,10 +14,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kubewake_otlp::wire::{len_field_size, put_header};
 
+use crate::body_parsing::{BodyParsing, ParseCounts};
 use crate::envelope::RecordEnvelope;
 use crate::limits::RequestLimits;
 use crate::record::{LinePosition, LineRecord, RecordSink};
 
+use json_record::JsonBuffers;
 use text_record::RecordTails;
 
 /// Field numbers of the messages around records.
@@ -30,6 +33,8 @@ const MAX_HEADERS_LENGTH: usize = 2 * (1 + 10);
 /// Which attributes a record gets beside those of its envelope.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordSettings {
+    /// What is read from the text of a line.
+    pub parsing: BodyParsing,
     /// `log.iostream`: the container's stream.
     pub adds_stream: bool,
     /// `logtag`: the tags of a CRI line, as the Collector's operator `container` leaves them.
@@ -42,7 +47,13 @@ pub struct RecordSettings {
 
 impl Default for RecordSettings {
     fn default() -> Self {
-        Self { adds_stream: true, adds_tags: false, adds_record_number: false, adds_record_offset: false }
+        Self {
+            parsing: BodyParsing::OFF,
+            adds_stream: true,
+            adds_tags: false,
+            adds_record_number: false,
+            adds_record_offset: false,
+        }
     }
 }
 
@@ -74,6 +85,8 @@ pub struct RequestBuilder {
     /// Bytes of room for the prefix.
     headroom: usize,
     tails: RecordTails,
+    json: JsonBuffers,
+    counts: ParseCounts,
     records: usize,
     start: LinePosition,
     first_time: u64,
@@ -93,6 +106,8 @@ impl RequestBuilder {
             out: Vec::new(),
             headroom,
             tails,
+            json: JsonBuffers::default(),
+            counts: ParseCounts::default(),
             records: 0,
             start: LinePosition::default(),
             first_time: u64::MAX,
@@ -107,7 +122,8 @@ impl RequestBuilder {
         if self.records > 0 {
             return false;
         }
-        *self = Self::new(envelope, self.settings, self.limits);
+        let counts = self.counts;
+        *self = Self { counts, ..Self::new(envelope, self.settings, self.limits) };
         true
     }
 
@@ -134,6 +150,11 @@ impl RequestBuilder {
     /// Bytes of memory that the unfinished request occupies.
     pub fn capacity(&self) -> usize {
         self.out.capacity()
+    }
+
+    /// What was counted since the last call.
+    pub fn take_counts(&mut self) -> ParseCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Ends the request. `commit` is the position that its delivery allows: that of the decoder,
@@ -212,6 +233,6 @@ impl RecordSink for RequestBuilder {
         self.first_time = self.first_time.min(time);
         self.last_time = self.last_time.max(time);
         self.tails.observe(record.observed);
-        self.put_text_record(record);
+        self.put_record(record);
     }
 }

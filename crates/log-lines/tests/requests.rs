@@ -108,8 +108,13 @@ fn bodies_that_are_no_utf8_are_replaced_kept_or_bytes() {
 
 #[test]
 fn attributes_of_tags_and_places_are_added_on_request() {
-    let settings =
-        RecordSettings { adds_stream: false, adds_tags: true, adds_record_number: true, adds_record_offset: true };
+    let settings = RecordSettings {
+        adds_stream: false,
+        adds_tags: true,
+        adds_record_number: true,
+        adds_record_offset: true,
+        ..RecordSettings::default()
+    };
     let mut builder = RequestBuilder::new(Arc::default(), settings, LIMITS);
     builder.put(&LineRecord { tags: b"F:x", number: 300, ..record(b"x", BodyKind::Text) });
     let request = builder.finish(LinePosition::default()).unwrap();

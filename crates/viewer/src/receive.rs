@@ -93,12 +93,12 @@ impl ViewerReceiver {
         feed(Signal::Metrics, Arc::new(DiscardingConsumer::new("metrics")));
         feed(Signal::Logs, Arc::new(DiscardingConsumer::new("logs")));
         let grpc = settings.grpc.map(|at| GrpcServer {
-            endpoint: at.to_string(),
+            endpoint: at.to_string().into(),
             max_message_bytes: MAX_REQUEST_BYTES,
             ..GrpcServer::default()
         });
         let http = settings.http.map(|at| HttpServer {
-            endpoint: at.to_string(),
+            endpoint: at.to_string().into(),
             max_body_bytes: MAX_REQUEST_BYTES,
             ..HttpServer::default()
         });

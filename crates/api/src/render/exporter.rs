@@ -1,12 +1,12 @@
-//! Renders an exporter with its authenticator, and the keys that it needs.
+//! Renders the exporter of a pipeline, with its authenticator.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use kubewake_config::{
-    SecretString,
-    document_builder::{
-        self, ClientSection, DocumentBuilder, ExporterSection, ExtensionSection, OtlpGrpcSection, OtlpHttpSection,
-        TextSource, escape,
+    CollectorDocument, ComponentId, ConfigText, SecretString, TextReference, escape,
+    model::{
+        BasicAuth, BasicClientCredentials, BearerTokenAuth, ClientTls, CompressionType, ExporterConfig,
+        ExtensionConfig, HttpExportConfig, KeyPair, OAuth2Client, OtlpGrpcExporter, OtlpHttpExporter, PemSource,
     },
 };
 
@@ -22,36 +22,51 @@ use crate::{
 pub(super) struct SecretKeys(pub(super) BTreeMap<String, SecretString>);
 
 impl SecretKeys {
-    /// A text whose references the collector expands.
-    fn text_source(&mut self, piece: &DocumentText) -> TextSource {
+    /// Adds a text whose references the collector expands.
+    fn add_text(&mut self, key: &str, text: &SecretString) -> TextReference {
+        self.0.insert(key.to_owned(), SecretString::new(escape(text.reveal())));
+        TextReference::File(path(key))
+    }
+
+    /// A text that may be in a document.
+    fn config_text(&mut self, piece: &DocumentText) -> ConfigText {
         match piece {
-            DocumentText::Inline(text) => TextSource::literal(text),
-            DocumentText::SecretKey { key, text } => {
-                self.0.insert(key.clone(), SecretString::new(escape(text.reveal())));
-                TextSource::File(path(key))
-            }
+            DocumentText::Inline(text) => text.as_str().into(),
+            DocumentText::SecretKey { key, text } => ConfigText::referenced(text.reveal(), self.add_text(key, text)),
+        }
+    }
+
+    /// A text that must not be in a document, where an inline text has no place.
+    fn secret(&mut self, piece: &DocumentText) -> SecretString {
+        match piece {
+            DocumentText::Inline(text) => SecretString::new(text),
+            DocumentText::SecretKey { key, text } => SecretString::referenced(text.reveal(), self.add_text(key, text)),
         }
     }
 
     /// A file that the collector reads without expansion.
-    fn secret_file(&mut self, piece: &DocumentText) -> Option<PathBuf> {
+    fn secret_file(&mut self, piece: &DocumentText) -> Option<PemSource> {
         match piece {
             DocumentText::Inline(_) => None,
             DocumentText::SecretKey { key, text } => {
                 self.0.insert(key.clone(), text.clone());
-                Some(path(key))
+                Some(PemSource::File(path(key)))
             }
         }
     }
 
-    fn tls(&mut self, tls: &ValidTls) -> document_builder::ClientTlsSection {
-        document_builder::ClientTlsSection {
+    fn tls(&mut self, tls: &ValidTls) -> ClientTls {
+        let identity = tls
+            .pair
+            .as_ref()
+            .and_then(|(cert, key)| Some(KeyPair { cert: self.secret_file(cert)?, key: self.secret_file(key)? }));
+        ClientTls {
             insecure: tls.insecure,
             insecure_skip_verify: tls.insecure_skip_verify,
-            ca_file: tls.ca.as_ref().and_then(|piece| self.secret_file(piece)),
-            cert_file: tls.pair.as_ref().and_then(|(cert, _)| self.secret_file(cert)),
-            key_file: tls.pair.as_ref().and_then(|(_, key)| self.secret_file(key)),
+            ca: tls.ca.as_ref().and_then(|piece| self.secret_file(piece)),
+            identity,
             server_name_override: tls.server_name_override.clone(),
+            ..ClientTls::default()
         }
     }
 }
@@ -62,76 +77,124 @@ fn path(key: &str) -> PathBuf {
 
 /// Adds the exporter of a pipeline, and returns its id.
 pub(super) fn add_exporter(
-    written: &mut DocumentBuilder,
+    document: &mut CollectorDocument,
     keys: &mut SecretKeys,
     pipeline: &ValidPipeline,
     settings: &CollectorSettings,
-) -> String {
+) -> ComponentId {
     let name = pipeline.component_name();
-    let output = &pipeline.output;
-    let ValidBackend::Otlp(protocol) = output.backend else { todo!() };
-    let authenticator = output.authentication.as_ref().map(|given| {
-        let (kind, extension) = authenticator(keys, given);
-        let id = format!("{kind}/{name}");
-        written.extensions.insert(id.clone(), extension);
+    let auth = pipeline.output.authentication.as_ref().map(|given| {
+        let extension = authenticator(keys, given);
+        let id = ComponentId::new(format!("{}/{name}", extension.type_name()));
+        document.extensions.insert(id.clone(), extension);
         id
     });
-    let sending = &output.sending;
-    let defaults = &settings.defaults;
-    let client = ClientSection {
-        tls: output.tls.as_ref().map(|tls| keys.tls(tls)),
-        compression: sending.compression.or(defaults.compression).map(compression),
-        headers: output.headers.iter().map(|(name, piece)| (name.clone(), keys.text_source(piece))).collect(),
-        authenticator,
-        timeout: sending.timeout.or(defaults.timeout),
-        retry: Some(sending.retry.with_defaults(&defaults.retry)),
-        queue: Some(sending.queue.with_defaults(&defaults.queue)),
-    };
-    let endpoint = keys.text_source(&output.endpoint);
-    let (kind, exporter) = match protocol {
-        OtlpProtocol::Grpc => ("otlp_grpc", ExporterSection::Grpc(OtlpGrpcSection { endpoint, client })),
-        OtlpProtocol::Http => {
-            let field = match pipeline.signal {
-                Signal::Traces => "traces_endpoint",
-                Signal::Logs => "logs_endpoint",
-                Signal::Metrics => "metrics_endpoint",
-            };
-            ("otlp_http", ExporterSection::Http(OtlpHttpSection { field, endpoint, client }))
+    let exporter = match &pipeline.output.backend {
+        ValidBackend::Otlp(OtlpProtocol::Grpc) => {
+            ExporterConfig::OtlpGrpc(grpc_exporter(keys, pipeline, settings, auth))
+        }
+        ValidBackend::Otlp(OtlpProtocol::Http) => {
+            ExporterConfig::OtlpHttp(http_exporter(keys, pipeline, settings, auth))
+        }
+        backend => {
+            let client = http_client(keys, pipeline, settings, auth);
+            log_exporter::exporter(keys, backend, &pipeline.output.endpoint, client)
         }
     };
-    let id = format!("{kind}/{name}");
-    written.exporters.insert(id.clone(), exporter);
+    let id = ComponentId::new(format!("{}/{name}", exporter.type_name()));
+    document.exporters.insert(id.clone(), exporter);
     id
 }
 
-fn compression(compression: OtlpCompression) -> &'static str {
-    match compression {
-        OtlpCompression::None => "none",
-        OtlpCompression::Gzip => "gzip",
-        OtlpCompression::Snappy => "snappy",
-        OtlpCompression::Zstd => "zstd",
+fn grpc_exporter(
+    keys: &mut SecretKeys,
+    pipeline: &ValidPipeline,
+    settings: &CollectorSettings,
+    auth: Option<ComponentId>,
+) -> OtlpGrpcExporter {
+    let (output, defaults) = (&pipeline.output, &settings.defaults);
+    let default = OtlpGrpcExporter::default();
+    let sending = &output.sending;
+    OtlpGrpcExporter {
+        endpoint: keys.config_text(&output.endpoint),
+        tls: output.tls.as_ref().map(|tls| keys.tls(tls)).unwrap_or_default(),
+        compression: sending.compression.or(defaults.compression).map_or(default.compression, compression),
+        headers: output.headers.iter().map(|(name, piece)| (name.clone(), keys.secret(piece))).collect(),
+        auth,
+        timeout: sending.timeout.or(defaults.timeout).or(default.timeout),
+        retry: sending.retry.with_defaults(&defaults.retry),
+        queue: Some(sending.queue.with_defaults(&defaults.queue)),
+        ..default
     }
 }
 
-fn authenticator(keys: &mut SecretKeys, given: &ValidAuthentication) -> (&'static str, ExtensionSection) {
+fn http_exporter(
+    keys: &mut SecretKeys,
+    pipeline: &ValidPipeline,
+    settings: &CollectorSettings,
+    auth: Option<ComponentId>,
+) -> OtlpHttpExporter {
+    let url = Some(keys.config_text(&pipeline.output.endpoint));
+    let url_for = |signal: Signal| url.clone().filter(|_| pipeline.signal == signal);
+    OtlpHttpExporter {
+        traces_url: url_for(Signal::Traces),
+        metrics_url: url_for(Signal::Metrics),
+        logs_url: url_for(Signal::Logs),
+        http: http_client(keys, pipeline, settings, auth),
+        ..OtlpHttpExporter::default()
+    }
+}
+
+/// What all exporters over HTTP have in common.
+fn http_client(
+    keys: &mut SecretKeys,
+    pipeline: &ValidPipeline,
+    settings: &CollectorSettings,
+    auth: Option<ComponentId>,
+) -> HttpExportConfig {
+    let (output, defaults) = (&pipeline.output, &settings.defaults);
+    let default = HttpExportConfig::default();
+    let sending = &output.sending;
+    HttpExportConfig {
+        tls: output.tls.as_ref().map(|tls| keys.tls(tls)).unwrap_or_default(),
+        compression: sending.compression.or(defaults.compression).map_or(default.compression, compression),
+        headers: output.headers.iter().map(|(name, piece)| (name.clone(), keys.secret(piece))).collect(),
+        auth,
+        timeout: sending.timeout.or(defaults.timeout).or(default.timeout),
+        retry: sending.retry.with_defaults(&defaults.retry),
+        queue: Some(sending.queue.with_defaults(&defaults.queue)),
+    }
+}
+
+fn compression(compression: OtlpCompression) -> CompressionType {
+    match compression {
+        OtlpCompression::None => CompressionType::None,
+        OtlpCompression::Gzip => CompressionType::Gzip,
+        OtlpCompression::Snappy => CompressionType::Snappy,
+        OtlpCompression::Zstd => CompressionType::Zstd,
+    }
+}
+
+fn authenticator(keys: &mut SecretKeys, given: &ValidAuthentication) -> ExtensionConfig {
     match given {
-        ValidAuthentication::Basic { user, password } => (
-            "basicauth",
-            ExtensionSection::BasicAuth { username: keys.text_source(user), password: keys.text_source(password) },
-        ),
+        ValidAuthentication::Basic { user, password } => {
+            ExtensionConfig::BasicAuth(BasicAuth::Client(BasicClientCredentials {
+                username: keys.config_text(user),
+                password: keys.secret(password),
+                ..BasicClientCredentials::default()
+            }))
+        }
         ValidAuthentication::Bearer { token } => {
-            ("bearertokenauth", ExtensionSection::BearerTokenAuth { token: keys.text_source(token) })
+            ExtensionConfig::BearerTokenAuth(BearerTokenAuth::with_token(keys.secret(token)))
         }
-        ValidAuthentication::OAuth2(oauth2) => {
-            let extension = ExtensionSection::OAuth2Client {
-                client_id: keys.text_source(&oauth2.client_id),
-                client_secret: keys.text_source(&oauth2.client_secret),
-                token_url: keys.text_source(&oauth2.token_url),
-                scopes: oauth2.scopes.clone(),
-                endpoint_params: oauth2.params.clone(),
-                tls: oauth2.tls.as_ref().map(|tls| keys.tls(tls)),
-            };
-            ("oauth2client", extension)
-        }
+        ValidAuthentication::OAuth2(oauth2) => ExtensionConfig::OAuth2Client(OAuth2Client {
+            client_id: keys.config_text(&oauth2.client_id),
+            client_secret: keys.secret(&oauth2.client_secret),
+            token_url: keys.config_text(&oauth2.token_url),
+            scopes: oauth2.scopes.clone(),
+            endpoint_params: oauth2.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            tls: oauth2.tls.as_ref().map(|tls| keys.tls(tls)).unwrap_or_default(),
+            ..OAuth2Client::default()
+        }),
     }
 }

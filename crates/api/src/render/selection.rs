@@ -1,16 +1,22 @@
 //! Renders the senders and records that a pipeline selects as one `filter`.
 
-use kubewake_config::document_builder::{
-    AttributeCondition, ConditionMatchType, FilterSection, MatchConditions, ProcessorSection,
+use kubewake_config::{
+    RegexPattern,
+    model::{
+        AssociationSource, AttributeMatch, Field, FilterProcessor, KubernetesAttributesProcessor, MatchProperties,
+        RecordSelection, RelayServiceAccount, SeverityNumber, TextMatcher, ValueMatch, VerifySenders,
+    },
 };
+use kubewake_otlp::Value;
 
 use crate::{
     CollectorSettings, Signal, ValidPipeline,
     pipeline::{InputSelection, RecordFilter},
-    v1alpha1::{self, AttributeMatcher, LogSeverity, SpanKind, StatusCode, WorkloadKind, WorkloadReference},
+    v1alpha1::{
+        self, AttributeMatcher, ContainerSelector, LogSeverity, NamespaceSelector, SpanKind, StatusCode, TrustedRelay,
+        WorkloadKind, WorkloadReference, WorkloadSelector,
+    },
 };
-
-const NAMESPACE_ATTRIBUTE: &str = "k8s.namespace.name";
 
 /// Whether a pipeline selects by sender.
 pub(super) fn has_selection(input: &InputSelection) -> bool {
@@ -22,126 +28,156 @@ pub(super) fn has_selection(input: &InputSelection) -> bool {
 }
 
 /// `k8s_attributes`, with the attributes by which the pipelines select.
-pub(super) fn enrichment(pipelines: &[&ValidPipeline], settings: &CollectorSettings) -> ProcessorSection {
-    let by_set = pipelines.iter().any(|pipeline| {
-        let workloads = &pipeline.input.workloads;
-        workloads.include.iter().chain(&workloads.exclude).any(|one| one.kind == WorkloadKind::ReplicaSet)
-    });
-    let mut metadata = vec![
-        NAMESPACE_ATTRIBUTE,
-        "k8s.pod.name",
-        "k8s.pod.uid",
-        "k8s.pod.start_time",
-        "k8s.node.name",
-        "k8s.deployment.name",
-        "k8s.statefulset.name",
-        "k8s.daemonset.name",
-        "k8s.job.name",
-        "k8s.cronjob.name",
-        "k8s.container.name",
-    ];
-    metadata.extend(by_set.then_some("k8s.replicaset.name"));
-    let associations = vec![Some("k8s.pod.uid"), Some("k8s.pod.ip"), None];
-    // Senders must be known from the first request on, or pipelines would receive others' data.
-    let relays = settings.trusted_relays.iter();
-    let trusted_relays = relays.map(|relay| (relay.namespace.clone(), relay.service_account.clone())).collect();
-    ProcessorSection::KubernetesAttributes { metadata, wait_for_metadata: true, associations, trusted_relays }
+pub(super) fn enrichment(pipelines: &[&ValidPipeline], settings: &CollectorSettings) -> KubernetesAttributesProcessor {
+    let by_attribute = |field: Field| vec![AssociationSource::Attribute(field.name().to_owned())];
+    let relay = |relay: &TrustedRelay| RelayServiceAccount {
+        namespace: relay.namespace.clone(),
+        service_account: relay.service_account.clone(),
+    };
+    KubernetesAttributesProcessor {
+        metadata: pod_fields(pipelines.iter().map(|pipeline| &pipeline.input.workloads)),
+        associations: vec![
+            by_attribute(Field::PodUid),
+            by_attribute(Field::PodIp),
+            vec![AssociationSource::Connection],
+        ],
+        // Senders must be known from the first request on, or pipelines would receive others' data.
+        wait: Some(KubernetesAttributesProcessor::DEFAULT_WAIT),
+        verify_senders: Some(VerifySenders { trusted_relays: settings.trusted_relays.iter().map(relay).collect() }),
+        ..KubernetesAttributesProcessor::default()
+    }
 }
 
-/// The `filter` of a pipeline; none if it keeps everything.
-pub(super) fn filter(pipeline: &ValidPipeline) -> Option<ProcessorSection> {
+/// The attributes that data gets of its pod, with those by which these selectors select.
+pub(super) fn pod_fields<'a>(selectors: impl IntoIterator<Item = &'a WorkloadSelector>) -> Vec<Field> {
+    let by_set = selectors.into_iter().any(|workloads| {
+        workloads.include.iter().chain(&workloads.exclude).any(|one| one.kind == WorkloadKind::ReplicaSet)
+    });
+    let mut fields = vec![
+        Field::NamespaceName,
+        Field::PodName,
+        Field::PodUid,
+        Field::PodStartTime,
+        Field::NodeName,
+        Field::DeploymentName,
+        Field::StatefulSetName,
+        Field::DaemonSetName,
+        Field::JobName,
+        Field::CronJobName,
+        Field::ContainerName,
+    ];
+    fields.extend(by_set.then_some(Field::ReplicaSetName));
+    fields
+}
+
+/// The `filter` of a pipeline for what is sent; none if it keeps everything.
+pub(super) fn filter(pipeline: &ValidPipeline) -> Option<FilterProcessor> {
+    let InputSelection { namespaces, workloads, .. } = &pipeline.input;
+    let senders = SenderSelection { namespaces, containers: &ContainerSelector::default(), workloads };
+    filter_senders(pipeline, &senders)
+}
+
+/// The namespaces, containers and workloads whose data a pipeline keeps.
+#[derive(Clone, Copy)]
+pub(super) struct SenderSelection<'a> {
+    pub(super) namespaces: &'a NamespaceSelector,
+    pub(super) containers: &'a ContainerSelector,
+    pub(super) workloads: &'a WorkloadSelector,
+}
+
+/// The `filter` of a pipeline for data of these senders; none if it keeps everything.
+pub(super) fn filter_senders(pipeline: &ValidPipeline, senders: &SenderSelection<'_>) -> Option<FilterProcessor> {
     let signal = pipeline.signal;
-    let selection = FilterSection {
-        include: included(signal, &pipeline.input, least_severity(&pipeline.filter)),
-        exclude: excluded(signal, pipeline),
+    let selection = RecordSelection {
+        include: included(senders, least_severity(&pipeline.filter)),
+        exclude: excluded(signal, senders, &pipeline.filter),
     };
-    if selection == FilterSection::default() {
+    if selection == RecordSelection::default() {
         return None;
     }
+    let nothing = FilterProcessor::default();
     Some(match signal {
-        Signal::Traces => ProcessorSection::FilterSpans(selection),
-        Signal::Logs => ProcessorSection::FilterLogs(selection),
-        Signal::Metrics => ProcessorSection::FilterMetrics(selection),
+        Signal::Traces => FilterProcessor { spans: selection, ..nothing },
+        Signal::Logs => FilterProcessor { logs: selection, ..nothing },
+        Signal::Metrics => FilterProcessor { metrics: selection, ..nothing },
     })
 }
 
 /// Conditions for the data that is kept: from one of the namespaces and from one of the workloads, and severe
 /// enough.
-fn included(signal: Signal, input: &InputSelection, min_severity: Option<&'static str>) -> Vec<MatchConditions> {
-    let namespaces =
-        (!input.namespaces.include.is_empty()).then(|| attribute_in(NAMESPACE_ATTRIBUTE, &input.namespaces.include));
-    let with = |workload: Vec<AttributeCondition>| {
-        let attributes: Vec<_> = namespaces.iter().cloned().chain(workload).collect();
-        MatchConditions { min_severity, ..by_resource(signal, attributes) }
+fn included(senders: &SenderSelection<'_>, min_severity: Option<i32>) -> Vec<MatchProperties> {
+    let names = [(Field::NamespaceName, &senders.namespaces.include), (Field::ContainerName, &senders.containers.include)];
+    let named = names.into_iter().filter(|(_, names)| !names.is_empty());
+    let named: Vec<AttributeMatch> = named.map(|(field, names)| one_of(field, names)).collect();
+    let severity_number = min_severity.map(|min| SeverityNumber { min, match_undefined: true });
+    let with = |workload: Vec<AttributeMatch>| {
+        let resources = named.iter().cloned().chain(workload).collect();
+        MatchProperties { resources, severity_number, ..MatchProperties::default() }
     };
-    match (input.workloads.include.as_slice(), &namespaces, min_severity) {
-        ([], None, None) => Vec::new(),
+    match (senders.workloads.include.as_slice(), named.as_slice(), min_severity) {
+        ([], [], None) => Vec::new(),
         ([], ..) => vec![with(Vec::new())],
         (workloads, ..) => workloads.iter().map(|one| with(workload(one))).collect(),
     }
 }
 
-fn excluded(signal: Signal, pipeline: &ValidPipeline) -> Vec<MatchConditions> {
-    let InputSelection { namespaces, workloads, .. } = &pipeline.input;
+fn excluded(signal: Signal, senders: &SenderSelection<'_>, filters: &[RecordFilter]) -> Vec<MatchProperties> {
+    let by_resource = |resources| MatchProperties { resources, ..MatchProperties::default() };
     let mut excluded = Vec::new();
-    if !namespaces.exclude.is_empty() {
-        excluded.push(by_resource(signal, vec![attribute_in(NAMESPACE_ATTRIBUTE, &namespaces.exclude)]));
-    }
-    excluded.extend(workloads.exclude.iter().map(|one| by_resource(signal, workload(one))));
-    let drops = pipeline.filter.iter().filter(|filter| filter.severity_below.is_none());
+    let names = [(Field::NamespaceName, &senders.namespaces.exclude), (Field::ContainerName, &senders.containers.exclude)];
+    let named = names.into_iter().filter(|(_, names)| !names.is_empty());
+    excluded.extend(named.map(|(field, names)| by_resource(vec![one_of(field, names)])));
+    excluded.extend(senders.workloads.exclude.iter().map(|one| by_resource(workload(one))));
+    let drops = filters.iter().filter(|filter| filter.severity_below.is_none());
     excluded.extend(drops.map(|filter| conditions(signal, filter)));
     excluded
 }
 
-/// The highest minimum severity of all filters.
-fn least_severity(filters: &[RecordFilter]) -> Option<&'static str> {
-    const ORDER: [(LogSeverity, &str); 6] = [
-        (LogSeverity::Fatal, "FATAL"),
-        (LogSeverity::Error, "ERROR"),
-        (LogSeverity::Warn, "WARN"),
-        (LogSeverity::Info, "INFO"),
-        (LogSeverity::Debug, "DEBUG"),
-        (LogSeverity::Trace, "TRACE"),
-    ];
-    let asked = |severity: LogSeverity| filters.iter().any(|filter| filter.severity_below == Some(severity));
-    ORDER.iter().find(|(severity, _)| asked(*severity)).map(|(_, word)| *word)
-}
-
-fn by_resource(signal: Signal, attributes: Vec<AttributeCondition>) -> MatchConditions {
-    let attributes = if attributes.is_empty() { Vec::new() } else { vec![(resource_field(signal), attributes)] };
-    MatchConditions { match_type: ConditionMatchType::Regexp, attributes, ..MatchConditions::default() }
-}
-
-fn resource_field(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Traces => "resources",
-        Signal::Logs | Signal::Metrics => "resource_attributes",
-    }
-}
-
-fn attribute_in(key: &str, values: &[String]) -> AttributeCondition {
-    let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
-    AttributeCondition { key: key.to_owned(), value: Some(format!("^(?:{})$", values.join("|"))) }
-}
-
-fn workload(workload: &WorkloadReference) -> Vec<AttributeCondition> {
-    let key = match workload.kind {
-        WorkloadKind::Deployment => "k8s.deployment.name",
-        WorkloadKind::StatefulSet => "k8s.statefulset.name",
-        WorkloadKind::DaemonSet => "k8s.daemonset.name",
-        WorkloadKind::ReplicaSet => "k8s.replicaset.name",
-        WorkloadKind::Job => "k8s.job.name",
-        WorkloadKind::CronJob => "k8s.cronjob.name",
-        WorkloadKind::Pod => "k8s.pod.name",
+/// The highest minimum severity of all filters, as OTLP numbers them.
+fn least_severity(filters: &[RecordFilter]) -> Option<i32> {
+    let number = |severity: LogSeverity| match severity {
+        LogSeverity::Trace => 1,
+        LogSeverity::Debug => 5,
+        LogSeverity::Info => 9,
+        LogSeverity::Warn => 13,
+        LogSeverity::Error => 17,
+        LogSeverity::Fatal => 21,
     };
-    let exact =
-        |key: &str, value: &str| AttributeCondition { key: key.to_owned(), value: Some(match_whole_text(value)) };
-    let namespace = workload.namespace.iter().map(|namespace| exact(NAMESPACE_ATTRIBUTE, namespace));
-    [exact(key, &workload.name)].into_iter().chain(namespace).collect()
+    filters.iter().filter_map(|filter| filter.severity_below).map(number).max()
+}
+
+/// An attribute whose value is one of these texts.
+fn one_of(field: Field, values: &[String]) -> AttributeMatch {
+    let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+    matching(field.name(), &format!("^(?:{})$", values.join("|")))
+}
+
+/// An attribute whose value matches an expression. One that is no expression matches nothing; validation refuses it.
+fn matching(key: &str, expression: &str) -> AttributeMatch {
+    let value = match RegexPattern::new(expression) {
+        Ok(pattern) => ValueMatch::Regexp(pattern),
+        Err(_) => ValueMatch::Equal(Value::String(expression.to_owned())),
+    };
+    AttributeMatch { key: key.to_owned(), value }
+}
+
+fn workload(workload: &WorkloadReference) -> Vec<AttributeMatch> {
+    let field = match workload.kind {
+        WorkloadKind::Deployment => Field::DeploymentName,
+        WorkloadKind::StatefulSet => Field::StatefulSetName,
+        WorkloadKind::DaemonSet => Field::DaemonSetName,
+        WorkloadKind::ReplicaSet => Field::ReplicaSetName,
+        WorkloadKind::Job => Field::JobName,
+        WorkloadKind::CronJob => Field::CronJobName,
+        WorkloadKind::Pod => Field::PodName,
+    };
+    let exact = |field: Field, value: &str| matching(field.name(), &match_whole_text(value));
+    let namespace = workload.namespace.iter().map(|namespace| exact(Field::NamespaceName, namespace));
+    [exact(field, &workload.name)].into_iter().chain(namespace).collect()
 }
 
 /// Converts one item of `spec.filter`.
-fn conditions(signal: Signal, filter: &RecordFilter) -> MatchConditions {
+fn conditions(signal: Signal, filter: &RecordFilter) -> MatchProperties {
     let values = || filter.attributes.iter().chain(&filter.resources).any(|attribute| attribute.value.is_some());
     // Attributes that are numbers or booleans can be compared with texts only by expressions.
     let style = match filter.match_type {
@@ -149,31 +185,24 @@ fn conditions(signal: Signal, filter: &RecordFilter) -> MatchConditions {
         v1alpha1::MatchType::Strict if values() => MatchStyle::Quoted,
         v1alpha1::MatchType::Strict => MatchStyle::Strict,
     };
-    let names = if signal == Signal::Metrics { "metric_names" } else { "span_names" };
-    let kinds: Vec<String> = filter.span_kinds.iter().map(|kind| style.builtin_text(kind_word(*kind))).collect();
-    let codes: Vec<String> = filter.status_codes.iter().map(|code| style.builtin_text(code_word(*code))).collect();
-    let lists = [
-        ("services", style.texts(&filter.services)),
-        (names, style.texts(&filter.names)),
-        ("span_kinds", kinds),
-        ("status_codes", codes),
-        ("severity_texts", style.texts(&filter.severity_texts)),
-        ("bodies", style.texts(&filter.bodies)),
-    ];
-    let records = if signal == Signal::Logs { "record_attributes" } else { "attributes" };
-    let attributes = [
-        (records, style.attributes(&filter.attributes)),
-        (resource_field(signal), style.attributes(&filter.resources)),
-    ];
-    MatchConditions {
-        match_type: if style == MatchStyle::Strict { ConditionMatchType::Strict } else { ConditionMatchType::Regexp },
-        texts: lists.into_iter().filter(|(_, texts)| !texts.is_empty()).collect(),
-        attributes: attributes.into_iter().filter(|(_, attributes)| !attributes.is_empty()).collect(),
-        min_severity: None,
+    let names = style.matcher(&filter.names);
+    let kinds: Vec<&str> = filter.span_kinds.iter().map(|kind| kind_word(*kind)).collect();
+    let codes: Vec<&str> = filter.status_codes.iter().map(|code| code_word(*code)).collect();
+    MatchProperties {
+        services: style.matcher(&filter.services),
+        span_names: names.clone().filter(|_| signal != Signal::Metrics),
+        metric_names: names.filter(|_| signal == Signal::Metrics),
+        span_kinds: style.builtin_matcher(&kinds),
+        status_codes: style.builtin_matcher(&codes),
+        severity_texts: style.matcher(&filter.severity_texts),
+        bodies: style.matcher(&filter.bodies),
+        attributes: style.attributes(&filter.attributes),
+        resources: style.attributes(&filter.resources),
+        ..MatchProperties::default()
     }
 }
 
-/// How texts are rendered.
+/// How texts are matched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MatchStyle {
     /// As they are, for comparison of whole texts.
@@ -185,28 +214,33 @@ enum MatchStyle {
 }
 
 impl MatchStyle {
-    fn text(self, text: &str) -> String {
-        match self {
-            Self::Strict | Self::Given => text.to_owned(),
-            Self::Quoted => match_whole_text(text),
-        }
-    }
-
-    /// A fixed text, which is never an expression of the user's.
-    fn builtin_text(self, text: &str) -> String {
-        if self == Self::Strict { text.to_owned() } else { match_whole_text(text) }
-    }
-
-    fn texts(self, texts: &[String]) -> Vec<String> {
-        texts.iter().map(|text| self.text(text)).collect()
-    }
-
-    fn attributes(self, attributes: &[AttributeMatcher]) -> Vec<AttributeCondition> {
-        let attribute = |one: &AttributeMatcher| AttributeCondition {
-            key: one.key.clone(),
-            value: one.value.as_ref().map(|value| self.text(value)),
+    fn matcher(self, texts: &[String]) -> Option<TextMatcher> {
+        let patterns = |text: fn(&str) -> String| {
+            TextMatcher::Regexp(texts.iter().filter_map(|one| RegexPattern::new(&text(one)).ok()).collect())
         };
-        attributes.iter().map(attribute).collect()
+        (!texts.is_empty()).then(|| match self {
+            Self::Strict => TextMatcher::strict(texts.to_vec()),
+            Self::Quoted => patterns(match_whole_text),
+            Self::Given => patterns(str::to_owned),
+        })
+    }
+
+    /// Matches fixed texts, which are never expressions of the user's.
+    fn builtin_matcher(self, texts: &[&str]) -> Option<TextMatcher> {
+        let style = if self == Self::Given { Self::Quoted } else { self };
+        style.matcher(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    }
+
+    fn attributes(self, attributes: &[AttributeMatcher]) -> Vec<AttributeMatch> {
+        attributes.iter().map(|one| self.attribute(one)).collect()
+    }
+
+    fn attribute(self, one: &AttributeMatcher) -> AttributeMatch {
+        match (&one.value, self) {
+            (None, _) => AttributeMatch { key: one.key.clone(), value: ValueMatch::Any },
+            (Some(value), Self::Given) => matching(&one.key, value),
+            (Some(value), Self::Strict | Self::Quoted) => matching(&one.key, &match_whole_text(value)),
+        }
     }
 }
 

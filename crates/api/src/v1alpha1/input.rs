@@ -122,15 +122,18 @@ pub enum MultilineMode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
-    "!has(self.json) || self.json || (!(has(self.severity) && self.severity) && !(has(self.traceContext) && self.traceContext))",
-    "`severity` and `traceContext` need `json`"
+    "!has(self.json) || self.json || !(has(self.message) && self.message || has(self.severity) && self.severity || has(self.traceContext) && self.traceContext)",
+    "`message`, `severity` and `traceContext` need `json`"
 ))]
 pub struct LineParsing {
-    /// Whether the fields of a JSON line become attributes, and its `message` or `msg` the body. Default: true.
+    /// Whether the fields of a JSON line become attributes. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<bool>,
-    /// Whether the `level` or `severity` of a JSON line becomes the severity of the record. Default: that of
-    /// `json`.
+    /// Whether the `msg` or `message` of a JSON line becomes the body of the record. Default: that of `json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<bool>,
+    /// Whether the `level`, `severity` or another usual spelling of it in a JSON line becomes the severity of the record. Default:
+    /// that of `json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<bool>,
     /// Whether `trace_id`, `span_id`, `traceparent` and their usual other spellings in a JSON line become the ids

@@ -2,7 +2,7 @@
 
 use kubewake_config::{
     RegexPattern,
-    document_builder::{PolicySection, TailSamplingRule, TailSamplingSection},
+    model::{CompositePart, PolicyRateLimit, SamplingPolicy, SamplingRule, TailSamplingProcessor, TextValues},
 };
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     ConditionReason, Signal, TelemetryPipeline,
-    v1alpha1::{self, AndPart, CompositePart, CompositePolicy, NotPolicy, PlainRules, StatusCode, TailSamplingOptions},
+    v1alpha1::{self, AndPart, CompositePolicy, NotPolicy, PlainRules, StatusCode, TailSamplingOptions},
     valid_pipeline::ValidSampling,
 };
 
@@ -39,7 +39,7 @@ fn percent(check: &mut ValidationContext<'_>, path: &str, percentage: f64) {
 
 const TAIL_PATH: &str = "spec.sampling.tail";
 
-fn tail(check: &mut ValidationContext<'_>, tail: &TailSamplingOptions) -> TailSamplingSection {
+fn tail(check: &mut ValidationContext<'_>, tail: &TailSamplingOptions) -> TailSamplingProcessor {
     let mut time = |name: &str, text: &Option<String>| {
         text.as_deref().and_then(|text| duration(&format!("{TAIL_PATH}.{name}"), text, &mut check.problems))
     };
@@ -63,20 +63,23 @@ fn tail(check: &mut ValidationContext<'_>, tail: &TailSamplingOptions) -> TailSa
             "must hold at least one policy",
         );
     }
-    TailSamplingSection {
-        decision_wait,
-        decision_wait_after_root_received: after_root,
-        num_traces: tail.num_traces,
-        sampled_cache_size: cache.sampled_cache_size,
-        non_sampled_cache_size: cache.non_sampled_cache_size,
+    let default = TailSamplingProcessor::default();
+    let count = |given: Option<i64>| given.and_then(|given| usize::try_from(given).ok());
+    TailSamplingProcessor {
+        decision_wait: decision_wait.unwrap_or(default.decision_wait),
+        decision_wait_after_root: after_root.unwrap_or(default.decision_wait_after_root),
+        num_traces: count(tail.num_traces).unwrap_or(default.num_traces),
+        sampled_cache_size: count(cache.sampled_cache_size).unwrap_or(default.sampled_cache_size),
+        non_sampled_cache_size: count(cache.non_sampled_cache_size).unwrap_or(default.non_sampled_cache_size),
         sample_on_first_match: tail.sample_on_first_match,
-        maximum_trace_size_bytes: tail.maximum_trace_size_bytes,
-        late_error_wait,
+        maximum_trace_size: tail.maximum_trace_size_bytes.map_or(default.maximum_trace_size, i64::unsigned_abs),
+        late_error_wait: late_error_wait.unwrap_or(default.late_error_wait),
         policies: policies(check, &tail.policies),
+        ..default
     }
 }
 
-fn policies(check: &mut ValidationContext<'_>, given: &[v1alpha1::TailSamplingPolicy]) -> Vec<PolicySection> {
+fn policies(check: &mut ValidationContext<'_>, given: &[v1alpha1::TailSamplingPolicy]) -> Vec<SamplingPolicy> {
     let mut seen = std::collections::HashSet::new();
     let mut policies = Vec::new();
     for (index, policy) in given.iter().enumerate() {
@@ -93,13 +96,13 @@ fn top_level_policy(
     check: &mut ValidationContext<'_>,
     path: &str,
     policy: &v1alpha1::TailSamplingPolicy,
-) -> Option<PolicySection> {
+) -> Option<SamplingPolicy> {
     let mut rules = plain(check, path, &policy.plain);
     if let Some(and) = &policy.and {
-        rules.push(TailSamplingRule::And(parts(check, &format!("{path}.and.andSubPolicy"), &and.and_sub_policy)));
+        rules.push(SamplingRule::And(parts(check, &format!("{path}.and.andSubPolicy"), &and.and_sub_policy)));
     }
     if let Some(drop) = &policy.drop {
-        rules.push(TailSamplingRule::Drop(parts(check, &format!("{path}.drop.dropSubPolicy"), &drop.drop_sub_policy)));
+        rules.push(SamplingRule::Drop(parts(check, &format!("{path}.drop.dropSubPolicy"), &drop.drop_sub_policy)));
     }
     if let Some(not) = &policy.not {
         rules.extend(self::not(check, path, not));
@@ -115,13 +118,13 @@ fn require_one_rule(
     check: &mut ValidationContext<'_>,
     path: &str,
     name: &str,
-    mut rules: Vec<TailSamplingRule>,
-) -> Option<PolicySection> {
+    mut rules: Vec<SamplingRule>,
+) -> Option<SamplingPolicy> {
     if name.is_empty() {
         check.refuse(format!("{path}.name"), ConditionReason::SamplingInvalid, "is empty");
     }
     match (rules.pop(), rules.is_empty()) {
-        (Some(rule), true) => Some(PolicySection { name: name.to_owned(), rule }),
+        (Some(rule), true) => Some(SamplingPolicy { name: name.to_owned(), rule }),
         _ => {
             check.refuse(path, ConditionReason::SamplingInvalid, "a policy has exactly one rule");
             None
@@ -129,7 +132,7 @@ fn require_one_rule(
     }
 }
 
-fn parts(check: &mut ValidationContext<'_>, path: &str, parts: &[AndPart]) -> Vec<PolicySection> {
+fn parts(check: &mut ValidationContext<'_>, path: &str, parts: &[AndPart]) -> Vec<SamplingPolicy> {
     not_empty(check, path, parts);
     let mut policies = Vec::new();
     for (index, part) in parts.iter().enumerate() {
@@ -149,14 +152,14 @@ fn not_empty<T>(check: &mut ValidationContext<'_>, path: &str, list: &[T]) {
     }
 }
 
-fn not(check: &mut ValidationContext<'_>, path: &str, not: &NotPolicy) -> Option<TailSamplingRule> {
+fn not(check: &mut ValidationContext<'_>, path: &str, not: &NotPolicy) -> Option<SamplingRule> {
     let path = format!("{path}.not.notSubPolicy");
     let rules = plain(check, &path, &not.not_sub_policy.plain);
     let policy = require_one_rule(check, &path, &not.not_sub_policy.name, rules)?;
-    Some(TailSamplingRule::Not(Box::new(policy)))
+    Some(SamplingRule::Not(Box::new(policy)))
 }
 
-fn composite(check: &mut ValidationContext<'_>, path: &str, given: &CompositePolicy) -> TailSamplingRule {
+fn composite(check: &mut ValidationContext<'_>, path: &str, given: &CompositePolicy) -> SamplingRule {
     within_at(check, &format!("{path}.maxTotalSpansPerSecond"), given.max_total_spans_per_second, 1, i64::MAX);
     let place = format!("{path}.compositeSubPolicy");
     not_empty(check, &place, &given.composite_sub_policy);
@@ -179,17 +182,21 @@ fn composite(check: &mut ValidationContext<'_>, path: &str, given: &CompositePol
             );
         }
     }
-    TailSamplingRule::Composite {
-        max_total_spans_per_second: given.max_total_spans_per_second,
-        parts: policies,
-        shares: given.rate_allocation.iter().map(|share| (share.policy.clone(), share.percent)).collect(),
-    }
+    let percent = |policy: &SamplingPolicy| {
+        given.rate_allocation.iter().rfind(|share| share.policy == policy.name).map(|share| share.percent)
+    };
+    let parts = policies.into_iter().map(|policy| CompositePart { percent: percent(&policy), policy }).collect();
+    SamplingRule::Composite { max_total: given.max_total_spans_per_second, parts }
 }
 
-fn composite_part(check: &mut ValidationContext<'_>, path: &str, part: &CompositePart) -> Option<PolicySection> {
+fn composite_part(
+    check: &mut ValidationContext<'_>,
+    path: &str,
+    part: &v1alpha1::CompositePart,
+) -> Option<SamplingPolicy> {
     let mut rules = plain(check, path, &part.plain);
     if let Some(and) = &part.and {
-        rules.push(TailSamplingRule::And(parts(check, &format!("{path}.and.andSubPolicy"), &and.and_sub_policy)));
+        rules.push(SamplingRule::And(parts(check, &format!("{path}.and.andSubPolicy"), &and.and_sub_policy)));
     }
     require_one_rule(check, path, &part.name, rules)
 }
@@ -199,13 +206,13 @@ fn within_at(check: &mut ValidationContext<'_>, path: &str, value: i64, least: i
 }
 
 /// The rules that are allowed at any level.
-fn plain(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) -> Vec<TailSamplingRule> {
+fn plain(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) -> Vec<SamplingRule> {
     let mut rules = Vec::new();
-    rules.extend(plain.always_sample.as_ref().map(|_| TailSamplingRule::AlwaysSample));
-    rules.extend(plain.trace_flags.as_ref().map(|_| TailSamplingRule::TraceFlags));
+    rules.extend(plain.always_sample.as_ref().map(|_| SamplingRule::Always));
+    rules.extend(plain.trace_flags.as_ref().map(|_| SamplingRule::TraceFlags));
     rules.extend(plain.status_code.as_ref().map(|status| {
         not_empty(check, &format!("{path}.statusCode.statusCodes"), &status.status_codes);
-        TailSamplingRule::StatusCode(status.status_codes.iter().map(|code| code_word(*code)).collect())
+        SamplingRule::Status { codes: status.status_codes.iter().map(|code| code_number(*code)).collect() }
     }));
     rules.extend(plain.latency.as_ref().map(|latency| {
         let place = format!("{path}.latency");
@@ -215,42 +222,54 @@ fn plain(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) -> V
             let message = "must be greater than `thresholdMs`";
             check.refuse(format!("{place}.upperThresholdMs"), ConditionReason::SamplingInvalid, message);
         }
-        TailSamplingRule::Latency(latency.threshold_ms, upper)
+        SamplingRule::Latency { threshold: latency.threshold_ms, upper: upper.unwrap_or(0) }
     }));
     rules.extend(plain.probabilistic.as_ref().map(|probabilistic| {
         percent(check, &format!("{path}.probabilistic.samplingPercentage"), probabilistic.sampling_percentage);
-        TailSamplingRule::Probabilistic(probabilistic.sampling_percentage, probabilistic.hash_salt.clone())
+        SamplingRule::Probabilistic {
+            salt: probabilistic.hash_salt.clone().unwrap_or_default(),
+            percentage: probabilistic.sampling_percentage,
+        }
     }));
     rules.extend(by_attribute(check, path, plain));
     rules.extend(by_amount(check, path, plain));
     rules
 }
 
-fn code_word(code: StatusCode) -> &'static str {
+/// The number of a status code in OTLP.
+fn code_number(code: StatusCode) -> i32 {
     match code {
-        StatusCode::Unset => "UNSET",
-        StatusCode::Ok => "OK",
-        StatusCode::Error => "ERROR",
+        StatusCode::Unset => 0,
+        StatusCode::Ok => 1,
+        StatusCode::Error => 2,
     }
 }
 
-fn by_attribute(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) -> Vec<TailSamplingRule> {
+fn patterns(check: &mut ValidationContext<'_>, path: &str, texts: &[String]) -> Vec<RegexPattern> {
+    let mut patterns = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        match RegexPattern::new(text) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => {
+                let message = format!("is not a valid regular expression: {error}");
+                check.refuse(format!("{path}[{index}]"), ConditionReason::SamplingInvalid, message);
+            }
+        }
+    }
+    patterns
+}
+
+fn by_attribute(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) -> Vec<SamplingRule> {
     let mut rules = Vec::new();
     if let Some(given) = &plain.string_attribute {
         let place = format!("{path}.stringAttribute.values");
         not_empty(check, &place, &given.values);
-        for (index, value) in given.values.iter().enumerate().filter(|_| given.enabled_regex_matching) {
-            if let Err(error) = RegexPattern::new(value) {
-                let message = format!("is not a valid regular expression: {error}");
-                check.refuse(format!("{place}[{index}]"), ConditionReason::SamplingInvalid, message);
-            }
-        }
-        rules.push(TailSamplingRule::StringAttribute {
-            key: given.key.clone(),
-            values: given.values.clone(),
-            regex: given.enabled_regex_matching,
-            invert: given.invert_match,
-        });
+        let values = if given.enabled_regex_matching {
+            TextValues::Patterns(patterns(check, &place, &given.values))
+        } else {
+            TextValues::Exact(given.values.clone())
+        };
+        rules.push(SamplingRule::Text { key: given.key.clone(), values, invert: given.invert_match });
     }
     if let Some(given) = &plain.numeric_attribute {
         let place = format!("{path}.numericAttribute");
@@ -263,17 +282,22 @@ fn by_attribute(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRule
         if min.zip(max).is_some_and(|(min, max)| min > max) {
             check.refuse(&place, ConditionReason::SamplingInvalid, "`minValue` is greater than `maxValue`");
         }
-        rules.push(TailSamplingRule::NumericAttribute { key: given.key.clone(), min, max, invert: given.invert_match });
+        rules.push(SamplingRule::Numeric {
+            key: given.key.clone(),
+            min: min.unwrap_or(i64::MIN),
+            max: max.unwrap_or(i64::MAX),
+            invert: given.invert_match,
+        });
     }
     if let Some(given) = &plain.boolean_attribute {
         let key = given.key.clone();
         let value = given.value;
         let invert = given.invert_match;
-        rules.push(TailSamplingRule::BooleanAttribute { key, value, invert });
+        rules.push(SamplingRule::Boolean { key, value, invert });
     }
     if let Some(given) = &plain.trace_state {
         not_empty(check, &format!("{path}.traceState.values"), &given.values);
-        rules.push(TailSamplingRule::TraceState(given.key.clone(), given.values.clone()));
+        rules.push(SamplingRule::TraceState { key: given.key.clone(), values: given.values.clone() });
     }
     let keys = [
         ("stringAttribute", plain.string_attribute.as_ref().map(|given| &given.key)),
@@ -287,7 +311,12 @@ fn by_attribute(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRule
     rules
 }
 
-fn by_amount(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) -> Vec<TailSamplingRule> {
+/// The burst is twice the rate unless it is set.
+fn rate_limit(per_second: i64, burst: Option<i64>) -> PolicyRateLimit {
+    PolicyRateLimit { per_second, burst: burst.unwrap_or(per_second.saturating_mul(2)) }
+}
+
+fn by_amount(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) -> Vec<SamplingRule> {
     let mut rules = Vec::new();
     if let Some(given) = &plain.span_count {
         let place = format!("{path}.spanCount");
@@ -297,19 +326,19 @@ fn by_amount(check: &mut ValidationContext<'_>, path: &str, plain: &PlainRules) 
             let message = "must not be less than `minSpans`";
             check.refuse(format!("{place}.maxSpans"), ConditionReason::SamplingInvalid, message);
         }
-        rules.push(TailSamplingRule::SpanCount(given.min_spans, max));
+        rules.push(SamplingRule::SpanCount { min: given.min_spans.into(), max: max.unwrap_or(0).into() });
     }
     if let Some(given) = &plain.rate_limiting {
         let place = format!("{path}.rateLimiting");
         within_at(check, &format!("{place}.spansPerSecond"), given.spans_per_second, 1, i64::MAX);
         check_range(&format!("{place}.burstCapacity"), given.burst_capacity, 1, i64::MAX, &mut check.problems);
-        rules.push(TailSamplingRule::RateLimiting(given.spans_per_second, given.burst_capacity));
+        rules.push(SamplingRule::RateLimiting(rate_limit(given.spans_per_second, given.burst_capacity)));
     }
     if let Some(given) = &plain.bytes_limiting {
         let place = format!("{path}.bytesLimiting");
         within_at(check, &format!("{place}.bytesPerSecond"), given.bytes_per_second, 1, i64::MAX);
         check_range(&format!("{place}.burstCapacity"), given.burst_capacity, 1, i64::MAX, &mut check.problems);
-        rules.push(TailSamplingRule::BytesLimiting(given.bytes_per_second, given.burst_capacity));
+        rules.push(SamplingRule::BytesLimiting(rate_limit(given.bytes_per_second, given.burst_capacity)));
     }
     rules
 }

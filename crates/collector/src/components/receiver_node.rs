@@ -51,7 +51,8 @@ pub struct ReceiverContext<'a> {
     pub claims: &'a AddressClaims,
     /// The running receiver of the same id, which the new one replaces.
     pub previous: Option<&'a dyn Receiver>,
-    /// The directory below which each receiver may have one for its state.
+    /// The directory below which each receiver may have one for its state: that of the storage extension which its
+    /// settings name, or else that of the process.
     pub state_root: Option<&'a Path>,
 }
 

@@ -117,15 +117,17 @@ fn plan_auth(
     for id in &document.service.extensions {
         let Some(settings) = document.extensions.get(id) else { continue };
         let print = fingerprint::combined_fingerprint(&settings.files());
-        let identity = ComponentIdentity { settings: settings.clone(), fingerprint: print, auth: Vec::new() };
+        let identity = ComponentIdentity { settings: settings.clone(), fingerprint: print, extensions: Vec::new() };
         let kept = running.auth.get(id).filter(|old| old.identity == identity);
-        let auth = match kept {
-            Some(old) => Ok(old.auth.clone()),
+        let built = match kept {
+            Some(old) => Ok((old.auth.clone(), old.state_directory.clone())),
             None => (environment.tables.extension)(settings, &ExtensionContext { id })
-                .and_then(|extension| extension.build_auth()),
+                .and_then(|extension| Ok((extension.build_auth()?, extension.state_directory()))),
         };
-        match auth {
-            Ok(auth) => drop(out.insert(id.clone(), RunningExtension { identity, auth })),
+        match built {
+            Ok((auth, state_directory)) => {
+                out.insert(id.clone(), RunningExtension { identity, auth, state_directory });
+            }
             Err(error) => push_error(errors, "extensions", id, error),
         }
     }
@@ -193,7 +195,7 @@ impl GraphPlanner<'_> {
         let identity = ComponentIdentity {
             settings: settings.clone(),
             fingerprint: fingerprint::combined_fingerprint(&settings.files()),
-            auth: auth_id.and_then(|id| self.auth_identity(id)).into_iter().collect(),
+            extensions: auth_id.and_then(|id| self.extension_identity(id)).into_iter().collect(),
         };
         let old = self.running.pipelines.get(pipeline).filter(|old| old.is_same_pipeline(wiring));
         let old = old.and_then(|old| old.exporters.iter().find(|(known, _)| known == id));
@@ -231,7 +233,7 @@ impl GraphPlanner<'_> {
         let identity = ComponentIdentity {
             settings: settings.clone(),
             fingerprint: fingerprint::combined_fingerprint(&settings.files()),
-            auth: Vec::new(),
+            extensions: Vec::new(),
         };
         if self.running.connectors.get(key).is_some_and(|old| *old == identity) {
             return Ok(ConnectorPlan::Keep);
@@ -259,7 +261,10 @@ impl GraphPlanner<'_> {
         let identity = ComponentIdentity {
             settings: settings.clone(),
             fingerprint: fingerprint::combined_fingerprint(&settings.files()),
-            auth: settings.auth_extension_ids().into_iter().filter_map(|id| self.auth_identity(id)).collect(),
+            extensions: {
+                let used = settings.auth_extension_ids().into_iter().chain(settings.storage_extension_id());
+                used.filter_map(|id| self.extension_identity(id)).collect()
+            },
         };
         let old = self.running.receivers.get(id);
         if let Some(old) = old.filter(|old| old.identity == identity) {
@@ -267,12 +272,13 @@ impl GraphPlanner<'_> {
             listeners.try_for_each(|(_, address)| self.environment.claims.claim(address))?;
             return Ok(ReceiverPlan::Keep);
         }
+        let storage = settings.storage_extension_id().map(|id| self.storage_directory(id)).transpose()?;
         let context = ReceiverContext {
             id,
             auth: &|id| self.server_auth(id),
             claims: &self.environment.claims,
             previous: old.map(|old| &*old.node),
-            state_root: self.environment.state_root.as_deref(),
+            state_root: storage.as_deref().or(self.environment.state_root.as_deref()),
         };
         let prepared = (self.environment.tables.receiver)(settings, &context)?;
         Ok(ReceiverPlan::Set(Box::new((prepared, identity))))
@@ -308,8 +314,13 @@ impl GraphPlanner<'_> {
         (self.environment.tables.processor)(settings, &ProcessorContext { id, signal: pipeline.signal }).map(Some)
     }
 
-    fn auth_identity(&self, id: &ComponentId) -> Option<(ExtensionConfig, u64)> {
+    fn extension_identity(&self, id: &ComponentId) -> Option<(ExtensionConfig, u64)> {
         self.auth.get(id).map(|auth| (auth.identity.settings.clone(), auth.identity.fingerprint))
+    }
+
+    fn storage_directory(&self, id: &ComponentId) -> Result<PathBuf, BuildError> {
+        let found = self.auth.get(id).and_then(|entry| entry.state_directory.clone());
+        found.ok_or_else(|| BuildError(format!("there is no running extension {id} that keeps state")))
     }
 
     fn client_auth(&self, id: &ComponentId) -> Result<Arc<dyn ClientAuth>, BuildError> {

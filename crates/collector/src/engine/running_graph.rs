@@ -1,6 +1,6 @@
 //! The running components of an engine, and those that are being drained.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use kubewake_config::{ComponentId, PipelineId, model};
 use kubewake_otlp::Signal;
@@ -18,13 +18,16 @@ use crate::{
 pub(super) struct ComponentIdentity<S> {
     pub(super) settings: S,
     pub(super) fingerprint: u64,
-    pub(super) auth: Vec<(model::ExtensionConfig, u64)>,
+    /// The extensions that it uses: authenticators, and the storage of its state.
+    pub(super) extensions: Vec<(model::ExtensionConfig, u64)>,
 }
 
 #[derive(Clone)]
 pub(super) struct RunningExtension {
     pub(super) identity: ComponentIdentity<model::ExtensionConfig>,
     pub(super) auth: AuthProviders,
+    /// The directory for the state of components that name it.
+    pub(super) state_directory: Option<PathBuf>,
 }
 
 pub(super) struct RunningProcessor {

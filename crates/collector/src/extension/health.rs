@@ -38,7 +38,7 @@ impl Extension for HealthCheck {
     fn endpoint(&self) -> Option<ExtensionEndpoint> {
         let settings = self.clone();
         Some(ExtensionEndpoint {
-            endpoint: self.endpoint.clone(),
+            endpoint: self.endpoint.to_string(),
             tls: self.tls.clone(),
             routes: Box::new(move |telemetry| Arc::new(HealthRoutes::new(&settings, telemetry))),
         })

@@ -1,7 +1,10 @@
 //! The macro that makes the enum of a kind of components from its table.
 
 use super::ComponentType;
-use crate::decode::{Cursor, DecodeReport};
+use crate::{
+    decode::{Cursor, DecodeReport},
+    encode::YamlMap,
+};
 
 /// A kind of components, with its section of the document.
 pub(crate) trait ComponentKind: Sized + 'static {
@@ -13,6 +16,9 @@ pub(crate) trait ComponentKind: Sized + 'static {
     const ROWS: &'static [ComponentRow<Self>];
     /// Names of components that the OpenTelemetry Collector has and this program does not, with spaces in between.
     const FOREIGN_NAMES: &'static str;
+
+    /// The fields of a component's settings.
+    fn encode(&self) -> YamlMap;
 }
 
 /// What is known about a component before its settings are read.
@@ -96,6 +102,10 @@ macro_rules! component_table {
                 public_fields: <$type as $crate::component::ComponentSettings>::public_fields,
             },)+];
             const FOREIGN_NAMES: &'static str = $foreign;
+
+            fn encode(&self) -> $crate::encode::YamlMap {
+                self.settings().encode()
+            }
         }
     };
     (@stored $type:ty) => { $type };

@@ -184,17 +184,31 @@ impl<'a, 'r> FieldReader<'a, 'r> {
 
     /// Reports every field that was not asked for as unknown.
     pub(crate) fn finish(self) {
-        let NodeValue::Map(entries) = &self.at.node.value else { return };
-        for entry in entries.iter().filter(|entry| self.left.contains_key(entry.key.text.as_str())) {
+        for entry in self.unknown_entries() {
             let name = &entry.key.text;
             let help = self.report.suggest(name, &self.known, "known fields");
-            self.report.add_error(super::report::new_finding(
-                self.at.join(name),
-                entry.key.span,
-                format!("unknown field `{}`", label(name)),
-                help,
-            ));
+            let message = format!("unknown field `{}`", label(name));
+            self.report.add_error(super::report::new_finding(self.at.join(name), entry.key.span, message, help));
         }
+    }
+
+    /// Warns about every field that was not asked for, where the Collector ignores such fields.
+    pub(crate) fn warn_unknown(self) {
+        for entry in self.unknown_entries() {
+            let name = &entry.key.text;
+            let help = self.report.suggest(name, &self.known, "known fields");
+            let message = format!("the unknown field `{}` has no effect", label(name));
+            self.report.add_warning(super::report::new_finding(self.at.join(name), entry.key.span, message, help));
+        }
+    }
+
+    /// The fields that were not asked for, in the order of the text.
+    fn unknown_entries(&self) -> impl Iterator<Item = &'a YamlEntry> {
+        let entries = match &self.at.node.value {
+            NodeValue::Map(entries) => entries.as_slice(),
+            _ => &[],
+        };
+        entries.iter().filter(|entry| self.left.contains_key(entry.key.text.as_str()))
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) const CONNECTORS: &str = "\
 pub(crate) const EXTENSIONS: &str = "\
     ack asapclient avro_log_encoding aws_logs_encoding awscloudwatchmetricstreams_encoding awslogs_encoding \
     awsproxy azure_auth azure_encoding azureauth cfgarden_observer cgroup_runtime cgroupruntime datadog db_storage \
-    docker_observer ecs_observer file_storage google_cloud_logentry_encoding googleclientauth \
+    docker_observer ecs_observer google_cloud_logentry_encoding googleclientauth \
     googlecloudlogentry_encoding headers_setter healthcheckv2 host_observer http_forwarder jaeger_encoding \
     jaegerremotesampling json_log_encoding k8s_leader_elector k8s_observer kafkatopics_observer mcp memory_limiter \
     oidc opamp otlp_encoding pebble_tail_storage pprof redis_storage remotetap sigv4auth skywalking_encoding \

@@ -8,7 +8,7 @@ use super::{
     component::DecodedSection,
     connectors, context_uses,
     pipeline::{ComponentReference, DecodedPipeline},
-    report::{AuthUse, ConnectionSide, DecodeReport, new_finding},
+    report::{AuthUse, ConnectionSide, DecodeReport, StorageUse, new_finding},
     suggest,
 };
 use crate::{
@@ -46,6 +46,9 @@ pub(crate) fn check(parts: &DocumentSections<'_>, report: &DecodeReport) {
     used.extensions.extend(ids(parts.running));
     for auth in report.take_auth() {
         check_authenticator(report, &auth, parts.extensions, &used.extensions);
+    }
+    for storage in report.take_storages() {
+        check_storage(report, &storage, parts.extensions, &used.extensions);
     }
     context_uses::check(parts, report);
     // A part of `service` that could not be read may use any component.
@@ -186,6 +189,30 @@ fn check_authenticator(
         };
         let help = authenticator_help(auth.side).to_owned();
         refuse(format!("the extension `{id}` is not a {side} authenticator"), Some(help));
+    }
+}
+
+/// Checks that an extension that keeps state is defined and enabled.
+fn check_storage(
+    report: &DecodeReport,
+    storage: &StorageUse,
+    extensions: &DecodedSection<ExtensionConfig>,
+    running: &BTreeSet<ComponentId>,
+) {
+    let refuse = |message: String, help: Option<String>| {
+        report.add_error(new_finding(storage.path.clone(), storage.span, message, help));
+    };
+    let id = &storage.id;
+    if !extensions.declared.contains_key(id) {
+        let (message, help) = describe_dangling(report, id, extensions);
+        return refuse(message, help);
+    }
+    if !running.contains(id) {
+        refuse(format!("the extension `{id}` is not enabled"), Some(format!("add `{id}` to `service::extensions`")));
+    }
+    if extensions.components.get(id).is_some_and(|extension| !extension.keeps_state()) {
+        let help = "name a `file_storage` extension".to_owned();
+        refuse(format!("the extension `{id}` does not keep state"), Some(help));
     }
 }
 

@@ -29,6 +29,14 @@ pub(crate) struct AuthUse {
     pub(crate) span: TextSpan,
 }
 
+/// A reference to the extension that keeps the state of a component, which is checked after the whole document was
+/// read.
+pub(crate) struct StorageUse {
+    pub(crate) id: ComponentId,
+    pub(crate) path: String,
+    pub(crate) span: TextSpan,
+}
+
 /// A use of a value from the context of requests, which is checked after the whole document was read.
 pub(crate) struct ContextUse {
     pub(crate) context: ContextKey,
@@ -46,6 +54,7 @@ pub(crate) struct DecodeReport<'s> {
     /// The number of errors that were not kept.
     more: Cell<usize>,
     auth: RefCell<Vec<AuthUse>>,
+    storages: RefCell<Vec<StorageUse>>,
     contexts: RefCell<Vec<ContextUse>>,
     public: RefCell<Vec<TextSpan>>,
 }
@@ -122,6 +131,16 @@ impl<'s> DecodeReport<'s> {
     /// Takes the references that were added.
     pub(crate) fn take_auth(&self) -> Vec<AuthUse> {
         self.auth.take()
+    }
+
+    /// Adds a reference to an extension that keeps state.
+    pub(crate) fn add_storage_use(&self, storage: StorageUse) {
+        self.storages.borrow_mut().push(storage);
+    }
+
+    /// Takes the references that were added.
+    pub(crate) fn take_storages(&self) -> Vec<StorageUse> {
+        self.storages.take()
     }
 
     /// Adds a use of a value from the context.

@@ -5,6 +5,7 @@ use kubewake_otlp::Signal;
 use crate::{
     component::{ComponentSettings, ExporterSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,14 +35,15 @@ impl Default for DebugExporter {
     }
 }
 
+const VERBOSITY: [(&str, DebugVerbosity); 4] = [
+    ("basic", DebugVerbosity::Basic),
+    ("normal", DebugVerbosity::Normal),
+    ("detailed", DebugVerbosity::Detailed),
+    ("json", DebugVerbosity::Json),
+];
+
 impl ComponentSettings for DebugExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
-        const VERBOSITY: [(&str, DebugVerbosity); 4] = [
-            ("basic", DebugVerbosity::Basic),
-            ("normal", DebugVerbosity::Normal),
-            ("detailed", DebugVerbosity::Detailed),
-            ("json", DebugVerbosity::Json),
-        ];
         let default = DebugExporter::default();
         let mut fields = FieldReader::new(at, report);
         let exporter = DebugExporter {
@@ -55,6 +57,15 @@ impl ComponentSettings for DebugExporter {
         fields.unsupported(&["sending_queue"]);
         fields.finish();
         Some(exporter)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        let verbosity = |exporter: &Self| encode::keyword(&VERBOSITY, &exporter.verbosity);
+        YamlMap::default()
+            .with_changed("verbosity", verbosity(self), verbosity(&default))
+            .with_changed("sampling_initial", self.sampling_initial, default.sampling_initial)
+            .with_changed("sampling_thereafter", self.sampling_thereafter, default.sampling_thereafter)
     }
 }
 

@@ -7,6 +7,7 @@ use kubewake_otlp::Signal;
 use crate::{
     component::{ComponentSettings, ExporterSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -65,9 +66,11 @@ impl Default for RotationConfig {
     }
 }
 
+const FORMATS: [(&str, FileFormat); 2] = [("json", FileFormat::Json), ("proto", FileFormat::Proto)];
+const DEFAULT_FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
 impl ComponentSettings for FileExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
-        let formats = [("json", FileFormat::Json), ("proto", FileFormat::Proto)];
         let mut fields = FieldReader::new(at, report);
         let path = fields.path("path");
         if path.is_none() {
@@ -77,9 +80,9 @@ impl ComponentSettings for FileExporter {
         let exporter = FileExporter {
             path: path.unwrap_or_default(),
             rotation: fields.find_even_empty("rotation").map(|at| rotation(&at, report)),
-            format: fields.get_or("format", FileFormat::Json, |at, report| scalar::keyword(at, report, &formats)),
+            format: fields.get_or("format", FileFormat::Json, |at, report| scalar::keyword(at, report, &FORMATS)),
             append: fields.flag("append"),
-            flush_interval: flush.unwrap_or(Duration::from_secs(1)),
+            flush_interval: flush.unwrap_or(DEFAULT_FLUSH_INTERVAL),
             zstd: fields
                 .get_or("compression", false, |at, report| scalar::keyword(at, report, &[("", false), ("zstd", true)])),
             create_directory: directory(&mut fields),
@@ -89,6 +92,23 @@ impl ComponentSettings for FileExporter {
         fields.unsupported(&["encoding", "compression_params"]);
         fields.finish();
         Some(exporter)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let map = YamlMap::default()
+            .with_field("path", self.path.as_path())
+            .with_optional("rotation", self.rotation.as_ref().map(RotationConfig::encode))
+            .with_changed("format", encode::keyword(&FORMATS, &self.format), "json")
+            .with_flag("append", self.append)
+            .with_changed("flush_interval", self.flush_interval, DEFAULT_FLUSH_INTERVAL)
+            .with_optional("compression", self.zstd.then_some("zstd"))
+            .with_optional("group_by", self.group_by.as_ref().map(GroupBy::encode));
+        match self.create_directory {
+            Some(mode) => map
+                .with_field("create_directory", true)
+                .with_field("directory_permissions", format!("{mode:04o}").as_str()),
+            None => map,
+        }
     }
 }
 
@@ -175,4 +195,25 @@ fn rotation(at: &Cursor<'_>, report: &DecodeReport) -> RotationConfig {
     };
     fields.finish();
     rotation
+}
+
+impl GroupBy {
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        YamlMap::default()
+            .with_field("enabled", true)
+            .with_changed("resource_attribute", &self.resource_attribute, &default.resource_attribute)
+            .with_changed("max_open_files", self.max_open_files, default.max_open_files)
+    }
+}
+
+impl RotationConfig {
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        YamlMap::default()
+            .with_changed("max_megabytes", self.max_megabytes, default.max_megabytes)
+            .with_changed("max_days", self.max_days, default.max_days)
+            .with_changed("max_backups", self.max_backups, default.max_backups)
+            .with_flag("localtime", self.localtime)
+    }
 }

@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use crate::{
     ComponentId, SecretString,
     decode::{ConnectionSide, FieldReader, scalar},
+    encode::YamlMap,
     network::{self, ClientTls, CompressionType, tls},
     sending::{self, QueueConfig, RetryConfig},
 };
@@ -39,6 +40,23 @@ impl Default for HttpExportConfig {
 }
 
 impl HttpExportConfig {
+    /// Adds the shared fields, as [`HttpExportConfig::read`] reads them.
+    pub(crate) fn encode(&self, map: YamlMap) -> YamlMap {
+        let default = Self::default().compression;
+        let map = map.with_changed("compression", self.compression.name(), default.name());
+        self.encode_uncompressed(map)
+    }
+
+    /// Adds the shared fields, as [`HttpExportConfig::read_uncompressed`] reads them.
+    pub(crate) fn encode_uncompressed(&self, map: YamlMap) -> YamlMap {
+        let map = map
+            .with_section("tls", self.tls.encode())
+            .with_list("headers", network::encode_headers(&self.headers))
+            .with_optional("auth", self.auth.as_ref().map(network::encode_auth));
+        let default_timeout = Self::default().timeout.unwrap_or_default();
+        sending::encode(map, self.timeout, default_timeout, self.retry.as_ref(), self.queue.as_ref())
+    }
+
     /// Reads the shared fields, with the defaults of [`HttpExportConfig::default`] for timeout and compression.
     pub(crate) fn read(fields: &mut FieldReader<'_, '_>) -> Self {
         let compression = fields.get_or("compression", CompressionType::Gzip, network::compression);

@@ -11,6 +11,7 @@ use crate::{
     ComponentId,
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
     sending::{self, QueueConfig, RetryConfig},
     service_account::ServiceAccountFiles,
 };
@@ -95,6 +96,19 @@ pub struct ServiceResolver {
     pub service_account: ServiceAccountFiles,
 }
 
+impl Default for ServiceResolver {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            namespace: None,
+            ports: vec![resolver::DEFAULT_PEER_PORT],
+            timeout: resolver::DEFAULT_WATCH_TIMEOUT,
+            return_hostnames: false,
+            service_account: ServiceAccountFiles::default(),
+        }
+    }
+}
+
 impl ComponentSettings for LoadBalancingExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         let mut fields = FieldReader::new(at, report);
@@ -107,6 +121,22 @@ impl ComponentSettings for LoadBalancingExporter {
         check_queue_fields(&fields, queue.as_ref());
         fields.finish();
         Some(LoadBalancingExporter { otlp: otlp?, resolver: resolver?, routing, timeout, retry, queue })
+    }
+
+    fn encode(&self) -> YamlMap {
+        let otlp = self.otlp.encode_client(YamlMap::default());
+        let attributes = match &self.routing {
+            Some(RoutingKey::Attributes(attributes)) => attributes.as_slice(),
+            _ => &[],
+        };
+        YamlMap::default()
+            .with_optional("routing_key", self.routing.as_ref().map(RoutingKey::name))
+            .with_list("routing_attributes", attributes)
+            .with_field("protocol", YamlMap::default().with_field("otlp", otlp))
+            .with_field("resolver", self.resolver.encode())
+            .with_optional("timeout", self.timeout)
+            .with_optional("retry_on_failure", self.retry.as_ref().map(RetryConfig::encode))
+            .with_optional("sending_queue", self.queue.as_ref().map(QueueConfig::encode))
     }
 
     fn files(&self) -> Vec<PathBuf> {

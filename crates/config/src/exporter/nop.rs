@@ -5,6 +5,7 @@ use kubewake_otlp::Signal;
 use crate::{
     component::{ComponentSettings, ExporterSettings},
     decode::{Cursor, DecodeReport, FieldReader},
+    encode::YamlMap,
 };
 
 /// `nop`, which has no settings.
@@ -15,6 +16,10 @@ impl ComponentSettings for NopExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         FieldReader::new(at, report).finish();
         Some(Self)
+    }
+
+    fn encode(&self) -> YamlMap {
+        YamlMap::default()
     }
 }
 

@@ -5,9 +5,10 @@ use std::{path::PathBuf, time::Duration};
 use kubewake_otlp::Signal;
 
 use crate::{
-    ComponentId, SecretString,
+    ComponentId, ConfigText, SecretString,
     component::{ComponentSettings, ExporterSettings},
     decode::{ConnectionSide, Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
     network::{self, ClientKeepalive, ClientTls, CompressionType, tls},
     sending::{self, QueueConfig, RetryConfig},
 };
@@ -15,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpGrpcExporter {
     /// `endpoint` without its scheme: `host:port`.
-    pub endpoint: String,
+    pub endpoint: ConfigText,
     /// `tls`; a scheme of `http` sets `insecure`, one of `https` clears it.
     pub tls: ClientTls,
     pub compression: CompressionType,
@@ -56,6 +57,10 @@ impl ComponentSettings for OtlpGrpcExporter {
         Some(exporter)
     }
 
+    fn encode(&self) -> YamlMap {
+        self.encode_client(YamlMap::default().with_field("endpoint", &self.endpoint))
+    }
+
     fn files(&self) -> Vec<PathBuf> {
         self.tls.files()
     }
@@ -71,6 +76,39 @@ impl ExporterSettings for OtlpGrpcExporter {
     }
 }
 
+impl Default for OtlpGrpcExporter {
+    fn default() -> Self {
+        Self {
+            endpoint: ConfigText::default(),
+            tls: ClientTls::default(),
+            compression: CompressionType::Gzip,
+            headers: Vec::new(),
+            authority: None,
+            auth: None,
+            keepalive: None,
+            timeout: Some(DEFAULT_TIMEOUT),
+            retry: Some(RetryConfig::default()),
+            queue: Some(QueueConfig::default()),
+        }
+    }
+}
+
+impl OtlpGrpcExporter {
+    /// Adds all fields but the endpoint.
+    pub(super) fn encode_client(&self, map: YamlMap) -> YamlMap {
+        let map = map
+            .with_section("tls", self.tls.encode())
+            .with_changed("compression", self.compression.name(), CompressionType::Gzip.name())
+            .with_list("headers", network::encode_headers(&self.headers))
+            .with_optional("authority", self.authority.as_deref())
+            .with_optional("auth", self.auth.as_ref().map(network::encode_auth))
+            .with_optional("keepalive", self.keepalive.as_ref().map(ClientKeepalive::encode));
+        sending::encode(map, self.timeout, DEFAULT_TIMEOUT, self.retry.as_ref(), self.queue.as_ref())
+    }
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The settings of a client whose endpoint comes from elsewhere.
 pub(super) fn template(at: &Cursor<'_>, report: &DecodeReport) -> Option<OtlpGrpcExporter> {
     let mut fields = FieldReader::new(at, report);
@@ -84,14 +122,14 @@ pub(super) fn template(at: &Cursor<'_>, report: &DecodeReport) -> Option<OtlpGrp
 fn client(fields: &mut FieldReader<'_, '_>, endpoint: String, tls: ClientTls) -> OtlpGrpcExporter {
     skip_ineffective_fields(fields);
     OtlpGrpcExporter {
-        endpoint,
+        endpoint: endpoint.into(),
         tls,
         compression: fields.get_or("compression", CompressionType::Gzip, network::grpc_compression),
         headers: fields.get("headers", network::headers).unwrap_or_default(),
         authority: fields.text("authority"),
         auth: network::auth(fields, ConnectionSide::Client),
         keepalive: fields.get("keepalive", network::client_keepalive),
-        timeout: sending::timeout(fields, Duration::from_secs(5)),
+        timeout: sending::timeout(fields, DEFAULT_TIMEOUT),
         retry: sending::retry(fields),
         queue: sending::queue(fields),
     }

@@ -6,9 +6,10 @@ use kubewake_otlp::Signal;
 
 use super::HttpExportConfig;
 use crate::{
-    ComponentId,
+    ComponentId, ConfigText,
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
     network::url,
 };
 
@@ -20,33 +21,43 @@ pub enum BodyEncoding {
     Json,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OtlpHttpExporter {
     /// The whole URL for traces; `None` if neither `endpoint` nor `traces_endpoint` is set.
-    pub traces_url: Option<String>,
+    pub traces_url: Option<ConfigText>,
     /// The whole URL for metrics.
-    pub metrics_url: Option<String>,
+    pub metrics_url: Option<ConfigText>,
     /// The whole URL for logs.
-    pub logs_url: Option<String>,
+    pub logs_url: Option<ConfigText>,
     pub encoding: BodyEncoding,
     pub http: HttpExportConfig,
 }
+
+const ENCODINGS: [(&str, BodyEncoding); 2] = [("proto", BodyEncoding::Proto), ("json", BodyEncoding::Json)];
 
 impl ComponentSettings for OtlpHttpExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         let mut fields = FieldReader::new(at, report);
         let urls = SignalUrls::read(&mut fields);
-        let encodings = [("proto", BodyEncoding::Proto), ("json", BodyEncoding::Json)];
         let exporter = OtlpHttpExporter {
-            traces_url: urls.traces,
-            metrics_url: urls.metrics,
-            logs_url: urls.logs,
+            traces_url: urls.traces.map(Into::into),
+            metrics_url: urls.metrics.map(Into::into),
+            logs_url: urls.logs.map(Into::into),
             encoding: fields
-                .get_or("encoding", BodyEncoding::Proto, |at, report| scalar::keyword(at, report, &encodings)),
+                .get_or("encoding", BodyEncoding::Proto, |at, report| scalar::keyword(at, report, &ENCODINGS)),
             http: HttpExportConfig::read(&mut fields),
         };
         fields.finish();
         Some(exporter)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let map = YamlMap::default()
+            .with_optional("traces_endpoint", self.traces_url.as_ref())
+            .with_optional("metrics_endpoint", self.metrics_url.as_ref())
+            .with_optional("logs_endpoint", self.logs_url.as_ref())
+            .with_changed("encoding", encode::keyword(&ENCODINGS, &self.encoding), "proto");
+        self.http.encode(map)
     }
 
     fn files(&self) -> Vec<PathBuf> {

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use crate::{
-    SecretString,
+    ConfigText, SecretString,
     component::{ComponentSettings, ExtensionSettings},
     decode::{ConnectionSide, Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
 };
 
 /// `basicauth`: `htpasswd` for servers, `client_auth` for clients; exactly one of them.
@@ -25,7 +26,7 @@ pub struct Htpasswd {
 /// `client_auth`; a file wins over text.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct BasicClientCredentials {
-    pub username: String,
+    pub username: ConfigText,
     pub username_file: Option<PathBuf>,
     pub password: SecretString,
     pub password_file: Option<PathBuf>,
@@ -53,6 +54,13 @@ impl ComponentSettings for BasicAuth {
         };
         fields.finish();
         auth
+    }
+
+    fn encode(&self) -> YamlMap {
+        match self {
+            Self::Server(htpasswd) => YamlMap::default().with_field("htpasswd", htpasswd.encode()),
+            Self::Client(client) => YamlMap::default().with_field("client_auth", client.encode()),
+        }
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -88,7 +96,7 @@ fn htpasswd(at: &Cursor<'_>, report: &DecodeReport) -> Htpasswd {
 fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials {
     let mut fields = FieldReader::new(at, report);
     let credentials = BasicClientCredentials {
-        username: fields.text("username").unwrap_or_default(),
+        username: fields.text("username").unwrap_or_default().into(),
         username_file: fields.path("username_file"),
         password: fields.get("password", scalar::secret).unwrap_or_default(),
         password_file: fields.path("password_file"),
@@ -99,4 +107,20 @@ fn client_auth(at: &Cursor<'_>, report: &DecodeReport) -> BasicClientCredentials
     }
     fields.finish();
     credentials
+}
+
+impl Htpasswd {
+    fn encode(&self) -> YamlMap {
+        YamlMap::default().with_optional("file", self.file.as_deref()).with_optional("inline", self.inline.as_ref())
+    }
+}
+
+impl BasicClientCredentials {
+    fn encode(&self) -> YamlMap {
+        YamlMap::default()
+            .with_optional("username", Some(&self.username).filter(|text| !text.is_empty()))
+            .with_optional("username_file", self.username_file.as_deref())
+            .with_optional("password", Some(&self.password).filter(|text| !text.is_empty()))
+            .with_optional("password_file", self.password_file.as_deref())
+    }
 }

@@ -6,6 +6,7 @@ use crate::{
     SecretString,
     component::{ComponentSettings, ExtensionSettings},
     decode::{ConnectionSide, Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
     network,
 };
 
@@ -17,6 +18,16 @@ pub struct BearerTokenAuth {
     pub tokens: Vec<SecretString>,
     /// `filename`, one token a line; wins over text and is read again when it changes.
     pub file: Option<PathBuf>,
+}
+
+const DEFAULT_HEADER: &str = "Authorization";
+const DEFAULT_SCHEME: &str = "Bearer";
+
+impl BearerTokenAuth {
+    /// A client that sends `token`.
+    pub fn with_token(token: SecretString) -> Self {
+        Self { header: DEFAULT_HEADER.into(), scheme: DEFAULT_SCHEME.into(), tokens: vec![token], file: None }
+    }
 }
 
 impl ComponentSettings for BearerTokenAuth {
@@ -33,13 +44,23 @@ impl ComponentSettings for BearerTokenAuth {
             fields.require("token", "the extension has no token", Some("set `token`, `tokens` or `filename`".into()));
         }
         let auth = BearerTokenAuth {
-            header: fields.get_or("header", "Authorization".into(), scalar::text),
-            scheme: fields.get_or("scheme", "Bearer".into(), scalar::text),
+            header: fields.get_or("header", DEFAULT_HEADER.into(), scalar::text),
+            scheme: fields.get_or("scheme", DEFAULT_SCHEME.into(), scalar::text),
             tokens: if many.is_empty() { one.into_iter().collect() } else { many },
             file,
         };
         fields.finish();
         Some(auth)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let map = match self.tokens.as_slice() {
+            [token] => YamlMap::default().with_field("token", token),
+            tokens => YamlMap::default().with_list("tokens", tokens),
+        };
+        map.with_optional("filename", self.file.as_deref())
+            .with_changed("header", self.header.as_str(), DEFAULT_HEADER)
+            .with_changed("scheme", self.scheme.as_str(), DEFAULT_SCHEME)
     }
 
     fn files(&self) -> Vec<PathBuf> {

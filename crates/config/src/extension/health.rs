@@ -3,14 +3,16 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
+    ConfigText,
     component::{ComponentSettings, ExtensionSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
     network::{self, ServerTls, tls},
 };
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthCheck {
-    pub endpoint: String,
+    pub endpoint: ConfigText,
     /// `path` of the health answer.
     pub path: String,
     pub tls: Option<ServerTls>,
@@ -79,6 +81,16 @@ impl ComponentSettings for HealthCheck {
         Some(check)
     }
 
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        YamlMap::default()
+            .with_changed("endpoint", &self.endpoint, &default.endpoint)
+            .with_changed("path", &self.path, &default.path)
+            .with_optional("tls", self.tls.as_ref().map(ServerTls::encode))
+            .with_section("check_collector_pipeline", self.pipeline_check.encode())
+            .with_optional("response_body", self.response_body.as_ref().map(HealthBodies::encode))
+    }
+
     fn files(&self) -> Vec<PathBuf> {
         self.tls.as_ref().map(ServerTls::files).unwrap_or_default()
     }
@@ -109,4 +121,21 @@ fn pipeline_check(at: &Cursor<'_>, report: &DecodeReport) -> Option<PipelineChec
     };
     fields.finish();
     Some(check)
+}
+
+impl PipelineCheck {
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        YamlMap::default().with_changed("interval", self.interval, default.interval).with_changed(
+            "exporter_failure_threshold",
+            self.failure_threshold,
+            default.failure_threshold,
+        )
+    }
+}
+
+impl HealthBodies {
+    fn encode(&self) -> YamlMap {
+        YamlMap::default().with_text("healthy", &self.healthy).with_text("unhealthy", &self.unhealthy)
+    }
 }

@@ -3,9 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    SecretString,
+    ConfigText, SecretString,
     component::{ComponentSettings, ExtensionSettings},
     decode::{ConnectionSide, Cursor, DecodeReport, FieldReader, scalar},
+    encode::{YamlMap, YamlValue},
     network::{ClientTls, tls},
     yaml::NodeValue,
 };
@@ -13,11 +14,11 @@ use crate::{
 /// `oauth2client`
 #[derive(Clone, Debug, PartialEq)]
 pub struct OAuth2Client {
-    pub client_id: String,
+    pub client_id: ConfigText,
     pub client_id_file: Option<PathBuf>,
     pub client_secret: SecretString,
     pub client_secret_file: Option<PathBuf>,
-    pub token_url: String,
+    pub token_url: ConfigText,
     pub scopes: Vec<String>,
     pub endpoint_params: Vec<(String, String)>,
     /// `timeout` of a token request
@@ -26,6 +27,25 @@ pub struct OAuth2Client {
     pub expiry_buffer: Duration,
     /// `tls` towards the token endpoint
     pub tls: ClientTls,
+}
+
+const DEFAULT_EXPIRY_BUFFER: Duration = Duration::from_secs(300);
+
+impl Default for OAuth2Client {
+    fn default() -> Self {
+        Self {
+            client_id: ConfigText::default(),
+            client_id_file: None,
+            client_secret: SecretString::default(),
+            client_secret_file: None,
+            token_url: ConfigText::default(),
+            scopes: Vec::new(),
+            endpoint_params: Vec::new(),
+            timeout: None,
+            expiry_buffer: DEFAULT_EXPIRY_BUFFER,
+            tls: ClientTls::default(),
+        }
+    }
 }
 
 impl ComponentSettings for OAuth2Client {
@@ -51,20 +71,34 @@ impl ComponentSettings for OAuth2Client {
             "claims",
         ]);
         let client = OAuth2Client {
-            client_id: fields.text("client_id").unwrap_or_default(),
+            client_id: fields.text("client_id").unwrap_or_default().into(),
             client_id_file: fields.path("client_id_file"),
             client_secret: fields.get("client_secret", scalar::secret).unwrap_or_default(),
             client_secret_file: fields.path("client_secret_file"),
-            token_url: fields.text("token_url").unwrap_or_default(),
+            token_url: fields.text("token_url").unwrap_or_default().into(),
             scopes: fields.get("scopes", scalar::texts).unwrap_or_default(),
             endpoint_params: fields.get("endpoint_params", endpoint_params).unwrap_or_default(),
             timeout: fields.get("timeout", scalar::loose_duration).filter(|timeout| !timeout.is_zero()),
-            expiry_buffer: fields.get_or("expiry_buffer", Duration::from_secs(300), scalar::loose_duration),
+            expiry_buffer: fields.get_or("expiry_buffer", DEFAULT_EXPIRY_BUFFER, scalar::loose_duration),
             tls: fields.get("tls", tls::client).unwrap_or_default(),
         };
         oauth2_complete(&fields, &client);
         fields.finish();
         Some(client)
+    }
+
+    fn encode(&self) -> YamlMap {
+        YamlMap::default()
+            .with_optional("client_id", Some(&self.client_id).filter(|text| !text.is_empty()))
+            .with_optional("client_id_file", self.client_id_file.as_deref())
+            .with_optional("client_secret", Some(&self.client_secret).filter(|text| !text.is_empty()))
+            .with_optional("client_secret_file", self.client_secret_file.as_deref())
+            .with_field("token_url", &self.token_url)
+            .with_list("scopes", &self.scopes)
+            .with_section("endpoint_params", encode_params(&self.endpoint_params))
+            .with_optional("timeout", self.timeout)
+            .with_changed("expiry_buffer", self.expiry_buffer, DEFAULT_EXPIRY_BUFFER)
+            .with_section("tls", self.tls.encode())
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -113,4 +147,14 @@ fn endpoint_params(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<(String
         params.extend(values.into_iter().map(|value| (entry.key.text.clone(), value)));
     }
     Some(params)
+}
+
+/// Each parameter with a list, also of one value: a single text would be split at commas.
+fn encode_params(params: &[(String, String)]) -> YamlMap {
+    let same_name = |(one, _): &(String, String), (other, _): &(String, String)| one == other;
+    let lists = params.chunk_by(same_name).filter_map(|chunk| {
+        let (name, _) = chunk.first()?;
+        Some((name, YamlValue::List(chunk.iter().map(|(_, value)| value.into()).collect())))
+    });
+    lists.collect()
 }

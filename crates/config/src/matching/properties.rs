@@ -237,7 +237,7 @@ fn library(at: &Cursor<'_>, report: &DecodeReport, match_type: Option<PropertyMa
 }
 
 /// The names of severities; the severity number is the index plus one.
-const SEVERITY_NAMES: [&str; 24] = [
+pub(super) const SEVERITY_NAMES: [&str; 24] = [
     "TRACE", "TRACE2", "TRACE3", "TRACE4", "DEBUG", "DEBUG2", "DEBUG3", "DEBUG4", "INFO", "INFO2", "INFO3", "INFO4",
     "WARN", "WARN2", "WARN3", "WARN4", "ERROR", "ERROR2", "ERROR3", "ERROR4", "FATAL", "FATAL2", "FATAL3", "FATAL4",
 ];

@@ -1,9 +1,12 @@
 //! Addresses that servers listen on and clients connect to.
 
-use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
+use crate::{
+    ConfigText,
+    decode::{Cursor, DecodeReport, FieldReader, scalar},
+};
 
 /// `endpoint`, `transport` and `dialer` of a server. The host is checked only when the address is bound.
-pub(crate) fn listen(fields: &mut FieldReader<'_, '_>, default: &str) -> String {
+pub(crate) fn listen(fields: &mut FieldReader<'_, '_>, default: &ConfigText) -> ConfigText {
     if let Some(at) = fields.find("transport") {
         let known = [("tcp", true), ("tcp4", true), ("tcp6", true), ("unix", false), ("unixpacket", false)];
         if scalar::keyword(&at, fields.report, &known) == Some(false) {
@@ -16,7 +19,9 @@ pub(crate) fn listen(fields: &mut FieldReader<'_, '_>, default: &str) -> String 
         dialer.accept_without_effect(&["timeout"], scalar::nanoseconds);
         dialer.finish();
     }
-    fields.get("endpoint", |at, report| listen_address(at, report, "endpoint")).unwrap_or_else(|| default.to_owned())
+    fields
+        .get("endpoint", |at, report| listen_address(at, report, "endpoint"))
+        .map_or_else(|| default.clone(), Into::into)
 }
 
 /// An address to listen on: a host and a port, or a port alone for all addresses.

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
+use crate::{
+    decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode,
+};
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +33,13 @@ const COMPRESSION_NAMES: [(&str, CompressionType); 9] = [
     ("none", CompressionType::None),
     ("", CompressionType::None),
 ];
+
+impl CompressionType {
+    /// Its name in documents.
+    pub(crate) fn name(self) -> &'static str {
+        encode::keyword(&COMPRESSION_NAMES, &self)
+    }
+}
 
 /// `compression` of an HTTP client.
 pub(crate) fn compression(at: &Cursor<'_>, report: &DecodeReport) -> Option<CompressionType> {

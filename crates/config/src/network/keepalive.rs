@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
+use crate::{
+    decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
+};
 
 /// gRPC `keepalive` of a server; a zero duration means "never".
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -77,4 +80,25 @@ pub(crate) fn server_keepalive(at: &Cursor<'_>, report: &DecodeReport) -> Option
     }
     fields.finish();
     parameters.filter(|_| enabled)
+}
+
+impl ClientKeepalive {
+    pub(crate) fn encode(&self) -> YamlMap {
+        YamlMap::default()
+            .with_field("time", self.time)
+            .with_field("timeout", self.timeout)
+            .with_flag("permit_without_stream", self.permit_without_stream)
+    }
+}
+
+impl ServerKeepalive {
+    pub(crate) fn encode(&self) -> YamlMap {
+        let parameters = YamlMap::default()
+            .with_optional("max_connection_idle", self.max_connection_idle)
+            .with_optional("max_connection_age", self.max_connection_age)
+            .with_optional("max_connection_age_grace", self.max_connection_age_grace)
+            .with_optional("time", self.time)
+            .with_optional("timeout", self.timeout);
+        YamlMap::default().with_section("server_parameters", parameters)
+    }
 }

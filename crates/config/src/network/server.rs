@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use super::{CompressionType, ServerKeepalive, ServerTls, tls};
 use crate::{
-    ComponentId, SecretString,
+    ComponentId, ConfigText, SecretString,
     component::ServerContext,
     decode::{ConnectionSide, Cursor, DecodeReport, FieldReader, scalar},
+    encode::{YamlMap, YamlValue},
     network,
 };
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrpcServer {
-    pub endpoint: String,
+    pub endpoint: ConfigText,
     pub tls: Option<ServerTls>,
     /// `max_recv_msg_size_mib`, in bytes here: the limit of one message, before and after decompression.
     pub max_message_bytes: u64,
@@ -46,7 +47,7 @@ impl GrpcServer {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpServer {
-    pub endpoint: String,
+    pub endpoint: ConfigText,
     pub tls: Option<ServerTls>,
     pub cors: Option<CorsConfig>,
     pub auth: Option<ComponentId>,
@@ -227,4 +228,58 @@ fn path(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     }
     let path = text.split(['?', '#']).next().unwrap_or_default();
     Some(if path.starts_with('/') { path.to_owned() } else { format!("/{path}") })
+}
+
+impl GrpcServer {
+    /// The fields of a server whose default endpoint is that of `default`.
+    pub(crate) fn encode(&self, default: &Self) -> YamlMap {
+        YamlMap::default()
+            .with_changed("endpoint", &self.endpoint, &default.endpoint)
+            .with_optional("tls", self.tls.as_ref().map(ServerTls::encode))
+            .with_changed("max_recv_msg_size_mib", self.max_message_bytes >> 20, default.max_message_bytes >> 20)
+            .with_optional("max_concurrent_streams", self.max_concurrent_streams)
+            .with_section("keepalive", self.keepalive.encode())
+            .with_optional("auth", self.auth.as_ref().map(network::encode_auth))
+            .with_flag("include_metadata", self.include_metadata)
+    }
+}
+
+impl HttpServer {
+    pub(crate) fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        let timeout = |timeout: Option<Duration>| timeout.unwrap_or_default();
+        let algorithms = Some(&self.compression_algorithms).filter(|list| **list != default.compression_algorithms);
+        let algorithms = algorithms.map(|list| list.iter().map(|one| one.name().into()).collect());
+        YamlMap::default()
+            .with_changed("endpoint", &self.endpoint, &default.endpoint)
+            .with_optional("tls", self.tls.as_ref().map(ServerTls::encode))
+            .with_optional("cors", self.cors.as_ref().map(CorsConfig::encode))
+            .with_optional("auth", self.auth.as_ref().map(network::encode_auth))
+            .with_changed("max_request_body_size", self.max_body_bytes, default.max_body_bytes)
+            .with_optional("compression_algorithms", algorithms.map(YamlValue::List))
+            .with_flag("include_metadata", self.include_metadata)
+            .with_list("response_headers", network::encode_headers(&self.response_headers))
+            .with_changed(
+                "read_header_timeout",
+                timeout(self.read_header_timeout),
+                timeout(default.read_header_timeout),
+            )
+            .with_changed("read_timeout", timeout(self.read_timeout), timeout(default.read_timeout))
+            .with_changed("write_timeout", timeout(self.write_timeout), timeout(default.write_timeout))
+            .with_changed("idle_timeout", timeout(self.idle_timeout), timeout(default.idle_timeout))
+            .with_changed("keep_alives_enabled", self.keep_alives_enabled, default.keep_alives_enabled)
+            .with_changed("traces_url_path", &self.traces_path, &default.traces_path)
+            .with_changed("metrics_url_path", &self.metrics_path, &default.metrics_path)
+            .with_changed("logs_url_path", &self.logs_path, &default.logs_path)
+    }
+}
+
+impl CorsConfig {
+    pub(crate) fn encode(&self) -> YamlMap {
+        YamlMap::default()
+            .with_list("allowed_origins", &self.allowed_origins)
+            .with_list("allowed_headers", &self.allowed_headers)
+            .with_list("exposed_headers", &self.exposed_headers)
+            .with_changed("max_age", self.max_age, 0)
+    }
 }

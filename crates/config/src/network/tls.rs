@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use crate::{
     SecretString,
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
 };
 
 /// The source of a certificate or a key.
@@ -215,5 +216,54 @@ fn max_version(fields: &mut FieldReader<'_, '_>, least: TlsVersion) {
     } else if most.is_some() {
         let help = "remove `max_version`: TLS 1.3 is used with peers that support it";
         fields.report.error(&at, "`max_version` below 1.3 is not supported by this build", Some(help.into()));
+    }
+}
+
+const MIN_VERSION_NAMES: [(&str, TlsVersion); 2] = [("1.2", TlsVersion::V1_2), ("1.3", TlsVersion::V1_3)];
+
+/// Adds a certificate or a key, which has one field for a file and another one for text.
+fn with_pem(map: YamlMap, file: &str, inline: &str, source: &PemSource) -> YamlMap {
+    match source {
+        PemSource::File(path) => map.with_field(file, path.as_path()),
+        PemSource::Inline(text) => map.with_field(inline, text),
+    }
+}
+
+impl KeyPair {
+    fn add_to(&self, map: YamlMap) -> YamlMap {
+        with_pem(with_pem(map, "cert_file", "cert_pem", &self.cert), "key_file", "key_pem", &self.key)
+    }
+}
+
+fn with_common_fields(map: YamlMap, min_version: TlsVersion, reload_interval: Option<Duration>) -> YamlMap {
+    let changed = Some(min_version).filter(|version| *version != TlsVersion::default());
+    map.with_optional("min_version", changed.map(|version| encode::keyword(&MIN_VERSION_NAMES, &version)))
+        .with_optional("reload_interval", reload_interval)
+}
+
+impl ServerTls {
+    pub(crate) fn encode(&self) -> YamlMap {
+        let mut map = self.identity.add_to(YamlMap::default());
+        if let Some(client_ca) = &self.client_ca {
+            map = with_pem(map, "client_ca_file", "client_ca_pem", client_ca);
+        }
+        with_common_fields(map, self.min_version, self.reload_interval)
+    }
+}
+
+impl ClientTls {
+    pub(crate) fn encode(&self) -> YamlMap {
+        let mut map = YamlMap::default()
+            .with_flag("insecure", self.insecure)
+            .with_flag("insecure_skip_verify", self.insecure_skip_verify);
+        if let Some(ca) = &self.ca {
+            map = with_pem(map, "ca_file", "ca_pem", ca);
+        }
+        map = map.with_flag("include_system_ca_certs_pool", self.include_system_roots);
+        if let Some(identity) = &self.identity {
+            map = identity.add_to(map);
+        }
+        let map = with_common_fields(map, self.min_version, self.reload_interval);
+        map.with_optional("server_name_override", self.server_name_override.as_deref())
     }
 }

@@ -8,7 +8,8 @@ use crate::{
     RegexPattern,
     component::{ComponentSettings, PipelinePlace, PlaceProblem, ProcessorSettings},
     decode::{Cursor, DecodeReport, FieldReader},
-    matching::{self, MatchProperties},
+    encode::YamlMap,
+    matching::{self, MatchProperties, PropertyNames},
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +100,15 @@ impl ComponentSettings for AttributesProcessor {
         Some(AttributesProcessor { include, exclude, actions })
     }
 
+    fn encode(&self) -> YamlMap {
+        let conditions =
+            |one: &Option<MatchProperties>| one.as_ref().map(|one| one.encode(&PropertyNames::ALL_SIGNALS));
+        YamlMap::default()
+            .with_optional("include", conditions(&self.include))
+            .with_optional("exclude", conditions(&self.exclude))
+            .with_list("actions", self.actions.iter().map(AttributeAction::encode))
+    }
+
     fn public_fields() -> &'static [&'static str] {
         &["actions"]
     }
@@ -130,6 +140,10 @@ impl ComponentSettings for ResourceProcessor {
         let actions = actions::read(&mut fields, "attributes");
         fields.finish();
         Some(ResourceProcessor { actions })
+    }
+
+    fn encode(&self) -> YamlMap {
+        YamlMap::default().with_list("attributes", self.actions.iter().map(AttributeAction::encode))
     }
 }
 

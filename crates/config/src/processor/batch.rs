@@ -7,6 +7,7 @@ use kubewake_otlp::Signal;
 use crate::{
     component::{ComponentSettings, ProcessorSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,17 @@ impl ComponentSettings for BatchProcessor {
         }
         fields.finish();
         Some(batch)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        let limit = "metadata_cardinality_limit";
+        YamlMap::default()
+            .with_changed("timeout", self.timeout, default.timeout)
+            .with_changed("send_batch_size", self.send_batch_size, default.send_batch_size)
+            .with_changed("send_batch_max_size", self.send_batch_max_size, default.send_batch_max_size)
+            .with_list("metadata_keys", &self.metadata_keys)
+            .with_changed(limit, self.metadata_cardinality_limit, default.metadata_cardinality_limit)
     }
 }
 

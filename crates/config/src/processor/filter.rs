@@ -5,7 +5,8 @@ use kubewake_otlp::Signal;
 use crate::{
     component::{ComponentSettings, ProcessorSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
-    matching::{self, MatchProperties},
+    encode::YamlMap,
+    matching::{self, MatchProperties, PropertyNames},
 };
 
 /// `filter`
@@ -62,11 +63,26 @@ impl ComponentSettings for FilterProcessor {
         fields.finish();
         Some(filter)
     }
+
+    fn encode(&self) -> YamlMap {
+        YamlMap::default()
+            .with_section("spans", self.spans.encode(&PropertyNames::ALL_SIGNALS))
+            .with_section("metrics", self.metrics.encode(&PropertyNames::ONE_SIGNAL))
+            .with_section("logs", self.logs.encode(&PropertyNames::ONE_SIGNAL))
+    }
 }
 
 impl ProcessorSettings for FilterProcessor {
     fn signals(&self) -> &'static [Signal] {
         &Signal::ALL
+    }
+}
+
+impl RecordSelection {
+    fn encode(&self, names: &PropertyNames) -> YamlMap {
+        YamlMap::default()
+            .with_list("include", self.include.iter().map(|one| one.encode(names)))
+            .with_list("exclude", self.exclude.iter().map(|one| one.encode(names)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The `k8s_attributes` processor.
 
+mod encode;
 mod settings;
 
 use std::{path::PathBuf, time::Duration};
@@ -10,6 +11,7 @@ use crate::{
     RegexPattern,
     component::{ComponentSettings, ProcessorSettings},
     decode::{Cursor, DecodeReport},
+    encode::YamlMap,
     service_account::ServiceAccountFiles,
 };
 
@@ -40,6 +42,33 @@ pub struct KubernetesAttributesProcessor {
     pub grace: Duration,
     /// `verify_senders`: the sender's pod is determined by its address, not by its own attributes.
     pub verify_senders: Option<VerifySenders>,
+}
+
+impl Default for KubernetesAttributesProcessor {
+    fn default() -> Self {
+        // The Collector's default, which dates from Jaeger's agent.
+        let exclude = ["jaeger-agent", "jaeger-collector"];
+        Self {
+            auth: ClusterAuth::default(),
+            service_account: ServiceAccountFiles::default(),
+            passthrough: false,
+            metadata: Field::DEFAULT_FIELDS.to_vec(),
+            labels: Vec::new(),
+            annotations: Vec::new(),
+            deployment_by_name: true,
+            filter: PodFilter::default(),
+            associations: Vec::new(),
+            exclude: exclude.iter().filter_map(|name| RegexPattern::new(name).ok()).collect(),
+            wait: None,
+            grace: Duration::from_secs(120),
+            verify_senders: None,
+        }
+    }
+}
+
+impl KubernetesAttributesProcessor {
+    /// `wait_for_metadata_timeout`, if it is not set.
+    pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -180,6 +209,10 @@ pub enum AssociationSource {
 impl ComponentSettings for KubernetesAttributesProcessor {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         settings::decode(at, report)
+    }
+
+    fn encode(&self) -> YamlMap {
+        encode::settings(self)
     }
 }
 

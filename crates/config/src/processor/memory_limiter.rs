@@ -5,6 +5,7 @@ use kubewake_otlp::Signal;
 use crate::{
     component::{ComponentSettings, ProcessorSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
 };
 
 /// A limit in bytes, or as a share of the memory that the process may use.
@@ -63,6 +64,20 @@ impl ComponentSettings for MemoryLimiter {
             MemoryLimit::Percent { limit: limit_percent, spike: spike_or_fifth(spike_percent, limit_percent) }
         };
         Some(MemoryLimiter { limit })
+    }
+
+    fn encode(&self) -> YamlMap {
+        let map = YamlMap::default().with_field("check_interval", "1s");
+        match self.limit {
+            MemoryLimit::Bytes { limit, spike } => {
+                let spike = (spike != limit / 5).then_some(spike >> 20);
+                map.with_field("limit_mib", limit >> 20).with_optional("spike_limit_mib", spike)
+            }
+            MemoryLimit::Percent { limit, spike } => {
+                let spike = (spike != limit / 5).then_some(spike);
+                map.with_field("limit_percentage", limit).with_optional("spike_limit_percentage", spike)
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::ProcessorConfig;
 use crate::{
     component::{ComponentSettings, PipelinePlace, PlaceProblem, ProcessorSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap},
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,14 @@ pub enum AttributeSource {
     Record,
 }
 
+const MODES: [(&str, SamplerMode); 3] = [
+    ("hash_seed", SamplerMode::HashSeed),
+    ("proportional", SamplerMode::Proportional),
+    ("equalizing", SamplerMode::Equalizing),
+];
+const ATTRIBUTE_SOURCES: [(&str, AttributeSource); 2] =
+    [("traceID", AttributeSource::TraceId), ("record", AttributeSource::Record)];
+
 impl ComponentSettings for ProbabilisticSampler {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         let default = ProbabilisticSampler::default();
@@ -93,6 +102,21 @@ impl ComponentSettings for ProbabilisticSampler {
         }
         fields.finish();
         Some(sampler)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let default = Self::default();
+        let mode = |sampler: &Self| encode::keyword(&MODES, &sampler.mode);
+        let source = |sampler: &Self| encode::keyword(&ATTRIBUTE_SOURCES, &sampler.attribute_source);
+        YamlMap::default()
+            .with_changed("mode", mode(self), mode(&default))
+            .with_field("sampling_percentage", self.percentage)
+            .with_changed("hash_seed", self.hash_seed, default.hash_seed)
+            .with_changed("fail_closed", self.fail_closed, default.fail_closed)
+            .with_changed("sampling_precision", u32::from(self.precision), u32::from(default.precision))
+            .with_changed("attribute_source", source(self), source(&default))
+            .with_optional("from_attribute", self.from_attribute.as_deref())
+            .with_optional("sampling_priority", self.sampling_priority.as_deref())
     }
 }
 
@@ -139,22 +163,16 @@ fn percentage(at: &Cursor<'_>, report: &DecodeReport) -> Option<f32> {
 }
 
 fn mode(at: &Cursor<'_>, report: &DecodeReport) -> Option<SamplerMode> {
-    let known = [
-        ("hash_seed", SamplerMode::HashSeed),
-        ("proportional", SamplerMode::Proportional),
-        ("equalizing", SamplerMode::Equalizing),
-    ];
     // In the Collector an empty text means no mode, and so the default.
-    if scalar::text(at, report)?.is_empty() { None } else { scalar::keyword(at, report, &known) }
+    if scalar::text(at, report)?.is_empty() { None } else { scalar::keyword(at, report, &MODES) }
 }
 
 fn attribute_source(at: &Cursor<'_>, report: &DecodeReport) -> Option<AttributeSource> {
-    let known = [("traceID", AttributeSource::TraceId), ("record", AttributeSource::Record)];
     // In the Collector an empty text does not mean the trace id, and so means the record.
     if scalar::text(at, report)?.is_empty() {
         return Some(AttributeSource::Record);
     }
-    scalar::keyword(at, report, &known)
+    scalar::keyword(at, report, &ATTRIBUTE_SOURCES)
 }
 
 fn precision(at: &Cursor<'_>, report: &DecodeReport) -> Option<u8> {

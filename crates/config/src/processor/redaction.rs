@@ -6,6 +6,7 @@ use crate::{
     RegexPattern, SecretString,
     component::{ComponentSettings, ProcessorSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar, value},
+    encode::{self, YamlMap},
     matching::TextMatcher,
 };
 
@@ -48,6 +49,26 @@ pub enum HashFunction {
     HmacSha512(SecretString),
 }
 
+impl HashFunction {
+    /// Its name in documents.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Md5 => "md5",
+            Self::Sha1 => "sha1",
+            Self::Sha3 => "sha3",
+            Self::HmacSha256(_) => "hmac-sha256",
+            Self::HmacSha512(_) => "hmac-sha512",
+        }
+    }
+
+    fn key(&self) -> Option<&SecretString> {
+        match self {
+            Self::Md5 | Self::Sha1 | Self::Sha3 => None,
+            Self::HmacSha256(key) | Self::HmacSha512(key) => Some(key),
+        }
+    }
+}
+
 /// `summary`: the attributes that describe what was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryLevel {
@@ -56,14 +77,15 @@ pub enum SummaryLevel {
     Debug,
 }
 
+const SUMMARIES: [(&str, SummaryLevel); 4] = [
+    ("silent", SummaryLevel::Silent),
+    ("", SummaryLevel::Silent),
+    ("info", SummaryLevel::Info),
+    ("debug", SummaryLevel::Debug),
+];
+
 impl ComponentSettings for RedactionProcessor {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
-        const SUMMARIES: [(&str, SummaryLevel); 4] = [
-            ("", SummaryLevel::Silent),
-            ("silent", SummaryLevel::Silent),
-            ("info", SummaryLevel::Info),
-            ("debug", SummaryLevel::Debug),
-        ];
         let mut fields = FieldReader::new(at, report);
         let redaction = RedactionProcessor {
             allow_all_keys: fields.flag("allow_all_keys"),
@@ -84,6 +106,23 @@ impl ComponentSettings for RedactionProcessor {
         }
         fields.finish();
         Some(redaction)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let map = YamlMap::default()
+            .with_flag("allow_all_keys", self.allow_all_keys)
+            .with_list("allowed_keys", self.allowed_keys.texts())
+            .with_list("ignored_keys", self.ignored_keys.texts())
+            .with_list("ignored_key_patterns", &self.ignored_key_patterns)
+            .with_list("blocked_key_patterns", &self.blocked_key_patterns)
+            .with_list("blocked_values", &self.blocked_values)
+            .with_list("allowed_values", &self.allowed_values)
+            .with_flag("redact_all_types", self.redact_all_types)
+            .with_changed("summary", encode::keyword(&SUMMARIES, &self.summary), "silent");
+        match &self.hash_function {
+            Some(hash) => map.with_field("hash_function", hash.name()).with_optional("hmac_key", hash.key()),
+            None => map,
+        }
     }
 }
 

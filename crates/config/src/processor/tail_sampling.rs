@@ -1,5 +1,6 @@
 //! `tail_sampling`: decides which whole traces are kept.
 
+mod encode;
 mod policy;
 mod settings;
 
@@ -11,6 +12,7 @@ use crate::{
     RegexPattern,
     component::{ComponentSettings, ProcessorSettings},
     decode::{Cursor, DecodeReport},
+    encode::YamlMap,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -135,9 +137,28 @@ pub enum SamplingRule {
     Drop(Vec<SamplingPolicy>),
     Composite {
         max_total: i64,
-        /// `composite_sub_policy`, each with its share of spans a second.
-        parts: Vec<(SamplingPolicy, i64)>,
+        /// `composite_sub_policy`, each with its entry of `rate_allocation`.
+        parts: Vec<CompositePart>,
     },
+}
+
+/// A policy of a composite, and its share of the rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompositePart {
+    pub policy: SamplingPolicy,
+    /// `percent` of the total; one that is not positive means an equal share, and `None` no spans.
+    pub percent: Option<i64>,
+}
+
+impl CompositePart {
+    /// Its share of the total in spans per second, if there are `count` parts.
+    pub fn share(&self, max_total: i64, count: usize) -> i64 {
+        match self.percent {
+            None => 0,
+            Some(percent) if percent > 0 => (percent as f64 / 100.0 * max_total as f64) as i64,
+            Some(_) => (max_total as f64 / count.max(1) as f64) as i64,
+        }
+    }
 }
 
 /// Texts or patterns to compare with.
@@ -168,7 +189,7 @@ impl SamplingRule {
             }
             Self::And(parts) | Self::Drop(parts) => parts.iter().flat_map(|part| part.rule.salts()).collect(),
             Self::Not(part) => part.rule.salts(),
-            Self::Composite { parts, .. } => parts.iter().flat_map(|(part, _)| part.rule.salts()).collect(),
+            Self::Composite { parts, .. } => parts.iter().flat_map(|part| part.policy.rule.salts()).collect(),
             _ => Vec::new(),
         }
     }
@@ -182,7 +203,7 @@ impl SamplingRule {
             Self::SpanCount { max, .. } => *max > 0,
             Self::And(parts) | Self::Drop(parts) => parts.iter().any(|part| part.rule.is_stateful()),
             Self::Not(part) => part.rule.is_stateful(),
-            Self::Composite { parts, .. } => parts.iter().any(|(part, _)| part.rule.is_stateful()),
+            Self::Composite { parts, .. } => parts.iter().any(|part| part.policy.rule.is_stateful()),
             _ => false,
         }
     }
@@ -191,6 +212,10 @@ impl SamplingRule {
 impl ComponentSettings for TailSamplingProcessor {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         settings::decode(at, report)
+    }
+
+    fn encode(&self) -> YamlMap {
+        encode::settings(self)
     }
 
     fn public_fields() -> &'static [&'static str] {

@@ -8,6 +8,7 @@ use crate::{
     ComponentId,
     component::{ComponentSettings, ReceiverSettings, ServerContext},
     decode::{Cursor, DecodeReport, FieldReader},
+    encode::YamlMap,
     network::{
         CorsConfig, GrpcServer, ServerTls,
         server::{grpc_server, origins},
@@ -38,6 +39,11 @@ impl ComponentSettings for OpenCensusReceiver {
         let cors = Some(CorsConfig { allowed_origins, ..CorsConfig::default() })
             .filter(|cors| !cors.allowed_origins.is_empty());
         Some(OpenCensusReceiver { server, cors })
+    }
+
+    fn encode(&self) -> YamlMap {
+        let origins = self.cors.iter().flat_map(|cors| &cors.allowed_origins);
+        self.server.encode(&Self::default().server).with_list("cors_allowed_origins", origins)
     }
 
     fn files(&self) -> Vec<PathBuf> {

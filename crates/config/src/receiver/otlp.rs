@@ -8,6 +8,7 @@ use crate::{
     ComponentId,
     component::{ComponentSettings, ReceiverSettings, ServerContext},
     decode::{Cursor, DecodeReport, FieldReader},
+    encode::YamlMap,
     network::{GrpcServer, HttpServer, ServerTls, server},
 };
 
@@ -42,6 +43,13 @@ impl ComponentSettings for OtlpReceiver {
         }
         fields.finish();
         Some(receiver)
+    }
+
+    fn encode(&self) -> YamlMap {
+        let protocols = YamlMap::default()
+            .with_optional("grpc", self.grpc.as_ref().map(|grpc| grpc.encode(&GrpcServer::default())))
+            .with_optional("http", self.http.as_ref().map(HttpServer::encode));
+        YamlMap::default().with_field("protocols", protocols)
     }
 
     fn public_fields() -> &'static [&'static str] {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{LogEncoding, LogLevel, LogsConfig, MetricsConfig, MetricsLevel, TelemetryConfig};
 use crate::{
+    ConfigText, TextReference,
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::{self, YamlMap, YamlValue},
     network,
     yaml::NodeValue,
 };
@@ -45,11 +47,10 @@ fn traces(at: &Cursor<'_>, report: &DecodeReport) {
 }
 
 fn logs(at: &Cursor<'_>, report: &DecodeReport) -> Option<LogsConfig> {
-    let encodings = [("console", LogEncoding::Console), ("json", LogEncoding::Json)];
     let mut fields = FieldReader::new(at, report);
     let logs = LogsConfig {
         level: fields.get_or("level", LogLevel::Info, log_level),
-        encoding: fields.get_or("encoding", LogEncoding::Console, |at, report| scalar::keyword(at, report, &encodings)),
+        encoding: fields.get_or("encoding", LogEncoding::Console, |at, report| scalar::keyword(at, report, &ENCODINGS)),
     };
     fields.accept_without_effect(
         &["development", "disable_caller", "disable_stacktrace", "disable_zap_resource"],
@@ -78,20 +79,23 @@ fn logs(at: &Cursor<'_>, report: &DecodeReport) -> Option<LogsConfig> {
     Some(logs)
 }
 
+const ENCODINGS: [(&str, LogEncoding); 2] = [("console", LogEncoding::Console), ("json", LogEncoding::Json)];
+
+const LOG_LEVELS: [(&str, LogLevel); 9] = [
+    ("debug", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("", LogLevel::Info),
+    ("warn", LogLevel::Warn),
+    ("warning", LogLevel::Warn),
+    ("error", LogLevel::Error),
+    // Levels above error, which this program never logs.
+    ("dpanic", LogLevel::Error),
+    ("panic", LogLevel::Error),
+    ("fatal", LogLevel::Error),
+];
+
 fn log_level(at: &Cursor<'_>, report: &DecodeReport) -> Option<LogLevel> {
-    let known = [
-        ("debug", LogLevel::Debug),
-        ("info", LogLevel::Info),
-        ("", LogLevel::Info),
-        ("warn", LogLevel::Warn),
-        ("warning", LogLevel::Warn),
-        ("error", LogLevel::Error),
-        // Levels above error, which this program never logs.
-        ("dpanic", LogLevel::Error),
-        ("panic", LogLevel::Error),
-        ("fatal", LogLevel::Error),
-    ];
-    scalar::keyword_any_case(at, report, &known)
+    scalar::keyword_any_case(at, report, &LOG_LEVELS)
 }
 
 fn metrics(at: &Cursor<'_>, report: &DecodeReport) -> Option<MetricsConfig> {
@@ -109,7 +113,8 @@ fn metrics(at: &Cursor<'_>, report: &DecodeReport) -> Option<MetricsConfig> {
     }
     fields.warn_ineffective("views", "views cannot change the collector's metrics", anything);
     fields.finish();
-    let endpoint = readers.unwrap_or(address.or(default.endpoint));
+    let endpoint =
+        readers.map(|found| found.map(ConfigText::from)).unwrap_or(address.map(Into::into).or(default.endpoint));
     Some(MetricsConfig { level, endpoint: endpoint.filter(|_| level != MetricsLevel::None) })
 }
 
@@ -235,5 +240,64 @@ fn attribute_value(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
         (NodeValue::Int(value), None) => Some(value.to_string()),
         (NodeValue::Float(value), None) => Some(value.to_string()),
         _ => scalar::text(at, report),
+    }
+}
+
+impl TelemetryConfig {
+    pub(crate) fn encode(&self) -> YamlMap {
+        let attribute =
+            |(name, value): (&String, &String)| YamlMap::default().with_field("name", name).with_field("value", value);
+        let resource = YamlMap::default().with_list("attributes", self.resource.iter().map(attribute));
+        YamlMap::default()
+            .with_section("logs", self.logs.encode())
+            .with_section("metrics", self.metrics.encode())
+            .with_section("resource", resource)
+    }
+}
+
+impl LogsConfig {
+    fn encode(&self) -> YamlMap {
+        YamlMap::default().with_changed("level", encode::keyword(&LOG_LEVELS, &self.level), "info").with_changed(
+            "encoding",
+            encode::keyword(&ENCODINGS, &self.encoding),
+            "console",
+        )
+    }
+}
+
+impl MetricsConfig {
+    fn encode(&self) -> YamlMap {
+        let map = YamlMap::default().with_changed("level", encode::keyword(&LEVELS, &self.level), "normal");
+        match &self.endpoint {
+            None if self.level == MetricsLevel::None => map,
+            // A reader of no kind.
+            None => map.with_list("readers", [YamlMap::default()]),
+            endpoint if *endpoint == Self::default().endpoint => map,
+            Some(endpoint) => match host_and_port(endpoint) {
+                Some((host, port)) => map.with_list("readers", [pull_reader(host, port)]),
+                None => map.with_field("address", endpoint),
+            },
+        }
+    }
+}
+
+fn pull_reader(host: YamlValue, port: u16) -> YamlMap {
+    let prometheus = YamlMap::default().with_field("host", host).with_field("port", port);
+    let exporter = YamlMap::default().with_field("prometheus", prometheus);
+    YamlMap::default().with_field("pull", YamlMap::default().with_field("exporter", exporter))
+}
+
+/// An address in its parts, as a reader has them; `None` if it has no host, or is a reference as a whole.
+fn host_and_port(endpoint: &ConfigText) -> Option<(YamlValue, u16)> {
+    match endpoint.reference() {
+        None => {
+            let (host, port) = endpoint.rsplit_once(':')?;
+            Some((host.into(), port.parse().ok()?)).filter(|_| !host.is_empty())
+        }
+        Some(TextReference::Env { name, rest }) => {
+            let host = TextReference::Env { name, rest: String::new() };
+            Some(((&host).into(), rest.strip_prefix(':')?.parse().ok()?))
+        }
+        Some(TextReference::File(_)) => None,
     }
 }

@@ -33,9 +33,6 @@ pub(super) struct RunArgs {
     /// Namespace of the collectors, of the operator's Lease and of its locks
     #[arg(long, value_name = "NAMESPACE", default_value = "kubewake-system")]
     namespace: String,
-    /// Namespace of the collectors on the nodes, which read logs of containers
-    #[arg(long, value_name = "NAMESPACE", default_value = names::AGENT_NAMESPACE)]
-    agent_namespace: String,
     /// Address for /healthz, /readyz and /metrics; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
@@ -151,7 +148,7 @@ impl RunArgs {
     fn options(&self) -> OperatorOptions {
         OperatorOptions {
             namespace: self.namespace.clone(),
-            agent_namespace: self.agent_namespace.clone(),
+            agent_namespace: names::AGENT_NAMESPACE.to_owned(),
             image: self.collector_image.clone(),
             resync: Duration::from_secs(self.resync_seconds),
         }

@@ -11,6 +11,8 @@ pub(super) struct OpenRecord {
     pub(super) time: u64,
     /// Tags of the first part.
     pub(super) tags: Vec<u8>,
+    /// The JSON value of the field `attrs` of the first part.
+    pub(super) docker_attributes: Vec<u8>,
     /// The parts, joined as bytes, so that a character that was cut between them is whole again.
     pub(super) text: Vec<u8>,
     /// Whether the record has reached its size, and what follows is dropped.
@@ -28,6 +30,7 @@ impl OpenRecord {
             self.time = time;
             self.tags.clear();
             self.tags.extend_from_slice(tags);
+            self.docker_attributes.clear();
         }
     }
 
@@ -38,10 +41,12 @@ impl OpenRecord {
         self.text.clear();
         self.text.shrink_to(KEPT_CAPACITY);
         self.tags.clear();
+        self.docker_attributes.clear();
+        self.docker_attributes.shrink_to(KEPT_CAPACITY);
     }
 
     /// Bytes of memory that it holds.
     pub(super) fn held_bytes(&self) -> usize {
-        self.text.capacity() + self.tags.capacity()
+        self.text.capacity() + self.tags.capacity() + self.docker_attributes.capacity()
     }
 }

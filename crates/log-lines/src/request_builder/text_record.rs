@@ -2,9 +2,11 @@
 
 use kubewake_otlp::wire::{len_field_size, put_fixed64, put_header};
 
+use super::json_record::is_in_braces;
 use super::{LOG_RECORDS, RecordSettings, RequestBuilder};
-use crate::any_value::{BYTES, STRING, put_int_attribute, put_string_attribute};
+use crate::any_value::{BYTES, STRING, Scalar, put_attribute, put_string_attribute};
 use crate::envelope::RecordEnvelope;
+use crate::json::JsonScratch;
 use crate::record::{BodyKind, LineRecord, OutputStream};
 
 /// Field numbers of `LogRecord`.
@@ -68,15 +70,15 @@ impl RecordTails {
 }
 
 impl RequestBuilder {
-    /// Writes a record whose body is the line.
+    /// Writes a record whose body is the line, or whose attributes are the members of the JSON object that the line is.
     #[inline]
-    pub(super) fn put_text_record(&mut self, record: &LineRecord<'_>) {
+    pub(super) fn put_record(&mut self, record: &LineRecord<'_>) {
         match record.body_kind {
             BodyKind::Text => match std::str::from_utf8(record.body) {
-                Ok(_) => self.put_body(record, STRING, record.body),
+                Ok(text) => self.put_text(record, text),
                 Err(_) => {
-                    let text = String::from_utf8_lossy(record.body).into_owned();
-                    self.put_body(record, STRING, text.as_bytes());
+                    let text = String::from_utf8_lossy(record.body);
+                    self.put_text(record, &text);
                 }
             },
             BodyKind::RawText => self.put_body(record, STRING, record.body),
@@ -85,12 +87,24 @@ impl RequestBuilder {
     }
 
     #[inline]
+    fn put_text(&mut self, record: &LineRecord<'_>, text: &str) {
+        let may_be_json = self.settings.parsing.parses_json && is_in_braces(text.as_bytes());
+        if !(may_be_json && self.put_json_record(record, text)) {
+            self.put_body(record, STRING, text.as_bytes());
+        }
+    }
+
+    #[inline]
     fn put_body(&mut self, record: &LineRecord<'_>, value_field: u32, body: &[u8]) {
         let settings = self.settings;
         let has_own_attributes = settings.adds_record_number
             || settings.adds_record_offset
-            || (settings.adds_tags && !record.tags.is_empty());
-        let own_attributes = if has_own_attributes { encode_own_attributes(&settings, record) } else { Vec::new() };
+            || (settings.adds_tags && !record.tags.is_empty())
+            || !record.docker_attributes.is_empty();
+        let mut own_attributes = Vec::new();
+        if has_own_attributes {
+            encode_own_attributes(&settings, record, self.json.scratch(), &mut own_attributes);
+        }
         let tail = self.tails.for_stream(record.stream);
         let time_length = if record.time == 0 { 0 } else { FIXED64_LENGTH };
         let value_length = len_field_size(value_field, body.len());
@@ -108,19 +122,30 @@ impl RequestBuilder {
     }
 }
 
-/// The attributes that are different for each record.
-#[cold]
-fn encode_own_attributes(settings: &RecordSettings, record: &LineRecord<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
+/// Writes the attributes that are different for each record.
+pub(super) fn encode_own_attributes(
+    settings: &RecordSettings,
+    record: &LineRecord<'_>,
+    scratch: &mut JsonScratch,
+    out: &mut Vec<u8>,
+) {
     if settings.adds_tags && !record.tags.is_empty() {
         let tags = String::from_utf8_lossy(record.tags);
-        put_string_attribute(&mut out, ATTRIBUTES, b"logtag", tags.as_bytes());
+        put_string_attribute(out, ATTRIBUTES, b"logtag", tags.as_bytes());
     }
     if settings.adds_record_number {
-        put_int_attribute(&mut out, ATTRIBUTES, b"log.file.record_number", record.number);
+        put_attribute(out, ATTRIBUTES, b"log.file.record_number", Scalar::Int(record.number as i64));
     }
     if settings.adds_record_offset {
-        put_int_attribute(&mut out, ATTRIBUTES, b"log.file.record_offset", record.start.offset);
+        put_attribute(out, ATTRIBUTES, b"log.file.record_offset", Scalar::Int(record.start.offset as i64));
     }
-    out
+    if !record.docker_attributes.is_empty() {
+        let attributes = String::from_utf8_lossy(record.docker_attributes);
+        let mark = out.len();
+        scratch.begin();
+        // What is too deep is left out as a whole.
+        if scratch.put_key_value(out, ATTRIBUTES, b"attrs", attributes.as_bytes(), 1).is_none() {
+            out.truncate(mark);
+        }
+    }
 }

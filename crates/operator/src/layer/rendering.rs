@@ -4,10 +4,10 @@
 //! the section of a pipeline, it falls back to the spec that was rendered before, or is left out, and the rest
 //! is rendered again. That should never happen, and does not affect other pipelines when it does.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use kubewake_api::{CollectorConfigs, CollectorSettings, RenderedDocument, ValidPipeline};
-use kubewake_config::{DocumentErrors, load};
+use kubewake_config::{DocumentErrors, DocumentProblem, EncodeError, load};
 
 use super::error::LayerError;
 use crate::model::pipeline_key::PipelineKey;
@@ -47,12 +47,19 @@ impl RenderedLayer {
         let mut refused = BTreeMap::new();
         loop {
             let pipelines: Vec<ValidPipeline> = valid.values().map(|valid| (**valid).clone()).collect();
-            let layer = kubewake_api::render(&pipelines, &settings);
-            let Err(errors) = accepted(&layer) else { return Ok(Self { asked, settings, layer, valid, refused }) };
+            let rejections = match kubewake_api::render(&pipelines, &settings) {
+                Ok(layer) => match accepted(&layer) {
+                    Ok(()) => return Ok(Self { asked, settings, layer, valid, refused }),
+                    Err(errors) => errors.problems().iter().map(RejectedSetting::from).collect(),
+                },
+                Err(error) => vec![RejectedSetting::from(&error)],
+            };
+            let about = |valid: &ValidPipeline| rejections.iter().find(|rejected| rejected.belongs_to(valid));
             let guilty: Vec<(PipelineKey, String)> =
-                valid.iter().filter_map(|(id, valid)| Some((id.clone(), errors_about(valid, &errors)?))).collect();
+                valid.iter().filter_map(|(id, valid)| Some((id.clone(), about(valid)?.to_string()))).collect();
             if guilty.is_empty() {
-                return Err(LayerError::Refused(first_error(&errors)));
+                let first = rejections.first().map(RejectedSetting::to_string);
+                return Err(LayerError::Refused(first.unwrap_or_default()));
             }
             for (id, why) in guilty {
                 tracing::error!(pipeline = %id, why, "the collectors would reject the configuration of a pipeline");
@@ -84,15 +91,35 @@ fn check_with_collector(layer: &CollectorConfigs) -> Result<(), DocumentErrors> 
     layer.documents().try_for_each(|RenderedDocument { yaml, .. }| load(yaml, &sources).map(drop))
 }
 
-/// The first error about this pipeline.
-fn errors_about(valid: &ValidPipeline, errors: &DocumentErrors) -> Option<String> {
-    let id = valid.pipeline_id();
-    let components = format!("/{}", valid.component_name());
-    let is_its = |part: &str| part == id || part.ends_with(&components);
-    let problem = errors.problems().iter().find(|problem| problem.path.split("::").any(is_its))?;
-    Some(format!("{}: {}", problem.path, problem.message))
+/// A setting that the collectors would reject, or that no document can contain, and why.
+#[derive(Debug)]
+struct RejectedSetting {
+    path: String,
+    message: String,
 }
 
-fn first_error(errors: &DocumentErrors) -> String {
-    errors.problems().iter().next().map(|problem| format!("{}: {}", problem.path, problem.message)).unwrap_or_default()
+impl RejectedSetting {
+    fn belongs_to(&self, valid: &ValidPipeline) -> bool {
+        let id = valid.pipeline_id().to_string();
+        let components = format!("/{}", valid.component_name());
+        self.path.split("::").any(|part| part == id || part.ends_with(&components))
+    }
+}
+
+impl fmt::Display for RejectedSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+impl From<&DocumentProblem> for RejectedSetting {
+    fn from(problem: &DocumentProblem) -> Self {
+        Self { path: problem.path.clone(), message: problem.message.clone() }
+    }
+}
+
+impl From<&EncodeError> for RejectedSetting {
+    fn from(error: &EncodeError) -> Self {
+        Self { path: error.path().to_owned(), message: error.reason().to_owned() }
+    }
 }

@@ -26,9 +26,9 @@ pub const GATEWAY: &str = "kubewake-gateway";
 pub const STICKY: &str = "kubewake-sticky";
 /// The DaemonSet of the collectors on the nodes, which read logs of containers, and its related objects. All of them but
 /// the rights are in a namespace of their own.
-pub const AGENT: &str = "kubewake-agent";
-/// The default namespace of the collectors on the nodes.
-pub const AGENT_NAMESPACE: &str = "kubewake-agents";
+pub const AGENT: &str = kubewake_api::render::AGENT_NAME;
+/// The namespace of the collectors on the nodes, which is part of the manifests.
+pub const AGENT_NAMESPACE: &str = kubewake_api::render::AGENT_NAMESPACE;
 /// The anchor: a ConfigMap that owns all other objects of the layer in its namespace, and is owned by pipelines.
 pub const LAYER_CONFIG_MAP: &str = "kubewake-layer";
 /// The Service that senders use.

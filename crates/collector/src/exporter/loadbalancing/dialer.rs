@@ -34,7 +34,7 @@ struct OtlpDialer {
 
 impl OtlpDialer {
     fn settings(&self, endpoint: &str) -> OtlpGrpcExporter {
-        OtlpGrpcExporter { endpoint: endpoint.to_owned(), ..self.template.clone() }
+        OtlpGrpcExporter { endpoint: endpoint.into(), ..self.template.clone() }
     }
 
     /// Sends an empty request, on a connection of its own, with the timeout of any other request. A connection
@@ -99,7 +99,10 @@ pub(crate) fn prepare(
 
 #[cfg(test)]
 mod tests {
-    use kubewake_config::model::{ClientTls, CompressionType};
+    use kubewake_config::{
+        ConfigText,
+        model::{ClientTls, CompressionType},
+    };
     use tokio::net::TcpListener;
 
     use super::*;
@@ -108,7 +111,7 @@ mod tests {
     /// Whether a probe with a short timeout is answered.
     async fn reaches(endpoint: &str, moment: Duration) -> bool {
         let template = OtlpGrpcExporter {
-            endpoint: String::new(),
+            endpoint: ConfigText::default(),
             tls: ClientTls { insecure: true, ..ClientTls::default() },
             compression: CompressionType::Gzip,
             headers: Vec::new(),

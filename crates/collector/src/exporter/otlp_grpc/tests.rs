@@ -21,7 +21,7 @@ use crate::{
 
 fn settings(backend: &Backend) -> OtlpGrpcExporter {
     OtlpGrpcExporter {
-        endpoint: backend.address.to_string(),
+        endpoint: backend.address.to_string().into(),
         tls: ClientTls { insecure: true, ..ClientTls::default() },
         compression: CompressionType::None,
         headers: Vec::new(),
@@ -289,7 +289,7 @@ async fn nobody_there_is_a_connection_error_that_names_the_endpoint() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let mut settings = settings(&backend(ok()).await);
-    settings.endpoint = address.to_string();
+    settings.endpoint = address.to_string().into();
     settings.headers = vec![("authorization".into(), SecretString::new("hunter2"))];
     let error = send(&settings, &[b"x"]).await.unwrap_err();
     assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
@@ -419,7 +419,7 @@ async fn a_port_that_does_not_speak_tls_is_told_from_one_that_refuses_it() {
     ] {
         let address = somebody(word).await;
         let tls = ClientTls { insecure_skip_verify: true, ..ClientTls::default() };
-        let settings = OtlpGrpcExporter { endpoint: address.to_string(), tls, ..settings(&backend(ok()).await) };
+        let settings = OtlpGrpcExporter { endpoint: address.to_string().into(), tls, ..settings(&backend(ok()).await) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
         assert_eq!(error.backend_status, Some(BackendStatus::Tls(expected)), "{error:?}");
         assert_eq!((error.class, error.retryable), (ErrorClass::Connection, true));
@@ -476,7 +476,7 @@ async fn an_alert_of_tls_is_told_from_a_connection_that_is_closed() {
     for (word, expected) in [(&b"\x15\x03\x03\0\x02\x02F"[..], TlsFault::Wanted), (b"", TlsFault::PerhapsWanted)] {
         let address = somebody(word).await;
         let backend = backend(ok()).await;
-        let settings = OtlpGrpcExporter { endpoint: address.to_string(), ..settings(&backend) };
+        let settings = OtlpGrpcExporter { endpoint: address.to_string().into(), ..settings(&backend) };
         let error = send(&settings, &[b"x"]).await.unwrap_err();
         assert_eq!(error.backend_status, Some(BackendStatus::Tls(expected)), "{error:?}");
     }

@@ -22,7 +22,7 @@ const SPAN: &[u8] = &[10, 7, 18, 5, 18, 3, 42, 1, b'a'];
 
 fn settings(url: String) -> OtlpHttpExporter {
     OtlpHttpExporter {
-        traces_url: Some(url),
+        traces_url: Some(url.into()),
         metrics_url: None,
         logs_url: None,
         encoding: BodyEncoding::Proto,

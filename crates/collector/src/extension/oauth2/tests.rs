@@ -9,7 +9,7 @@ fn settings(backend: &Backend) -> OAuth2Client {
         client_id_file: None,
         client_secret: SecretString::new("hunter2/+"),
         client_secret_file: None,
-        token_url: format!("http://{}/token", backend.address),
+        token_url: format!("http://{}/token", backend.address).into(),
         scopes: vec!["read".into(), "write".into()],
         endpoint_params: vec![("audience".into(), "a&b".into())],
         timeout: Some(Duration::from_secs(5)),
@@ -160,7 +160,7 @@ async fn a_request_goes_on_when_the_one_who_asked_has_given_up() {
 async fn an_endpoint_that_does_not_answer_is_given_up() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut settings = settings(&endpoint(1).await);
-    settings.token_url = format!("http://{}/token", listener.local_addr().unwrap());
+    settings.token_url = format!("http://{}/token", listener.local_addr().unwrap()).into();
     settings.timeout = Some(Duration::from_millis(100));
     let error = header(&client(&settings, MIN_REJECTED_TOKEN_AGE)).await.unwrap_err().0;
     assert!(error.contains("no token within 100ms"), "{error}");
@@ -174,7 +174,7 @@ async fn the_token_endpoint_may_have_a_private_root_and_the_secret_a_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("secret"), "from file\n").unwrap();
     let mut settings = settings(&backend);
-    settings.token_url = format!("https://{}/token", backend.address);
+    settings.token_url = format!("https://{}/token", backend.address).into();
     settings.client_secret_file = Some(folder.path().join("secret"));
     settings.tls = ClientTls { ca: Some(Authority::new().root()), ..ClientTls::default() };
     assert!(header(&client(&settings, MIN_REJECTED_TOKEN_AGE)).await.unwrap_err().0.contains("TLS"));

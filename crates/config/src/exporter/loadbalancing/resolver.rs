@@ -5,12 +5,14 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{DnsResolver, PeerResolver, ServiceResolver};
 use crate::{
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
     network,
     service_account::ServiceAccountFiles,
 };
 
 /// The port of OTLP over gRPC, for peers without one.
-const DEFAULT_PEER_PORT: u16 = 4317;
+pub(super) const DEFAULT_PEER_PORT: u16 = 4317;
+pub(super) const DEFAULT_WATCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Option<PeerResolver> {
     const HELP: &str = "set one of `static`, `dns` and `k8s`";
@@ -162,7 +164,7 @@ fn kubernetes(at: &Cursor<'_>, report: &DecodeReport) -> Option<ServiceResolver>
         name,
         namespace,
         ports: if ports.is_empty() { vec![DEFAULT_PEER_PORT] } else { ports },
-        timeout: timeout.unwrap_or(Duration::from_secs(60)),
+        timeout: timeout.unwrap_or(DEFAULT_WATCH_TIMEOUT),
         return_hostnames: fields.flag("return_hostnames"),
         service_account: ServiceAccountFiles::located_by(|path| report.locate(path)),
     };
@@ -191,4 +193,37 @@ fn service_name(at: &Cursor<'_>, report: &DecodeReport) -> Option<(String, Optio
         return None;
     }
     Some((name.to_owned(), namespace.map(str::to_owned)))
+}
+
+impl PeerResolver {
+    pub(super) fn encode(&self) -> YamlMap {
+        match self {
+            Self::Static(peers) => {
+                YamlMap::default().with_field("static", YamlMap::default().with_list("hostnames", peers))
+            }
+            Self::Dns(dns) => YamlMap::default().with_field("dns", dns.encode()),
+            Self::Kubernetes(service) => YamlMap::default().with_field("k8s", service.encode()),
+        }
+    }
+}
+
+impl DnsResolver {
+    fn encode(&self) -> YamlMap {
+        YamlMap::default()
+            .with_field("hostname", &self.hostname)
+            .with_field("port", self.port.to_string().as_str())
+            .with_field("interval", self.interval)
+            .with_field("timeout", self.timeout)
+    }
+}
+
+impl ServiceResolver {
+    fn encode(&self) -> YamlMap {
+        let service = self.namespace.iter().fold(self.name.clone(), |name, namespace| format!("{name}.{namespace}"));
+        YamlMap::default()
+            .with_field("service", &service)
+            .with_list("ports", self.ports.iter().copied())
+            .with_changed("timeout", self.timeout, DEFAULT_WATCH_TIMEOUT)
+            .with_flag("return_hostnames", self.return_hostnames)
+    }
 }

@@ -3,7 +3,10 @@
 use kubewake_otlp::SetCondition;
 
 use super::{AttributeAction, AttributeValueSource, ContextKey, ConvertedType, KeySelector};
-use crate::decode::{ContextUse, Cursor, DecodeReport, FieldReader, scalar, value};
+use crate::{
+    decode::{ContextUse, Cursor, DecodeReport, FieldReader, scalar, value},
+    encode::{self, YamlMap},
+};
 
 /// Reads the actions, of which there must be at least one.
 pub(super) fn read(fields: &mut FieldReader<'_, '_>, name: &'static str) -> Vec<AttributeAction> {
@@ -173,9 +176,10 @@ fn extract(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<Attr
     Some(AttributeAction::Extract { key: key?, pattern })
 }
 
+const CONVERTED_TYPES: [(&str, ConvertedType); 3] =
+    [("string", ConvertedType::String), ("int", ConvertedType::Int), ("double", ConvertedType::Double)];
+
 fn convert(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<AttributeAction> {
-    const CONVERTED_TYPES: [(&str, ConvertedType); 3] =
-        [("string", ConvertedType::String), ("int", ConvertedType::Int), ("double", ConvertedType::Double)];
     let to = fields.get("converted_type", |at, report| scalar::keyword(at, report, &CONVERTED_TYPES));
     if to.is_none() {
         fields.require(
@@ -197,4 +201,53 @@ fn rename(fields: &mut FieldReader<'_, '_>, key: Option<String>) -> Option<Attri
         );
     }
     Some(AttributeAction::Rename { from: from?, to: key? })
+}
+
+impl AttributeAction {
+    pub(super) fn encode(&self) -> YamlMap {
+        let action = |kind: ActionKind| YamlMap::default().with_field("action", encode::keyword(&ACTION_KINDS, &kind));
+        match self {
+            Self::Set { key, when, from, default } => from
+                .add_to(action(ActionKind::Set(*when)).with_field("key", key))
+                .with_optional("default_value", default.as_ref()),
+            Self::Delete(keys) => keys.add_to(action(ActionKind::Delete)),
+            Self::Hash(keys) => keys.add_to(action(ActionKind::Hash)),
+            Self::Extract { key, pattern } => {
+                action(ActionKind::Extract).with_field("key", key).with_field("pattern", pattern)
+            }
+            Self::Convert { key, to } => action(ActionKind::Convert)
+                .with_field("key", key)
+                .with_field("converted_type", encode::keyword(&CONVERTED_TYPES, to)),
+            Self::Rename { from, to } => {
+                action(ActionKind::Rename).with_field("key", to).with_field("from_attribute", from)
+            }
+        }
+    }
+}
+
+impl AttributeValueSource {
+    fn add_to(&self, map: YamlMap) -> YamlMap {
+        match self {
+            Self::Value(value) => map.with_field("value", value),
+            Self::Attribute(name) => map.with_field("from_attribute", name),
+            Self::Context(context) => map.with_field("from_context", &context.name()),
+            Self::Nothing => map,
+        }
+    }
+}
+
+impl ContextKey {
+    fn name(&self) -> String {
+        match self {
+            Self::ClientAddress => "client.address".to_owned(),
+            Self::Metadata(header) => format!("metadata.{header}"),
+            Self::Auth(attribute) => format!("auth.{attribute}"),
+        }
+    }
+}
+
+impl KeySelector {
+    fn add_to(&self, map: YamlMap) -> YamlMap {
+        map.with_optional("key", self.key.as_deref()).with_optional("pattern", self.pattern.as_ref())
+    }
 }

@@ -1,7 +1,5 @@
 //! Decodes the settings of `k8s_attributes`.
 
-use std::time::Duration;
-
 use super::{
     AssociationSource, ClusterAuth, ExtractFrom, ExtractKey, Field, FieldExtract, KubernetesAttributesProcessor,
     PodFilter, RelayServiceAccount, VerifySenders,
@@ -17,6 +15,7 @@ const MAX_ASSOCIATION_SOURCES: usize = 4;
 
 /// `k8s_attributes`, `k8sattributes`
 pub(super) fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<KubernetesAttributesProcessor> {
+    let default = KubernetesAttributesProcessor::default();
     let mut fields = FieldReader::new(at, report);
     let auth = auth(&mut fields);
     let passthrough = fields.flag("passthrough");
@@ -26,12 +25,12 @@ pub(super) fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Kubernete
     let associations = fields.find("pod_association").map(|at| associations(&at, report)).unwrap_or_default();
     let exclude = match fields.find("exclude") {
         Some(at) => exclude(&at, report),
-        // The Collector's default, which dates from Jaeger's agent.
-        None => ["jaeger-agent", "jaeger-collector"].iter().filter_map(|name| RegexPattern::new(name).ok()).collect(),
+        None => default.exclude,
     };
     let waits = fields.flag("wait_for_metadata");
-    let timeout = fields.get_or("wait_for_metadata_timeout", Duration::from_secs(10), scalar::duration);
-    let grace = fields.get_or("pod_delete_grace_period", Duration::from_secs(120), scalar::duration);
+    let timeout =
+        fields.get_or("wait_for_metadata_timeout", KubernetesAttributesProcessor::DEFAULT_WAIT, scalar::duration);
+    let grace = fields.get_or("pod_delete_grace_period", default.grace, scalar::duration);
     let verify_senders = fields.find_even_empty("verify_senders").map(|at| verify_senders(&at, report));
     if passthrough && verify_senders.is_some() {
         let help = "remove one of them: `passthrough` sends no requests to the Kubernetes API";
@@ -148,16 +147,17 @@ fn extracts(at: &Cursor<'_>, report: &DecodeReport) -> Vec<FieldExtract> {
     items.filter_map(|item| extract(&item, report)).collect()
 }
 
+pub(super) const OWNERS: [(&str, ExtractFrom); 7] = [
+    ("pod", ExtractFrom::Pod),
+    ("namespace", ExtractFrom::Namespace),
+    ("node", ExtractFrom::Node),
+    ("deployment", ExtractFrom::Deployment),
+    ("statefulset", ExtractFrom::StatefulSet),
+    ("daemonset", ExtractFrom::DaemonSet),
+    ("job", ExtractFrom::Job),
+];
+
 fn extract(at: &Cursor<'_>, report: &DecodeReport) -> Option<FieldExtract> {
-    const OWNERS: [(&str, ExtractFrom); 7] = [
-        ("pod", ExtractFrom::Pod),
-        ("namespace", ExtractFrom::Namespace),
-        ("node", ExtractFrom::Node),
-        ("deployment", ExtractFrom::Deployment),
-        ("statefulset", ExtractFrom::StatefulSet),
-        ("daemonset", ExtractFrom::DaemonSet),
-        ("job", ExtractFrom::Job),
-    ];
     let mut fields = FieldReader::new(at, report);
     let tag = fields.text("tag_name");
     let key = fields.text("key");
@@ -169,7 +169,7 @@ fn extract(at: &Cursor<'_>, report: &DecodeReport) -> Option<FieldExtract> {
         (Some(key), None) => Some(ExtractKey::Exact(key)),
         // The whole key must match. An expression that compiles by itself also compiles with anchors.
         (None, Some(pattern)) => {
-            let whole = pattern.and_then(|pattern| RegexPattern::new(&format!("^(?:{})$", pattern.as_str())).ok());
+            let whole = pattern.and_then(|pattern| RegexPattern::new(&anchored(pattern.as_str())).ok());
             whole.map(ExtractKey::Matching)
         }
         (Some(_), Some(_)) => {
@@ -184,6 +184,19 @@ fn extract(at: &Cursor<'_>, report: &DecodeReport) -> Option<FieldExtract> {
     };
     fields.finish();
     Some(FieldExtract { tag, key: key?, from })
+}
+
+const ANCHORED_START: &str = "^(?:";
+const ANCHORED_END: &str = ")$";
+
+fn anchored(pattern: &str) -> String {
+    format!("{ANCHORED_START}{pattern}{ANCHORED_END}")
+}
+
+/// The pattern that was anchored.
+pub(super) fn strip_anchors(pattern: &str) -> &str {
+    let inner = pattern.strip_prefix(ANCHORED_START).and_then(|rest| rest.strip_suffix(ANCHORED_END));
+    inner.unwrap_or(pattern)
 }
 
 fn filter(at: &Cursor<'_>, report: &DecodeReport) -> Option<PodFilter> {

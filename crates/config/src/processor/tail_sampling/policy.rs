@@ -296,7 +296,7 @@ fn probabilistic(fields: &mut FieldReader<'_, '_>) -> SamplingRule {
     SamplingRule::Probabilistic { salt: fields.text("hash_salt").unwrap_or_default(), percentage }
 }
 
-const STATUS_CODES: [(&str, i32); 3] = [("UNSET", 0), ("OK", 1), ("ERROR", 2)];
+pub(super) const STATUS_CODES: [(&str, i32); 3] = [("UNSET", 0), ("OK", 1), ("ERROR", 2)];
 
 fn status(fields: &mut FieldReader<'_, '_>) -> Option<SamplingRule> {
     let report = fields.report;

@@ -10,7 +10,7 @@ const MAX_SHARDS: i64 = 256;
 /// More cached decisions, about a GiB of them, are a mistake: the memory is taken when the collector starts.
 const MAX_CACHED_DECISIONS: i64 = 100_000_000;
 
-const SAMPLING_STRATEGIES: [(&str, SamplingStrategy); 2] =
+pub(super) const SAMPLING_STRATEGIES: [(&str, SamplingStrategy); 2] =
     [("trace-complete", SamplingStrategy::TraceComplete), ("span-ingest", SamplingStrategy::SpanIngest)];
 
 pub(super) fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<TailSamplingProcessor> {

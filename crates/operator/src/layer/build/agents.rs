@@ -7,7 +7,7 @@
 
 use kubewake_api::{
     CollectorSettings,
-    render::{POD_LOG_DIRECTORY, SECRETS_DIRECTORY},
+    render::{POD_LOG_DIRECTORY, SECRETS_DIRECTORY, STATE_DIRECTORY},
 };
 use kubewake_release::pull_policy;
 use serde_json::{Value, json};
@@ -27,8 +27,6 @@ use crate::{
     objects::apply::DesiredObject,
 };
 
-/// The directory on the node in which agents record their positions.
-pub(super) const STATE_DIRECTORY: &str = "/var/lib/kubewake/agent";
 /// The group of root: kubelets let it read logs.
 const LOG_READER_GROUP: u32 = 0;
 /// How long an agent delivers what it holds after SIGTERM. It holds little, and the next one reads on from the files.

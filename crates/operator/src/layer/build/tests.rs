@@ -62,7 +62,7 @@ fn around(spec: Value) -> BuildContext {
 
 fn cases() -> Vec<(&'static str, BuildContext, CollectorConfigs)> {
     let render = |around: BuildContext, pipeline: ValidPipeline| {
-        let layer = kubewake_api::render(&[pipeline], &around.settings);
+        let layer = kubewake_api::render(&[pipeline], &around.settings).unwrap();
         (around, layer)
     };
     let tail =
@@ -211,7 +211,7 @@ fn replicas_of_the_gateway_are_not_ours() {
 #[test]
 fn a_document_or_a_secret_that_changes_changes_no_workload() {
     let around = around(json!({}));
-    let of = |valid| kubewake_api::render(&[valid], &around.settings);
+    let of = |valid| kubewake_api::render(&[valid], &around.settings).unwrap();
     let paths = json!({"output": {"otlp": {"endpoint": {"value": "https://other.example.com:4317"}}}});
     let one = of(pipeline("backend", json!({})));
     let two = of(pipeline("backend", paths));

@@ -2,7 +2,7 @@
 
 use kubewake_api::{
     EffectiveResources,
-    render::{POD_IP_VARIABLE, SECRETS_DIRECTORY},
+    render::{NODE_NAME_VARIABLE, POD_IP_VARIABLE, SECRETS_DIRECTORY},
 };
 use kubewake_release::pull_policy;
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ pub(super) fn pod_variables() -> Vec<Value> {
         env_from_field(POD_IP_VARIABLE, "status.podIP"),
         env_from_field("POD_NAME", "metadata.name"),
         env_from_field("POD_NAMESPACE", "metadata.namespace"),
-        env_from_field("NODE_NAME", "spec.nodeName"),
+        env_from_field(NODE_NAME_VARIABLE, "spec.nodeName"),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubewake_config::model::{SamplingPolicy, SamplingRule};
+use kubewake_config::model::{CompositePart, SamplingPolicy, SamplingRule};
 
 use super::{
     CompiledPolicy, CompositeSubPolicy, PolicyNode,
@@ -59,8 +59,10 @@ impl PolicyCompiler<'_> {
                 PolicyNode::Not(Box::new(self.node(part, old)))
             }
             SamplingRule::Composite { max_total, parts } => {
-                let part =
-                    |(at, (part, share)): (usize, &(SamplingPolicy, i64))| self.part(policy, part, *share, old, at);
+                let part = |(at, part): (usize, &CompositePart)| {
+                    let share = part.share(*max_total, parts.len());
+                    self.part(policy, &part.policy, share, old, at)
+                };
                 PolicyNode::Composite { max: *max_total, parts: parts.iter().enumerate().map(part).collect() }
             }
             _ => PolicyNode::Always,

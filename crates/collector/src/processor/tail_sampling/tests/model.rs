@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kubewake_config::model::{PolicyRateLimit, SamplingPolicy, SamplingRule, TextValues};
+use kubewake_config::model::{CompositePart, PolicyRateLimit, SamplingPolicy, SamplingRule, TextValues};
 use kubewake_otlp::probability::{Randomness, Threshold};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -121,8 +121,9 @@ fn says_yes(rule: &SamplingRule, id: u128, trace: &Trace, world: &mut RateLimitM
         }
         SamplingRule::Not(part) => !says_yes(&part.rule, id, trace, world),
         SamplingRule::Composite { parts, max_total } => {
-            let first = parts.iter().find(|(part, _)| says_yes(&part.rule, id, trace, world));
-            first.is_some_and(|(part, share)| world.share(part, trace.len(), *share.min(max_total)))
+            let first = parts.iter().find(|part| says_yes(&part.policy.rule, id, trace, world));
+            let share = |part: &CompositePart| part.share(*max_total, parts.len()).min(*max_total);
+            first.is_some_and(|part| world.share(&part.policy, trace.len(), share(part)))
         }
         SamplingRule::RateLimiting(allowed) => world.take(rule, *allowed, trace.len()),
         SamplingRule::BytesLimiting(allowed) => world.take(rule, *allowed, trace.iter().map(padding).sum()),

@@ -3,7 +3,7 @@
 use super::{PolicyParent, list, warn_setting};
 use crate::{
     decode::{Cursor, DecodeReport, FieldReader, scalar},
-    processor::tail_sampling::{SamplingPolicy, SamplingRule},
+    processor::tail_sampling::{CompositePart, SamplingPolicy, SamplingRule},
 };
 
 pub(super) fn composite(at: &Cursor<'_>, report: &DecodeReport) -> Option<SamplingRule> {
@@ -28,16 +28,9 @@ pub(super) fn composite(at: &Cursor<'_>, report: &DecodeReport) -> Option<Sampli
         check_shares(&fields, &parts, &shares);
     }
     fields.finish();
-    let equal = max_total as f64 / parts.len().max(1) as f64;
-    let share = |part: &SamplingPolicy| match shares.iter().rfind(|share| share.policy == part.name) {
-        None => 0,
-        Some(share) if share.percent > 0 => (share.percent as f64 / 100.0 * max_total as f64) as i64,
-        Some(_) => equal as i64,
-    };
-    let parts = parts.into_iter().map(|part| {
-        let share = share(&part);
-        (part, share)
-    });
+    let percent =
+        |part: &SamplingPolicy| shares.iter().rfind(|share| share.policy == part.name).map(|share| share.percent);
+    let parts = parts.into_iter().map(|policy| CompositePart { percent: percent(&policy), policy });
     Some(SamplingRule::Composite { max_total, parts: parts.collect() })
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// A value of a document. Maps keep the order of insertion.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum YamlValue {
+pub(crate) enum YamlValue {
     Bool(bool),
     Int(i64),
     Float(f64),
@@ -12,19 +12,21 @@ pub(super) enum YamlValue {
     Text(String),
     List(Vec<YamlValue>),
     Map(YamlMap),
+    /// A value that no document can contain, and why.
+    Unwritable(&'static str),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct YamlMap(Vec<(String, YamlValue)>);
+pub(crate) struct YamlMap(Vec<(String, YamlValue)>);
 
 impl YamlMap {
-    pub(super) fn with_field(mut self, key: impl Into<String>, value: impl Into<YamlValue>) -> Self {
+    pub(crate) fn with_field(mut self, key: impl Into<String>, value: impl Into<YamlValue>) -> Self {
         self.0.push((key.into(), value.into()));
         self
     }
 
     /// Adds a field if it has a value.
-    pub(super) fn with_optional(self, key: &str, value: Option<impl Into<YamlValue>>) -> Self {
+    pub(crate) fn with_optional(self, key: &str, value: Option<impl Into<YamlValue>>) -> Self {
         match value {
             Some(value) => self.with_field(key, value),
             None => self,
@@ -32,14 +34,38 @@ impl YamlMap {
     }
 
     /// Adds a list unless it is empty.
-    pub(super) fn with_list<T: Into<YamlValue>>(self, key: &str, items: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn with_list<T: Into<YamlValue>>(self, key: &str, items: impl IntoIterator<Item = T>) -> Self {
         let items: Vec<YamlValue> = items.into_iter().map(Into::into).collect();
         if items.is_empty() { self } else { self.with_field(key, YamlValue::List(items)) }
     }
 
     /// Adds a flag if it is true.
-    pub(super) fn with_flag(self, key: &str, value: bool) -> Self {
+    pub(crate) fn with_flag(self, key: &str, value: bool) -> Self {
         self.with_optional(key, value.then_some(true))
+    }
+
+    /// Adds a field unless it has its default value.
+    pub(crate) fn with_changed<T: PartialEq + Into<YamlValue>>(self, key: &str, value: T, default: T) -> Self {
+        if value == default { self } else { self.with_field(key, value) }
+    }
+
+    /// Adds a text unless it is empty.
+    pub(crate) fn with_text(self, key: &str, text: &str) -> Self {
+        self.with_changed(key, text, "")
+    }
+
+    /// Adds a section unless it has no fields.
+    pub(crate) fn with_section(self, key: &str, section: YamlMap) -> Self {
+        if section.is_empty() { self } else { self.with_field(key, section) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The path of the first value that cannot be written, and the reason.
+    pub(super) fn find_unwritable(&self) -> Option<(String, &'static str)> {
+        self.0.iter().find_map(|(key, value)| value.find_unwritable(key))
     }
 
     /// Renders the value as a document.
@@ -59,6 +85,21 @@ impl<K: Into<String>, V: Into<YamlValue>> FromIterator<(K, V)> for YamlMap {
 impl From<YamlMap> for YamlValue {
     fn from(map: YamlMap) -> Self {
         Self::Map(map)
+    }
+}
+
+impl YamlValue {
+    fn find_unwritable(&self, path: &str) -> Option<(String, &'static str)> {
+        let below = |(inner, reason): (String, &'static str)| (format!("{path}::{inner}"), reason);
+        match self {
+            Self::Unwritable(reason) => Some((path.to_owned(), reason)),
+            Self::Map(map) => map.find_unwritable().map(below),
+            Self::List(items) => {
+                let found = |(index, item): (usize, &Self)| item.find_unwritable(&index.to_string());
+                items.iter().enumerate().find_map(found).map(below)
+            }
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Text(_) => None,
+        }
     }
 }
 
@@ -83,6 +124,32 @@ impl From<i32> for YamlValue {
 impl From<u32> for YamlValue {
     fn from(value: u32) -> Self {
         Self::Int(value.into())
+    }
+}
+
+impl From<u16> for YamlValue {
+    fn from(value: u16) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+/// Larger numbers than a document can contain are its largest.
+impl From<u64> for YamlValue {
+    fn from(value: u64) -> Self {
+        Self::Int(value.try_into().unwrap_or(i64::MAX))
+    }
+}
+
+impl From<usize> for YamlValue {
+    fn from(value: usize) -> Self {
+        Self::Int(value.try_into().unwrap_or(i64::MAX))
+    }
+}
+
+/// With as many digits as it takes to read the same number of 32 bits.
+impl From<f32> for YamlValue {
+    fn from(value: f32) -> Self {
+        Self::Float(value.to_string().parse().unwrap_or_else(|_| value.into()))
     }
 }
 
@@ -144,6 +211,7 @@ fn inline(out: &mut String, value: &YamlValue) {
         YamlValue::Int(value) => _ = write!(out, "{value}"),
         YamlValue::Float(value) => _ = write!(out, "{value:?}"),
         YamlValue::Text(text) => scalar(out, text),
+        YamlValue::Unwritable(_) => out.push_str("null"),
         YamlValue::Map(map) => {
             out.push('{');
             separated(out, map.0.iter(), |out, (key, value)| {
