@@ -14,6 +14,7 @@
 //! - Restore the references of a loaded document: the loader expands them.
 
 mod document;
+mod written_section;
 mod yaml;
 
 #[cfg(test)]
@@ -21,8 +22,8 @@ mod tests;
 
 use std::{path::Path, time::Duration};
 
-pub use self::document::EncodeError;
 pub(crate) use self::yaml::{YamlMap, YamlValue};
+pub use self::{document::EncodeError, written_section::WrittenSection};
 use kubewake_otlp::Value;
 
 use crate::{ComponentId, ConfigText, RegexPattern, SecretString, TextReference};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 /// A value of a document. Maps keep the order of insertion.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum YamlValue {
+    Null,
     Bool(bool),
     Int(i64),
     Float(f64),
@@ -69,7 +70,7 @@ impl YamlMap {
     }
 
     /// Renders the value as a document.
-    pub(super) fn to_yaml(&self) -> String {
+    pub(crate) fn to_yaml(&self) -> String {
         let mut out = String::new();
         entries(&mut out, self, 0);
         out
@@ -98,7 +99,7 @@ impl YamlValue {
                 let found = |(index, item): (usize, &Self)| item.find_unwritable(&index.to_string());
                 items.iter().enumerate().find_map(found).map(below)
             }
-            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Text(_) => None,
+            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Text(_) => None,
         }
     }
 }
@@ -211,7 +212,7 @@ fn inline(out: &mut String, value: &YamlValue) {
         YamlValue::Int(value) => _ = write!(out, "{value}"),
         YamlValue::Float(value) => _ = write!(out, "{value:?}"),
         YamlValue::Text(text) => scalar(out, text),
-        YamlValue::Unwritable(_) => out.push_str("null"),
+        YamlValue::Null | YamlValue::Unwritable(_) => out.push_str("null"),
         YamlValue::Map(map) => {
             out.push('{');
             separated(out, map.0.iter(), |out, (key, value)| {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::{
     component::{ComponentSettings, ExtensionSettings},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlMap,
     yaml::NodeValue,
 };
 
@@ -45,6 +46,17 @@ impl ComponentSettings for FileStorage {
         }
         fields.finish();
         Some(Self { directory, create_directory: creates.then_some(permissions) })
+    }
+
+    fn encode(&self) -> YamlMap {
+        let default = Self::default().directory;
+        let map = YamlMap::default().with_changed("directory", self.directory.as_path(), default.as_path());
+        match self.create_directory {
+            Some(mode) => map
+                .with_field("create_directory", true)
+                .with_field("directory_permissions", format!("{mode:04o}").as_str()),
+            None => map,
+        }
     }
 
     fn public_fields() -> &'static [&'static str] {

@@ -9,6 +9,7 @@
 
 pub mod byte_size;
 mod criteria;
+mod encode;
 mod encoding;
 pub mod expression;
 mod glob;
@@ -39,6 +40,7 @@ use crate::{
     ComponentId,
     component::{ComponentSettings, ReceiverSettings},
     decode::{Cursor, DecodeReport, FieldReader, StorageUse, id, scalar},
+    encode::YamlMap,
     sending,
     yaml::NodeValue,
 };
@@ -212,6 +214,8 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 const START_POSITIONS: [(&str, StartPosition); 2] =
     [("beginning", StartPosition::Beginning), ("end", StartPosition::End)];
+const COMPRESSIONS: [(&str, FileCompression); 3] =
+    [("", FileCompression::None), ("gzip", FileCompression::Gzip), ("auto", FileCompression::Auto)];
 const TRUNCATE_BEHAVIORS: [(&str, TruncateBehavior); 3] = [
     ("ignore", TruncateBehavior::Ignore),
     ("read_whole_file", TruncateBehavior::ReadWholeFile),
@@ -266,6 +270,10 @@ impl ComponentSettings for FileLogReceiver {
         check_together(&fields, &receiver);
         fields.finish();
         Some(receiver)
+    }
+
+    fn encode(&self) -> YamlMap {
+        encode::settings(self)
     }
 
     fn public_fields() -> &'static [&'static str] {
@@ -332,16 +340,12 @@ fn open_files(at: &Cursor<'_>, report: &DecodeReport) -> Option<usize> {
 /// `compression`. As in the Collector files are read as they are if the word is unknown, here with a warning.
 fn compression(at: &Cursor<'_>, report: &DecodeReport) -> Option<FileCompression> {
     let word = scalar::text(at, report)?;
-    match word.as_str() {
-        "" => Some(FileCompression::None),
-        "gzip" => Some(FileCompression::Gzip),
-        "auto" => Some(FileCompression::Auto),
-        _ => {
-            let message = format!("unknown `compression` {}: files are read as they are", at.quote(&word));
-            report.warning(at, message, Some("known values: gzip, auto".into()));
-            Some(FileCompression::None)
-        }
+    let known = COMPRESSIONS.iter().find(|(name, _)| *name == word).map(|(_, compression)| *compression);
+    if known.is_none() {
+        let message = format!("unknown `compression` {}: files are read as they are", at.quote(&word));
+        report.warning(at, message, Some("known values: gzip, auto".into()));
     }
+    Some(known.unwrap_or_default())
 }
 
 fn file_attributes(fields: &mut FieldReader<'_, '_>) -> FileAttributes {

@@ -180,6 +180,8 @@ const CASES: &[ComponentCase] = &[
         "{endpoint: ':1', path: /h, tls: {cert_file: /c, key_file: /k}, check_collector_pipeline: {interval: 1m, \
          exporter_failure_threshold: 9}, response_body: {healthy: good, unhealthy: bad}}",
     ),
+    case("extensions", "file_storage", "{}"),
+    case("extensions", "file_storage", "{directory: /s, create_directory: true, directory_permissions: '0700'}"),
     case("extensions", "basicauth", "{htpasswd: {file: /f}}"),
     case("extensions", "basicauth", "{client_auth: {username: u, password_file: /p}}"),
     case("extensions", "bearertokenauth", "{filename: /f, header: X-Token, scheme: ''}"),

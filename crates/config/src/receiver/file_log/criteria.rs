@@ -4,6 +4,7 @@ use super::time_layout::{self, TimeLayout};
 use crate::{
     RegexPattern,
     decode::{Cursor, DecodeReport, FieldReader, scalar, value},
+    encode::WrittenSection,
 };
 
 /// `ordering_criteria`: the first files in an order are read, and no others.
@@ -17,6 +18,8 @@ pub struct FileOrdering {
     pub top_n: Option<u32>,
     /// `sort_by`, applied one after the other. Never empty.
     pub sort_by: Vec<FileSort>,
+    /// The section as it was read.
+    pub(crate) written: WrittenSection,
 }
 
 /// One element of `sort_by`.
@@ -64,7 +67,13 @@ pub(super) fn ordering(at: &Cursor<'_>, report: &DecodeReport) -> Option<Option<
     fields.finish();
     // Without a number the Collector reads one file; zero means all.
     let top_n = top_n.map_or(Some(1), |count| u32::try_from(count).ok().filter(|count| *count > 0));
-    Some((!sort_by.is_empty()).then_some(FileOrdering { regex, group_by, top_n, sort_by }))
+    Some((!sort_by.is_empty()).then_some(FileOrdering {
+        regex,
+        group_by,
+        top_n,
+        sort_by,
+        written: WrittenSection::new(at),
+    }))
 }
 
 fn file_sort(at: &Cursor<'_>, report: &DecodeReport, regex: Option<&RegexPattern>) -> Option<FileSort> {

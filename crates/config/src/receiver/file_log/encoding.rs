@@ -97,6 +97,20 @@ fn find(name: &str) -> Option<TextEncoding> {
     NAMED.iter().find(|(_, names)| names.contains(&name)).map(|(standard, _)| TextEncoding::Named(standard))
 }
 
+impl TextEncoding {
+    /// Its name in documents.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf-8",
+            Self::Utf8Raw => "utf-8-raw",
+            Self::Nop => "nop",
+            Self::Utf16Le => "utf-16le",
+            Self::Utf16Be => "utf-16be",
+            Self::Named(name) => name,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

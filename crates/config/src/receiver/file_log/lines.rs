@@ -4,6 +4,7 @@ use super::operator::{self, OperatorGraph};
 use crate::{
     RegexPattern,
     decode::{Cursor, DecodeReport, FieldReader, value},
+    encode::YamlMap,
 };
 
 /// `max_log_size_behavior`: what happens to a record that is longer than `max_log_size`.
@@ -60,10 +61,13 @@ pub(super) fn multiline(at: &Cursor<'_>, report: &DecodeReport) -> Option<Option
     Some(begins.or(ends))
 }
 
+/// In the patterns `^` and `$` match at every line.
+const MULTI_LINE_FLAG: &str = "(?m)";
+
 /// A pattern that is applied to several lines at once.
 fn line_pattern(at: &Cursor<'_>, report: &DecodeReport) -> Option<RegexPattern> {
     let text = crate::decode::scalar::text(at, report)?;
-    value::compile(at, report, &format!("(?m){text}"))
+    value::compile(at, report, &format!("{MULTI_LINE_FLAG}{text}"))
 }
 
 fn is_empty(at: &Cursor<'_>) -> bool {
@@ -86,4 +90,25 @@ pub(super) fn header(at: &Cursor<'_>, report: &DecodeReport) -> Option<FileHeade
     }
     fields.finish();
     Some(FileHeader { pattern: pattern?, metadata_operators: operators? })
+}
+
+impl MultilinePattern {
+    pub(super) fn encode(&self) -> YamlMap {
+        let (name, pattern, omit) = match self {
+            Self::LineStart { pattern, omit } => ("line_start_pattern", pattern, *omit),
+            Self::LineEnd { pattern, omit } => ("line_end_pattern", pattern, *omit),
+        };
+        let text = pattern.as_str();
+        YamlMap::default()
+            .with_field(name, text.strip_prefix(MULTI_LINE_FLAG).unwrap_or(text))
+            .with_flag("omit_pattern", omit)
+    }
+}
+
+impl FileHeader {
+    pub(super) fn encode(&self) -> YamlMap {
+        YamlMap::default()
+            .with_field("pattern", &self.pattern)
+            .with_optional("metadata_operators", self.metadata_operators.written.encode())
+    }
 }

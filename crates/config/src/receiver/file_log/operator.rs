@@ -18,7 +18,7 @@ use std::time::Duration;
 use kubewake_otlp::Value;
 
 use super::{expression::Expression, record_field::RecordField, template::TextTemplate, time_layout::TimeLayout};
-use crate::RegexPattern;
+use crate::{RegexPattern, encode::WrittenSection};
 
 pub(super) use graph::graph;
 pub use severity::SeverityMapping;
@@ -27,6 +27,8 @@ pub use severity::SeverityMapping;
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct OperatorGraph {
     pub operators: Vec<OperatorConfig>,
+    /// The list as it was read.
+    pub(crate) written: WrittenSection,
 }
 
 /// An operator.

@@ -98,6 +98,17 @@ fn template(at: &Cursor<'_>, report: &DecodeReport) -> Option<TextTemplate> {
     }
 }
 
+impl TextTemplate {
+    /// The text with its expressions.
+    pub(super) fn to_text(&self) -> String {
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Expression(expression) => format!("{EXPRESSION_START}{})", expression.as_str()),
+        };
+        self.parts.iter().map(part).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -157,3 +157,26 @@ ordering_criteria:
         refused(&format!("include: [/x]\nordering_criteria: {criteria}"), &[word]);
     }
 }
+
+#[test]
+fn settings_are_written_as_they_are_read() {
+    for text in [
+        "include: [/a]",
+        "{include: ['/a/*'], exclude: ['/a/b*'], exclude_older_than: 1h, ordering_criteria: {regex: '(?P<n>[0-9]+)', \
+         top_n: 2, sort_by: [{sort_type: numeric, regex_key: n, ascending: true}]}, start_at: beginning, \
+         poll_interval: 50ms, fingerprint_size: 1kb, max_log_size: 2MiB, max_log_size_behavior: truncate, \
+         max_concurrent_files: 5, encoding: utf-16be, multiline: {line_start_pattern: '^a', omit_pattern: true}, \
+         force_flush_period: 0s, preserve_leading_whitespaces: true, preserve_trailing_whitespaces: true, \
+         include_file_name: false, include_file_path: true, include_file_name_resolved: true, \
+         include_file_path_resolved: true, include_file_owner_name: true, include_file_owner_group_name: true, \
+         include_file_permissions: true, include_file_record_number: true, include_file_record_offset: true, storage: \
+         file_storage/x, compression: auto, delete_after_read: true, on_truncate: read_new, header: {pattern: '^#', \
+         metadata_operators: [{type: noop}]}, attributes: {a: 'b-EXPR(body)'}, resource: {c: $d}, operators: [{type: \
+         container, id: c}, {type: router, routes: [{expr: 'body == nil', output: last}], default: last}, {type: add, \
+         field: attributes.x, value: [1, 2.5, 'three', true], id: last}]}",
+    ] {
+        let receiver = valid(text);
+        let written = receiver.encode().to_yaml().replace("$$", "$");
+        assert_eq!(valid(&written), receiver, "{written}");
+    }
+}

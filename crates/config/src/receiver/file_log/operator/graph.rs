@@ -6,7 +6,10 @@ use super::{
     OperatorConfig, OperatorGraph, OperatorKind,
     decode::{self, DecodedOperator, OutputReference},
 };
-use crate::decode::{Cursor, DecodeReport, scalar};
+use crate::{
+    decode::{Cursor, DecodeReport, scalar},
+    encode::WrittenSection,
+};
 
 /// The most operators in one list.
 const MAX_OPERATORS: usize = 500;
@@ -26,7 +29,7 @@ pub(in crate::receiver::file_log) fn graph(at: &Cursor<'_>, report: &DecodeRepor
     let errors = report.errors();
     let decoded: Vec<DecodedOperator<'_>> = read.into_iter().collect::<Option<_>>()?;
     let ids = unique_ids(&decoded, report);
-    let graph = OperatorGraph { operators: connected(decoded, &ids, report)? };
+    let graph = OperatorGraph { operators: connected(decoded, &ids, report)?, written: WrittenSection::new(at) };
     if report.errors() == errors {
         check_paths(at, &graph, report);
     }
