@@ -10,8 +10,8 @@ use crate::{
     destination::PipelineDestination,
     v1alpha1::{
         self, AttributeMatcher, ContainerSelector, LogFilter, LogPipeline, LogSeverity, MatchType, MetricFilter,
-        MetricPipeline, MultilineMode, NamespaceSelector, RuntimeInput, RuntimeNamespaceSelector,
-        SamplingOptions, SpanFilter, SpanKind, StatusCode, TracePipeline, WorkloadSelector,
+        MetricPipeline, MultilineMode, NamespaceSelector, RuntimeInput, RuntimeNamespaceSelector, SamplingOptions,
+        SpanFilter, SpanKind, StatusCode, TracePipeline, WorkloadSelector,
     },
 };
 

@@ -18,6 +18,7 @@
 
 mod agent;
 mod exporter;
+mod receiver;
 mod selection;
 
 use std::collections::BTreeMap;
@@ -26,10 +27,11 @@ use kubewake_config::{
     CollectorDocument, ComponentId, ConfigText, EncodeError, FixedSources, PipelineId, SecretString, TextReference,
     fingerprint,
     model::{
-        ClientTls, CompressionType, ExporterConfig, ExtensionConfig, FilterProcessor, GrpcServer, HealthCheck, HttpServer,
-        LoadBalancingExporter, LogLevel, LogsConfig, MemoryLimit, MemoryLimiter, MetricsConfig, OpenCensusReceiver,
-        OtlpGrpcExporter, OtlpReceiver, PeerResolver, PipelineConfig, ProbabilisticSampler, ProcessorConfig,
-        QueueConfig, QueueSizer, ReceiverConfig, RoutingKey, SamplerMode, ServiceResolver, TelemetryConfig,
+        ClientTls, CompressionType, ExporterConfig, ExtensionConfig, FilterProcessor, GrpcServer, HealthCheck,
+        HttpServer, LoadBalancingExporter, LogLevel, LogsConfig, MemoryLimit, MemoryLimiter, MetricsConfig,
+        OpenCensusReceiver, OtlpGrpcExporter, OtlpReceiver, PeerResolver, PipelineConfig, ProbabilisticSampler,
+        ProcessorConfig, QueueConfig, QueueSizer, ReceiverConfig, RoutingKey, SamplerMode, ServiceResolver,
+        TelemetryConfig,
     },
 };
 
@@ -105,7 +107,8 @@ impl CollectorConfigs {
     pub fn sources(&self) -> FixedSources {
         let empty = FixedSources::new().with_env(POD_IP_VARIABLE, CHECKED_POD_IP);
         let secrets = self.secrets.iter().chain(&self.agent_secrets);
-        secrets.fold(empty, |sources, (key, text)| sources.with_file(format!("{SECRETS_DIRECTORY}/{key}"), text.reveal()))
+        secrets
+            .fold(empty, |sources, (key, text)| sources.with_file(format!("{SECRETS_DIRECTORY}/{key}"), text.reveal()))
     }
 }
 
@@ -275,10 +278,7 @@ fn pipeline_uid(pipeline: &ValidPipeline) -> Option<String> {
 }
 
 /// The processors that belong to a pipeline alone.
-fn own_processors(
-    pipeline: &ValidPipeline,
-    filter: Option<FilterProcessor>,
-) -> impl Iterator<Item = ProcessorConfig> {
+fn own_processors(pipeline: &ValidPipeline, filter: Option<FilterProcessor>) -> impl Iterator<Item = ProcessorConfig> {
     let filter = filter.map(|filter| ProcessorConfig::Filter(filter.into()));
     // Proportional, so that data that was sampled before is sampled again; undecidable items are kept.
     let sampler = pipeline.sampling.percentage.map(|percentage| ProbabilisticSampler {

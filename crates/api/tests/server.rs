@@ -174,9 +174,7 @@ async fn bad_selections_and_samplings_are_refused_in_clear_words() {
     let logs = |filter: Value| json!({"filter": [filter], "output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
     let severity = logs(json!({"severityBelow": "WARN", "bodies": ["x"]}));
     world.refuses("LogPipeline", "x", severity, &["`severityBelow` must be the only condition of a filter"]).await;
-    let with_runtime = |runtime: Value| {
-        json!({"input": {"runtime": runtime}, "output": {"otlp": {"endpoint": {"value": "backend:4317"}}}})
-    };
+    let with_runtime = |runtime: Value| json!({"input": {"runtime": runtime}, "output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
     let refuses_logs = async |spec: Value, words: &[&str]| world.refuses("LogPipeline", "x", spec, words).await;
     let both = json!({"namespaces": {"include": ["a"], "exclude": ["b"]}});
     refuses_logs(with_runtime(both), &["spec.input.runtime.namespaces", "set either `include` or `exclude`"]).await;

@@ -113,11 +113,7 @@ fn group_name(lines: LineSettings) -> String {
 }
 
 /// The filter of a pipeline: without names that the patterns of its receiver select already.
-fn filter(
-    pipeline: &ValidPipeline,
-    runtime: &RuntimeLogs,
-    patterns: &FilePatterns,
-) -> Option<FilterProcessor> {
+fn filter(pipeline: &ValidPipeline, runtime: &RuntimeLogs, patterns: &FilePatterns) -> Option<FilterProcessor> {
     let (every_namespace, every_container) = (NamespaceSelector::default(), ContainerSelector::default());
     let workloads = &runtime.workloads;
     let senders = if patterns.are_exact {

@@ -106,7 +106,8 @@ pub(super) fn filter_senders(pipeline: &ValidPipeline, senders: &SenderSelection
 /// Conditions for the data that is kept: from one of the namespaces and from one of the workloads, and severe
 /// enough.
 fn included(senders: &SenderSelection<'_>, min_severity: Option<i32>) -> Vec<MatchProperties> {
-    let names = [(Field::NamespaceName, &senders.namespaces.include), (Field::ContainerName, &senders.containers.include)];
+    let names =
+        [(Field::NamespaceName, &senders.namespaces.include), (Field::ContainerName, &senders.containers.include)];
     let named = names.into_iter().filter(|(_, names)| !names.is_empty());
     let named: Vec<AttributeMatch> = named.map(|(field, names)| one_of(field, names)).collect();
     let severity_number = min_severity.map(|min| SeverityNumber { min, match_undefined: true });
@@ -124,7 +125,8 @@ fn included(senders: &SenderSelection<'_>, min_severity: Option<i32>) -> Vec<Mat
 fn excluded(signal: Signal, senders: &SenderSelection<'_>, filters: &[RecordFilter]) -> Vec<MatchProperties> {
     let by_resource = |resources| MatchProperties { resources, ..MatchProperties::default() };
     let mut excluded = Vec::new();
-    let names = [(Field::NamespaceName, &senders.namespaces.exclude), (Field::ContainerName, &senders.containers.exclude)];
+    let names =
+        [(Field::NamespaceName, &senders.namespaces.exclude), (Field::ContainerName, &senders.containers.exclude)];
     let named = names.into_iter().filter(|(_, names)| !names.is_empty());
     excluded.extend(named.map(|(field, names)| by_resource(vec![one_of(field, names)])));
     excluded.extend(senders.workloads.exclude.iter().map(|one| by_resource(workload(one))));

@@ -42,8 +42,7 @@ pub(super) fn check_templates(check: &mut ValidationContext<'_>, destination: &P
             }
         }
     }
-    let templates: Vec<NameTemplate> =
-        given.iter().filter_map(|(path, text)| template(check, path, text)).collect();
+    let templates: Vec<NameTemplate> = given.iter().filter_map(|(path, text)| template(check, path, text)).collect();
     let allowed = allowed_attributes(destination).iter().enumerate();
     for (index, _) in allowed.filter(|(_, key)| !uses(&templates, key)) {
         let message = "has no effect: no template of the output names this attribute";
@@ -70,7 +69,9 @@ fn template(check: &mut ValidationContext<'_>, path: &str, text: &str) -> Option
 fn allowed_attributes(destination: &PipelineDestination) -> &[String] {
     match &destination.backend {
         BackendKind::Loki { allow_record_attributes, .. } => allow_record_attributes,
-        backend => backend.documents().map(|documents| documents.allow_record_attributes.as_slice()).unwrap_or_default(),
+        backend => {
+            backend.documents().map(|documents| documents.allow_record_attributes.as_slice()).unwrap_or_default()
+        }
     }
 }
 

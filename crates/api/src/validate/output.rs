@@ -285,7 +285,10 @@ fn warn_inline_secret(check: &mut ValidationContext<'_>, path: &str) {
 /// Words in names of headers whose values are usually secrets.
 const SECRET_HEADER_WORDS: [&str; 5] = ["auth", "token", "secret", "password", "api-key"];
 
-fn headers(check: &mut ValidationContext<'_>, destination: &PipelineDestination) -> Option<Vec<(String, DocumentText)>> {
+fn headers(
+    check: &mut ValidationContext<'_>,
+    destination: &PipelineDestination,
+) -> Option<Vec<(String, DocumentText)>> {
     let mut seen = HashSet::new();
     let mut headers = Some(Vec::new());
     let has_key = matches!(&destination.backend, BackendKind::Elasticsearch { api_key: Some(_), .. });

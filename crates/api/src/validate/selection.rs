@@ -41,7 +41,8 @@ pub(super) fn runtime(check: &mut ValidationContext<'_>, pipeline: &TelemetryPip
     workloads(check, path, &runtime.workloads);
     let lines = runtime.lines;
     for (field, is_set) in
-        [("message", lines.message), ("severity", lines.severity), ("traceContext", lines.trace_context)] {
+        [("message", lines.message), ("severity", lines.severity), ("traceContext", lines.trace_context)]
+    {
         if is_set && !lines.json {
             let path = format!("{path}.parse.{field}");
             check.refuse(path, ConditionReason::InputInvalid, "needs `json`, which is false");

@@ -531,7 +531,9 @@ fn templates_of_names_are_refused_with_their_paths() {
     let said = warned(&log_output("elasticsearch", allowed), &ResolvedReferences::new());
     assert_eq!(
         said,
-        ["SettingInvalid spec.output.elasticsearch.allowRecordAttributes[0]: has no effect: no template of the output names this attribute"]
+        [
+            "SettingInvalid spec.output.elasticsearch.allowRecordAttributes[0]: has no effect: no template of the output names this attribute"
+        ]
     );
     let used = json!({"index": "logs-%{team}", "allowRecordAttributes": ["team"]});
     assert_eq!(warned(&log_output("elasticsearch", used), &ResolvedReferences::new()), [""; 0]);
@@ -545,7 +547,10 @@ fn api_key_is_a_credential_like_any_other() {
         ["SecretMissing spec.output.elasticsearch.apiKey: Secret n/s does not exist"]
     );
     let said = warned(&key(json!({"value": "planted"})), &ResolvedReferences::new());
-    assert!(said.len() == 1 && said[0].contains("spec.output.elasticsearch.apiKey: is readable by everyone"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].contains("spec.output.elasticsearch.apiKey: is readable by everyone"),
+        "{said:?}"
+    );
     let both = json!({"apiKey": {"value": "a"}, "authentication": {"bearer": {"token": {"value": "b"}}}});
     is_refused(&log_output("elasticsearch", both), "set either `apiKey` or `authentication`");
 }

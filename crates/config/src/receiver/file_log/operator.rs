@@ -18,7 +18,10 @@ use std::time::Duration;
 use kubewake_otlp::Value;
 
 use super::{expression::Expression, record_field::RecordField, template::TextTemplate, time_layout::TimeLayout};
-use crate::{RegexPattern, encode::WrittenSection};
+use crate::{
+    RegexPattern,
+    encode::{WrittenSection, YamlMap},
+};
 
 pub(super) use graph::graph;
 pub use severity::SeverityMapping;
@@ -30,6 +33,35 @@ pub struct OperatorGraph {
     /// The list as it was read.
     pub(crate) written: WrittenSection,
 }
+
+impl OperatorGraph {
+    /// The operator `container` with its defaults, and no other.
+    pub fn for_containers() -> Self {
+        let format = ContainerFormat { runtime: None, adds_metadata: true, max_log_size: DEFAULT_CONTAINER_LOG_BYTES };
+        let parser = ParserConfig {
+            format: ParserFormat::Container(format),
+            from: RecordField::BODY,
+            to: RecordField::ATTRIBUTES,
+            body: None,
+            timestamp: None,
+            severity: None,
+            trace: None,
+            scope_name: None,
+        };
+        let operator = OperatorConfig {
+            id: "container".to_owned(),
+            kind: OperatorKind::Parser(parser.into()),
+            condition: None,
+            on_error: OnError::default(),
+            outputs: Vec::new(),
+        };
+        let written = WrittenSection::from_items([YamlMap::default().with_field("type", "container")]);
+        Self { operators: vec![operator], written }
+    }
+}
+
+/// The default of `max_log_size` of the operator `container`.
+pub(super) const DEFAULT_CONTAINER_LOG_BYTES: usize = 1 << 20;
 
 /// An operator.
 #[derive(Clone, Debug, PartialEq)]
