@@ -142,22 +142,31 @@ fn processors(data: &[u8]) {
 }
 
 /// A document is loaded, or refused with all errors, within a multiple of its length, and no message contains
-/// one of its secrets.
+/// one of its secrets. What is written of it is the same document.
 fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/etc/token", "hunter-three");
     let loaded = bounded("a document", text.len(), 2048, 4 << 20, || load(text, &sources));
-    if let Err(errors) = loaded {
-        let message = errors.to_string();
-        assert!(!message.contains("hunter-"), "{message}");
+    match loaded {
+        Err(errors) => {
+            let message = errors.to_string();
+            assert!(!message.contains("hunter-"), "{message}");
+        }
+        // A document with a secret in it is not written.
+        Ok(loaded) => {
+            let Ok(written) = loaded.document.to_yaml() else { return };
+            match load(&written, &FixedSources::new()) {
+                Ok(again) => assert_eq!(again.document, loaded.document, "{written}"),
+                Err(errors) => panic!("{errors}\n{written}"),
+            }
+        }
     }
 }
 
 /// Escaped text is the same after a document is loaded.
 fn config_literal(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let sources =
-        FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", escape(text));
+    let sources = FixedSources::new().with_env("TOKEN", "hunter-two").with_file("/literal", escape(text));
     let document = "receivers: {otlp: {protocols: {grpc: }}}\nexporters: {otlp: {endpoint: 'a:1', headers: {h: '${file:/literal}'}}}\n\
                     service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp]}}}";
     let Ok(loaded) = load(document, &sources) else { return };

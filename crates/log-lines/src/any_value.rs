@@ -1,6 +1,6 @@
 //! Writes attributes and values of OTLP.
 
-use kubewake_otlp::wire::{self, len_field_size, put_bytes, put_header, tag_size, varint_size};
+use kubewake_otlp::wire::{I64, LEN, VARINT, len_field_size, put_header, put_varint, tag_size, varint_size};
 
 /// Field numbers of `KeyValue`.
 pub(crate) const KEY: u32 = 1;
@@ -42,19 +42,55 @@ impl Scalar<'_> {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => {}
-            Self::Bool(value) => wire::put_bool(out, BOOL, *value),
-            Self::Int(value) => wire::put_uint(out, INT, *value as u64),
-            Self::Double(value) => wire::put_double(out, DOUBLE, *value),
-            Self::Text(text) => put_bytes(out, STRING, text),
+            Self::Bool(value) => out.extend_from_slice(&[tag(BOOL, VARINT), u8::from(*value)]),
+            Self::Int(value) => {
+                out.push(tag(INT, VARINT));
+                put_varint(out, *value as u64);
+            }
+            Self::Double(value) => {
+                out.push(tag(DOUBLE, I64));
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            Self::Text(text) => put_field(out, STRING, text),
         }
     }
 }
 
-/// Writes an attribute as the field `number` of the message around it.
+/// The tag of a field whose number is below 16.
+const fn tag(number: u32, wire: u8) -> u8 {
+    (number << 3) as u8 | wire
+}
+
+/// Writes a string, bytes or message field.
+#[inline]
+pub(crate) fn put_field(out: &mut Vec<u8>, number: u32, content: &[u8]) {
+    put_header(out, number, content.len());
+    out.extend_from_slice(content);
+}
+
+/// Bytes that an attribute may have so that all of its lengths are single bytes.
+const MAX_SHORT_LENGTH: usize = 127 - 8;
+
+/// Writes a `KeyValue` as the field `number`, below 16, of the message around it.
+#[inline]
 pub(crate) fn put_attribute(out: &mut Vec<u8>, number: u32, key: &[u8], value: Scalar<'_>) {
-    put_header(out, number, len_field_size(KEY, key.len()) + len_field_size(VALUE, value.size()));
-    put_bytes(out, KEY, key);
-    put_header(out, VALUE, value.size());
+    let value_length = value.size();
+    if key.len() + value_length <= MAX_SHORT_LENGTH {
+        let member_length = 4 + key.len() + value_length;
+        out.extend_from_slice(&[tag(number, LEN), member_length as u8, tag(KEY, LEN), key.len() as u8]);
+        out.extend_from_slice(key);
+        if let Scalar::Text(text) = value {
+            out.extend_from_slice(&[tag(VALUE, LEN), value_length as u8, tag(STRING, LEN), text.len() as u8]);
+            out.extend_from_slice(text);
+        } else {
+            out.extend_from_slice(&[tag(VALUE, LEN), value_length as u8]);
+            value.put(out);
+        }
+        return;
+    }
+    put_header(out, number, len_field_size(KEY, key.len()) + len_field_size(VALUE, value_length));
+    put_field(out, KEY, key);
+    put_header(out, VALUE, value_length);
     value.put(out);
 }
 

@@ -8,71 +8,30 @@
 //! continues the lines of the one before.
 //!
 //! *Does not*: read, wait, or keep bytes of unfinished lines; those stay with the caller. Only the parts of a line that
-//! a runtime has split are kept, at most the size of one record for each of the two streams, and one line more.
+//! a runtime has split are kept, and the lines of a stack trace that may go on: for each of the two streams at most the
+//! size of one record and one line more.
 
+mod container_settings;
 mod cri_line;
 mod docker_line;
+mod held_trace;
 mod open_record;
 #[cfg(test)]
 mod tests;
+mod trace_lines;
 
+pub use container_settings::{ContainerFormat, ContainerSettings, DockerBodies};
 use cri_line::CriLine;
 use docker_line::DockerLine;
+use held_trace::HeldTrace;
 use open_record::OpenRecord;
 
-use crate::limits::{BlankTrimming, DecodeCounts, OversizeBehavior};
+use crate::limits::{DecodeCounts, OversizeBehavior};
 use crate::record::{BodyKind, LinePosition, LineRecord, OutputStream, RecordSink};
 use crate::timestamp::TimestampReader;
 
 /// Bytes of a line beside its content: time, stream and tags, or the other fields of a Docker line.
 const LINE_OVERHEAD: usize = 4096;
-
-/// The formats that lines may have. A line of another one is handed on as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ContainerFormat {
-    /// Each line says by its first byte which format it is.
-    #[default]
-    Auto,
-    /// containerd and CRI-O, whose formats are the same.
-    Cri,
-    /// Docker's driver `json-file`.
-    Docker,
-}
-
-/// What becomes of the lines of Docker, which end in the line feed that the container wrote, except for parts of lines
-/// of more than 16 KiB.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DockerBodies {
-    /// Parts are joined, and the line feed is removed, as in other formats.
-    #[default]
-    Joined,
-    /// Each line is a record and keeps its line feed, as the Collector does.
-    AsWritten,
-}
-
-/// How the log of a container is read.
-#[derive(Clone, Copy, Debug)]
-pub struct ContainerSettings {
-    pub format: ContainerFormat,
-    pub docker: DockerBodies,
-    /// Bytes of a body from which on no further part is joined to it.
-    pub max_record_bytes: usize,
-    pub oversize: OversizeBehavior,
-    /// Blanks that are removed from the ends of a body. Parts are joined before.
-    pub trimming: BlankTrimming,
-}
-
-impl Default for ContainerSettings {
-    fn default() -> Self {
-        Self {
-            format: ContainerFormat::Auto,
-            docker: DockerBodies::Joined,
-            max_record_bytes: 1024 * 1024,
-            oversize: OversizeBehavior::Split,
-            trimming: BlankTrimming::default(),
-        }
-    }
-}
 
 /// Reads the log of one container. It goes on from generation to generation of the log.
 #[derive(Debug)]
@@ -83,6 +42,10 @@ pub struct ContainerLogDecoder {
     stderr: OpenRecord,
     /// Lines of a runtime that name no stream, and lines of no format.
     other: OpenRecord,
+    /// Stack traces, if they are joined.
+    stdout_trace: HeldTrace,
+    stderr_trace: HeldTrace,
+    other_trace: HeldTrace,
     /// Set within a line that is longer than a line may be: the stream that it belongs to, and whether it was a part.
     long_line: Option<LongLine>,
     /// The text of a Docker line with escapes.
@@ -110,6 +73,9 @@ impl ContainerLogDecoder {
             stdout: OpenRecord::default(),
             stderr: OpenRecord::default(),
             other: OpenRecord::default(),
+            stdout_trace: HeldTrace::default(),
+            stderr_trace: HeldTrace::default(),
+            other_trace: HeldTrace::default(),
             long_line: None,
             scratch: Vec::new(),
             position: LinePosition::default(),
@@ -172,24 +138,40 @@ impl ContainerLogDecoder {
                 self.put_open_record(stream, observed, sink);
             }
         }
+        self.flush_traces(observed, sink);
+    }
+
+    /// Hands on the stack traces that may go on, and the lines that may be the head of one. A caller does so when a log
+    /// has not grown for a moment.
+    pub fn flush_traces<S: RecordSink>(&mut self, observed: u64, sink: &mut S) {
+        for stream in [Some(OutputStream::Stdout), Some(OutputStream::Stderr), None] {
+            self.release_trace(stream, observed, sink);
+        }
     }
 
     /// Where a reader has to begin again so that it loses nothing: in front of the parts whose end has not been read, and
     /// else behind the last line that was consumed.
     pub fn commit_position(&self) -> LinePosition {
         let starts = [self.stdout.start, self.stderr.start, self.other.start];
-        starts.into_iter().flatten().fold(self.position, Ord::min)
+        let traces = [self.stdout_trace.start(), self.stderr_trace.start(), self.other_trace.start()];
+        starts.into_iter().chain(traces).flatten().fold(self.position, Ord::min)
     }
 
-    /// Whether parts are kept whose end has not been read.
+    /// Whether lines are held that [`ContainerLogDecoder::flush_traces`] hands on.
+    pub fn has_held_trace(&self) -> bool {
+        [&self.stdout_trace, &self.stderr_trace, &self.other_trace].into_iter().any(|trace| trace.start().is_some())
+    }
+
+    /// Whether parts or lines are kept whose end has not been read.
     pub fn has_open_record(&self) -> bool {
         self.commit_position() != self.position
     }
 
     /// Bytes of memory that the kept parts occupy.
     pub fn held_bytes(&self) -> usize {
-        let open_records = [&self.stdout, &self.stderr, &self.other];
-        self.scratch.capacity() + open_records.into_iter().map(OpenRecord::held_bytes).sum::<usize>()
+        let traces = [&self.stdout_trace, &self.stderr_trace, &self.other_trace].map(|trace| &trace.record);
+        let open_records = [&self.stdout, &self.stderr, &self.other].into_iter().chain(traces);
+        self.scratch.capacity() + open_records.map(OpenRecord::held_bytes).sum::<usize>()
     }
 
     /// What was counted since the last call.
@@ -241,15 +223,10 @@ impl ContainerLogDecoder {
             let stream = Some(cri.stream);
             if cri.is_final && is_whole && self.open_record(stream).start.is_none() {
                 let record = LineRecord {
-                    start: at,
-                    number: 0,
                     time: cri.time,
-                    observed,
-                    stream,
                     tags: cri.tags,
-                    docker_attributes: &[],
                     body: cri.content,
-                    body_kind: BodyKind::Text,
+                    ..empty_record(at, observed, stream)
                 };
                 if cri.content.len() <= self.settings.max_record_bytes {
                     return self.put_record(record, sink);
@@ -309,15 +286,10 @@ impl ContainerLogDecoder {
             && content.len() <= self.settings.max_record_bytes
         {
             let record = LineRecord {
-                start: at,
-                number: 0,
                 time: docker.time,
-                observed,
-                stream: docker.stream,
-                tags: &[],
                 docker_attributes: docker.attributes,
                 body: content,
-                body_kind: BodyKind::Text,
+                ..empty_record(at, observed, docker.stream)
             };
             self.put_record(record, sink);
         } else {
@@ -373,23 +345,29 @@ impl ContainerLogDecoder {
     fn put_open_record<S: RecordSink>(&mut self, stream: Option<OutputStream>, observed: u64, sink: &mut S) {
         let mut open = std::mem::take(self.open_record(stream));
         let record = LineRecord {
-            start: open.start.unwrap_or(self.position),
-            number: 0,
             time: open.time,
-            observed,
-            stream,
             tags: &open.tags,
             docker_attributes: &open.docker_attributes,
             body: &open.text,
-            body_kind: BodyKind::Text,
+            ..empty_record(open.start.unwrap_or(self.position), observed, stream)
         };
         self.put_record(record, sink);
         open.clear();
         *self.open_record(stream) = open;
     }
 
+    /// Takes a whole line of a container: a record, or a line of a stack trace.
     #[inline]
-    fn put_record<S: RecordSink>(&mut self, mut record: LineRecord<'_>, sink: &mut S) {
+    fn put_record<S: RecordSink>(&mut self, record: LineRecord<'_>, sink: &mut S) {
+        if self.settings.joins_stack_traces {
+            self.put_trace_line(record, sink);
+        } else {
+            self.hand_on(record, sink);
+        }
+    }
+
+    #[inline]
+    fn hand_on<S: RecordSink>(&mut self, mut record: LineRecord<'_>, sink: &mut S) {
         self.number += 1;
         self.counts.records += 1;
         record.number = self.number;
@@ -404,5 +382,21 @@ impl ContainerLogDecoder {
             Some(OutputStream::Stderr) => &mut self.stderr,
             None => &mut self.other,
         }
+    }
+}
+
+/// A record with nothing but its place.
+#[inline]
+fn empty_record<'a>(start: LinePosition, observed: u64, stream: Option<OutputStream>) -> LineRecord<'a> {
+    LineRecord {
+        start,
+        number: 0,
+        time: 0,
+        observed,
+        stream,
+        tags: &[],
+        docker_attributes: &[],
+        body: &[],
+        body_kind: BodyKind::Text,
     }
 }

@@ -35,6 +35,7 @@ mod limits;
 mod plain;
 mod record;
 mod request_builder;
+mod stack_trace;
 mod timestamp;
 mod well_known;
 

@@ -4,7 +4,7 @@ mod severity;
 mod trace_context;
 
 pub(crate) use severity::read_severity;
-pub(crate) use trace_context::{TraceContext, read_flags, read_span_id, read_trace_context, read_trace_id};
+pub(crate) use trace_context::{read_flags, read_span_id, read_trace_context, read_trace_id};
 
 /// What a key says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

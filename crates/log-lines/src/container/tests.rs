@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::BlankTrimming;
 use crate::record::LineRecord;
 
 /// Collects records as text.

@@ -5,11 +5,11 @@
 //!
 //! *Assumes*: the text is UTF-8.
 
-use kubewake_otlp::wire::{self, put_bytes, put_header, put_tag};
+use kubewake_otlp::wire::{self, put_header, put_tag};
 
 use super::object_keys::ObjectKeys;
 use super::{JsonNumber, JsonString, MAX_DEPTH, read_number, skip_blanks};
-use crate::any_value::{ARRAY, KEY, KEY_VALUE_LIST, Scalar, VALUE};
+use crate::any_value::{ARRAY, KEY, KEY_VALUE_LIST, Scalar, VALUE, put_attribute, put_field};
 
 /// Values of a line, at most. Real lines have some dozens.
 const MAX_VALUES: usize = 4096;
@@ -128,15 +128,11 @@ impl JsonScratch {
     ) -> Option<&'a [u8]> {
         let (token, rest) = Token::read(value)?;
         if let Some(scalar) = self.resolve(&token)? {
-            let value_length = scalar.size();
-            put_header(out, number, wire::len_field_size(KEY, key.len()) + wire::len_field_size(VALUE, value_length));
-            put_bytes(out, KEY, key);
-            put_header(out, VALUE, value_length);
-            scalar.put(out);
+            put_attribute(out, number, key, scalar);
             return Some(rest);
         }
         let member = open(out, number);
-        put_bytes(out, KEY, key);
+        put_field(out, KEY, key);
         let rest = self.put_container(out, VALUE, &token, depth)?;
         close(out, member);
         Some(rest)
@@ -234,8 +230,13 @@ pub(crate) fn open(out: &mut Vec<u8>, number: u32) -> usize {
 }
 
 /// Ends a field. Its content moves up where its length needs more than the one byte of room.
+#[inline]
 pub(crate) fn close(out: &mut Vec<u8>, start: usize) {
-    close_with_room(out, start, 1);
+    let length = out.len().saturating_sub(start);
+    match start.checked_sub(1).and_then(|at| out.get_mut(at)) {
+        Some(room) if length < 0x80 => *room = length as u8,
+        _ => close_with_room(out, start, 1),
+    }
 }
 
 /// Ends a field whose content began at `start`, behind `room` bytes for its length, at least one.
@@ -253,11 +254,12 @@ pub(crate) fn close_with_room(out: &mut Vec<u8>, start: usize, room: usize) {
         out.truncate(end - (room - width));
     }
     let mut rest = length as u64;
-    for byte in out.iter_mut().take(content).skip(content - width) {
+    let room = out.get_mut(content - width..content).unwrap_or_default();
+    for byte in room.iter_mut() {
         *byte = rest as u8 | 0x80;
         rest >>= 7;
     }
-    if let Some(last) = out.get_mut(content - 1) {
+    if let Some(last) = room.last_mut() {
         *last &= 0x7f;
     }
 }

@@ -3,17 +3,16 @@
 use std::ops::Range;
 
 use kubewake_otlp::wire::LEN;
-use kubewake_otlp::wire::{put_bytes, put_fixed32, put_fixed64, put_tag, put_uint};
+use kubewake_otlp::wire::{put_fixed32, put_fixed64, put_tag, put_uint};
 
 use super::text_record::{ATTRIBUTES, BODY, TIME, encode_own_attributes};
 use super::{LOG_RECORDS, RecordSettings, RequestBuilder};
-use crate::any_value::{STRING, put_string_attribute};
+use crate::any_value::{STRING, put_field, put_string_attribute};
 use crate::body_parsing::BodyParsing;
 use crate::json::{JsonScratch, JsonString, close, close_with_room, open, skip_blanks, skip_value};
 use crate::record::LineRecord;
 use crate::well_known::{
-    KeyMeaning, TraceContext, WellKnownKey, lookup_key, read_flags, read_severity, read_span_id, read_trace_context,
-    read_trace_id,
+    KeyMeaning, WellKnownKey, lookup_key, read_flags, read_severity, read_span_id, read_trace_context, read_trace_id,
 };
 
 /// Field numbers of `LogRecord`.
@@ -31,10 +30,60 @@ const RECORD_LENGTH_ROOM: usize = 2;
 #[derive(Clone, Debug)]
 struct NotedMember {
     key: &'static WellKnownKey,
-    /// Where its JSON value is in the line.
-    value: Range<usize>,
+    value: NotedValue,
     /// Whether it has become a field of the record.
     is_used: bool,
+}
+
+/// The value of a well-known member, by its place in the line.
+#[derive(Clone, Debug)]
+struct NotedValue {
+    /// All of the value.
+    written: Range<usize>,
+    /// Of a string what is between its quotes, else the same as `written`.
+    content: Range<usize>,
+    kind: NotedKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotedKind {
+    Text {
+        has_escapes: bool,
+    },
+    /// A number or a truth value.
+    Word,
+    /// An object, a list or null.
+    NoScalar,
+}
+
+impl NotedValue {
+    /// Reads the value at the beginning of `text`, the rest of `line`. Returns it with the bytes behind it. Escapes are
+    /// checked when the value is written.
+    #[inline]
+    fn read<'a>(line: &[u8], text: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let at = line.len() - text.len();
+        if let [b'"', content @ ..] = text {
+            let (JsonString { raw, has_escapes }, rest) = JsonString::read(content)?;
+            let content = at + 1..at + 1 + raw.len();
+            let written = at..content.end + 1;
+            return Some((Self { written, content, kind: NotedKind::Text { has_escapes } }, rest));
+        }
+        let (value, rest) = skip_value(text)?;
+        let written = at..at + value.len();
+        let is_word = !matches!(text, [b'{' | b'[' | b'n', ..]);
+        let kind = if is_word { NotedKind::Word } else { NotedKind::NoScalar };
+        Some((Self { content: written.clone(), written, kind }, rest))
+    }
+
+    /// The text of a scalar: of a string what it means, else what is written. Returns it with whether it is a string.
+    fn resolve<'a>(&self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<(&'a [u8], bool)> {
+        let raw = line.get(self.content.clone())?;
+        match self.kind {
+            NotedKind::Text { has_escapes } => Some((JsonString { raw, has_escapes }.resolve(scratch)?, true)),
+            NotedKind::Word => Some((raw, false)),
+            NotedKind::NoScalar => None,
+        }
+    }
 }
 
 /// Buffers for one JSON line after the other.
@@ -96,9 +145,8 @@ impl RequestBuilder {
         let mut dropped = 0;
         let rest = scratch.read_members(members, |scratch, key, value| {
             if let Some(known) = lookup_key(key).filter(|known| is_moved(known.meaning, parsing)) {
-                let (written, rest) = skip_value(value)?;
-                let at = line.len() - value.len();
-                note(noted, known, at..at + written.len());
+                let (value, rest) = NotedValue::read(line, value)?;
+                note(noted, known, value);
                 return Some(rest);
             }
             if is_own_key(key, settings, record) || envelope.has_record_attribute(key) {
@@ -115,7 +163,7 @@ impl RequestBuilder {
         put_trace_context(out, line, noted, text);
         put_body(out, scratch, line, noted, parsing)?;
         for member in noted.iter().filter(|member| !member.is_used) {
-            let value = line.get(member.value.clone())?;
+            let value = line.get(member.value.written.clone())?;
             scratch.put_key_value(out, ATTRIBUTES, member.key.name.as_bytes(), value, 1)?;
         }
         if dropped > 0 {
@@ -154,107 +202,76 @@ fn is_moved(meaning: KeyMeaning, parsing: BodyParsing) -> bool {
 }
 
 /// Notes a well-known member. Of two with the same key the last one counts.
-fn note(noted: &mut Vec<NotedMember>, key: &'static WellKnownKey, value: Range<usize>) {
+fn note(noted: &mut Vec<NotedMember>, key: &'static WellKnownKey, value: NotedValue) {
     match noted.iter_mut().find(|member| std::ptr::eq(member.key, key)) {
         Some(member) => member.value = value,
         None => noted.push(NotedMember { key, value, is_used: false }),
     }
 }
 
-/// The text of a scalar: of a string what it means, and of a number or a truth value what is written. Returns it with
-/// whether it is a string.
-fn read_scalar<'a>(line: &'a [u8], value: &Range<usize>, scratch: &'a mut Vec<u8>) -> Option<(&'a [u8], bool)> {
-    match line.get(value.clone())? {
-        [b'"', text @ ..] => Some((JsonString::read(text)?.0.resolve(scratch)?, true)),
-        [b'{' | b'[' | b'n', ..] => None,
-        written => Some((written, false)),
-    }
-}
-
-/// Finds the member with the best rank that `read` accepts, and marks it as used.
-fn take_best<T>(
+/// Finds the member with the best rank among those with a meaning that `select` takes, and whose value `read` accepts.
+/// Marks it as used.
+fn take_best<T, M>(
     noted: &mut [NotedMember],
     line: &[u8],
-    text: &mut Vec<u8>,
-    mut read: impl FnMut(KeyMeaning, &[u8], bool) -> Option<T>,
+    scratch: &mut Vec<u8>,
+    select: impl Fn(KeyMeaning) -> Option<M>,
+    mut read: impl FnMut(M, &[u8], bool) -> Option<T>,
 ) -> Option<T> {
-    let mut best: Option<(usize, u8, T)> = None;
-    for (index, member) in noted.iter().enumerate() {
-        if best.as_ref().is_some_and(|(_, rank, _)| *rank < member.key.rank) {
-            continue;
-        }
-        if let Some((value, is_text)) = read_scalar(line, &member.value, text)
-            && let Some(found) = read(member.key.meaning, value, is_text)
+    let mut best: Option<(&mut NotedMember, T)> = None;
+    for member in noted {
+        if let Some(meaning) = select(member.key.meaning)
+            && best.as_ref().is_none_or(|(best, _)| member.key.rank < best.key.rank)
+            && let Some((value, is_text)) = member.value.resolve(line, scratch)
+            && let Some(found) = read(meaning, value, is_text)
         {
-            best = Some((index, member.key.rank, found));
+            best = Some((member, found));
         }
     }
-    let (index, _, found) = best?;
-    if let Some(member) = noted.get_mut(index) {
-        member.is_used = true;
-    }
+    let (member, found) = best?;
+    member.is_used = true;
     Some(found)
 }
 
 /// Writes the severity. A name that is not known is its text without a number.
-fn put_severity(out: &mut Vec<u8>, line: &[u8], noted: &mut [NotedMember], text: &mut Vec<u8>) {
-    let is_severity = |meaning: KeyMeaning| meaning == KeyMeaning::Severity;
-    if !noted.iter().any(|member| is_severity(member.key.meaning)) {
-        return;
-    }
-    let level = take_best(noted, line, text, |meaning, level, is_text| {
+fn put_severity(out: &mut Vec<u8>, line: &[u8], noted: &mut [NotedMember], scratch: &mut Vec<u8>) {
+    let is_severity = |meaning| (meaning == KeyMeaning::Severity).then_some(());
+    let found = take_best(noted, line, scratch, is_severity, |(), level, is_text| {
         let severity = read_severity(level);
-        let is_level = is_severity(meaning) && !level.is_empty() && (is_text || severity.is_some());
-        // The text is copied, as there is one for a line and it is short.
-        is_level.then(|| (severity, level.to_vec()))
+        (!level.is_empty() && (is_text || severity.is_some())).then_some(severity)
     });
-    if let Some((severity, level)) = level {
-        if let Some(severity) = severity {
-            put_uint(out, SEVERITY_NUMBER, u64::from(severity.0));
-        }
-        put_bytes(out, SEVERITY_TEXT, &level);
+    let Some(severity) = found else { return };
+    if let Some(severity) = severity {
+        put_uint(out, SEVERITY_NUMBER, u64::from(severity.0));
     }
+    let is_level = |member: &&NotedMember| member.is_used && member.key.meaning == KeyMeaning::Severity;
+    let level = noted.iter().find(is_level).and_then(|member| member.value.resolve(line, scratch));
+    put_field(out, SEVERITY_TEXT, level.map_or(&[][..], |(text, _)| text));
 }
 
 /// Writes the ids: those of their own keys, or else those of `traceparent`. A span without a trace is none.
-fn put_trace_context(out: &mut Vec<u8>, line: &[u8], noted: &mut [NotedMember], text: &mut Vec<u8>) {
-    let is_of_trace =
-        |member: &NotedMember| matches!(member.key.meaning, KeyMeaning::TraceId(_) | KeyMeaning::TraceParent);
-    if !noted.iter().any(is_of_trace) {
-        return;
+fn put_trace_context(out: &mut Vec<u8>, line: &[u8], noted: &mut [NotedMember], scratch: &mut Vec<u8>) {
+    let trace_form = |meaning| if let KeyMeaning::TraceId(form) = meaning { Some(form) } else { None };
+    let span_form = |meaning| if let KeyMeaning::SpanId(form) = meaning { Some(form) } else { None };
+    let is_flags = |meaning| (meaning == KeyMeaning::TraceFlags).then_some(());
+    let is_parent = |meaning| (meaning == KeyMeaning::TraceParent).then_some(());
+    let trace_id = take_best(noted, line, scratch, trace_form, |form, value, _| read_trace_id(value, form));
+    if let Some(trace_id) = trace_id {
+        let span_id = take_best(noted, line, scratch, span_form, |form, value, _| read_span_id(value, form));
+        let flags = take_best(noted, line, scratch, is_flags, |(), value, is_text| read_flags(value, is_text));
+        put_ids(out, &trace_id, span_id.as_ref(), flags.unwrap_or(0));
+    } else if let Some(parent) = take_best(noted, line, scratch, is_parent, |(), value, _| read_trace_context(value)) {
+        put_ids(out, &parent.trace_id, Some(&parent.span_id), parent.flags);
     }
-    let trace_id = take_best(noted, line, text, |meaning, value, _| match meaning {
-        KeyMeaning::TraceId(form) => read_trace_id(value, form),
-        _ => None,
-    });
-    let Some(trace_id) = trace_id else {
-        let parent = take_best(noted, line, text, |meaning, value, _| match meaning {
-            KeyMeaning::TraceParent => read_trace_context(value),
-            _ => None,
-        });
-        if let Some(TraceContext { trace_id, span_id, flags }) = parent {
-            put_ids(out, &trace_id, Some(&span_id), flags);
-        }
-        return;
-    };
-    let span_id = take_best(noted, line, text, |meaning, value, _| match meaning {
-        KeyMeaning::SpanId(form) => read_span_id(value, form),
-        _ => None,
-    });
-    let flags = take_best(noted, line, text, |meaning, value, is_text| match meaning {
-        KeyMeaning::TraceFlags => read_flags(value, is_text),
-        _ => None,
-    });
-    put_ids(out, &trace_id, span_id.as_ref(), flags.unwrap_or(0));
 }
 
 fn put_ids(out: &mut Vec<u8>, trace_id: &[u8; 16], span_id: Option<&[u8; 8]>, flags: u8) {
     if flags != 0 {
         put_fixed32(out, FLAGS, u32::from(flags));
     }
-    put_bytes(out, TRACE_ID, trace_id);
+    put_field(out, TRACE_ID, trace_id);
     if let Some(span_id) = span_id {
-        put_bytes(out, SPAN_ID, span_id);
+        put_field(out, SPAN_ID, span_id);
     }
 }
 
@@ -269,19 +286,19 @@ fn put_body(
 ) -> Option<()> {
     let is_message = |member: &&mut NotedMember| {
         // A message that is null is none.
-        member.key.meaning == KeyMeaning::Message && line.get(member.value.start) != Some(&b'n')
+        member.key.meaning == KeyMeaning::Message && line.get(member.value.written.start) != Some(&b'n')
     };
     match noted.iter_mut().filter(is_message).min_by_key(|member| member.key.rank) {
         Some(message) => {
             message.is_used = true;
-            scratch.put_value(out, BODY, line.get(message.value.clone())?, 1)?;
+            scratch.put_value(out, BODY, line.get(message.value.written.clone())?, 1)?;
             if parsing.keeps_original {
                 put_string_attribute(out, ATTRIBUTES, b"log.original", line);
             }
         }
         None => {
             let body = open(out, BODY);
-            put_bytes(out, STRING, line);
+            put_field(out, STRING, line);
             close(out, body);
         }
     }

@@ -55,19 +55,43 @@ pub(crate) fn read_trace_context(text: &[u8]) -> Option<TraceContext> {
 }
 
 /// Reads hexadecimal digits, of which there must be one of these numbers, at most 32.
+#[inline]
 fn read_hex(text: &[u8], lengths: &[usize]) -> Option<u128> {
     if !lengths.contains(&text.len()) {
         return None;
     }
-    text.iter().try_fold(0u128, |id, digit| {
-        let digit = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            b'A'..=b'F' => digit - b'A' + 10,
-            _ => return None,
-        };
-        Some(id << 4 | u128::from(digit))
-    })
+    let (high, low) = text.split_at_checked(text.len().saturating_sub(16))?;
+    Some(u128::from(read_hex_word(high)?) << 64 | u128::from(read_hex_word(low)?))
+}
+
+/// Reads up to 16 hexadecimal digits.
+#[inline]
+fn read_hex_word(text: &[u8]) -> Option<u64> {
+    let mut word = 0;
+    let mut seen = 0;
+    for byte in text {
+        let digit = HEX_DIGITS.get(usize::from(*byte)).copied().unwrap_or(NO_DIGIT);
+        seen |= digit;
+        word = word << 4 | u64::from(digit & 15);
+    }
+    (seen != NO_DIGIT).then_some(word)
+}
+
+/// What each byte is as a hexadecimal digit.
+static HEX_DIGITS: [u8; 256] = make_hex_digits();
+/// A byte that is none. Its bits remain visible whatever digits are combined with it.
+const NO_DIGIT: u8 = 0xff;
+
+#[allow(clippy::indexing_slicing, reason = "evaluated when it is compiled")]
+const fn make_hex_digits() -> [u8; 256] {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        digits[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digits[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
 }
 
 fn read_decimal(text: &[u8]) -> Option<u64> {
