@@ -144,10 +144,10 @@ impl From<&LogPipelineOutput> for Vec<PipelineDestination> {
     fn from(output: &LogPipelineOutput) -> Self {
         let LogPipelineOutput { otlp, loki, elasticsearch, opensearch, http } = output;
         let mut all: Self = otlp.iter().map(PipelineDestination::from).collect();
-        all.extend(loki.as_ref().map(PipelineDestination::from));
-        all.extend(elasticsearch.as_ref().map(PipelineDestination::from));
-        all.extend(opensearch.as_ref().map(PipelineDestination::from));
-        all.extend(http.as_ref().map(PipelineDestination::from));
+        all.extend(loki.as_deref().map(PipelineDestination::from));
+        all.extend(elasticsearch.as_deref().map(PipelineDestination::from));
+        all.extend(opensearch.as_deref().map(PipelineDestination::from));
+        all.extend(http.as_deref().map(PipelineDestination::from));
         all
     }
 }

@@ -273,7 +273,7 @@ impl From<&RuntimeInput> for LineSettings {
             message: parse.message.unwrap_or(json),
             severity: parse.severity.unwrap_or(json),
             trace_context: parse.trace_context.unwrap_or(json),
-            keep_original: input.keep_original_body.unwrap_or_default(),
+            keep_original: json && input.keep_original_body.unwrap_or_default(),
         }
     }
 }

@@ -258,8 +258,9 @@ impl CollectorReconciler {
             // A waiting pipeline is about to take over a slot. Until then nothing changes.
             return Ok(());
         }
-        outcome.agent_failure =
-            self.reconcile_agents(&entries, &holders, read.agents, layer, agent_document_written).await;
+        let agents = self.reconcile_agents(&entries, &holders, read.agents, layer, agent_document_written);
+        // Boxed, or this future would have room for it all the time.
+        outcome.agent_failure = Box::pin(agents).await;
         let anchor = build::anchor_object(&self.options.namespace, &keepers);
         let around = BuildContext {
             namespace: self.options.namespace.clone(),

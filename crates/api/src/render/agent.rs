@@ -102,11 +102,11 @@ fn group_name(lines: LineSettings) -> String {
     let default = LineSettings::default();
     let words = [
         (lines.multiline != default.multiline, "single-lines"),
-        (lines.json != default.json, "plain"),
-        (lines.message != default.message, "whole"),
-        (lines.severity != default.severity, "no-severity"),
-        (lines.trace_context != default.trace_context, "no-trace-context"),
-        (lines.keep_original != default.keep_original, "original"),
+        (!lines.json, "plain"),
+        (lines.json && !lines.message, "whole"),
+        (lines.json && !lines.severity, "no-severity"),
+        (lines.json && !lines.trace_context, "no-trace-context"),
+        (lines.json && lines.keep_original, "original"),
     ];
     let words = words.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, word)| word);
     ["pods"].into_iter().chain(words).collect::<Vec<_>>().join("-")

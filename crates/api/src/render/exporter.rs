@@ -89,19 +89,19 @@ pub(super) fn add_exporter(
         document.extensions.insert(id.clone(), extension);
         id
     });
-    let exporter = match &pipeline.output.backend {
+    let (kind, exporter) = match &pipeline.output.backend {
         ValidBackend::Otlp(OtlpProtocol::Grpc) => {
-            ExporterConfig::OtlpGrpc(grpc_exporter(keys, pipeline, settings, auth))
+            ("otlp_grpc", ExporterConfig::OtlpGrpc(grpc_exporter(keys, pipeline, settings, auth)))
         }
         ValidBackend::Otlp(OtlpProtocol::Http) => {
-            ExporterConfig::OtlpHttp(http_exporter(keys, pipeline, settings, auth))
+            ("otlp_http", ExporterConfig::OtlpHttp(http_exporter(keys, pipeline, settings, auth)))
         }
         backend => {
-            let _ = (backend, http_client(keys, pipeline, settings, auth.clone()));
+            let _ = (backend, http_client(keys, pipeline, settings, auth));
             todo!()
         }
     };
-    let id = ComponentId::new(format!("{}/{name}", exporter.type_name()));
+    let id = ComponentId::new(format!("{kind}/{name}"));
     document.exporters.insert(id.clone(), exporter);
     id
 }

@@ -34,7 +34,7 @@ pub(super) fn file_log(
             message: lines.message,
             severity: lines.severity,
             trace_context: lines.trace_context,
-            keep_original: lines.json && lines.keep_original,
+            keep_original: lines.keep_original,
         },
         joins_stack_traces: lines.multiline == MultilineMode::Auto,
         // A link that a container could make must not lead to other files of the node.

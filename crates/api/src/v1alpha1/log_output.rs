@@ -12,6 +12,7 @@ use super::{
     value::{ValueType, duration},
 };
 
+// Outputs are boxed: objects are moved a lot, and only one of these is there.
 /// The backend that the pipeline sends to. Exactly one must be set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -25,16 +26,16 @@ pub struct LogPipelineOutput {
     pub otlp: Option<OtlpOutput>,
     /// Grafana Loki, or a backend with its push API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loki: Option<LokiOutput>,
+    pub loki: Option<Box<LokiOutput>>,
     /// Elasticsearch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elasticsearch: Option<ElasticsearchOutput>,
+    pub elasticsearch: Option<Box<ElasticsearchOutput>>,
     /// OpenSearch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opensearch: Option<OpensearchOutput>,
+    pub opensearch: Option<Box<OpensearchOutput>>,
     /// A server that receives JSON over HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<HttpOutput>,
+    pub http: Option<Box<HttpOutput>>,
 }
 
 /// The connection to a backend over HTTP.
