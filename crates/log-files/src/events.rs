@@ -1,6 +1,10 @@
 //! What `LogFiles` tells its owner: streams that begin, move and end, losses, and problems of single files.
 
-use std::{fmt, path::PathBuf, time::SystemTime};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use crate::position::{LogPosition, OutputSet, StreamId};
 
@@ -12,8 +16,7 @@ pub enum LogEvent {
     Opened(StreamId),
     /// The live file of the stream has another path (`LogStream::path`).
     Moved(StreamId),
-    /// No byte will follow in this stream and all readers have read what there was. Its readers can be closed, and
-    /// its positions are forgotten once all outputs have committed its end.
+    /// The stream was forgotten and its readers were closed: its files are gone, and all outputs have committed its end.
     Ended(StreamId),
     /// Bytes that an output has not read and can no longer get.
     Lost(LostRange),
@@ -22,7 +25,7 @@ pub enum LogEvent {
 }
 
 /// How many bytes were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LostBytes {
     /// Exactly as many: the file was seen to its end.
     Exact(u64),
@@ -121,6 +124,12 @@ pub struct FileProblem {
     pub path: PathBuf,
     /// What failed and why, without the path.
     pub message: String,
+}
+
+impl FileProblem {
+    pub(crate) fn new(kind: ProblemKind, path: &Path, message: impl Into<String>) -> Self {
+        Self { kind, path: path.to_path_buf(), message: message.into() }
+    }
 }
 
 impl fmt::Display for FileProblem {

@@ -78,7 +78,6 @@ impl GlobPattern {
         self.alternatives.iter().any(|pattern| pattern.matches(path))
     }
 
-    #[cfg(test)]
     pub(crate) fn alternatives(&self) -> &[PathPattern] {
         &self.alternatives
     }
