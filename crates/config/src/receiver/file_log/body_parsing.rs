@@ -1,7 +1,7 @@
 //! `body_parsing`: what is read from lines that are JSON objects.
 
 use crate::{
-    decode::{Cursor, DecodeReport, FieldReader, scalar},
+    decode::{Cursor, DecodeReport, FieldReader},
     encode::YamlMap,
 };
 
@@ -35,21 +35,23 @@ impl BodyParsing {
 
 pub(super) fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<BodyParsing> {
     let mut fields = FieldReader::new(at, report);
-    let json = fields.flag("json");
-    for name in ["message", "severity", "trace_context", "keep_original"] {
-        let is_set = fields.find(name).is_some_and(|at| scalar::boolean(&at, report) == Some(true));
-        if is_set && !json {
-            let help = "set `json: true`, or remove it".to_owned();
-            report.error(&fields.cursor_at(name), format!("`{name}` needs `json`"), help);
-        }
-    }
     let parsing = BodyParsing {
-        json,
+        json: fields.flag("json"),
         message: fields.flag("message"),
         severity: fields.flag("severity"),
         trace_context: fields.flag("trace_context"),
         keep_original: fields.flag("keep_original"),
     };
+    let parts = [
+        ("message", parsing.message),
+        ("severity", parsing.severity),
+        ("trace_context", parsing.trace_context),
+        ("keep_original", parsing.keep_original),
+    ];
+    for (name, _) in parts.iter().filter(|(_, is_set)| *is_set && !parsing.json) {
+        let help = "set `json: true`, or remove it".to_owned();
+        report.error(&fields.cursor_at(name), format!("`{name}` needs `json`"), help);
+    }
     fields.finish();
     Some(parsing)
 }

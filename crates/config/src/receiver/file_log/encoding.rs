@@ -16,7 +16,8 @@ pub enum TextEncoding {
     Utf16Le,
     /// `utf-16be`
     Utf16Be,
-    /// Another encoding of the Encoding Standard, by the name that the standard gives it, in lower case.
+    /// Another encoding: `iso-8859-1`, or one of the Encoding Standard by the name that the standard gives it, in lower
+    /// case.
     Named(&'static str),
 }
 
@@ -66,7 +67,8 @@ const NAMED: &[(&str, &[&str])] = &[
     ("windows-874", &["windows-874", "cswindows874"]),
     ("windows-1250", &["windows-1250", "cswindows1250"]),
     ("windows-1251", &["windows-1251", "cswindows1251"]),
-    ("windows-1252", &["windows-1252", "cswindows1252", "iso-8859-1", "latin1", "l1", "csisolatin1", "cp819"]),
+    ("iso-8859-1", &["iso-8859-1", "latin1", "l1", "csisolatin1", "cp819"]),
+    ("windows-1252", &["windows-1252", "cswindows1252"]),
     ("windows-1253", &["windows-1253", "cswindows1253"]),
     ("windows-1254", &["windows-1254", "cswindows1254", "iso-8859-9", "latin5", "l5", "csisolatin5"]),
     ("windows-1255", &["windows-1255", "cswindows1255"]),
@@ -119,7 +121,7 @@ mod tests {
     fn encodings_are_found_by_their_aliases() {
         assert_eq!(find("us-ascii"), Some(TextEncoding::Utf8));
         assert_eq!(find("utf16"), Some(TextEncoding::Utf16Le));
-        assert_eq!(find("latin1"), Some(TextEncoding::Named("windows-1252")));
+        assert_eq!(find("latin1"), Some(TextEncoding::Named("iso-8859-1")));
         assert_eq!(find("klingon"), None);
     }
 }
