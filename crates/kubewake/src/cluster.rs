@@ -4,11 +4,13 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::error::ErrorKind;
+use kubewake_apiserver::schema::quantity::Quantity;
 use kubewake_node::{
     addresses,
     cluster::{ClusterOptions, EmbeddedCluster},
     controller::autoscaler::AutoscalerSettings,
     images::{ImageEntrypoint, ImageError, ImageStore},
+    kubelet::logs::LogRotation,
 };
 use kubewake_release::ReleaseImage;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -48,6 +50,15 @@ pub(crate) struct EmbeddedClusterArgs {
     /// Interval of the autoscaler, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
     autoscaler_period: u64,
+    /// Size from which a container's log file is rotated, such as 64Ki
+    #[arg(long, value_name = "SIZE", default_value = "10Mi", value_parser = parse_size)]
+    container_log_max_size: u64,
+    /// Number of log files of a container, the current one and rotated ones
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..=1000))]
+    container_log_max_files: u16,
+    /// Interval at which the sizes of log files are checked, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    container_log_monitor_interval: u64,
 }
 
 impl EmbeddedClusterArgs {
@@ -64,9 +75,20 @@ impl EmbeddedClusterArgs {
                 period: Duration::from_secs(self.autoscaler_period),
                 ..AutoscalerSettings::default()
             },
+            log_rotation: LogRotation {
+                max_bytes: self.container_log_max_size,
+                max_files: self.container_log_max_files.into(),
+                interval: Duration::from_secs(self.container_log_monitor_interval),
+            },
             ..ClusterOptions::default()
         })
     }
+}
+
+/// A positive number of bytes, as in the configuration of a kubelet.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let bytes = Quantity::parse(text).map_err(|error| error.to_string())?.units(0);
+    u64::try_from(bytes).ok().filter(|bytes| *bytes > 0).ok_or_else(|| "must be more than 0 bytes".to_owned())
 }
 
 /// This program, under the names that Kubewake's own workloads have.

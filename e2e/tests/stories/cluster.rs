@@ -3,6 +3,7 @@
 mod autoscaling;
 mod cleanup;
 mod logs;
+mod node_logs;
 mod nodes;
 mod restart;
 mod rollout;

@@ -37,7 +37,7 @@ use crate::{
     events::EventRecorder,
     images::{ArchiveError, ImageStore},
     informers::InformerSet,
-    kubelet::{BackoffRules, DEFAULT_MAX_LOG_FILE_BYTES, DEFAULT_USAGE_WINDOW, Kubelet, KubeletOptions, NodeCapacity},
+    kubelet::{BackoffRules, DEFAULT_USAGE_WINDOW, Kubelet, KubeletOptions, NodeCapacity, logs::LogRotation},
     proxy::ServiceProxy,
     scheduler,
 };
@@ -67,8 +67,8 @@ pub struct ClusterOptions {
     pub backoff: BackoffRules,
     /// The settings of the autoscaler.
     pub autoscaler: autoscaler::AutoscalerSettings,
-    /// The size limit of a log file; there are two for each run of a container.
-    pub log_bytes: u64,
+    /// When container logs are rotated.
+    pub log_rotation: LogRotation,
     /// The limit of a pod's grace period when the cluster stops.
     pub grace: Duration,
     /// Whether the cluster's own requests start no traces. Requests that create pods may start some all the
@@ -86,7 +86,7 @@ impl Default for ClusterOptions {
             capacity: NodeCapacity::of_this_machine(),
             backoff: BackoffRules::default(),
             autoscaler: autoscaler::AutoscalerSettings::default(),
-            log_bytes: DEFAULT_MAX_LOG_FILE_BYTES,
+            log_rotation: LogRotation::default(),
             grace: DEFAULT_MAX_POD_GRACE_PERIOD,
             quiet: false,
         }
@@ -265,14 +265,14 @@ impl ClusterStartup<'_> {
             let options = KubeletOptions {
                 dir: self.directory.run().join(&name),
                 claims: self.directory.claims(),
-                logs: self.directory.logs(),
+                host: self.directory.host(&name),
                 name,
                 range,
                 capacity: self.options.capacity,
                 images: Arc::clone(&images),
                 tag: self.guard.cluster_tag().clone(),
                 backoff: self.options.backoff,
-                log_bytes: self.options.log_bytes,
+                log_rotation: self.options.log_rotation,
                 usage_window: self.options.autoscaler.period.min(DEFAULT_USAGE_WINDOW),
                 api_server: self.api.address(),
             };

@@ -23,10 +23,13 @@ pub mod wildcard_listeners;
 mod wildcard_monitor;
 mod workers;
 
-use std::{fmt, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt, fs::DirBuilder, net::SocketAddr, os::unix::fs::DirBuilderExt, path::PathBuf, pin::pin, sync::Arc,
+    time::Duration,
+};
 
 use futures_util::StreamExt;
-use k8s_openapi::api::core::v1::ContainerState;
+use k8s_openapi::api::core::v1::ContainerStatus;
 use kube::{Client, ResourceExt};
 use kubewake_apiserver::{
     api::StatusError,
@@ -39,7 +42,7 @@ use tokio::{
 };
 
 use self::{
-    logs::{ContainerLogStore, LogError},
+    logs::{ContainerLogStore, LogError, LogRotation},
     node_facts::NodeFacts,
     probe::ProbeChecker,
     sources::SourceReader,
@@ -50,7 +53,7 @@ use self::{
 pub use self::{node_status::NodeCapacity, pod::BackoffRules};
 use crate::{
     addresses::NodeRange,
-    error::Result,
+    error::{ClusterError, Result},
     events::EventRecorder,
     images::ImageStore,
     informers::InformerSet,
@@ -59,9 +62,6 @@ use crate::{
     scheduler::resources::ResourceAmounts,
     usage::{PodUsage, UsageProvider},
 };
-
-/// The size of one of the two log files of a run of a container.
-pub const DEFAULT_MAX_LOG_FILE_BYTES: u64 = 10 << 20;
 
 /// The interval of metrics-server.
 pub const DEFAULT_USAGE_WINDOW: Duration = Duration::from_secs(15);
@@ -80,9 +80,9 @@ pub struct KubeletOptions {
     pub capacity: NodeCapacity,
     /// The directory of the node's pods. It is not shared.
     pub dir: PathBuf,
-    /// The directory of container logs, which are kept until their pod is deleted. Nodes of one cluster may
-    /// share it.
-    pub logs: PathBuf,
+    /// The root of the files that the node has like a machine of its own: container logs, which are kept until
+    /// their pod is deleted, and what pods keep on their node. It is not shared.
+    pub host: PathBuf,
     /// The directories of persistent volume claims. Nodes of one cluster may share it.
     pub claims: PathBuf,
     /// The address at which pods reach the API server.
@@ -92,8 +92,8 @@ pub struct KubeletOptions {
     pub tag: ClusterTag,
     /// The restart backoff of containers.
     pub backoff: BackoffRules,
-    /// The size limit of a log file; there are two for each run of a container.
-    pub log_bytes: u64,
+    /// When container logs are rotated.
+    pub log_rotation: LogRotation,
     /// The window over which CPU usage is averaged.
     pub usage_window: Duration,
 }
@@ -138,25 +138,19 @@ impl NodeAgent {
         ResourceAmounts::from_quantities(Some(&self.facts.allocatable))
     }
 
-    fn open_log(&self, request: LogRequest) -> Result<kubelet_client::LogStream, StatusError> {
-        let pieces = self.logs.open(&request).map_err(|error| match error {
+    async fn open_log(
+        &self,
+        request: LogRequest,
+        status: Option<ContainerStatus>,
+    ) -> Result<kubelet_client::LogStream, StatusError> {
+        let pieces = self.logs.open(&request, status.as_ref()).await.map_err(|error| match error {
             LogError::Read(error) => {
                 tracing::warn!(pod = request.pod, container = request.container, %error, "failed to read the container's log");
                 StatusError::internal("failed to read the log of the container")
             }
-            LogError::NotStarted { pod, container, .. } => {
-                StatusError::bad_request(match self.container_state(&request).unwrap_or_default() {
-                    ContainerState { waiting: None, running: None, terminated: Some(_) } => {
-                        format!("the log of container {container:?} in pod {pod:?} is no longer stored")
-                    }
-                    state => {
-                        let reason = state.waiting.and_then(|waiting| waiting.reason);
-                        let reason = reason.unwrap_or_else(|| "ContainerCreating".to_owned());
-                        LogError::NotStarted { pod, container, reason }.to_string()
-                    }
-                })
+            LogError::NotStarted { .. } | LogError::NoPrevious { .. } | LogError::NotStored { .. } => {
+                StatusError::bad_request(error.to_string())
             }
-            LogError::NoPrevious { .. } => StatusError::bad_request(error.to_string()),
         })?;
         let (sender, output) = mpsc::channel(MAX_BUFFERED_LOG_CHUNKS);
         tokio::spawn(async move {
@@ -171,14 +165,6 @@ impl NodeAgent {
             }
         });
         Ok(output)
-    }
-
-    /// The state of a container in the pod's status.
-    fn container_state(&self, request: &LogRequest) -> Option<ContainerState> {
-        let pod = self.informers.pods.get(&NamespacedKey::new(&request.namespace, &request.pod))?;
-        let status = pod.status.as_ref()?;
-        let mut all = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
-        all.find(|one| one.name == request.container)?.state.clone()
     }
 }
 
@@ -202,7 +188,7 @@ impl Kubelet {
     ) -> Result<Self> {
         let node = Arc::new(NodeAgent {
             events: EventRecorder::new(client.clone(), "kubelet", Some(&options.name)),
-            logs: ContainerLogStore::new(options.logs.clone(), options.log_bytes),
+            logs: create_logs(&options)?,
             probe_checker: ProbeChecker::default(),
             meter: UsageMeter::new(options.usage_window),
             wildcards: WildcardMonitor::default(),
@@ -227,6 +213,7 @@ impl Kubelet {
         let alive = Arc::clone(&node);
         tasks.spawn(async move { alive.run_heartbeat().await });
         tasks.spawn(node.wildcards.clone().run());
+        tasks.spawn(node.logs.clone().maintain());
         Ok(Self { node, workers })
     }
 
@@ -239,8 +226,9 @@ impl Kubelet {
     ///
     /// # Errors
     /// If there is no log to read; the message is the kubelet's.
-    pub fn open_log(&self, request: LogRequest) -> Result<kubelet_client::LogStream, StatusError> {
-        self.node.open_log(request)
+    pub async fn open_log(&self, request: LogRequest) -> Result<kubelet_client::LogStream, StatusError> {
+        let status = self.workers.container_status(&request.uid, &request.container);
+        self.node.open_log(request, status).await
     }
 
     /// Terminates all processes, kills those that remain after the grace period of their pod or this limit, and
@@ -254,6 +242,16 @@ impl Kubelet {
     }
 }
 
+/// Creates the root of the node's own files, which only their owner may read, and its logs.
+fn create_logs(options: &KubeletOptions) -> Result<ContainerLogStore> {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&options.host);
+    let created = created.and_then(|()| ContainerLogStore::create(&options.host, options.log_rotation));
+    created.map_err(|source| ClusterError::Io {
+        what: format!("failed to create the directory {} of node {}", options.host.display(), options.name),
+        source,
+    })
+}
+
 fn node_facts(options: &KubeletOptions) -> NodeFacts {
     NodeFacts {
         name: options.name.clone(),
@@ -261,6 +259,7 @@ fn node_facts(options: &KubeletOptions) -> NodeFacts {
         api_server: options.api_server,
         allocatable: options.capacity.quantities(),
         claims: options.claims.clone(),
+        host: options.host.clone(),
         environment: node_facts::inherited_environment(),
     }
 }

@@ -207,24 +207,45 @@ fn end_at_shutdown(on: ResourceRequest<'_>, mut output: LogStream) -> Body {
     Body::from_receiver(receiver)
 }
 
-/// The requested container, which must be named if there are several.
+/// The requested container. It must be named if there are several, not counting init containers.
 fn select_container(pod: &Value, asked: &str) -> Result<String, StatusError> {
-    let names: Vec<&str> = ["containers", "initContainers", "ephemeralContainers"]
-        .iter()
-        .filter_map(|list| pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array))
-        .flatten()
-        .filter_map(|container| container.get("name").and_then(Value::as_str))
-        .collect();
+    let names = |list: &str| {
+        let all = pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(|container| container.get("name").and_then(Value::as_str)).collect::<Vec<&str>>()
+    };
+    let main = names("containers");
+    let all = [names("initContainers"), main.clone(), names("ephemeralContainers")].concat();
     let pod = pod.name();
-    match (asked, names.as_slice()) {
+    match (asked, main.as_slice()) {
         ("", [only]) => Ok((*only).to_owned()),
-        ("", several) => {
-            let choice = several.join(" ");
-            Err(StatusError::bad_request(format!(
-                "a container name must be specified for pod {pod}, choose one of: [{choice}]"
-            )))
-        }
-        (asked, names) if names.contains(&asked) => Ok(asked.to_owned()),
+        ("", _) => Err(StatusError::bad_request(format!(
+            "a container name must be specified for pod {pod}, choose one of: [{}]",
+            all.join(" ")
+        ))),
+        (asked, _) if all.contains(&asked) => Ok(asked.to_owned()),
         (asked, _) => Err(StatusError::bad_request(format!("container {asked} is not valid for pod {pod}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selected(containers: Value, asked: &str) -> Result<String, String> {
+        let init = json!([{"name": "setup"}]);
+        let pod = json!({"metadata": {"name": "web"}, "spec": {"initContainers": init, "containers": containers}});
+        select_container(&pod, asked).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn container_of_a_log_is_the_only_main_one_unless_another_is_named() {
+        let one = json!([{"name": "main"}]);
+        assert_eq!(selected(one.clone(), ""), Ok("main".to_owned()));
+        assert_eq!(selected(one.clone(), "setup"), Ok("setup".to_owned()));
+        assert_eq!(selected(one, "other").unwrap_err(), "container other is not valid for pod web");
+        let message = "a container name must be specified for pod web, choose one of: [setup a b]";
+        assert_eq!(selected(json!([{"name": "a"}, {"name": "b"}]), "").unwrap_err(), message);
     }
 }

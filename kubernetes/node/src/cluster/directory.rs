@@ -55,9 +55,10 @@ impl ClusterDirectory {
         self.data.as_ref().unwrap_or(&self.run).join("claims")
     }
 
-    /// The logs of containers: kept in the data directory, if there is one, until their pods are deleted.
-    pub(super) fn logs(&self) -> PathBuf {
-        self.data.as_ref().unwrap_or(&self.run).join("logs")
+    /// The files that a node has like a machine of its own, such as the logs of its containers: kept in the data
+    /// directory, if there is one.
+    pub(super) fn host(&self, node: &str) -> PathBuf {
+        self.data.as_ref().unwrap_or(&self.run).join("hosts").join(node)
     }
 
     /// Reserves the address block of the cluster: the recorded one if there is one.

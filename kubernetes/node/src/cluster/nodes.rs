@@ -37,7 +37,7 @@ impl kubelet_client::KubeletClient for NodeRegistry {
                 let message = format!("node {:?} of pod {} does not respond", request.node, request.pod);
                 StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             })?;
-            kubelet.open_log(request)
+            kubelet.open_log(request).await
         })
     }
 }

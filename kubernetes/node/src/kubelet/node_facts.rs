@@ -3,13 +3,19 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use super::volumes::relative_to_root;
+
 /// Variables that containers inherit from the node's environment. All others may be secrets.
 const INHERITED_VARIABLES: [&str; 5] = ["PATH", "HOME", "LANG", "LANGUAGE", "TZ"];
+
+/// The directories that each node has for itself, relative to the root: all nodes are on one machine, and each
+/// has its own container logs and its own state of the agents that read them.
+const NODE_DIRECTORIES: [&str; 2] = ["var/log", "var/lib"];
 
 /// A node, as its pods see it.
 #[derive(Clone, Debug)]
@@ -24,8 +30,19 @@ pub struct NodeFacts {
     /// The directories of persistent volume claims. Nodes of one cluster may share it, so that a pod finds its
     /// data on every node.
     pub claims: PathBuf,
+    /// The root of the files that the node has like a machine of its own: see [`NodeFacts::host_path`].
+    pub host: PathBuf,
     /// The initial environment of containers: see [`inherited_environment`].
     pub environment: BTreeMap<String, String>,
+}
+
+impl NodeFacts {
+    /// Where a path of the node is, and whether it belongs to this node alone. All other paths are the machine's.
+    pub fn host_path(&self, path: &Path) -> (PathBuf, bool) {
+        let inside = relative_to_root(path);
+        let is_own = NODE_DIRECTORIES.iter().any(|dir| inside.starts_with(dir));
+        if is_own { (self.host.join(inside), true) } else { (path.to_owned(), false) }
+    }
 }
 
 /// The part of this process's environment that containers inherit: program paths and locale.

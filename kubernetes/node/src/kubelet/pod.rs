@@ -34,14 +34,15 @@ use kube::{Resource, ResourceExt};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 pub use self::backoff::BackoffRules;
+pub(super) use self::status_cell::StatusCell;
 use self::{
     container_lifecycle::{ContainerKind, ContainerOutcome},
     sandbox::PodSandbox,
-    status_cell::StatusCell,
     stop_signal::{DesiredRunState, StopSignal},
 };
 use super::{
     NodeAgent,
+    logs::PodLogKey,
     status::{PodFailure, PodRuntimeState, is_sidecar},
 };
 use crate::{controller::pods::phase, key::NamespacedKey};
@@ -67,7 +68,7 @@ pub(super) struct PodWorker {
     dir: PathBuf,
     reference: ObjectReference,
     updates: watch::Receiver<PodUpdate>,
-    status: StatusCell,
+    status: Arc<StatusCell>,
     /// The last version of the status cell that was written.
     written_version: watch::Sender<u64>,
 }
@@ -93,7 +94,7 @@ impl PodWorker {
             reference: pod.object_ref(&()),
             node,
             updates,
-            status: StatusCell::new(facts),
+            status: Arc::new(StatusCell::new(facts)),
             written_version: watch::Sender::new(0),
         }
     }
@@ -107,7 +108,7 @@ impl PodWorker {
         }
         // A node that starts again needs the logs.
         if !worker.node.is_stopping() {
-            worker.node.logs.remove(&worker.uid);
+            worker.node.logs.remove(&worker.log_key());
         }
         if let Err(error) = tokio::fs::remove_dir_all(&worker.dir).await
             && error.kind() != std::io::ErrorKind::NotFound
@@ -237,6 +238,15 @@ impl PodWorker {
     fn ip(&self) -> Ipv4Addr {
         let own = self.status.read(|facts| facts.ip.as_ref().and_then(|ip| ip.parse().ok()));
         own.unwrap_or_else(|| self.node.options.range.address())
+    }
+
+    fn log_key(&self) -> PodLogKey<'_> {
+        PodLogKey { namespace: &self.key.namespace, pod: &self.key.name, uid: &self.uid }
+    }
+
+    /// The status of the pod while its worker runs.
+    pub(super) fn status(&self) -> Arc<StatusCell> {
+        Arc::clone(&self.status)
     }
 
     fn current_pod(&self) -> Arc<Pod> {

@@ -36,7 +36,12 @@ impl KubeletFixture {
     pub(super) async fn new() -> Self {
         let world = TestCluster::without_nodes(Options { service_accounts: true, ..Options::default() }).await;
         let dir = tempfile::tempdir().unwrap();
-        let node = NodeFacts { api_server: world.server.address(), claims: dir.path().join("claims"), ..node_facts() };
+        let node = NodeFacts {
+            api_server: world.server.address(),
+            claims: dir.path().join("claims"),
+            host: dir.path().join("host"),
+            ..node_facts()
+        };
         let sources = SourceReader::new(world.client.clone(), &world.informers);
         let node = Arc::new(node);
         let authority = json!({"ca.crt": world.server.kubeconfig().certificate_authority.unwrap()});
@@ -75,6 +80,7 @@ pub(super) fn node_facts() -> NodeFacts {
         api_server: ([127, 0, 0, 1], 6443).into(),
         allocatable: BTreeMap::from([quantity("cpu", "4"), quantity("memory", "8Gi")]),
         claims: PathBuf::new(),
+        host: PathBuf::new(),
         environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/root".into())]),
     }
 }

@@ -78,12 +78,12 @@ impl Fixture {
             capacity: NodeCapacity { cpu_millis: 2000, memory_bytes: 1 << 30, pods: 20 },
             dir: dir.path().join("node-0"),
             claims: dir.path().join("claims"),
-            logs: dir.path().join("logs"),
+            host: dir.path().join("host"),
             api_server: world.server.address(),
             images: Arc::new(images),
             tag: guard.cluster_tag().clone(),
             backoff: BackoffRules { first: short, longest: short * 4, reset: Duration::from_secs(600) },
-            log_bytes: DEFAULT_MAX_LOG_FILE_BYTES,
+            log_rotation: LogRotation::default(),
             usage_window: DEFAULT_USAGE_WINDOW,
         };
         let kubelet = started(&options, &mut world).await;
@@ -128,7 +128,7 @@ impl Fixture {
     async fn until_said(&self, name: &str, words: &str) -> String {
         self.until(name, |pod| main_status(pod).container_id.is_some()).await;
         let follow = LogOptions { follow: true, ..LogOptions::default() };
-        let mut output = self.kubelet.open_log(self.log_request(name, &follow)).unwrap();
+        let mut output = self.kubelet.open_log(self.log_request(name, &follow)).await.unwrap();
         let mut said = String::new();
         while !said.contains(words) {
             let piece = tokio::time::timeout(WAIT_TIMEOUT, output.recv()).await.unwrap().expect("it ended");
@@ -138,7 +138,7 @@ impl Fixture {
     }
 
     async fn log(&self, name: &str, options: &LogOptions) -> String {
-        let mut output = self.kubelet.open_log(self.log_request(name, options)).unwrap();
+        let mut output = self.kubelet.open_log(self.log_request(name, options)).await.unwrap();
         let mut all = Vec::new();
         while let Some(piece) = output.recv().await {
             all.extend_from_slice(&piece);
@@ -180,7 +180,7 @@ impl Fixture {
     async fn nothing_is_left(&self) {
         let mut count = self.kubelet.workers.count.subscribe();
         tokio::time::timeout(WAIT_TIMEOUT, count.wait_for(|count| *count == 0)).await.unwrap().unwrap();
-        for folder in ["node-0/pods", "logs"] {
+        for folder in ["node-0/pods", "host/var/log/pods", "host/var/log/containers"] {
             let left = std::fs::read_dir(self.dir.path().join(folder)).into_iter().flatten().count();
             assert_eq!(left, 0, "{folder}");
         }

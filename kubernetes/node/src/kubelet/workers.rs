@@ -5,14 +5,14 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use kubewake_runtime::lock::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
     NodeAgent, admission,
-    pod::{PodUpdate, PodWorker, has_final_phase},
+    pod::{PodUpdate, PodWorker, StatusCell, has_final_phase},
 };
 use crate::{informer::InformerChange, scheduler::resources::ResourceAmounts};
 
@@ -28,6 +28,7 @@ pub(super) struct PodWorkers {
 #[derive(Debug)]
 struct PodWorkerHandle {
     updates: watch::Sender<PodUpdate>,
+    status: Arc<StatusCell>,
     /// The resources that the pod uses; none if the node rejected it.
     holds: ResourceAmounts,
     task: JoinHandle<()>,
@@ -71,6 +72,7 @@ impl PodWorkers {
             let holds =
                 if refused.is_none() { ResourceAmounts::requested_by_pod(pod) } else { ResourceAmounts::default() };
             let worker = PodWorker::new(Arc::clone(&self.node), receiver, refused);
+            let status = worker.status();
             let me = me.clone();
             let mine = uid.clone();
             let task = self.runtime.spawn(async move {
@@ -79,9 +81,15 @@ impl PodWorkers {
                     workers.remove_worker(&mine);
                 }
             });
-            all.insert(uid, PodWorkerHandle { updates: sender, holds, task });
+            all.insert(uid, PodWorkerHandle { updates: sender, status, holds, task });
             self.count.send_replace(all.len());
         }
+    }
+
+    /// The present status of a container. That in the API may be older.
+    pub(super) fn container_status(&self, uid: &str, container: &str) -> Option<ContainerStatus> {
+        let status = Arc::clone(&self.all.lock().get(uid)?.status);
+        status.container(container, Clone::clone)
     }
 
     fn remove_worker(&self, uid: &str) {

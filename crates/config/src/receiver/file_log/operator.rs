@@ -19,8 +19,10 @@ use kubewake_otlp::Value;
 
 use super::{expression::Expression, record_field::RecordField, template::TextTemplate, time_layout::TimeLayout};
 use crate::{
-    RegexPattern,
+    FixedSources, RegexPattern,
+    decode::{Cursor, DecodeReport},
     encode::{WrittenSection, YamlMap},
+    yaml,
 };
 
 pub(super) use graph::graph;
@@ -35,6 +37,24 @@ pub struct OperatorGraph {
 }
 
 impl OperatorGraph {
+    /// Reads a list of operators that is not part of a document.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong with it.
+    pub fn from_yaml(text: &str) -> Result<Self, String> {
+        let sources = FixedSources::new();
+        let report = DecodeReport::with_sources(&sources);
+        let mut faults = Vec::new();
+        let tree = yaml::parse(text, &mut faults).ok_or("the text is not YAML")?;
+        let found = graph(&Cursor::root(&tree), &report);
+        let errors = report.into_findings().errors;
+        match errors.first() {
+            Some(error) => Err(error.message.clone()),
+            None => found.ok_or_else(|| "the list cannot be read".to_owned()),
+        }
+    }
+
     /// The operator `container` with its defaults, and no other.
     pub fn for_containers() -> Self {
         let format = ContainerFormat { runtime: None, adds_metadata: true, max_log_size: DEFAULT_CONTAINER_LOG_BYTES };

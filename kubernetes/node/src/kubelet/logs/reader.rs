@@ -1,6 +1,12 @@
-//! Reads a log with the options of `kubectl logs`.
+//! Reads a log with the options of `kubectl logs`, from its oldest file on.
+//!
+//! A kubelet reads the current file only. Here a reader gets everything that is stored, across rotations and
+//! compressed files.
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+use std::{
+    io::{self, Read},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -8,14 +14,18 @@ use kubewake_apiserver::kubelet_client::{LogOptions, LogSince};
 use tokio::sync::watch;
 
 use super::{
-    line::{LogEntry, format_time},
-    run_log::{LogPosition, READ_BLOCK_BYTES, RunLog, WriteProgress},
+    line::{LogEntry, MAX_TEXT_BYTES, format_fixed_time},
+    log_file::{LogFile, READ_BLOCK_BYTES},
+    run_log::{LogPosition, RunLog, WriteProgress},
 };
+
+/// The longest entry that is read. Programs can write to the files, too, so that anything may be in them.
+const MAX_ENTRY_BYTES: usize = MAX_TEXT_BYTES + (1 << 10);
 
 pub(super) struct LogReader {
     log: Arc<RunLog>,
     progress: watch::Receiver<WriteProgress>,
-    file: File,
+    file: LogFile,
     position: LogPosition,
     /// The start of an incomplete entry.
     rest: Vec<u8>,
@@ -25,7 +35,16 @@ pub(super) struct LogReader {
     done: bool,
 }
 
+/// The result of one step of a reader.
+enum ReadStep {
+    /// The text of some entries, or nothing.
+    Text(Vec<u8>),
+    /// Everything that was written has been read.
+    Waits,
+}
+
 impl LogReader {
+    /// Blocks while it looks for the start.
     pub(super) fn new(log: Arc<RunLog>, options: &LogOptions, now: Timestamp) -> io::Result<Self> {
         let progress = log.progress();
         let here = *progress.borrow();
@@ -34,9 +53,10 @@ impl LogReader {
             Some(lines) => log.position_before_last(lines)?,
             None => LogPosition { part: 0, offset: 0 },
         };
-        let (part, file) = log.open(at.part)?;
-        // The requested part may have been rotated away.
+        let (part, mut file) = log.open(at.part)?;
+        // The requested part may have been removed.
         let at = if part == at.part { at } else { LogPosition { part, offset: 0 } };
+        file.skip(at.offset)?;
         let filter = EntryFilter::new(options, now);
         Ok(Self { log, progress, file, position: at, rest: Vec::new(), filter, until, done: false })
     }
@@ -44,9 +64,10 @@ impl LogReader {
     /// The next chunk; none at the end.
     pub(super) async fn next(mut self) -> Option<(Bytes, Self)> {
         while !self.done {
-            match self.read_more().await {
-                Ok(out) if out.is_empty() => {}
-                Ok(out) => return Some((Bytes::from(out), self)),
+            match self.step() {
+                Ok(ReadStep::Text(text)) if text.is_empty() => {}
+                Ok(ReadStep::Text(text)) => return Some((Bytes::from(text), self)),
+                Ok(ReadStep::Waits) => self.done = self.progress.changed().await.is_err(),
                 Err(error) => {
                     tracing::warn!(%error, "failed to continue reading a log");
                     self.done = true;
@@ -56,34 +77,55 @@ impl LogReader {
         None
     }
 
-    async fn read_more(&mut self) -> io::Result<Vec<u8>> {
+    /// Everything up to the present end.
+    pub(super) fn read_to_end(mut self) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        while !self.done
+            && let ReadStep::Text(text) = self.step()?
+        {
+            all.extend_from_slice(&text);
+        }
+        Ok(all)
+    }
+
+    fn step(&mut self) -> io::Result<ReadStep> {
         let WriteProgress { part, length, ended } = *self.progress.borrow_and_update();
-        let last = self.position.part == part;
-        let mut end = if last { length } else { self.file.metadata()?.len() };
-        if let Some(until) = self.until.filter(|until| until.part == self.position.part) {
-            end = end.min(until.offset);
+        let is_last = self.position.part == part;
+        let end = match self.until.filter(|until| until.part == self.position.part) {
+            Some(until) => Some(until.offset),
+            // A rotated file has its own end.
+            None => is_last.then_some(length),
+        };
+        let room = end.map_or(u64::MAX, |end| end.saturating_sub(self.position.offset));
+        if room > 0
+            && let Some(text) = self.read(room)?
+        {
+            return Ok(ReadStep::Text(text));
         }
-        if self.position.offset < end {
-            return self.read(end);
-        }
-        if self.until.is_some_and(|until| self.position.part >= until.part) || (last && ended) {
+        if self.until.is_some_and(|until| self.position.part >= until.part) || (is_last && ended) {
             self.done = true;
-        } else if !last {
+        } else if is_last {
+            return Ok(ReadStep::Waits);
+        } else {
             let (part, file) = self.log.open(self.position.part + 1)?;
             self.file = file;
             self.position = LogPosition { part, offset: 0 };
             self.rest.clear();
-        } else if self.progress.changed().await.is_err() {
-            self.done = true;
+            self.done = self.until.is_some_and(|until| part > until.part);
         }
-        Ok(Vec::new())
+        Ok(ReadStep::Text(Vec::new()))
     }
 
-    fn read(&mut self, end: u64) -> io::Result<Vec<u8>> {
-        let length = usize::try_from(end - self.position.offset).unwrap_or(READ_BLOCK_BYTES).min(READ_BLOCK_BYTES);
+    /// Reads at most `room` bytes; none at the end of the file.
+    fn read(&mut self, room: u64) -> io::Result<Option<Vec<u8>>> {
+        let length = usize::try_from(room).unwrap_or(READ_BLOCK_BYTES).min(READ_BLOCK_BYTES);
         let begun = self.rest.len();
         self.rest.resize(begun + length, 0);
-        self.file.read_exact_at(self.rest.get_mut(begun..).unwrap_or_default(), self.position.offset)?;
+        let length = self.file.read(self.rest.get_mut(begun..).unwrap_or_default())?;
+        self.rest.truncate(begun + length);
+        if length == 0 {
+            return Ok(None);
+        }
         self.position.offset += length as u64;
         let whole = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut out = Vec::new();
@@ -91,19 +133,23 @@ impl LogReader {
             self.filter.push_entry(line.strip_suffix(b"\n").unwrap_or(line), &mut out);
         }
         self.rest.drain(..whole);
+        if self.rest.len() > MAX_ENTRY_BYTES {
+            self.rest.clear();
+        }
         self.done |= self.filter.is_full();
-        Ok(out)
+        Ok(Some(out))
     }
 }
 
-/// Selects and formats entries.
+/// Selects and formats entries, as a kubelet does.
 struct EntryFilter {
-    since: Option<String>,
+    since: Option<Timestamp>,
     timestamps: bool,
     /// The remaining bytes of `limitBytes`.
     remaining_bytes: Option<u64>,
-    /// Whether the last entry was incomplete, so that the next one gets no timestamp.
-    within_line: bool,
+    /// Whether the next entry begins a line, and so gets a timestamp. As in a kubelet, the streams are not told
+    /// apart.
+    begins_line: bool,
 }
 
 impl EntryFilter {
@@ -113,30 +159,29 @@ impl EntryFilter {
             // Earlier than the first representable time: everything.
             LogSince::Seconds(seconds) => now.checked_sub(SignedDuration::from_secs(i64::try_from(seconds).ok()?)).ok(),
         });
-        Self {
-            since: since.map(format_time),
-            timestamps: options.timestamps,
-            remaining_bytes: options.limit_bytes,
-            within_line: false,
-        }
+        Self { since, timestamps: options.timestamps, remaining_bytes: options.limit_bytes, begins_line: true }
     }
 
     fn push_entry(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let Some(entry) = LogEntry::parse(line) else { return };
-        let early = self.since.as_ref().is_some_and(|since| entry.time < since.as_bytes());
-        if early {
+        let is_timed = self.since.is_some() || self.timestamps;
+        let time = if is_timed { entry.timestamp() } else { None };
+        if is_timed && time.is_none() {
+            return;
+        }
+        let begins_line = std::mem::replace(&mut self.begins_line, entry.full || entry.text.is_empty());
+        if self.since.is_some_and(|since| time.is_some_and(|time| time < since)) {
             return;
         }
         let from = out.len();
-        if self.timestamps && !self.within_line {
-            out.extend_from_slice(entry.time);
+        if let Some(time) = time.filter(|_| self.timestamps && begins_line) {
+            out.extend_from_slice(format_fixed_time(time).as_bytes());
             out.push(b' ');
         }
         out.extend_from_slice(entry.text);
         if entry.full {
             out.push(b'\n');
         }
-        self.within_line = !entry.full;
         if let Some(room) = &mut self.remaining_bytes {
             let length = (out.len() - from) as u64;
             out.truncate(from + usize::try_from(length.min(*room)).unwrap_or(0));

@@ -1,21 +1,25 @@
-//! The log of one run of a container: the current file and the one before it.
+//! The log of one run of a container: the file that is written, and rotated ones.
 //!
-//! *Guaranteed*: there are at most two files, each of the given size, or of the size of one append if that is
-//! larger; a file holds whole entries only; a reader that is fast enough misses nothing at a rotation.
-//! *Assumed*: there is one writer.
+//! *Guaranteed*: a file holds whole entries only; rotation loses and repeats none. A reader that is fast enough
+//! misses nothing. *Assumed*: each writer appends whole entries, and there is one rotator.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::FileExt,
-    path::PathBuf,
-    sync::MutexGuard,
+    collections::VecDeque,
+    fs::{self, File, OpenOptions, Permissions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::{MutexGuard, atomic::AtomicBool},
 };
 
+use jiff::Timestamp;
 use kubewake_runtime::lock::Mutex;
 use tokio::sync::watch;
 
-pub(super) const READ_BLOCK_BYTES: usize = 64 << 10;
+use super::{
+    log_file::LogFile,
+    rotation::{self, LOG_FILE_MODE, LogRotation, RotatedLog},
+};
 
 /// The progress of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub(super) struct WriteProgress {
     pub(super) ended: bool,
 }
 
-/// A position between two entries.
+/// A position between two entries, in bytes before compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LogPosition {
     pub(super) part: u64,
@@ -37,84 +41,168 @@ pub(super) struct LogPosition {
 #[derive(Debug)]
 pub(super) struct RunLog {
     path: PathBuf,
-    /// The limit of one file, in bytes.
-    limit: u64,
-    /// Open while it is written. The lock is held while files are renamed.
-    file: Mutex<Option<File>>,
+    /// The id of the run, if it is known.
+    id: Option<String>,
+    /// The lock is held while files are renamed and removed.
+    files: Mutex<LogFiles>,
     progress: watch::Sender<WriteProgress>,
 }
 
+#[derive(Debug, Default)]
+struct LogFiles {
+    /// Open while it is written.
+    current: Option<File>,
+    /// Rotated files with their numbers, oldest first.
+    rotated: VecDeque<(u64, RotatedLog)>,
+}
+
 impl RunLog {
-    pub(super) fn create(path: PathBuf, limit: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
+    pub(super) fn create(path: PathBuf, id: &str) -> io::Result<Self> {
+        let files = LogFiles { current: Some(create_file(&path)?), rotated: VecDeque::new() };
         let progress = watch::Sender::new(WriteProgress { part: 0, length: 0, ended: false });
-        Ok(Self { path, limit, file: Mutex::new(Some(file)), progress })
+        Ok(Self { path, id: Some(id.to_owned()), files: Mutex::new(files), progress })
     }
 
     /// Opens the finished log of an earlier run of the node.
-    pub(super) fn open_finished(path: PathBuf, limit: u64) -> io::Result<Self> {
+    pub(super) fn open_finished(path: PathBuf, id: Option<String>) -> io::Result<Self> {
         let length = fs::metadata(&path)?.len();
-        let progress = watch::Sender::new(WriteProgress { part: 0, length, ended: true });
-        let log = Self { path, limit, file: Mutex::new(None), progress };
-        let part = u64::from(log.rotated_path().exists());
-        log.progress.send_modify(|progress| progress.part = part);
-        Ok(log)
+        let rotated: VecDeque<_> = (0..).zip(rotation::find_rotated(&path)).collect();
+        let part = rotated.len() as u64;
+        let progress = watch::Sender::new(WriteProgress { part, length, ended: true });
+        Ok(Self { path, id, files: Mutex::new(LogFiles { current: None, rotated }), progress })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 
     pub(super) fn append(&self, entries: &[u8]) -> io::Result<()> {
-        let mut file = self.lock_file();
+        let files = self.lock_files();
+        let Some(file) = &files.current else { return Ok(()) };
         let mut progress = *self.progress.borrow();
-        if progress.length > 0 && progress.length + entries.len() as u64 > self.limit {
-            fs::rename(&self.path, self.rotated_path())?;
-            *file = Some(OpenOptions::new().create(true).write(true).truncate(true).open(&self.path)?);
-            progress = WriteProgress { part: progress.part + 1, length: 0, ended: false };
-            self.progress.send_replace(progress);
+        if let Err(error) = file.write_all_at(entries, progress.length) {
+            // A part of an entry must not remain.
+            let _ = file.set_len(progress.length);
+            return Err(error);
         }
-        let Some(file) = file.as_mut() else { return Ok(()) };
-        // At its position, so that the remains of a failed write are overwritten.
-        file.write_all_at(entries, progress.length)?;
-        file.flush()?;
         progress.length += entries.len() as u64;
         self.progress.send_replace(progress);
         Ok(())
     }
 
     pub(super) fn finish(&self) {
-        *self.lock_file() = None;
+        self.lock_files().current = None;
         self.progress.send_modify(|progress| progress.ended = true);
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.progress.borrow().ended
     }
 
     pub(super) fn progress(&self) -> watch::Receiver<WriteProgress> {
         self.progress.subscribe()
     }
 
-    /// Opens the part with this number, or the first later one that still exists; returns which one.
-    pub(super) fn open(&self, part: u64) -> io::Result<(u64, File)> {
-        // Files are not renamed while the lock is held.
-        let _held = self.lock_file();
-        let current = self.progress.borrow().part;
-        if part < current {
-            return Ok((current - 1, File::open(self.rotated_path())?));
+    /// Rotates the log of a running container if it has reached its size, and cleans up before that.
+    pub(super) fn rotate(&self, rules: &LogRotation, now: Timestamp, is_stopping: &AtomicBool) -> io::Result<()> {
+        let progress = *self.progress.borrow();
+        if progress.ended || progress.length < rules.max_bytes {
+            return Ok(());
         }
-        Ok((current, File::open(&self.path)?))
+        self.remove_oldest(rules.max_older_files());
+        self.compress_rotated(is_stopping)?;
+        self.rotate_current(now)
+    }
+
+    /// Removes the oldest rotated files until there are at most `most`. Open readers continue.
+    fn remove_oldest(&self, most: usize) {
+        let mut files = self.lock_files();
+        while files.rotated.len() > most
+            && let Some((_, oldest)) = files.rotated.pop_front()
+        {
+            let _ = fs::remove_file(oldest.current_path());
+        }
+    }
+
+    /// Compresses rotated files outside of the lock, as it takes a while.
+    fn compress_rotated(&self, is_stopping: &AtomicBool) -> io::Result<()> {
+        let plain = |files: &LogFiles| {
+            let mut rotated = files.rotated.iter();
+            rotated.find(|(_, rotated)| !rotated.is_compressed).map(|(part, rotated)| (*part, rotated.path.clone()))
+        };
+        while let Some((part, path)) = { plain(&self.lock_files()) } {
+            let compressed = rotation::compress(&path, is_stopping);
+            let mut files = self.lock_files();
+            match compressed {
+                Ok(()) => {
+                    if let Some((_, rotated)) = files.rotated.iter_mut().find(|(number, _)| *number == part) {
+                        rotated.is_compressed = true;
+                    }
+                    let _ = fs::remove_file(&path);
+                }
+                // Whoever removed the file did not want it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    files.rotated.retain(|(number, _)| *number != part);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn rotate_current(&self, now: Timestamp) -> io::Result<()> {
+        let rotated = rotation::rotated_path(&self.path, now);
+        let mut files = self.lock_files();
+        let is_taken = files.rotated.iter().any(|(_, other)| other.path == rotated);
+        if files.current.is_none() || is_taken {
+            // The names have seconds: a second rotation within one waits for the next check.
+            return Ok(());
+        }
+        fs::rename(&self.path, &rotated)?;
+        let next = create_file(&self.path).inspect_err(|_| drop(fs::rename(&rotated, &self.path)))?;
+        files.current = Some(next);
+        let part = self.progress.borrow().part;
+        files.rotated.push_back((part, RotatedLog { path: rotated, is_compressed: false }));
+        self.progress.send_replace(WriteProgress { part: part + 1, length: 0, ended: false });
+        Ok(())
+    }
+
+    /// Opens the part with this number, or the first later one that still exists; returns which one.
+    pub(super) fn open(&self, part: u64) -> io::Result<(u64, LogFile)> {
+        let files = self.lock_files();
+        for (number, rotated) in files.rotated.iter().filter(|(number, _)| *number >= part) {
+            match LogFile::open(rotated) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => return Ok((*number, opened?)),
+            }
+        }
+        Ok((self.progress.borrow().part, LogFile::open_plain(&self.path)?))
     }
 
     /// The position before the last entries, of this number.
     pub(super) fn position_before_last(&self, entries: u64) -> io::Result<LogPosition> {
         let WriteProgress { part, length, .. } = *self.progress.borrow();
-        let (part, mut file) = self.open(part)?;
+        let (mut part, mut file) = self.open(part)?;
         let mut place = LogPosition { part, offset: length };
+        let mut end = Some(length);
         let mut wanted = entries;
-        if wanted > 0 {
-            (place.offset, wanted) = find_tail(&file, length, wanted)?;
-        }
-        if wanted > 0 && part > 0 {
-            let old;
-            (old, file) = self.open(part - 1)?;
-            if old < part {
-                let (offset, _) = find_tail(&file, file.metadata()?.len(), wanted)?;
-                place = LogPosition { part: old, offset };
+        while wanted > 0 {
+            let (offset, missing) = file.find_tail(end, wanted)?;
+            place = LogPosition { part, offset };
+            wanted = missing;
+            let before =
+                { self.lock_files().rotated.iter().rev().map(|(number, _)| *number).find(|number| *number < part) };
+            let Some(before) = before else { break };
+            let (opened, earlier) = self.open(before)?;
+            if opened >= part {
+                // It was removed meanwhile.
+                break;
             }
+            (part, file, end) = (opened, earlier, None);
         }
         Ok(place)
     }
@@ -122,41 +210,21 @@ impl RunLog {
     /// Removes the files. Open readers may continue.
     pub(super) fn remove(&self) {
         self.finish();
+        let mut files = self.lock_files();
+        for (_, rotated) in files.rotated.drain(..) {
+            let _ = fs::remove_file(rotated.current_path());
+        }
         let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(self.rotated_path());
     }
 
-    fn rotated_path(&self) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push(".1");
-        path.into()
-    }
-
-    fn lock_file(&self) -> MutexGuard<'_, Option<File>> {
-        self.file.lock()
+    fn lock_files(&self) -> MutexGuard<'_, LogFiles> {
+        self.files.lock()
     }
 }
 
-/// The position of the last `wanted` lines before `end`, and the number of missing lines.
-fn find_tail(file: &File, end: u64, wanted: u64) -> io::Result<(u64, u64)> {
-    let mut block = vec![0; READ_BLOCK_BYTES];
-    let mut at = end;
-    let mut seen = 0;
-    while at > 0 {
-        let length = at.min(READ_BLOCK_BYTES as u64);
-        at -= length;
-        let part = block.get_mut(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
-        file.read_exact_at(part, at)?;
-        for (index, byte) in part.iter().enumerate().rev() {
-            // The end of the last line does not end a line before it.
-            if *byte != b'\n' {
-                continue;
-            }
-            if seen == wanted {
-                return Ok((at + index as u64 + 1, 0));
-            }
-            seen += 1;
-        }
-    }
-    Ok((0, wanted - seen))
+fn create_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).write(true).truncate(true).mode(LOG_FILE_MODE).open(path)?;
+    // Whatever the process's own mask is.
+    file.set_permissions(Permissions::from_mode(LOG_FILE_MODE))?;
+    Ok(file)
 }

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     kubelet::{
         env::ProcessSpec,
-        logs::{ContainerLogKey as LogRun, RunOutput},
+        logs::{ContainerLogKey, RunOutput},
         process::{self, ContainerProcess, ProcessExit, ProcessStartError},
         status::api_time,
         volumes::relative_to_root,
@@ -58,6 +58,8 @@ pub(super) struct ContainerRun<'a> {
     pub(super) kind: ContainerKind,
     pub(super) process_spec: ProcessSpec,
     pub(super) tag: ContainerTag,
+    /// The id of the run.
+    id: String,
     started: Timestamp,
     /// The number of earlier starts.
     restart_count: i32,
@@ -73,11 +75,12 @@ impl<'a> ContainerRun<'a> {
         let tag = worker.node.options.tag.new_container_tag();
         let again = |status: &ContainerStatus| status.restart_count + i32::from(has_run(status));
         let restart_count = worker.status.container(&container.name, again).unwrap_or(0);
-        Self { worker, container, kind, process_spec, tag, started: Timestamp::now(), restart_count }
+        let id = container_id(&tag);
+        Self { worker, container, kind, process_spec, tag, id, started: Timestamp::now(), restart_count }
     }
 
     /// Starts the process and returns its exit code when it has ended for any reason.
-    pub(super) async fn run(self, orders: &mut StopSignal) -> i32 {
+    pub(super) async fn run(mut self, orders: &mut StopSignal) -> i32 {
         let worker = self.worker;
         let name = &self.container.name;
         worker.record_normal(name, "Created", "Container created");
@@ -105,10 +108,13 @@ impl<'a> ContainerRun<'a> {
         code
     }
 
-    fn spawn_process(&self) -> Result<(ContainerProcess, RunOutput, OutputTask), ProcessStartError> {
+    fn spawn_process(&mut self) -> Result<(ContainerProcess, RunOutput, OutputTask), ProcessStartError> {
         let worker = self.worker;
-        let run = LogRun { uid: &worker.uid, container: &self.container.name, number: self.restart_count };
+        let container = &self.container.name;
+        let run = ContainerLogKey { pod: worker.log_key(), container, id: &self.id, number: self.restart_count };
         let log = worker.node.logs.begin(&run)?;
+        // As in a kubelet, the log that exists already counts if the status was lost.
+        self.restart_count = log.number();
         let (process, output) = match process::start_process(&self.process_spec, &self.tag) {
             Ok(begun) => begun,
             Err(error) => {
@@ -167,7 +173,7 @@ impl<'a> ContainerRun<'a> {
     }
 
     fn container_id(&self) -> String {
-        format!("kubewake://{:016x}", self.tag.number())
+        format!("kubewake://{}", self.id)
     }
 
     /// Supervises the process until it has ended, and returns its exit code.
@@ -246,6 +252,12 @@ impl<'a> ContainerRun<'a> {
         file.take(MAX_TERMINATION_MESSAGE_BYTES).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+/// An id for a run with this tag, as long as those of container runtimes: programs that read the names of log
+/// files expect 64 hexadecimal digits.
+fn container_id(tag: &ContainerTag) -> String {
+    format!("{:016x}{:016x}{:032x}", tag.number(), fastrand::u64(..), fastrand::u128(..))
 }
 
 /// An unknown exit status counts as a failure.

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use crate::kubelet::status::PodRuntimeState;
 
 #[derive(Debug)]
-pub(super) struct StatusCell {
+pub(in crate::kubelet) struct StatusCell {
     state: Mutex<PodRuntimeState>,
     version: watch::Sender<u64>,
 }
@@ -39,7 +39,7 @@ impl StatusCell {
         read(&self.state.lock())
     }
 
-    pub(super) fn container<R>(&self, name: &str, read: impl FnOnce(&ContainerStatus) -> R) -> Option<R> {
+    pub(in crate::kubelet) fn container<R>(&self, name: &str, read: impl FnOnce(&ContainerStatus) -> R) -> Option<R> {
         self.read(|facts| facts.containers.get(name).map(read))
     }
 

@@ -138,3 +138,46 @@ async fn who_never_stops_talking_does_not_keep_others_waiting() {
         fixture.delete(name).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn logs_of_all_containers_are_where_agents_look_for_them() {
+    let fixture = Fixture::start().await;
+    let mut logged = pod("logged", "echo main; printf half; exit 1");
+    logged["spec"]["initContainers"] = json!([{ "name": "init", "image": "shell:1", "args": ["echo init"] }]);
+    let uid = fixture.create(logged).await.uid().unwrap();
+    let pod = fixture.until("logged", |pod| main_status(pod).restart_count == 1).await;
+    let host = fixture.dir.path().join("host/var/log");
+    let dir = host.join(format!("pods/default_logged_{uid}"));
+    let texts = |path: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(dir.join(path)).unwrap();
+        text.lines().map(|entry| entry.split_once(' ').unwrap().1.to_owned()).collect()
+    };
+    assert_eq!(texts("main/0.log"), ["stdout F main", "stdout P half"]);
+    assert_eq!(texts("init/0.log"), ["stdout F init"]);
+    let id = pod.status.unwrap().init_container_statuses.unwrap()[0].container_id.clone().unwrap();
+    let id = id.strip_prefix("kubewake://").unwrap();
+    assert!(id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+    let link = host.join(format!("containers/logged_default_init-{id}.log"));
+    assert_eq!(std::fs::read_link(link).unwrap(), dir.join("init/0.log"));
+    let mut request = fixture.log_request("logged", &LogOptions::default());
+    request.container = "init".into();
+    let mut output = fixture.kubelet.open_log(request).await.unwrap();
+    assert_eq!(output.recv().await.unwrap(), "init\n");
+    fixture.delete("logged").await;
+    fixture.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn container_that_waits_for_its_restart_has_its_last_log_as_its_previous_one() {
+    let mut fixture = Fixture::start().await;
+    fixture.options.backoff = BackoffRules { first: WAIT_TIMEOUT * 2, longest: WAIT_TIMEOUT * 2, reset: WAIT_TIMEOUT };
+    fixture.restart().await;
+    fixture.run("bad", "echo $$; exit 3").await;
+    // The first restart is immediate.
+    fixture.until("bad", |pod| waits_for(pod, "CrashLoopBackOff") && main_status(pod).restart_count == 1).await;
+    let previous = LogOptions { previous: true, ..LogOptions::default() };
+    let last = fixture.log("bad", &LogOptions::default()).await;
+    assert!(!last.is_empty());
+    assert_eq!(fixture.log("bad", &previous).await, last);
+    fixture.delete("bad").await;
+}

@@ -14,7 +14,7 @@ async fn an_unknown_image_is_refused_until_it_is_another() {
     assert!(message.contains("it has: docker.io/library/shell:1, docker.io/library/shell:2"), "{message}");
     fixture.until("web", |pod| waits_for(pod, "ImagePullBackOff")).await;
     let options = LogOptions::default();
-    let refused = fixture.kubelet.open_log(fixture.log_request("web", &options)).unwrap_err();
+    let refused = fixture.kubelet.open_log(fixture.log_request("web", &options)).await.unwrap_err();
     assert!(refused.message.contains("is waiting to start: "), "{}", refused.message);
     let patch = Patch::Strategic(json!({ "spec": { "containers": [{ "name": "main", "image": "shell:1" }] } }));
     fixture.pods.patch("web", &PatchParams::default(), &patch).await.unwrap();

@@ -127,6 +127,10 @@ impl RootBuilder {
         };
         fs::create_dir_all(parent).map_err(|error| mount.io_failure(&error))?;
         let at = parent.canonicalize().map_err(|error| mount.io_failure(&error))?.join(name);
+        if at == target {
+            // A volume within another one of the host, at the same place.
+            return Ok(at);
+        }
         match fs::read_link(&at) {
             Ok(found) if found == target => return Ok(at),
             // The link of another pod that mounts the same volume.

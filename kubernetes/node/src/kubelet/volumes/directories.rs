@@ -34,8 +34,8 @@ pub(super) fn make_private_dir(dir: &Path) -> Result<PathBuf, VolumeErrorCause> 
     dir.canonicalize().map_err(|source| VolumeErrorCause::io("resolve", dir, source))
 }
 
-/// Checks that a host path has the declared type.
-pub(super) fn check_host_path(path: &Path, kind: &str) -> Result<PathBuf, VolumeErrorCause> {
+/// Checks that the file of a host path has the declared type. Messages have the path that was given.
+pub(super) fn check_host_path(given: &str, path: &Path, kind: &str) -> Result<(), VolumeErrorCause> {
     let made = match kind {
         "DirectoryOrCreate" => DirBuilder::new().recursive(true).mode(0o755).create(path),
         "FileOrCreate" if !path.exists() => {
@@ -45,7 +45,7 @@ pub(super) fn check_host_path(path: &Path, kind: &str) -> Result<PathBuf, Volume
     };
     made.map_err(|source| VolumeErrorCause::io("create", path, source))?;
     let is_it: fn(&FileType) -> bool = match kind {
-        "" => return Ok(path.to_owned()),
+        "" => return Ok(()),
         "DirectoryOrCreate" | "Directory" => FileType::is_dir,
         "FileOrCreate" | "File" => FileType::is_file,
         "Socket" => FileType::is_socket,
@@ -55,7 +55,7 @@ pub(super) fn check_host_path(path: &Path, kind: &str) -> Result<PathBuf, Volume
     };
     let found = fs::metadata(path).map(|found| found.file_type());
     if found.is_ok_and(|found| is_it(&found)) {
-        return Ok(path.to_owned());
+        return Ok(());
     }
     let what = match kind {
         "DirectoryOrCreate" | "Directory" => "directory",
@@ -64,7 +64,7 @@ pub(super) fn check_host_path(path: &Path, kind: &str) -> Result<PathBuf, Volume
         "CharDevice" => "character device",
         _ => "block device",
     };
-    Err(VolumeErrorCause::Refused(format!("hostPath type check failed: {} is not a {what}", path.display())))
+    Err(VolumeErrorCause::Refused(format!("hostPath type check failed: {given} is not a {what}")))
 }
 
 /// The size limit of an emptyDir.

@@ -36,7 +36,11 @@ impl PreparedVolume {
             });
         }
         if let Some(path) = &volume.host_path {
-            let place = directories::check_host_path(Path::new(&path.path), path.type_.as_deref().unwrap_or_default())?;
+            let kind = path.type_.as_deref().unwrap_or_default();
+            let (place, is_own) = request.node.host_path(Path::new(&path.path));
+            // Container runtimes create a missing directory. On the machine itself, nothing is created unasked.
+            let kind = if is_own && kind.is_empty() && !place.exists() { "DirectoryOrCreate" } else { kind };
+            directories::check_host_path(&path.path, &place, kind)?;
             return Ok(Self { name, location: VolumeLocation::Host(place), projected_files: None, size_limit: None });
         }
         if let Some(claim) = &volume.persistent_volume_claim {

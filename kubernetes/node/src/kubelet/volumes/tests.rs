@@ -198,3 +198,58 @@ async fn volumes_are_prepared_again_over_what_a_node_left() {
     let root = mounted(&volumes, &pod).await;
     until("what it is now", || text(root.join("volume/a")) == "2").await;
 }
+
+#[tokio::test]
+async fn logs_and_state_of_a_node_are_its_own_and_other_host_paths_are_the_machines() {
+    let world = KubeletFixture::new().await;
+    let machine = tempfile::tempdir().unwrap();
+    fs::write(machine.path().join("file"), "machine").unwrap();
+    let log = world.node.host.join("var/log/pods/shop_web_1/main");
+    fs::create_dir_all(&log).unwrap();
+    fs::write(log.join("0.log"), "an entry").unwrap();
+    let mounts = json!({"volumeMounts": [
+        {"name": "logs", "mountPath": "/var/log/pods", "readOnly": true},
+        {"name": "state", "mountPath": "/var/lib/agent"},
+        {"name": "loose", "mountPath": "/loose"},
+        {"name": "machine", "mountPath": "/machine"},
+    ]});
+    let spec = json!({"volumes": [
+        {"name": "logs", "hostPath": {"path": "/var/log/pods", "type": "Directory"}},
+        {"name": "state", "hostPath": {"path": "/var/lib/agent/state", "type": "DirectoryOrCreate"}},
+        {"name": "loose", "hostPath": {"path": "/var/lib/other"}},
+        {"name": "machine", "hostPath": {"path": machine.path()}},
+    ]});
+    let pod = world.pod("agent", mounts, spec).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    let root = mounted(&volumes, &pod).await;
+    assert_eq!(text(root.join("var/log/pods/shop_web_1/main/0.log")), "an entry");
+    fs::write(root.join("var/lib/agent/position"), "7").unwrap();
+    assert_eq!(text(world.node.host.join("var/lib/agent/state/position")), "7");
+    assert!(root.join("loose").is_dir() && world.node.host.join("var/lib/other").is_dir());
+    assert_eq!(text(root.join("machine/file")), "machine");
+    drop(volumes);
+    assert_eq!(text(world.node.host.join("var/lib/agent/state/position")), "7", "the state outlives the pod");
+    let wrong = json!({"hostPath": {"path": "/var/log/none", "type": "File"}});
+    let error = world.prepare(&self::pod(&world, "wrong", wrong).await).await.unwrap_err().to_string();
+    assert!(error.ends_with("hostPath type check failed: /var/log/none is not a file"), "{error}");
+}
+
+#[tokio::test]
+async fn host_directory_that_is_mounted_within_its_own_parent_is_left_alone() {
+    let world = KubeletFixture::new().await;
+    fs::create_dir_all(world.node.host.join("var/log/pods")).unwrap();
+    let mounts = json!({"volumeMounts": [
+        {"name": "all", "mountPath": "/var/log"},
+        {"name": "pods", "mountPath": "/var/log/pods"},
+    ]});
+    let spec = json!({"volumes": [
+        {"name": "all", "hostPath": {"path": "/var/log"}},
+        {"name": "pods", "hostPath": {"path": "/var/log/pods"}},
+    ]});
+    let pod = world.pod("agent", mounts, spec).await;
+    let volumes = world.prepare(&pod).await.unwrap();
+    assert!(mounted(&volumes, &pod).await.join("var/log/pods").is_dir());
+    drop(volumes);
+    let pods = world.node.host.join("var/log/pods");
+    assert!(pods.is_dir() && !pods.is_symlink());
+}
