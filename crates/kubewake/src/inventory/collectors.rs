@@ -17,6 +17,7 @@ const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct CollectorInstance {
+    pub(crate) namespace: String,
     pub(crate) pod: String,
     pub(crate) tier: &'static str,
     pub(crate) phase: String,
@@ -82,6 +83,7 @@ async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier,
     };
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
     CollectorInstance {
+        namespace: pod.namespace().unwrap_or_default(),
         pod: pod.name_any(),
         tier: match tier {
             CollectorTier::Gateway => "gateway",
@@ -163,6 +165,7 @@ pub(crate) mod tests {
     /// A running collector with this report.
     pub(crate) fn collector(pod: &str, report: Result<CollectorStatus, String>) -> CollectorInstance {
         CollectorInstance {
+            namespace: "kubewake-system".to_owned(),
             pod: pod.to_owned(),
             tier: "gateway",
             phase: "Running".to_owned(),
