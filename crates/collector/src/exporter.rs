@@ -2,13 +2,19 @@
 //!
 //! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
+#[cfg(feature = "exporter-loki")]
+mod batch_delivery;
 #[cfg(feature = "exporter-debug")]
 mod debug;
 #[cfg(feature = "exporter-file")]
 mod file;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
-#[allow(dead_code, unused_imports, reason = "the exporters with names from attributes use it")]
+#[cfg(feature = "exporter-loki")]
+mod log_source;
+#[cfg(feature = "exporter-loki")]
+mod loki;
+#[cfg(feature = "exporter-loki")]
 mod name_resolver;
 #[cfg(feature = "exporter-nop")]
 mod nop;
@@ -29,4 +35,5 @@ component_table! {
     "exporter-file", File => file;
     "exporter-nop", Nop => nop;
     "exporter-loadbalancing", LoadBalancing => loadbalancing;
+    "exporter-loki", Loki => loki;
 }

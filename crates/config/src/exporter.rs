@@ -4,6 +4,7 @@ mod debug;
 mod file;
 mod http_export;
 mod loadbalancing;
+mod loki;
 mod nop;
 mod otlp_grpc;
 mod otlp_http;
@@ -15,6 +16,7 @@ pub use self::{
     file::{FileExporter, FileFormat, GroupBy, RotationConfig},
     http_export::HttpExportConfig,
     loadbalancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver},
+    loki::{LOKI_MAX_TENANT_BYTES, LokiExporter, LongLineBehavior, StructuredMetadataConfig, is_tenant_character},
     nop::NopExporter,
     otlp_grpc::OtlpGrpcExporter,
     otlp_http::{BodyEncoding, OtlpHttpExporter},
@@ -37,6 +39,7 @@ component_table! {
     Nop(NopExporter) = ["nop"], feature "exporter-nop";
     LoadBalancing(LoadBalancingExporter) in Box = ["load_balancing", "loadbalancing"],
         feature "exporter-loadbalancing";
+    Loki(LokiExporter) in Box = ["loki"], feature "exporter-loki";
 }
 
 impl ExporterConfig {

@@ -15,7 +15,12 @@ mod tests;
 pub use date::{DateFormat, DatePart};
 pub use parse::NameTemplateError;
 
-use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
+use std::fmt;
+
+use crate::{
+    decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlValue,
+};
 
 /// The longest template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 1024;
@@ -79,6 +84,24 @@ impl NameTemplate {
             [NamePiece::Text(text)] => Some(text),
             _ => None,
         }
+    }
+}
+
+impl fmt::Display for NameTemplate {
+    /// The text that it was parsed from, or one of the same meaning.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            NamePiece::Text(text) => f.write_str(&text.replace('%', "%%")),
+            NamePiece::Attribute { key, default: None } => write!(f, "%{{{key}}}"),
+            NamePiece::Attribute { key, default: Some(default) } => write!(f, "%{{{key}:-{default}}}"),
+            NamePiece::Date(format) => write!(f, "%{{+{format}}}"),
+        })
+    }
+}
+
+impl From<&NameTemplate> for YamlValue {
+    fn from(template: &NameTemplate) -> Self {
+        Self::from(&template.to_string())
     }
 }
 

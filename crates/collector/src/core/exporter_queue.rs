@@ -2,9 +2,10 @@
 //!
 //! *Guarantees.* A batch that was taken is delivered, or counted as dropped with a reason. Only retryable
 //! errors are retried, with backoff, jitter and the destination's hint. What a destination has settled, by
-//! taking or by rejecting it, is counted and never sent again; only the rest of a batch is retried. A batch that is refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to
-//! single requests, so that one sender's poison costs nobody else's data. New settings apply from the next
-//! attempt on, also to batches that are already queued.
+//! taking or by rejecting it, is counted and never sent again; only the rest of a batch is retried. A batch that
+//! is refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to single
+//! requests, so that one sender's poison costs nobody else's data. New settings apply from the next attempt on,
+//! also to batches that are already queued.
 //!
 //! *Does not* survive the process: batches still held at the drain deadline are counted as dropped.
 
@@ -445,6 +446,7 @@ impl ExporterQueue {
         let rejected = delivered.rejected.total();
         self.pipeline_stats.record_success(items.saturating_sub(rejected));
         settings.stats.progress.record_success();
+        settings.stats.truncated.fetch_add(delivered.truncated, Ordering::Relaxed);
         if rejected > 0 || !delivered.message.is_empty() {
             settings.stats.rejected.count(&delivered.rejected);
             self.pipeline_stats.count_dropped(DropReason::Rejected, rejected);

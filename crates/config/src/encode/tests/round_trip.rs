@@ -174,6 +174,15 @@ const CASES: &[ComponentCase] = &[
     ),
     case("connectors", "forward", "{}"),
     case("extensions", "health_check", "{}"),
+    case("exporters", "loki", "{endpoint: 'http://l'}"),
+    case(
+        "exporters",
+        "loki",
+        "{endpoint: 'http://l/loki/api/v1/push', tenant: '%{a:-b}-%{+yyyy.MM}', labels: {x: '50%% %{c}'}, \
+         allow_record_attributes: [a], structured_metadata: {max_entries: 5, max_size: 6}, max_streams: 7, \
+         max_tenants: 8, max_line_size: 9, max_line_behavior: drop, max_request_size: 10, timeout: 1s}",
+    ),
+    case("exporters", "loki", "{endpoint: 'http://l', labels: {}, structured_metadata: {enabled: false}}"),
     case(
         "extensions",
         "health_check",
