@@ -18,6 +18,7 @@
 
 mod agent;
 mod exporter;
+mod log_exporter;
 mod receiver;
 mod selection;
 

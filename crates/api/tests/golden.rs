@@ -143,6 +143,11 @@ fn pipelines_that_read_logs_of_containers() {
 }
 
 #[test]
+fn pipelines_to_other_backends() {
+    case("backends");
+}
+
+#[test]
 fn receiver_of_logs_stays_while_pipelines_come_go_and_change_what_they_select() {
     let valid = |name: &str, runtime: Value| {
         let spec = serde_json::json!({

@@ -10,7 +10,7 @@ use kubewake_config::{
     },
 };
 
-use super::SECRETS_DIRECTORY;
+use super::{SECRETS_DIRECTORY, log_exporter};
 use crate::{
     CollectorSettings, Signal, ValidPipeline,
     v1alpha1::{OtlpCompression, OtlpProtocol},
@@ -96,10 +96,12 @@ pub(super) fn add_exporter(
         ValidBackend::Otlp(OtlpProtocol::Http) => {
             ("otlp_http", ExporterConfig::OtlpHttp(http_exporter(keys, pipeline, settings, auth)))
         }
-        backend => {
-            let _ = (backend, http_client(keys, pipeline, settings, auth));
-            todo!()
+        ValidBackend::Loki { tenant, labels, allow_record_attributes } => {
+            let endpoint = keys.config_text(&pipeline.output.endpoint);
+            let http = http_client(keys, pipeline, settings, auth);
+            ("loki", log_exporter::loki(endpoint, tenant.as_deref(), labels, allow_record_attributes, http))
         }
+        _ => todo!(),
     };
     let id = ComponentId::new(format!("{kind}/{name}"));
     document.exporters.insert(id.clone(), exporter);

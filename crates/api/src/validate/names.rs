@@ -1,6 +1,6 @@
 //! Templates of names: of tenants, labels, indices and data streams.
 
-use kubewake_config::model::NameTemplate;
+use kubewake_config::model::{LOKI_MAX_TENANT_BYTES, NamePiece, NameTemplate, is_tenant_character};
 
 use super::context::ValidationContext;
 use crate::{
@@ -21,6 +21,9 @@ pub(super) fn check_templates(check: &mut ValidationContext<'_>, destination: &P
     let mut given: Vec<(String, &str)> = Vec::new();
     if let BackendKind::Loki { tenant, labels, .. } = &destination.backend {
         given.extend(tenant.iter().map(|tenant| (format!("{place}.tenant"), tenant.as_str())));
+        if let Some(tenant) = tenant {
+            check_tenant(check, &format!("{place}.tenant"), tenant);
+        }
         for (name, value) in labels {
             let path = format!("{place}.labels[{name}]");
             if !is_label_name(name) {
@@ -47,6 +50,22 @@ pub(super) fn check_templates(check: &mut ValidationContext<'_>, destination: &P
     for (index, _) in allowed.filter(|(_, key)| !uses(&templates, key)) {
         let message = "has no effect: no template of the output names this attribute";
         check.warn(format!("{place}.allowRecordAttributes[{index}]"), ConditionReason::SettingInvalid, message);
+    }
+}
+
+/// Checks the parts of a tenant that are no attributes.
+fn check_tenant(check: &mut ValidationContext<'_>, path: &str, tenant: &str) {
+    let Ok(template) = NameTemplate::parse(tenant) else { return };
+    let texts = template.pieces().iter().filter_map(|piece| match piece {
+        NamePiece::Text(text) | NamePiece::Attribute { default: Some(text), .. } => Some(text),
+        NamePiece::Attribute { .. } | NamePiece::Date(_) => None,
+    });
+    let is_spelled = texts.flat_map(|text| text.chars()).all(is_tenant_character);
+    let is_reserved = matches!(template.as_text(), Some("." | ".."));
+    if !is_spelled || is_reserved || template.as_text().is_some_and(|text| text.len() > LOKI_MAX_TENANT_BYTES) {
+        let message =
+            format!("is not a tenant of Loki: use at most {LOKI_MAX_TENANT_BYTES} letters, digits and ! - _ . * ' ( )");
+        check.refuse(path, ConditionReason::SettingInvalid, message);
     }
 }
 
