@@ -89,9 +89,9 @@ impl BytesRange {
     }
 
     fn content(self, batch: &Batch) -> &[u8] {
-        let (start, len) = (self.start as usize, self.len as usize);
+        let start = self.start as usize;
         let part = batch.parts().get(self.part as usize);
-        part.and_then(|part| part.bytes.get(start..start + len)).unwrap_or_default()
+        part.and_then(|part| part.bytes.get(start..start + self.len as usize)).unwrap_or_default()
     }
 }
 

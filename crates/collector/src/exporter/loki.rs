@@ -94,7 +94,8 @@ enum PushResult {
 
 impl Loki {
     async fn export(&self, batch: &Batch) -> Result<SendSuccess, SendError> {
-        let (owned, labels) = (batch.clone(), self.labels.clone());
+        let owned = batch.clone();
+        let labels = self.labels.clone();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let plan = heavy_work::run(batch.bytes(), move || PushPlan::make(owned, &labels, now)).await?;
@@ -149,7 +150,9 @@ impl Loki {
 
     async fn encode(&self, plan: &Arc<PushPlan>, number: usize, start: usize) -> Result<PushRequest, SendError> {
         let max_bytes = self.max_request_bytes.load(Ordering::Relaxed);
-        let (plan, labels, limits) = (plan.clone(), self.labels.clone(), self.limits);
+        let plan = plan.clone();
+        let labels = self.labels.clone();
+        let limits = self.limits;
         let expected = max_bytes.min(plan.batch.bytes());
         let encode = move || match plan.tenants.get(number) {
             Some(tenant) => PushRequest::encode(&plan, tenant, start, max_bytes, &labels, limits),

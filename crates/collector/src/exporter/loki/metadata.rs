@@ -65,8 +65,8 @@ pub(super) struct SharedMetadata {
 
 impl<'s> MetadataWriter<'s> {
     pub(super) fn new(limits: StructuredMetadataConfig, labels: &'s StreamLabels) -> Self {
-        let (fields, names) = (Vec::with_capacity(FIRST_BYTES), Vec::new());
-        Self { limits, labels, fields, names, size: 0, is_cut: false, needed: 0, name: Vec::new() }
+        let fields = Vec::with_capacity(FIRST_BYTES);
+        Self { limits, labels, fields, names: Vec::new(), size: 0, is_cut: false, needed: 0, name: Vec::new() }
     }
 
     /// The capacity that the buffer must have before the metadata can be written anew, if it is too small.

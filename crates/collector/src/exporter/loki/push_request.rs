@@ -192,7 +192,8 @@ impl RequestWriter<'_> {
         let line = line.get(..line.floor_char_boundary(self.limits.max_bytes)).unwrap_or_default();
         let is_metadata_cut = self.prepare_metadata(entry, &record, omit_labels)?;
         let metadata_bytes = self.metadata.as_ref().map_or(0, |metadata| metadata.as_fields().len());
-        let (seconds, nanoseconds) = (entry.time / NANOSECONDS_PER_SECOND, entry.time % NANOSECONDS_PER_SECOND);
+        let seconds = entry.time / NANOSECONDS_PER_SECOND;
+        let nanoseconds = entry.time % NANOSECONDS_PER_SECOND;
         let timestamp = 2 + varint_size(seconds) + varint_size(nanoseconds);
         let content = len_field_size(TIMESTAMP, timestamp) + len_field_size(LINE, line.len()) + metadata_bytes;
         let is_full = self.out.len() + len_field_size(ENTRIES, content) > self.max_bytes;

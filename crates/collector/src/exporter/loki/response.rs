@@ -71,8 +71,8 @@ fn rejected_lines(message: &str) -> Option<u64> {
     let grouped = message.match_indices(" errors like: ").filter_map(|(at, _)| number_before(message.get(..at)?));
     let ignored = message.match_indices("total ignored: ");
     let ignored = ignored.filter_map(|(at, said)| number_at(message.get(at + said.len()..)?));
-    let (grouped, ignored) = (grouped.fold(0, u64::saturating_add), ignored.fold(0, u64::saturating_add));
-    Some(grouped.max(ignored).max(1))
+    let grouped = grouped.fold(0, u64::saturating_add);
+    Some(ignored.fold(0, u64::saturating_add).max(grouped).max(1))
 }
 
 fn number_before(text: &str) -> Option<u64> {
