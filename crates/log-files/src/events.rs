@@ -16,7 +16,8 @@ pub enum LogEvent {
     Opened(StreamId),
     /// The live file of the stream has another path (`LogStream::path`).
     Moved(StreamId),
-    /// The stream was forgotten and its readers were closed: its files are gone, and all outputs have committed its end.
+    /// The stream was forgotten and its readers were closed: its files are gone, and all outputs have committed its
+    /// end.
     Ended(StreamId),
     /// Bytes that an output has not read and can no longer get.
     Lost(LostRange),

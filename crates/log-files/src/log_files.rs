@@ -46,7 +46,54 @@ const MAX_RESCAN_SHARE: u32 = 200;
 /// Problems that are remembered so that each is reported once.
 const MAX_REMEMBERED_PROBLEMS: usize = 4_096;
 
-/// The log files that match, their positions and readers. One thread owns it.
+/// The log files that match, their positions and readers. One thread owns it, since all its I/O blocks.
+///
+/// ```no_run
+/// use std::{collections::HashMap, time::Duration};
+///
+/// use kubewake_log_files::{GlobPattern, LogEvent, LogFiles, LogFilesSettings, ReadEnd, ReaderId};
+///
+/// # fn send(_: &[u8]) {}
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let include = vec![GlobPattern::parse("/var/log/pods/*/*/*.log")?];
+/// let mut files = LogFiles::open(LogFilesSettings::new(include), vec!["loki".to_owned()], None)?;
+/// let handle = files.handle();
+/// let mut parts: HashMap<ReaderId, Vec<u8>> = HashMap::new();
+/// let mut buffer = vec![0; 256 * 1024];
+/// loop {
+///     for event in files.poll(Duration::from_secs(1)) {
+///         match event {
+///             // Outputs at the same position share a reader.
+///             LogEvent::Opened(stream) => {
+///                 for (outputs, position) in files.reader_groups(stream) {
+///                     files.open_reader(stream, outputs, position);
+///                 }
+///             }
+///             other => println!("{other:?}"),
+///         }
+///     }
+///     // A few turns, and then a look at what has changed.
+///     for _ in 0..64 {
+///         let Some(turn) = files.next_turn() else { break };
+///         let read = files.read(turn.reader, &mut buffer);
+///         let bytes = &buffer[..read.bytes];
+///         // What follows the last newline is read again, unless the file ends with it.
+///         let is_end = matches!(read.end, ReadEnd::EndOfGeneration | ReadEnd::EndOfStream);
+///         let lines = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+///         let consumed = if is_end { bytes.len() } else { lines };
+///         send(&bytes[..consumed]);
+///         files.advance(turn.reader, &bytes[..consumed]);
+///         // When the backend has acknowledged; here, at once.
+///         let (Some(position), Some(outputs)) =
+///             (files.reader_position(turn.reader), files.reader_outputs(turn.reader))
+///         else {
+///             continue;
+///         };
+///         outputs.iter().for_each(|output| handle.commit(output, turn.stream, position));
+///     }
+/// }
+/// # }
+/// ```
 pub struct LogFiles {
     settings: LogFilesSettings,
     outputs: Vec<String>,

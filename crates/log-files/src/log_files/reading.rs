@@ -10,7 +10,7 @@ use super::LogFiles;
 use crate::{
     events::{FileProblem, LossCause, ProblemKind},
     file_opener::{FileOpener, OpenFailure},
-    fingerprint::{ContentMark, HeadPrint, MARK_BYTES, mark_length},
+    fingerprint::{ContentMark, MARK_BYTES, mark_length},
     generation::Generation,
     log_stream::{LogLayout, LogStream, PositionPlace},
     open_file::{GZIP_MAGIC, GzipCursor, GzipProgress, OpenFile, PlainContent},
@@ -276,10 +276,6 @@ impl LogFiles {
         let Some(generation) = self.streams.get_mut(&id).and_then(|stream| stream.generation_mut(number)) else {
             return;
         };
-        // Until something was consumed, a truncation is not noticed by what is before the position.
-        if generation.mark.is_none() {
-            generation.head = HeadPrint::default();
-        }
         if generation.head.length >= wanted as u64 {
             return;
         }
@@ -354,6 +350,10 @@ fn read_plain(
             return Ok(ReadStep::Wait);
         }
         generation.awaits_growth = false;
+    }
+    // Until something was consumed, only the beginning shows whether the file was cut.
+    if generation.mark.is_none() && !generation.head.is_of(&file)? {
+        return Ok(ReadStep::Replaced(file));
     }
     let length = mark_length(offset);
     if reader.tail.len() != length {
