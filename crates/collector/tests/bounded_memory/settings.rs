@@ -85,6 +85,12 @@ fn of_exporter(name: &str) -> &'static [&'static str] {
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER]}}, RETRY}",
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER, NOBODY]}}, RETRY, routing_key: attributes, routing_attributes: [key]}",
         ],
+        "elasticsearch" => &[
+            "{endpoint: 'http://HTTP', compression: none, RETRY}",
+            "{endpoint: 'http://HTTP', compression: none, mapping: {mode: ecs}, flush: {bytes: 10000}, RETRY, \
+              traces_index: 'a-%{service.name}', logs_index: 'a-%{service.name}'}",
+        ],
+        "opensearch" => &["{http: {endpoint: 'http://HTTP', compression: none}, RETRY}"],
         "loki" => &[
             "{endpoint: 'http://HTTP', RETRY}",
             "{endpoint: 'http://HTTP', tenant: '%{service.name:-none}', labels: {name: '%{service.name}'}, \
@@ -152,6 +158,8 @@ pub fn has_destination(settings: &ExporterConfig) -> bool {
         ExporterConfig::OtlpGrpc(_)
         | ExporterConfig::OtlpHttp(_)
         | ExporterConfig::LoadBalancing(_)
+        | ExporterConfig::Elasticsearch(_)
+        | ExporterConfig::Opensearch(_)
         | ExporterConfig::Loki(_) => true,
         ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => false,
     }
