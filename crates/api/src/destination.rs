@@ -1,8 +1,7 @@
 //! The destination of a pipeline, whatever kind of backend it is.
 
 use crate::v1alpha1::{
-    AuthenticationOptions, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection, HttpOutput,
-    HttpOutputCompression, HttpOutputFormat, LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
+    AuthenticationOptions, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection, LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
     OtlpOutput, OtlpProtocol, OutputDefaults, PipelineOutput, RequestHeader, TlsOptions, ValueType,
 };
 
@@ -58,13 +57,6 @@ pub enum BackendKind {
         /// The structure of documents.
         mapping: Option<OpensearchMapping>,
     },
-    /// JSON over HTTP.
-    Http {
-        /// The format of a request.
-        format: HttpOutputFormat,
-        /// The compression of a request.
-        compression: HttpOutputCompression,
-    },
 }
 
 impl BackendKind {
@@ -75,7 +67,6 @@ impl BackendKind {
             Self::Loki { .. } => "loki",
             Self::Elasticsearch { .. } => "elasticsearch",
             Self::Opensearch { .. } => "opensearch",
-            Self::Http { .. } => "http",
         }
     }
 
@@ -83,7 +74,7 @@ impl BackendKind {
     pub(crate) fn documents(&self) -> Option<&DocumentOptions> {
         match self {
             Self::Elasticsearch { documents, .. } | Self::Opensearch { documents, .. } => Some(documents),
-            Self::Otlp { .. } | Self::Loki { .. } | Self::Http { .. } => None,
+            Self::Otlp { .. } | Self::Loki { .. } => None,
         }
     }
 }
@@ -142,12 +133,11 @@ impl From<&PipelineOutput> for Vec<PipelineDestination> {
 /// The destinations that are set.
 impl From<&LogPipelineOutput> for Vec<PipelineDestination> {
     fn from(output: &LogPipelineOutput) -> Self {
-        let LogPipelineOutput { otlp, loki, elasticsearch, opensearch, http } = output;
+        let LogPipelineOutput { otlp, loki, elasticsearch, opensearch } = output;
         let mut all: Self = otlp.iter().map(PipelineDestination::from).collect();
         all.extend(loki.as_deref().map(PipelineDestination::from));
         all.extend(elasticsearch.as_deref().map(PipelineDestination::from));
         all.extend(opensearch.as_deref().map(PipelineDestination::from));
-        all.extend(http.as_deref().map(PipelineDestination::from));
         all
     }
 }
@@ -181,14 +171,5 @@ impl From<&OpensearchOutput> for PipelineDestination {
     fn from(output: &OpensearchOutput) -> Self {
         let OpensearchOutput { connection, documents, mapping } = output.clone();
         Self::over_http(BackendKind::Opensearch { documents, mapping }, &connection)
-    }
-}
-
-impl From<&HttpOutput> for PipelineDestination {
-    fn from(output: &HttpOutput) -> Self {
-        let HttpOutput { connection, format, compression } = output.clone();
-        let format = format.unwrap_or_default();
-        let compression = compression.unwrap_or_default();
-        Self::over_http(BackendKind::Http { format, compression }, &connection)
     }
 }

@@ -22,7 +22,7 @@ pub use input::{
 };
 pub use log_output::{
     DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
-    HttpOutput, HttpOutputCompression, HttpOutputFormat, LogPipelineOutput, LokiOutput, OpensearchMapping,
+    LogPipelineOutput, LokiOutput, OpensearchMapping,
     OpensearchOutput,
 };
 pub use output::{

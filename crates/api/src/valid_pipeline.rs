@@ -9,7 +9,7 @@ use crate::{
     Signal, SpecProblem,
     pipeline::{InputSelection, RecordFilter, RuntimeLogs, TelemetryPipeline},
     v1alpha1::{
-        DocumentOptions, ElasticsearchMapping, HttpOutputCompression, HttpOutputFormat, OpensearchMapping, OtlpProtocol,
+        DocumentOptions, ElasticsearchMapping, OpensearchMapping, OtlpProtocol,
     },
     validate::EXPIRY_WARNING_PERIOD,
 };
@@ -167,10 +167,6 @@ pub(crate) enum ValidBackend {
     Opensearch {
         documents: DocumentOptions,
         mapping: Option<OpensearchMapping>,
-    },
-    Http {
-        format: HttpOutputFormat,
-        compression: HttpOutputCompression,
     },
 }
 

@@ -184,9 +184,9 @@ async fn bad_selections_and_samplings_are_refused_in_clear_words() {
     refuses_logs(with_runtime(json!({"parse": {"json": false, "severity": true}})), &words).await;
     refuses_logs(with_runtime(json!({"multiline": "java"})), &["multiline", "\"auto\", \"none\""]).await;
     let url = json!({"endpoint": {"value": "https://backend"}});
-    let one = "set exactly one of `otlp`, `loki`, `elasticsearch`, `opensearch` and `http`";
+    let one = "set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`";
     refuses_logs(json!({"output": {}}), &["spec.output", one]).await;
-    refuses_logs(json!({"output": {"loki": url, "http": url}}), &["spec.output", one]).await;
+    refuses_logs(json!({"output": {"loki": url, "opensearch": url}}), &["spec.output", one]).await;
     let index = json!({"endpoint": {"value": "https://backend"}, "index": "a", "dataStream": {}});
     for kind in ["elasticsearch", "opensearch"] {
         refuses_logs(json!({"output": {kind: index}}), &["set either `index` or `dataStream`"]).await;

@@ -1,6 +1,8 @@
 //! Templates of names: of tenants, labels, indices and data streams.
 
-use kubewake_config::model::{LOKI_MAX_TENANT_BYTES, NamePiece, NameTemplate, is_tenant_character};
+use kubewake_config::model::{
+    LOKI_MAX_TENANT_BYTES, NamePiece, NameTemplate, is_index_character, is_tenant_character,
+};
 
 use super::context::ValidationContext;
 use crate::{
@@ -38,10 +40,17 @@ pub(super) fn check_templates(check: &mut ValidationContext<'_>, destination: &P
             let message = "set either `index` or `dataStream`";
             check.refuse(&place, ConditionReason::SpecInvalid, message);
         }
+        if let Some(index) = &documents.index {
+            check_index(check, &format!("{place}.index"), index);
+        }
         given.extend(documents.index.iter().map(|index| (format!("{place}.index"), index.as_str())));
         if let Some(stream) = &documents.data_stream {
             for (field, part) in [("dataset", &stream.dataset), ("namespace", &stream.namespace)] {
-                given.extend(part.iter().map(|part| (format!("{place}.dataStream.{field}"), part.as_str())));
+                let path = format!("{place}.dataStream.{field}");
+                if let Some(part) = part {
+                    check_stream_part(check, &path, part, field == "namespace");
+                }
+                given.extend(part.iter().map(|part| (path, part.as_str())));
             }
         }
     }
@@ -56,15 +65,45 @@ pub(super) fn check_templates(check: &mut ValidationContext<'_>, destination: &P
 /// Checks the parts of a tenant that are no attributes.
 fn check_tenant(check: &mut ValidationContext<'_>, path: &str, tenant: &str) {
     let Ok(template) = NameTemplate::parse(tenant) else { return };
-    let texts = template.pieces().iter().filter_map(|piece| match piece {
-        NamePiece::Text(text) | NamePiece::Attribute { default: Some(text), .. } => Some(text),
-        NamePiece::Attribute { .. } | NamePiece::Date(_) => None,
-    });
-    let is_spelled = texts.flat_map(|text| text.chars()).all(is_tenant_character);
+    let is_spelled = fixed_texts(&template).flat_map(str::chars).all(is_tenant_character);
     let is_reserved = matches!(template.as_text(), Some("." | ".."));
     if !is_spelled || is_reserved || template.as_text().is_some_and(|text| text.len() > LOKI_MAX_TENANT_BYTES) {
         let message =
             format!("is not a tenant of Loki: use at most {LOKI_MAX_TENANT_BYTES} letters, digits and ! - _ . * ' ( )");
+        check.refuse(path, ConditionReason::SettingInvalid, message);
+    }
+}
+
+/// The texts of a template that are no attributes and no dates.
+fn fixed_texts(template: &NameTemplate) -> impl Iterator<Item = &str> {
+    template.pieces().iter().filter_map(|piece| match piece {
+        NamePiece::Text(text) | NamePiece::Attribute { default: Some(text), .. } => Some(text.as_str()),
+        NamePiece::Attribute { .. } | NamePiece::Date(_) => None,
+    })
+}
+
+/// Checks the parts of an index's name that are no attributes.
+fn check_index(check: &mut ValidationContext<'_>, path: &str, index: &str) {
+    let Ok(template) = NameTemplate::parse(index) else { return };
+    let is_spelled = fixed_texts(&template).flat_map(str::chars).all(is_index_character);
+    let first = template.pieces().first();
+    let begins_badly = matches!(first, Some(NamePiece::Text(text)) if text.starts_with(['-', '_', '+', '.']));
+    if !is_spelled || begins_badly {
+        let message = "is not the name of an index: use lower case, and none of - _ + . at the beginning";
+        check.refuse(path, ConditionReason::SettingInvalid, message);
+    }
+}
+
+/// Checks the parts of a data stream's name that are no attributes.
+fn check_stream_part(check: &mut ValidationContext<'_>, path: &str, part: &str, allows_hyphen: bool) {
+    let Ok(template) = NameTemplate::parse(part) else { return };
+    let is_allowed = |c: char| is_index_character(c) && (allows_hyphen || c != '-');
+    if !fixed_texts(&template).flat_map(str::chars).all(is_allowed) {
+        let message = "is not a part of the name of a data stream: use lower case, and no `-` in the dataset";
+        check.refuse(path, ConditionReason::SettingInvalid, message);
+    }
+    if template.has_date() {
+        let message = "has a date: the backend rolls data streams over by itself";
         check.refuse(path, ConditionReason::SettingInvalid, message);
     }
 }

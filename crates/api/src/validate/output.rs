@@ -84,7 +84,6 @@ fn backend_settings(check: &mut ValidationContext<'_>, destination: &PipelineDes
         BackendKind::Opensearch { documents, mapping } => {
             ValidBackend::Opensearch { documents: documents.clone(), mapping: *mapping }
         }
-        BackendKind::Http { format, compression } => ValidBackend::Http { format: *format, compression: *compression },
     })
 }
 
@@ -115,8 +114,7 @@ fn target(
         }
         BackendKind::Loki { .. }
         | BackendKind::Elasticsearch { .. }
-        | BackendKind::Opensearch { .. }
-        | BackendKind::Http { .. } => endpoint::url(text).map(|secure| (text.to_owned(), Some(secure))),
+        | BackendKind::Opensearch { .. } => endpoint::url(text).map(|secure| (text.to_owned(), Some(secure))),
     };
     let (endpoint, secure) = match checked {
         Ok(checked) => checked,

@@ -483,11 +483,11 @@ fn runtime(input: Value) -> TelemetryPipeline {
 
 #[test]
 fn log_pipeline_has_exactly_one_output() {
-    let words = "SpecInvalid spec.output: set exactly one of `otlp`, `loki`, `elasticsearch`, `opensearch` and `http`";
+    let words = "SpecInvalid spec.output: set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`";
     is_refused(&logs(json!({"output": {}})), words);
     let url = json!({"endpoint": {"value": "https://backend"}});
-    is_refused(&logs(json!({"output": {"loki": url, "http": url}})), words);
-    for kind in ["loki", "elasticsearch", "opensearch", "http"] {
+    is_refused(&logs(json!({"output": {"loki": url, "opensearch": url}})), words);
+    for kind in ["loki", "elasticsearch", "opensearch"] {
         let pipeline = log_output(kind, json!({}));
         let valid = validate(&pipeline, &ResolvedReferences::new(), now()).unwrap();
         assert_eq!(valid.backend(), "https://backend.example.com", "{kind}");
@@ -592,7 +592,7 @@ fn system_namespaces_are_read_only_if_they_are_named() {
 
 #[test]
 fn pipeline_without_otlp_and_runtime_receives_nothing() {
-    let spec = |input: Value| logs(json!({"input": input, "output": {"http": {"endpoint": {"value": "https://b"}}}}));
+    let spec = |input: Value| logs(json!({"input": input, "output": {"loki": {"endpoint": {"value": "https://b"}}}}));
     let nothing = spec(json!({"otlp": {"enabled": false}, "runtime": {"enabled": false}}));
     let said = warned(&nothing, &ResolvedReferences::new());
     assert!(said.len() == 1 && said[0].contains("it receives nothing"), "{said:?}");
