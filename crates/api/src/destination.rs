@@ -1,8 +1,9 @@
 //! The destination of a pipeline, whatever kind of backend it is.
 
 use crate::v1alpha1::{
-    AuthenticationOptions, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection, LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
-    OtlpOutput, OtlpProtocol, OutputDefaults, PipelineOutput, RequestHeader, TlsOptions, ValueType,
+    AuthenticationOptions, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
+    LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput, OtlpOutput, OtlpProtocol, OutputDefaults,
+    PipelineOutput, RequestHeader, TlsOptions, ValueType,
 };
 
 /// A backend, and how it is reached.

@@ -22,8 +22,7 @@ pub use input::{
 };
 pub use log_output::{
     DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
-    LogPipelineOutput, LokiOutput, OpensearchMapping,
-    OpensearchOutput,
+    LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
 };
 pub use output::{
     AuthenticationOptions, BasicAuthOptions, BearerAuthOptions, OAuth2Options, OtlpCompression, OtlpOutput,

@@ -8,9 +8,7 @@ use kubewake_config::{PipelineId, SecretString, model::TailSamplingProcessor};
 use crate::{
     Signal, SpecProblem,
     pipeline::{InputSelection, RecordFilter, RuntimeLogs, TelemetryPipeline},
-    v1alpha1::{
-        DocumentOptions, ElasticsearchMapping, OpensearchMapping, OtlpProtocol,
-    },
+    v1alpha1::{DocumentOptions, ElasticsearchMapping, OpensearchMapping, OtlpProtocol},
     validate::EXPIRY_WARNING_PERIOD,
 };
 

@@ -6,7 +6,8 @@ use kubewake_config::{
     CollectorDocument, ComponentId, ConfigText, SecretString, TextReference, escape,
     model::{
         BasicAuth, BasicClientCredentials, BearerTokenAuth, ClientTls, CompressionType, ExporterConfig,
-        ExtensionConfig, HttpExportConfig, KeyPair, LokiExporter, OAuth2Client, OtlpGrpcExporter, OtlpHttpExporter, PemSource,
+        ExtensionConfig, HttpExportConfig, KeyPair, LokiExporter, OAuth2Client, OtlpGrpcExporter, OtlpHttpExporter,
+        PemSource,
     },
 };
 

@@ -1,8 +1,6 @@
 //! Templates of names: of tenants, labels, indices and data streams.
 
-use kubewake_config::model::{
-    LOKI_MAX_TENANT_BYTES, NamePiece, NameTemplate, is_index_character, is_tenant_character,
-};
+use kubewake_config::model::{LOKI_MAX_TENANT_BYTES, NamePiece, NameTemplate, is_index_character, is_tenant_character};
 
 use super::context::ValidationContext;
 use crate::{
@@ -46,11 +44,10 @@ pub(super) fn check_templates(check: &mut ValidationContext<'_>, destination: &P
         given.extend(documents.index.iter().map(|index| (format!("{place}.index"), index.as_str())));
         if let Some(stream) = &documents.data_stream {
             for (field, part) in [("dataset", &stream.dataset), ("namespace", &stream.namespace)] {
+                let Some(part) = part else { continue };
                 let path = format!("{place}.dataStream.{field}");
-                if let Some(part) = part {
-                    check_stream_part(check, &path, part, field == "namespace");
-                }
-                given.extend(part.iter().map(|part| (path, part.as_str())));
+                check_stream_part(check, &path, part, field == "namespace");
+                given.push((path, part));
             }
         }
     }

@@ -30,8 +30,7 @@ pub struct ElasticsearchExporter {
 impl ElasticsearchExporter {
     /// An exporter to this URL of documents of this structure, with the defaults of all other settings.
     pub fn new(endpoint: ConfigText, mode: Option<MappingMode>) -> Self {
-        let stream =
-            [attribute_or("data_stream.dataset", "generic"), attribute_or("data_stream.namespace", "default")];
+        let stream = [attribute_or("data_stream.dataset", "generic"), attribute_or("data_stream.namespace", "default")];
         let bulk = BulkIndexConfig::new(endpoint, mode.unwrap_or(MappingMode::Otel), stream);
         let http = HttpExportConfig { timeout: Some(DEFAULT_TIMEOUT), ..bulk.http };
         Self { bulk: BulkIndexConfig { require_data_stream: true, http, ..bulk } }
