@@ -100,6 +100,8 @@ pub enum ProblemKind {
     NotWatched,
     /// The stored positions could not be read; they were set aside, and reading starts as `start_at` says.
     BadCheckpoint,
+    /// A file that was read cannot be deleted, as it should.
+    NotDeleted,
     /// The positions cannot be stored; it is tried again, and a restart would read from older ones.
     CheckpointNotSaved,
 }
@@ -113,6 +115,7 @@ impl ProblemKind {
             Self::Limit => "limit",
             Self::NotWatched => "not_watched",
             Self::BadCheckpoint => "bad_checkpoint",
+            Self::NotDeleted => "not_deleted",
             Self::CheckpointNotSaved => "checkpoint_not_saved",
         }
     }

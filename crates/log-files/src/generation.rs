@@ -13,7 +13,7 @@ use crate::{
     file_content::{ContentIdentity, FileContent},
     file_opener::{FileOpener, OpenFailure},
     fingerprint::{ContentMark, FileKey, HeadPrint, hash_first_line},
-    open_file::OpenFile,
+    open_file::{OpenFile, PlainContent},
     position::LogPosition,
 };
 
@@ -175,6 +175,14 @@ impl Generation {
             self.first_line = hash_first_line(&head, fingerprint_size);
         }
         Ok(())
+    }
+
+    /// Whether the file that was read still has what was read of it, or the beginning that was seen.
+    pub(crate) fn is_intact(&self, file: &Arc<OpenFile>) -> io::Result<bool> {
+        match self.mark {
+            Some(mark) => mark.matches(&mut PlainContent(file.clone())),
+            None => self.head.is_of(file),
+        }
     }
 
     /// Whether a file begins as this generation does.

@@ -1,7 +1,7 @@
 //! The log files of a node: found, followed across rotations, and read from positions that survive a restart.
 //!
-//! It knows files and bytes, and neither lines nor pipelines. docs/decisions/0021-log-files-are-the-buffer.md states its
-//! place: the files are the buffer, and each output has a position of its own in each log.
+//! It knows files and bytes, and neither lines nor pipelines. docs/decisions/0021-log-files-are-the-buffer.md states
+//! its place: the files are the buffer, and each output has a position of its own in each log.
 //!
 //! # Terms
 //!
@@ -75,6 +75,7 @@ pub use file_order::{OrderingCriteria, SortKind, SortRule};
 pub use glob::{GlobError, GlobPattern};
 pub use log_files::{LogFiles, LogFilesStatistics, OpenError, ReadEnd, ReadOutcome};
 pub use log_stream::{LogLayout, LogStream};
+pub use open_file::FileDescription;
 pub use position::{LogPosition, MAX_OUTPUTS, OutputId, OutputSet, ReaderId, StreamId};
 pub use position_store::{DirectoryStore, PositionStore};
 pub use reader::ReadTurn;

@@ -29,6 +29,7 @@ use crate::{
 pub(crate) mod care;
 mod copies;
 mod deleted_files;
+mod deletion;
 mod discovery;
 mod kubelet_files;
 mod losses;
@@ -123,6 +124,10 @@ pub struct LogFiles {
     /// Streams with generations that wait for the next scan.
     awaiting_scan: HashSet<StreamId>,
     wait_times: care::WaitTimes,
+    /// Files that were copies of what a stream has in another file.
+    copies: HashSet<(FileKey, StreamId)>,
+    /// When the last scan began.
+    scan_began: Instant,
 }
 
 /// When to list directories again.
@@ -237,6 +242,8 @@ impl LogFiles {
             opened_files: 0,
             awaiting_scan: HashSet::new(),
             wait_times: care::WaitTimes::default(),
+            copies: HashSet::new(),
+            scan_began: now,
         };
         if let Some(problem) = problem {
             files.report(problem);

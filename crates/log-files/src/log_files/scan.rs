@@ -104,6 +104,7 @@ impl LogFiles {
 
     fn apply_scan(&mut self, mut result: ScanResult) {
         let now = Instant::now();
+        self.scan_began = now;
         for problem in std::mem::take(&mut result.problems) {
             self.report(problem);
         }
@@ -210,6 +211,7 @@ impl LogFiles {
                 slot.lose_name(now);
             }
         }
+        self.recheck_copies(id);
         self.care_soon(id);
         self.wake_stream(id);
     }

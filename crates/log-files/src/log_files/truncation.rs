@@ -2,11 +2,7 @@
 
 use super::LogFiles;
 use crate::{
-    events::LossCause,
-    generation::Generation,
-    log_stream::LogLayout,
-    open_file::{OpenFile, PlainContent},
-    position::StreamId,
+    events::LossCause, generation::Generation, log_stream::LogLayout, open_file::OpenFile, position::StreamId,
     settings::OnTruncate,
 };
 
@@ -15,12 +11,7 @@ impl LogFiles {
     pub(super) fn look_for_truncation(&mut self, id: StreamId) {
         let Some(generation) = self.streams.get(&id).and_then(|stream| stream.generations.back()) else { return };
         let Some(file) = generation.plain.as_ref().and_then(|slot| slot.handle.clone()) else { return };
-        let is_same = match generation.mark {
-            _ if generation.awaits_growth => return,
-            Some(mark) => mark.matches(&mut PlainContent(file.clone())),
-            None => generation.head.is_of(&file),
-        };
-        if is_same.is_ok_and(|is_same| !is_same) {
+        if !generation.awaits_growth && generation.is_intact(&file).is_ok_and(|is_intact| !is_intact) {
             self.begin_after_truncation(id, &file);
         }
     }

@@ -12,8 +12,8 @@ use kubewake_config::{
 };
 use kubewake_log_files::{FileCompression, FileLimits, GlobPattern, LinkPolicy, LogFilesSettings, OnTruncate, StartAt};
 use kubewake_log_lines::{
-    BlankTrimming, ContainerFormat, ContainerSettings, DockerBodies, LineFraming, LinePattern, OversizeBehavior,
-    PlainSettings, RecordEnvelope, RecordSettings, RequestLimits, TextEncoding,
+    BlankTrimming, BodyParsing, ContainerFormat, ContainerSettings, DockerBodies, LineFraming, LinePattern,
+    OversizeBehavior, PlainSettings, RecordEnvelope, RecordSettings, RequestLimits, TextEncoding,
 };
 
 use super::{line_decoder::LineFormat, pod_path::PodPath};
@@ -58,7 +58,7 @@ impl ReadSettings {
             adds_tags: container.is_some(),
             adds_record_number: settings.file_attributes.record_number,
             adds_record_offset: settings.file_attributes.record_offset,
-            ..RecordSettings::default()
+            parsing: body_parsing(settings),
         };
         Ok(Self {
             files: files_settings(settings)?,
@@ -150,6 +150,17 @@ fn oversize(settings: &FileLogReceiver) -> OversizeBehavior {
     }
 }
 
+fn body_parsing(settings: &FileLogReceiver) -> BodyParsing {
+    let parsing = &settings.body_parsing;
+    BodyParsing {
+        parses_json: parsing.json,
+        moves_message: parsing.message,
+        moves_severity: parsing.severity,
+        moves_trace_context: parsing.trace_context,
+        keeps_original: parsing.keep_original,
+    }
+}
+
 fn trimming(settings: &FileLogReceiver) -> BlankTrimming {
     BlankTrimming {
         removes_leading: !settings.preserve_leading_whitespaces,
@@ -174,11 +185,11 @@ fn container_settings(
     };
     Ok(ContainerSettings {
         format,
-        docker: DockerBodies::AsWritten,
+        docker: if settings.joins_stack_traces { DockerBodies::Joined } else { DockerBodies::AsWritten },
         max_record_bytes: container.max_log_size,
         oversize: oversize(settings),
         trimming: BlankTrimming::default(),
-        ..ContainerSettings::default()
+        joins_stack_traces: settings.joins_stack_traces,
     })
 }
 
@@ -232,8 +243,11 @@ fn files_settings(settings: &FileLogReceiver) -> Result<LogFilesSettings, BuildE
         TruncateBehavior::ReadWholeFile => OnTruncate::ReadWholeFile,
         TruncateBehavior::ReadNew => OnTruncate::ReadNew,
     };
-    // The Collector follows every link that a pattern meets.
-    files.links = LinkPolicy::Follow;
+    files.links = match &settings.link_directories {
+        None => LinkPolicy::Follow,
+        Some(directories) if directories.is_empty() => LinkPolicy::Refuse,
+        Some(directories) => LinkPolicy::Into(directories.clone()),
+    };
     files.limits = FileLimits { open_files: settings.max_concurrent_files, ..FileLimits::default() };
     Ok(files)
 }
