@@ -166,8 +166,8 @@ fn receiver_of_logs_stays_while_pipelines_come_go_and_change_what_they_select() 
     };
     let all = valid("all", serde_json::json!({}));
     let some = valid("some", serde_json::json!({"namespaces": {"include": ["shop"]}}));
-    assert_eq!(receivers(&[all.clone()]), ["file_log/pods"]);
-    assert_eq!(receivers(&[some.clone()]), ["file_log/pods"]);
+    assert_eq!(receivers(std::slice::from_ref(&all)), ["file_log/pods"]);
+    assert_eq!(receivers(std::slice::from_ref(&some)), ["file_log/pods"]);
     assert_eq!(receivers(&[all.clone(), some]), ["file_log/pods"]);
     let plain = valid("plain", serde_json::json!({"parse": {"json": false}, "multiline": "none"}));
     let receivers = receivers(&[all, plain]);

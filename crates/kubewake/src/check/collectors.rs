@@ -59,9 +59,8 @@ fn check_collectors(
 
 fn check_readiness(collectors: &[&CollectorInstance]) -> CheckLine {
     let unready = || collectors.iter().filter(|it| !it.is_ready);
-    let bad: Vec<String> = unready()
-        .map(|it| format!("{} ({})", it.pod, it.trouble.as_deref().unwrap_or(&it.phase)))
-        .collect();
+    let bad: Vec<String> =
+        unready().map(|it| format!("{} ({})", it.pod, it.trouble.as_deref().unwrap_or(&it.phase))).collect();
     let ready = collectors.len() - bad.len();
     if bad.is_empty() {
         return CheckLine::passed(codes::KW601, format!("{ready} collectors are ready"));
