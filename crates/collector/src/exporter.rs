@@ -2,20 +2,24 @@
 //!
 //! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
+#[cfg(any(feature = "exporter-http", feature = "exporter-loki"))]
+mod batch_delivery;
 #[cfg(any(feature = "exporter-elasticsearch", feature = "exporter-opensearch"))]
 mod bulk_index;
-#[cfg(feature = "exporter-loki")]
-mod batch_delivery;
 #[cfg(feature = "exporter-debug")]
 mod debug;
 #[cfg(feature = "exporter-elasticsearch")]
 mod elasticsearch;
 #[cfg(feature = "exporter-file")]
 mod file;
+#[cfg(feature = "exporter-http")]
+mod http;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
-#[cfg(feature = "exporter-loki")]
+#[cfg(any(feature = "exporter-http", feature = "exporter-loki"))]
 mod log_source;
+#[cfg(all(test, any(feature = "exporter-http", feature = "exporter-loki")))]
+mod log_testing;
 #[cfg(feature = "exporter-loki")]
 mod loki;
 #[cfg(feature = "exporter-loki")]
@@ -46,4 +50,5 @@ component_table! {
     "exporter-elasticsearch", Elasticsearch => elasticsearch;
     "exporter-opensearch", Opensearch => opensearch;
     "exporter-loki", Loki => loki;
+    "exporter-http", Http => http;
 }

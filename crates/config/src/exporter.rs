@@ -4,6 +4,7 @@ mod bulk_index;
 mod debug;
 mod elasticsearch;
 mod file;
+mod http;
 mod http_export;
 mod loadbalancing;
 mod loki;
@@ -19,6 +20,7 @@ pub use self::{
     debug::{DebugExporter, DebugVerbosity},
     elasticsearch::ElasticsearchExporter,
     file::{FileExporter, FileFormat, GroupBy, RotationConfig},
+    http::{DateNotation, HttpExporter, HttpFormat, HttpMethod},
     http_export::HttpExportConfig,
     loadbalancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver},
     loki::{LOKI_MAX_TENANT_BYTES, LokiExporter, LongLineBehavior, StructuredMetadataConfig, is_tenant_character},
@@ -48,6 +50,7 @@ component_table! {
     Elasticsearch(ElasticsearchExporter) in Box = ["elasticsearch"], feature "exporter-elasticsearch";
     Opensearch(OpensearchExporter) in Box = ["opensearch"], feature "exporter-opensearch";
     Loki(LokiExporter) in Box = ["loki"], feature "exporter-loki";
+    Http(HttpExporter) in Box = ["http"], feature "exporter-http";
 }
 
 impl ExporterConfig {

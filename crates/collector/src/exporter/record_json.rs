@@ -20,7 +20,7 @@ mod tests;
 
 pub(crate) use field_list::{FieldList, FieldValue};
 pub(crate) use json_output::JsonOutput;
-pub(crate) use key_style::key_style;
+pub(crate) use key_style::{key_style, label_style};
 pub(crate) use object_writer::ObjectWriter;
 pub(crate) use timestamp::{push_milliseconds, push_rfc3339};
 pub(crate) use value::{push_text, push_value};

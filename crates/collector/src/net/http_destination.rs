@@ -77,6 +77,12 @@ impl HttpDestination {
         &self.url
     }
 
+    /// The same with another method.
+    #[must_use]
+    pub(crate) fn with_method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
     /// The destination, for labels.
     pub(crate) fn labels(&self) -> DestinationLabels {
         DestinationLabels {

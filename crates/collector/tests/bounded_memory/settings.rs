@@ -91,6 +91,10 @@ fn of_exporter(name: &str) -> &'static [&'static str] {
               traces_index: 'a-%{service.name}', logs_index: 'a-%{service.name}'}",
         ],
         "opensearch" => &["{http: {endpoint: 'http://HTTP', compression: none}, RETRY}"],
+        "http" => &[
+            "{endpoint: 'http://HTTP/x', compression: none, dedot: nested, RETRY}",
+            "{endpoint: 'http://HTTP/x', format: json_lines, merge_attributes: false, max_request_size: 10000, RETRY}",
+        ],
         "loki" => &[
             "{endpoint: 'http://HTTP', RETRY}",
             "{endpoint: 'http://HTTP', tenant: '%{service.name:-none}', labels: {name: '%{service.name}'}, \
@@ -160,14 +164,15 @@ pub fn has_destination(settings: &ExporterConfig) -> bool {
         | ExporterConfig::LoadBalancing(_)
         | ExporterConfig::Elasticsearch(_)
         | ExporterConfig::Opensearch(_)
-        | ExporterConfig::Loki(_) => true,
+        | ExporterConfig::Loki(_)
+        | ExporterConfig::Http(_) => true,
         ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => false,
     }
 }
 
 /// The name of a signal that the exporter takes.
 fn a_signal_of(exporter: &str) -> &'static str {
-    if exporter == "loki" { "logs" } else { "traces" }
+    if matches!(exporter, "loki" | "http") { "logs" } else { "traces" }
 }
 
 /// All exporters with their settings. `replace` are words in the settings and their values.

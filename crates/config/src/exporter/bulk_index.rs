@@ -222,7 +222,7 @@ const MODES: [(&str, MappingMode); 6] = [
     ("ss4o", MappingMode::Ss4o),
 ];
 
-const DEDOTS: [(&str, Dedot); 4] =
+pub(crate) const DEDOTS: [(&str, Dedot); 4] =
     [("none", Dedot::None), ("all_keys", Dedot::AllKeys), ("kubernetes", Dedot::Kubernetes), ("nested", Dedot::Nested)];
 
 /// The names of fields that both exporters have and messages may show.
@@ -368,7 +368,7 @@ fn default_dedot(mode: MappingMode) -> Dedot {
 }
 
 /// A kind of dedotting, or true for nested objects as in the Collector.
-fn dedot(at: &Cursor<'_>, report: &DecodeReport) -> Option<Dedot> {
+pub(crate) fn dedot(at: &Cursor<'_>, report: &DecodeReport) -> Option<Dedot> {
     if matches!(at.node.value, NodeValue::Bool(_)) {
         return scalar::boolean(at, report).map(|is_on| if is_on { Dedot::Nested } else { Dedot::None });
     }

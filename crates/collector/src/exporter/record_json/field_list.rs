@@ -6,7 +6,7 @@ use kubewake_config::model::Dedot;
 use kubewake_otlp::view::{AnyValue, KeyValue, LogRecord};
 
 use super::{
-    JsonOutput, key_style, push_rfc3339, push_text,
+    JsonOutput, key_style, label_style, push_rfc3339, push_text,
     value::{push_hex, push_value},
 };
 
@@ -101,6 +101,17 @@ impl<'a, 'o, 'm> FieldList<'a, 'o, 'm> {
             }
         };
         self.fields.push(Field { key, rank: self.rank, prefix, source, value });
+    }
+
+    /// Adds a label or an annotation of Kubernetes under its name alone, unless it has no value.
+    pub(crate) fn label(&mut self, name: &'a [u8], pair: KeyValue<'a>) {
+        let work = BYTES_PER_FIELD + 4 * name.len();
+        if matches!(pair.value(), AnyValue::None) || !self.out.begin_work(work) {
+            return;
+        }
+        self.work += work;
+        let key = label_style(name, self.dedot);
+        self.fields.push(Field { key, rank: self.rank, prefix: "", source: name, value: FieldValue::Attribute(pair) });
     }
 
     /// Adds text, unless it is empty.

@@ -23,6 +23,14 @@ pub(crate) fn key_style(key: &[u8], dedot: Dedot) -> Cow<'_, [u8]> {
     }
 }
 
+/// The name of a label or an annotation of Kubernetes, without what precedes it in the key of its attribute.
+pub(crate) fn label_style(name: &[u8], dedot: Dedot) -> Cow<'_, [u8]> {
+    match dedot {
+        Dedot::Kubernetes if !name.is_empty() => replaced(name, 0, |byte| matches!(byte, b'.' | b'/')),
+        dedot => key_style(name, dedot),
+    }
+}
+
 fn replaced(key: &[u8], from: usize, is_bad: impl Fn(u8) -> bool) -> Cow<'_, [u8]> {
     if !key.iter().skip(from).any(|byte| is_bad(*byte)) {
         return Cow::Borrowed(key);

@@ -190,6 +190,13 @@ const CASES: &[ComponentCase] = &[
     ),
     case("connectors", "forward", "{}"),
     case("extensions", "health_check", "{}"),
+    case("exporters", "http", "{endpoint: 'http://l'}"),
+    case(
+        "exporters",
+        "http",
+        "{endpoint: 'https://l/x?y=1', method: put, format: json_lines, date_key: '', date_format: double, body_key: b, \
+         merge_attributes: false, dedot: nested, max_request_size: 9, compression: none, headers: []}",
+    ),
     case("exporters", "loki", "{endpoint: 'http://l'}"),
     case(
         "exporters",
