@@ -2,6 +2,7 @@
 //! file that is gone.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Instant, SystemTime},
@@ -9,9 +10,10 @@ use std::{
 
 use crate::{
     events::LossCause,
+    file_content::{ContentIdentity, FileContent},
     file_opener::{FileOpener, OpenFailure},
-    fingerprint::{ContentMark, ContentRead, FileKey, HeadPrint, hash_first_line},
-    open_file::{GzipCursor, OpenFile, PlainContent},
+    fingerprint::{ContentMark, FileKey, HeadPrint, hash_first_line},
+    open_file::OpenFile,
     position::LogPosition,
 };
 
@@ -163,7 +165,7 @@ impl Generation {
     }
 
     /// Reads what identifies the plain file while it is short, and takes its size and time.
-    pub(crate) fn look_at_plain(&mut self, file: &OpenFile, fingerprint_size: usize) -> std::io::Result<()> {
+    pub(crate) fn look_at_plain(&mut self, file: &OpenFile, fingerprint_size: usize) -> io::Result<()> {
         let status = file.status()?;
         self.size = status.size;
         self.modified = status.modified;
@@ -175,36 +177,15 @@ impl Generation {
         Ok(())
     }
 
-    /// Whether a plain file has the content of this generation, as far as it was read; nothing was read of a generation
-    /// without a mark, whose first line has to do.
-    pub(crate) fn has_content_of(
-        &self,
-        content: &mut dyn ContentRead,
-        first_line: Option<u64>,
-    ) -> std::io::Result<bool> {
-        match (self.first_line, first_line) {
-            (Some(ours), Some(theirs)) if ours != theirs => return Ok(false),
-            (Some(_), None) => return Ok(false),
-            _ => {}
-        }
-        match self.mark {
-            Some(mark) => mark.matches(content),
-            None => Ok(self.first_line.is_some()),
-        }
+    /// Whether a file begins as this generation does.
+    pub(crate) fn has_beginning_of(&self, file: &mut FileContent) -> io::Result<bool> {
+        let (first_line, head) = (self.first_line, self.head);
+        ContentIdentity { key: FileKey::default(), first_line, head, mark: None }.is_of(file)
     }
-}
 
-/// The content of a file, and the hash of its first line.
-pub(crate) fn open_content(
-    file: &Arc<OpenFile>,
-    is_compressed: bool,
-    fingerprint_size: usize,
-) -> std::io::Result<(Box<dyn ContentRead>, Option<u64>)> {
-    let mut content: Box<dyn ContentRead> =
-        if is_compressed { Box::new(GzipCursor::new(file.clone())) } else { Box::new(PlainContent(file.clone())) };
-    let mut head = vec![0; fingerprint_size];
-    let read = content.read_at(&mut head, 0)?;
-    head.truncate(read);
-    let first_line = hash_first_line(&head, fingerprint_size);
-    Ok((content, first_line))
+    /// Whether a file has the content of this generation, as far as that was read.
+    pub(crate) fn has_content_of(&self, file: &mut FileContent) -> io::Result<bool> {
+        let identity = ContentIdentity { key: self.key, first_line: self.first_line, head: self.head, mark: self.mark };
+        identity.is_of(file)
+    }
 }

@@ -104,6 +104,7 @@ mod directory_tree;
 mod directory_watch;
 mod disk_space;
 mod events;
+mod file_content;
 mod file_opener;
 mod file_order;
 mod fingerprint;

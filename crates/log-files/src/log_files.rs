@@ -26,7 +26,7 @@ use crate::{
     settings::{LogFilesSettings, MIN_FINGERPRINT_SIZE},
 };
 
-mod care;
+pub(crate) mod care;
 mod copies;
 mod deleted_files;
 mod discovery;
@@ -75,6 +75,7 @@ pub struct LogFiles {
     opened_files: usize,
     /// Streams with generations that wait for the next scan.
     awaiting_scan: HashSet<StreamId>,
+    wait_times: care::WaitTimes,
 }
 
 /// When to list directories again.
@@ -188,6 +189,7 @@ impl LogFiles {
             scans: ScanTimes { has_scanned: false, everything_due: now, polled_due: now, deleted_due: now },
             opened_files: 0,
             awaiting_scan: HashSet::new(),
+            wait_times: care::WaitTimes::default(),
         };
         if let Some(problem) = problem {
             files.report(problem);
@@ -206,11 +208,16 @@ impl LogFiles {
         self.wait(timeout);
         self.watcher.read_changes(&mut self.changes);
         self.apply_commits();
-        self.scan_changes();
         self.wake_written_files();
+        self.scan_changes();
         self.care_for_streams();
         self.release_deleted_files();
         self.save_positions(Instant::now());
+        self.take_events()
+    }
+
+    /// What has happened since the last `poll`: reads can meet losses. To be asked before `shut_down`.
+    pub fn take_events(&mut self) -> Vec<LogEvent> {
         std::mem::take(&mut self.events)
     }
 

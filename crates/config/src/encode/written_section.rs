@@ -16,6 +16,11 @@ impl WrittenSection {
         Self(Some(at.node.into()))
     }
 
+    /// A section with these items.
+    pub(crate) fn from_items(items: impl IntoIterator<Item = YamlMap>) -> Self {
+        Self(Some(YamlValue::List(items.into_iter().map(YamlValue::Map).collect())))
+    }
+
     pub(crate) fn encode(&self) -> Option<YamlValue> {
         self.0.clone()
     }

@@ -7,6 +7,7 @@
 //! *Guarantees*: a [`FileLogReceiver`] can be built without a further check of its settings, except that files and
 //! directories may be missing. Everything in it is bounded. *Does not*: read files.
 
+mod body_parsing;
 pub mod byte_size;
 mod criteria;
 mod encode;
@@ -22,11 +23,16 @@ pub mod time_layout;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use kubewake_otlp::Signal;
 
 pub use self::{
+    body_parsing::BodyParsing,
     criteria::{FileOrdering, FileSort, FileSortKind},
     encoding::TextEncoding,
     expression::{Expression, ExpressionError},
@@ -97,6 +103,13 @@ pub struct FileLogReceiver {
     pub resource: BTreeMap<String, TextTemplate>,
     /// `operators`, which change each record in turn.
     pub operators: OperatorGraph,
+    /// `body_parsing`: what is read from lines that are JSON objects.
+    pub body_parsing: BodyParsing,
+    /// `join_stack_traces`: the lines of a stack trace are one record. Only for logs of containers.
+    pub joins_stack_traces: bool,
+    /// `link_directories`: symbolic links are followed only into these directories. `None`: wherever they lead, as in
+    /// the Collector.
+    pub link_directories: Option<Vec<PathBuf>>,
 }
 
 /// `start_at`
@@ -197,6 +210,9 @@ impl Default for FileLogReceiver {
             attributes: BTreeMap::new(),
             resource: BTreeMap::new(),
             operators: OperatorGraph::default(),
+            body_parsing: BodyParsing::default(),
+            joins_stack_traces: false,
+            link_directories: None,
         }
     }
 }
@@ -265,6 +281,9 @@ impl ComponentSettings for FileLogReceiver {
             attributes: fields.get("attributes", template::map).unwrap_or_default(),
             resource: fields.get("resource", template::map).unwrap_or_default(),
             operators: fields.get("operators", operator::graph).unwrap_or_default(),
+            body_parsing: fields.get("body_parsing", body_parsing::decode).unwrap_or_default(),
+            joins_stack_traces: fields.flag("join_stack_traces"),
+            link_directories: fields.get("link_directories", link_directories),
         };
         read_without_effect(&mut fields);
         check_together(&fields, &receiver);
@@ -360,6 +379,20 @@ fn file_attributes(fields: &mut FieldReader<'_, '_>) -> FileAttributes {
         record_number: fields.flag("include_file_record_number"),
         record_offset: fields.flag("include_file_record_offset"),
     }
+}
+
+/// `link_directories`: absolute paths. An empty list means that no link is followed.
+fn link_directories(at: &Cursor<'_>, report: &DecodeReport) -> Option<Vec<PathBuf>> {
+    let Some(items) = at.items() else { return scalar::wrong_type(at, report, "a list", None) };
+    let directory = |item: Cursor<'_>| {
+        let text = scalar::text(&item, report)?;
+        if !text.starts_with('/') {
+            report.error(&item, format!("{} is not an absolute path", item.subject(&text)), None);
+            return None;
+        }
+        Some(report.locate(Path::new(&text)))
+    };
+    Some(items.filter_map(directory).collect())
 }
 
 /// `storage`: the id of an extension, which is checked after the whole document was read.

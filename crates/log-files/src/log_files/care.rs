@@ -11,19 +11,36 @@ use crate::{
     position::StreamId,
 };
 
-/// How long a rotated file must not have been written before the next one is read. The runtime goes on writing to a
-/// renamed file until it has opened the new one, and its two streams switch one after the other.
-const ROTATION_SETTLE_TIME: Duration = Duration::from_millis(200);
+/// How long things take that nothing announces. Tests cannot wait so long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitTimes {
+    /// How long a rotated file must not have been written before the next one is read. The runtime goes on writing to
+    /// a renamed file until it has opened the new one, and its two streams switch one after the other.
+    pub(crate) rotation: Duration,
+    /// The same, if nothing has been written to the next file that would show that the runtime has opened it.
+    pub(crate) reopen: Duration,
+    /// How long a file without a name may still be written.
+    pub(crate) nameless: Duration,
+    /// The same for the file of a run that has ended.
+    pub(crate) superseded: Duration,
+    /// How often a stream is looked at that something is expected of.
+    pub(crate) care: Duration,
+    /// How often the space of deleted files is looked at. A disk does not fill up in less.
+    pub(crate) deleted: Duration,
+}
 
-/// The same, if nothing has been written to the next file that would show that the runtime has opened it.
-const REOPEN_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a file without a name is expected to be written, and one of a run that has ended.
-const NAMELESS_SETTLE_TIME: Duration = Duration::from_secs(5);
-const SUPERSEDED_SETTLE_TIME: Duration = Duration::from_secs(1);
-
-/// How often a stream is looked at that something is expected of.
-const CARE_INTERVAL: Duration = Duration::from_millis(100);
+impl Default for WaitTimes {
+    fn default() -> Self {
+        Self {
+            rotation: Duration::from_millis(200),
+            reopen: Duration::from_secs(10),
+            nameless: Duration::from_secs(5),
+            superseded: Duration::from_secs(1),
+            care: Duration::from_millis(100),
+            deleted: Duration::from_secs(1),
+        }
+    }
+}
 
 impl LogFiles {
     pub(super) fn apply_commits(&mut self) {
@@ -47,14 +64,14 @@ impl LogFiles {
         for id in due {
             self.cared_for.remove(&id);
             let Some(stream) = self.streams.get_mut(&id) else { continue };
-            let (changed, again) = complete_generations(stream, now);
+            let (changed, again) = complete_generations(stream, now, &self.wait_times);
             if changed {
                 self.positions.note_change();
             }
             // A reader may wait for the end, or could not read.
             self.wake_stream(id);
             if again {
-                self.cared_for.insert(id, now + CARE_INTERVAL);
+                self.cared_for.insert(id, now + self.wait_times.care);
             }
             self.drop_done_generations(id);
         }
@@ -144,7 +161,7 @@ impl LogFiles {
 
 /// Finds out which generations will not grow any more. Returns whether that has changed, and whether it has to be
 /// asked again soon.
-fn complete_generations(stream: &mut LogStream, now: Instant) -> (bool, bool) {
+fn complete_generations(stream: &mut LogStream, now: Instant, times: &WaitTimes) -> (bool, bool) {
     let (mut changed, mut again) = (false, false);
     let sizes: Vec<u64> = stream.generations.iter().map(|generation| generation.size).collect();
     let count = stream.generations.len();
@@ -165,12 +182,12 @@ fn complete_generations(stream: &mut LogStream, now: Instant) -> (bool, bool) {
             true
         } else if has_next {
             let is_compressed = generation.gzip.is_some();
-            let is_settled = quiet >= ROTATION_SETTLE_TIME && (next_size > 0 || has_later(&sizes, index));
-            is_compressed || is_settled || quiet >= REOPEN_TIMEOUT
+            let is_settled = quiet >= times.rotation && (next_size > 0 || has_later(&sizes, index));
+            is_compressed || is_settled || quiet >= times.reopen
         } else if stream.is_superseded {
-            quiet >= SUPERSEDED_SETTLE_TIME
+            quiet >= times.superseded
         } else {
-            nameless >= NAMELESS_SETTLE_TIME && quiet >= NAMELESS_SETTLE_TIME
+            nameless >= times.nameless && quiet >= times.nameless
         };
         generation.is_complete = is_complete;
         generation.is_size_final |= is_complete && generation.has_file();

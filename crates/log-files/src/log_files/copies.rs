@@ -8,9 +8,11 @@
 
 use super::{LogFiles, NameOwner, scan::ArrivedFile};
 use crate::{
-    fingerprint::{ContentMark, ContentRead, MARK_BYTES, mark_length},
+    file_content::FileContent,
+    fingerprint::{ContentMark, MARK_BYTES, mark_length},
     generation::Generation,
-    log_stream::LogLayout,
+    log_stream::{LogLayout, LogStream},
+    open_file::OpenFile,
     position::StreamId,
 };
 
@@ -26,19 +28,17 @@ enum Likeness {
 
 impl LogFiles {
     /// Finds the generation that a new file is a copy of.
-    pub(super) fn attach_copy(
-        &mut self,
-        arrived: &ArrivedFile,
-        is_compressed: bool,
-        first_line: u64,
-        content: &mut dyn ContentRead,
-    ) -> bool {
+    pub(super) fn attach_copy(&mut self, arrived: &ArrivedFile, content: &mut FileContent) -> bool {
+        // A file may have been cut, written and renamed since it was looked at.
+        let is_nameless = |stream: &&LogStream| stream.generations.back().is_some_and(|last| !last.has_name());
+        let nameless: Vec<StreamId> = self.streams.values().filter(is_nameless).map(|stream| stream.id).collect();
+        nameless.into_iter().for_each(|id| self.look_for_truncation(id));
         let alike: Vec<(StreamId, u64)> = self
             .streams
             .values()
             .filter(|stream| stream.layout == LogLayout::Plain)
             .flat_map(|stream| stream.generations.iter().map(|generation| (stream.id, generation)))
-            .filter(|(_, generation)| generation.first_line == Some(first_line))
+            .filter(|(_, generation)| generation.has_beginning_of(content).unwrap_or(false))
             .map(|(id, generation)| (id, generation.number))
             .collect();
         for (id, number) in alike {
@@ -46,9 +46,9 @@ impl LogFiles {
             self.look_for_truncation(id);
             let generation = self.streams.get_mut(&id).and_then(|stream| stream.generation_mut(number));
             let Some(generation) = generation else { continue };
-            match compare(generation, arrived, is_compressed, content).unwrap_or(Likeness::Other) {
+            match compare(generation, arrived, content).unwrap_or(Likeness::Other) {
                 Likeness::Replacement => {
-                    self.attach_file(id, number, arrived, is_compressed, Some(first_line));
+                    self.attach_file(id, number, arrived, content);
                     return true;
                 }
                 Likeness::Copy => {
@@ -73,36 +73,30 @@ impl LogFiles {
     }
 }
 
-fn compare(
-    generation: &mut Generation,
-    arrived: &ArrivedFile,
-    is_compressed: bool,
-    content: &mut dyn ContentRead,
-) -> std::io::Result<Likeness> {
+fn compare(generation: &mut Generation, arrived: &ArrivedFile, content: &mut FileContent) -> std::io::Result<Likeness> {
     let original = generation.plain.as_ref().and_then(|slot| slot.handle.clone());
     let has_name = generation.has_name();
-    let (Some(original), true) = (&original, !generation.awaits_scan) else {
+    let Some(original) = original else {
         // Its content is gone, or only what was read of it can be compared.
-        let is_same = generation.has_content_of(content, generation.first_line)?;
-        let needs_file = !generation.has_name();
-        return Ok(if is_same && needs_file { Likeness::Replacement } else { Likeness::Other });
+        let is_replacement = !has_name && generation.has_content_of(content)?;
+        return Ok(if is_replacement { Likeness::Replacement } else { Likeness::Other });
     };
     generation.size = original.status()?.size;
-    let agrees_at = |offset: u64, content: &mut dyn ContentRead| -> std::io::Result<bool> {
-        let mut tail = [0; MARK_BYTES];
-        let Some(tail) = tail.get_mut(..mark_length(offset)) else { return Ok(false) };
-        let read = original.read_at(tail, offset - tail.len() as u64)?;
-        Ok(read == tail.len() && ContentMark::from_bytes_before(offset, tail).matches(content)?)
-    };
     if has_name {
         // A copy may still be growing; one that has outgrown its original is a log of its own.
-        let is_copy = if is_compressed {
-            true
-        } else {
-            arrived.status.size <= generation.size && agrees_at(arrived.status.size, content)?
-        };
+        let size = arrived.status.size;
+        let is_copy = content.is_compressed || (size <= generation.size && agrees_before(&original, size, content)?);
         return Ok(if is_copy { Likeness::Copy } else { Likeness::Other });
     }
     // It has to hold everything, since what had not been read will be read from it.
-    Ok(if agrees_at(generation.size, content)? { Likeness::Replacement } else { Likeness::Other })
+    let is_whole = agrees_before(&original, generation.size, content)?;
+    Ok(if is_whole { Likeness::Replacement } else { Likeness::Other })
+}
+
+/// Whether the bytes before an offset are the same in both.
+fn agrees_before(original: &OpenFile, offset: u64, content: &mut FileContent) -> std::io::Result<bool> {
+    let mut tail = [0; MARK_BYTES];
+    let Some(tail) = tail.get_mut(..mark_length(offset)) else { return Ok(false) };
+    let read = original.read_at(tail, offset - tail.len() as u64)?;
+    Ok(read == tail.len() && content.matches(ContentMark::from_bytes_before(offset, tail))?)
 }

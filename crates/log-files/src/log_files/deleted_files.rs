@@ -4,16 +4,13 @@
 //! lost to the readers that come to them. A file whose compressed copy is there is closed before all others, since
 //! nothing is lost with it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::LogFiles;
 use crate::{
     events::LossCause,
     position::{LogPosition, StreamId},
 };
-
-/// How often the space of deleted files is looked at. A disk does not fill up in less.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A deleted file that is open.
 struct DeletedFile {
@@ -30,7 +27,7 @@ impl LogFiles {
         if now < self.scans.deleted_due {
             return;
         }
-        self.scans.deleted_due = now + LOOK_INTERVAL;
+        self.scans.deleted_due = now + self.wait_times.deleted;
         let (mut deleted, space) = self.find_deleted_files();
         let mut held: u64 = deleted.iter().map(|file| file.allocated).sum();
         let limits = self.settings.limits.deleted;

@@ -12,8 +12,9 @@ use super::{LogFiles, NameOwner, scan::ArrivedFile};
 use crate::{
     directory_tree::ScannedDirectory,
     events::{LossCause, ProblemKind},
+    file_content::FileContent,
     fingerprint::FileKey,
-    generation::{FileSlot, Generation, open_content},
+    generation::{FileSlot, Generation},
     kubelet_layout::KubeletName,
     log_stream::{LogLayout, LogStream},
     position::StreamId,
@@ -169,14 +170,12 @@ impl LogFiles {
         if candidates.peek().is_none() {
             return;
         }
-        let Ok((mut content, first_line)) = open_content(&arrived.file, is_compressed, fingerprint_size) else {
-            return;
-        };
+        let Ok(mut content) = FileContent::open(&arrived.file, is_compressed, fingerprint_size) else { return };
         for generation in candidates {
             let has_its_name = generation.rotated_at.is_some() && generation.rotated_at == entry.name.rotated_at;
             // A file in place of one that is open and written is another one.
             let may_continue = has_its_name || !generation.has_name();
-            if may_continue && generation.has_content_of(&mut *content, first_line).unwrap_or(false) {
+            if may_continue && generation.has_content_of(&mut content).unwrap_or(false) {
                 entry.generation = Some(generation.number);
                 return;
             }
@@ -254,8 +253,8 @@ impl LogFiles {
             generation.is_complete = true;
             generation.is_size_final = true;
             read_uncompressed_size(arrived).map(|size| generation.size = size).and_then(|()| {
-                let (_, first_line) = open_content(&arrived.file, true, self.settings.fingerprint_size)?;
-                generation.first_line = first_line;
+                generation.first_line =
+                    FileContent::open(&arrived.file, true, self.settings.fingerprint_size)?.first_line;
                 Ok(())
             })
         } else {

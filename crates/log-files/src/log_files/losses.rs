@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::SystemTime};
 use super::LogFiles;
 use crate::{
     events::{LogEvent, LossCause, LostBytes, LostRange},
-    log_stream::{LogLayout, LogStream},
+    log_stream::LogStream,
     position::{LogPosition, OutputId, OutputSet, StreamId},
 };
 
@@ -17,12 +17,11 @@ impl LogFiles {
         let Some(index) = stream.generations.iter().position(|found| found.number == position.generation) else {
             return;
         };
-        let has_next = index + 1 < stream.generations.len();
         let Some(generation) = stream.generations.get(index) else { return };
         let cause = generation.lost.unwrap_or(LossCause::Removed);
         let (size, is_final, before) = (generation.size, generation.is_size_final, generation.modified);
-        // Nothing is known to be lost; a rotation was missed, though, if other files follow.
-        let is_gap = cause == LossCause::Removed && !is_final && has_next && stream.layout == LogLayout::Kubelet;
+        // Nothing is known to be lost, but what was written after the last look is not known.
+        let is_gap = cause == LossCause::Removed && !is_final;
         let after = index.checked_sub(1).and_then(|index| stream.generations.get(index)?.modified);
         let mut losses: BTreeMap<(u64, u64), OutputSet> = BTreeMap::new();
         for output in outputs.iter() {

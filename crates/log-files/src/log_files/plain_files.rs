@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::{LogFiles, NameOwner, scan::ArrivedFile};
 use crate::{
-    fingerprint::ContentRead,
-    generation::{FileSlot, Generation, open_content},
+    file_content::FileContent,
+    generation::{FileSlot, Generation},
     log_stream::{LogLayout, LogStream},
     open_file::GZIP_MAGIC,
     position::StreamId,
@@ -31,29 +31,26 @@ impl LogFiles {
             self.record_name(arrived, NameOwner::Nothing);
             return;
         }
-        let is_compressed = self.is_compressed(arrived);
-        let (mut content, first_line) = match open_content(&arrived.file, is_compressed, self.settings.fingerprint_size)
-        {
-            Ok(opened) => opened,
-            Err(error) => {
-                self.report_unreadable(arrived.path(), &error);
-                self.record_name(arrived, NameOwner::Nothing);
-                return;
-            }
-        };
+        let mut content =
+            match FileContent::open(&arrived.file, self.is_compressed(arrived), self.settings.fingerprint_size) {
+                Ok(content) => content,
+                Err(error) => {
+                    self.report_unreadable(arrived.path(), &error);
+                    self.record_name(arrived, NameOwner::Nothing);
+                    return;
+                }
+            };
         // A compressed file appears step by step.
-        if is_compressed && !content.read_at(&mut [0], 0).is_ok_and(|read| read == 1) {
+        if content.is_empty() {
             self.record_name(arrived, NameOwner::Nothing);
             return;
         }
-        if self.continue_stored_file(arrived, is_compressed, first_line, &mut *content) {
+        if self.continue_stored_file(arrived, &mut content) {
             return;
         }
         // Files that are there at the first start of all are different logs, however alike they are.
         let may_be_copy = self.scans.has_scanned || self.positions.was_loaded();
-        if let Some(first_line) = first_line.filter(|_| may_be_copy)
-            && self.attach_copy(arrived, is_compressed, first_line, &mut *content)
-        {
+        if may_be_copy && self.attach_copy(arrived, &mut content) {
             return;
         }
         if !self.has_room_for_stream(arrived.path()) {
@@ -64,46 +61,31 @@ impl LogFiles {
         let mut stream = LogStream::new(id, LogLayout::Plain, arrived.name.path.clone(), self.outputs.len());
         stream.generations.push_back(Generation::new(0, arrived.file.key()));
         self.streams.insert(id, stream);
-        self.attach_file(id, 0, arrived, is_compressed, first_line);
+        self.attach_file(id, 0, arrived, &content);
         self.begin_stream(id);
     }
 
     /// A file whose positions are stored: the same one, or one with the content that was read.
-    fn continue_stored_file(
-        &mut self,
-        arrived: &ArrivedFile,
-        is_compressed: bool,
-        first_line: Option<u64>,
-        content: &mut dyn ContentRead,
-    ) -> bool {
-        let Some(found) = self.positions.take_plain_stream(arrived.file.key(), first_line, content) else {
-            return false;
-        };
+    fn continue_stored_file(&mut self, arrived: &ArrivedFile, content: &mut FileContent) -> bool {
+        let Some(found) = self.positions.take_plain_stream(content) else { return false };
         let id = self.restore_stream(found.stream);
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.path.clone_from(&arrived.name.path);
         }
-        self.attach_file(id, found.generation, arrived, is_compressed, first_line);
+        self.attach_file(id, found.generation, arrived, content);
         self.begin_stream(id);
         true
     }
 
     /// Makes the file one that holds the content of a generation.
-    pub(super) fn attach_file(
-        &mut self,
-        id: StreamId,
-        number: u64,
-        arrived: &ArrivedFile,
-        is_compressed: bool,
-        first_line: Option<u64>,
-    ) {
+    pub(super) fn attach_file(&mut self, id: StreamId, number: u64, arrived: &ArrivedFile, content: &FileContent) {
         let Some(generation) = self.streams.get_mut(&id).and_then(|stream| stream.generation_mut(number)) else {
             return;
         };
         let slot = FileSlot::new(arrived.file.clone(), arrived.name.clone());
-        if is_compressed {
+        if content.is_compressed {
             generation.gzip = Some(slot);
-            generation.first_line = first_line.or(generation.first_line);
+            generation.first_line = content.first_line.or(generation.first_line);
             generation.modified = arrived.status.modified;
         } else {
             let previous = generation.plain.replace(slot).map(|slot| slot.key);

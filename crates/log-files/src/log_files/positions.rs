@@ -14,7 +14,8 @@ use super::{LogFiles, losses::all_outputs};
 use crate::{
     checkpoint::{Checkpoint, StoredGeneration, StoredStream},
     events::{FileProblem, LogEvent, LossCause, LostBytes, LostRange, ProblemKind},
-    fingerprint::{ContentRead, FileKey},
+    file_content::{ContentIdentity, FileContent},
+    fingerprint::FileKey,
     generation::Generation,
     log_stream::{LogLayout, LogStream},
     position::{LogPosition, OutputId, OutputSet, StreamId},
@@ -134,28 +135,20 @@ impl PositionKeeper {
 
     /// Finds the stream of a file: the inode says which it may be, and the content decides. A file with another inode
     /// is the same log if it begins with the same line and has what was read.
-    pub(super) fn take_plain_stream(
-        &mut self,
-        key: FileKey,
-        first_line: Option<u64>,
-        content: &mut dyn ContentRead,
-    ) -> Option<FoundStream> {
+    pub(super) fn take_plain_stream(&mut self, file: &mut FileContent) -> Option<FoundStream> {
         let mut found = None;
         for (index, stream) in self.missing.iter().enumerate() {
             if stream.layout != LogLayout::Plain {
                 continue;
             }
             for stored in stream.generations.iter().rev() {
-                let is_same_device = !self.is_same_boot || stored.key.device == key.device;
-                let has_inode = is_same_device && stored.key.inode == key.inode;
-                let has_line = stored.first_line.is_some() && stored.first_line == first_line;
-                let differs = stored.first_line.is_some() && !has_line;
-                if differs || !(has_inode || has_line) {
-                    continue;
-                }
-                let agrees = stored.mark.is_none_or(|mark| mark.matches(content).unwrap_or(false));
+                let is_same_device = !self.is_same_boot || stored.key.device == file.key.device;
+                let has_inode = is_same_device && stored.key.inode == file.key.inode;
+                let key = if has_inode { file.key } else { FileKey::default() };
+                let StoredGeneration { first_line, head, mark, .. } = *stored;
+                let identity = ContentIdentity { key, first_line, head, mark };
                 // The inode decides between files with equal content.
-                if agrees && (found.is_none() || has_inode) {
+                if (found.is_none() || has_inode) && identity.is_of(file).unwrap_or(false) {
                     found = Some((index, stored.number));
                     if has_inode {
                         break;
@@ -227,7 +220,8 @@ impl LogFiles {
             let Some(position) = stored.positions.get(usize::from(output.0)).copied().flatten() else { continue };
             let bytes = stream.bytes_after(position);
             let bytes = if is_final { LostBytes::Exact(bytes) } else { LostBytes::AtLeast(bytes) };
-            if bytes.known() > 0 {
+            // What was written after the last look is not known.
+            if bytes.known() > 0 || !is_final {
                 losses.entry((position, bytes)).or_default().insert(output);
             }
         }

@@ -10,10 +10,10 @@ use super::LogFiles;
 use crate::{
     events::{FileProblem, LossCause, ProblemKind},
     file_opener::{FileOpener, OpenFailure},
-    fingerprint::{ContentMark, MARK_BYTES, mark_length},
+    fingerprint::{ContentMark, HeadPrint, MARK_BYTES, mark_length},
     generation::Generation,
     log_stream::{LogLayout, LogStream, PositionPlace},
-    open_file::{GZIP_MAGIC, GzipCursor, GzipProgress, OpenFile},
+    open_file::{GZIP_MAGIC, GzipCursor, GzipProgress, OpenFile, PlainContent},
     position::{LogPosition, OutputSet, ReaderId, StreamId},
     reader::{LogReader, ReadTurn},
     settings::FileCompression,
@@ -276,6 +276,10 @@ impl LogFiles {
         let Some(generation) = self.streams.get_mut(&id).and_then(|stream| stream.generation_mut(number)) else {
             return;
         };
+        // Until something was consumed, a truncation is not noticed by what is before the position.
+        if generation.mark.is_none() {
+            generation.head = HeadPrint::default();
+        }
         if generation.head.length >= wanted as u64 {
             return;
         }
@@ -369,6 +373,12 @@ fn read_plain(
     let read =
         file.read_vectored_at(&mut [IoSliceMut::new(before), IoSliceMut::new(buffer)], offset - length as u64)?;
     if read < length || *before != *reader.tail {
+        return Ok(ReadStep::Replaced(file));
+    }
+    // Another reader is ahead: what it has read has to be there still.
+    if let Some(mark) = generation.mark.filter(|mark| mark.offset > offset)
+        && !mark.matches(&mut PlainContent(file.clone()))?
+    {
         return Ok(ReadStep::Replaced(file));
     }
     let bytes = read - length;

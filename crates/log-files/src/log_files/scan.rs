@@ -12,6 +12,7 @@ use super::{LogFiles, MAX_RESCAN_SHARE, NameOwner, NameRecord};
 use crate::{
     directory_tree::{FoundFile, ScanResult, ScannedDirectory},
     events::{FileProblem, ProblemKind},
+    file_content::FileContent,
     file_opener::OpenFailure,
     generation::FileName,
     open_file::{FileStatus, OpenFile},
@@ -242,8 +243,8 @@ impl LogFiles {
             match generation.slots().find(|slot| slot.key == key) {
                 // An inode of an open file is not used again.
                 Some(slot) if slot.handle.is_some() => true,
-                Some(_) => crate::generation::open_content(&arrived.file, is_compressed, fingerprint_size)
-                    .and_then(|(mut content, first_line)| generation.has_content_of(&mut *content, first_line))
+                Some(_) => FileContent::open(&arrived.file, is_compressed, fingerprint_size)
+                    .and_then(|mut content| generation.has_content_of(&mut content))
                     .unwrap_or(false),
                 None => false,
             }

@@ -51,7 +51,8 @@ impl LogFiles {
         cut.awaits_growth = false;
         // A copy that was made before may be found in the directory.
         cut.awaits_scan = true;
-        let directory = next.plain.as_ref().and_then(|slot| slot.name.as_ref()?.path.parent()).map(Into::into);
+        let path = next.plain.as_ref().and_then(|slot| slot.name.as_ref()).map_or(&stream.path, |name| &name.path);
+        let directory = path.parent().map(Into::into);
         self.owners.insert(next.key, (id, number));
         stream.generations.push_back(next);
         self.awaiting_scan.insert(id);

@@ -1,6 +1,6 @@
 //! Writes the settings of `file_log`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
     COMPRESSIONS, FileAttributes, FileHeader, FileLogReceiver, MultilinePattern, START_POSITIONS, TRUNCATE_BEHAVIORS,
@@ -40,6 +40,9 @@ pub(super) fn settings(receiver: &FileLogReceiver) -> YamlMap {
         .with_section("attributes", templates(&receiver.attributes))
         .with_section("resource", templates(&receiver.resource))
         .with_optional("operators", receiver.operators.written.encode())
+        .with_section("body_parsing", receiver.body_parsing.encode())
+        .with_flag("join_stack_traces", receiver.joins_stack_traces)
+        .with_optional("link_directories", receiver.link_directories.as_deref().map(directories))
 }
 
 fn file_attributes(map: YamlMap, attributes: FileAttributes) -> YamlMap {
@@ -52,6 +55,10 @@ fn file_attributes(map: YamlMap, attributes: FileAttributes) -> YamlMap {
         .with_flag("include_file_permissions", attributes.permissions)
         .with_flag("include_file_record_number", attributes.record_number)
         .with_flag("include_file_record_offset", attributes.record_offset)
+}
+
+fn directories(directories: &[PathBuf]) -> YamlValue {
+    YamlValue::List(directories.iter().map(|directory| directory.as_path().into()).collect())
 }
 
 fn templates(templates: &BTreeMap<String, TextTemplate>) -> YamlMap {

@@ -1,5 +1,7 @@
 //! The syntax of patterns of files: `*`, `**`, `?`, classes in brackets, alternatives in braces, and `\`.
 
+use std::path::Path;
+
 use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
 
 /// The most patterns in one list, and bytes in one pattern: each is tried on every file.
@@ -14,7 +16,8 @@ pub(super) fn patterns(fields: &mut FieldReader<'_, '_>, name: &'static str) -> 
     let report = fields.report;
     match at.items() {
         Some(items) => {
-            let patterns: Vec<String> = items.filter_map(|item| pattern(&item, report)).collect();
+            let patterns: Vec<String> =
+                items.filter_map(|item| pattern(&item, report)).map(|it| locate(&it, report)).collect();
             if patterns.len() > MAX_PATTERNS {
                 report.error(&at, format!("`{name}` must have at most {MAX_PATTERNS} patterns"), None);
             }
@@ -22,13 +25,38 @@ pub(super) fn patterns(fields: &mut FieldReader<'_, '_>, name: &'static str) -> 
         }
         None => {
             let texts = scalar::texts(&at, report).unwrap_or_default();
-            texts.into_iter().filter(|text| check(&at, report, text)).collect()
+            texts.into_iter().filter(|text| check(&at, report, text)).map(|text| locate(&text, report)).collect()
         }
     }
 }
 
 fn pattern(at: &Cursor<'_>, report: &DecodeReport) -> Option<String> {
     scalar::text(at, report).filter(|text| check(at, report, text))
+}
+
+/// The pattern with its directory where this process has it. Only the part before the first special character is a
+/// directory that can be located.
+fn locate(pattern: &str, report: &DecodeReport) -> String {
+    let special = pattern.find(is_special).unwrap_or(pattern.len());
+    let Some((directory, _)) = pattern.get(..special).and_then(|plain| plain.rsplit_once('/')) else {
+        return pattern.to_owned();
+    };
+    let located = report.locate(Path::new(directory));
+    if directory.is_empty() || located == Path::new(directory) {
+        return pattern.to_owned();
+    }
+    let mut out = String::new();
+    for c in located.to_string_lossy().chars() {
+        if is_special(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out + pattern.get(directory.len()..).unwrap_or_default()
+}
+
+fn is_special(c: char) -> bool {
+    matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\')
 }
 
 /// Reports what is wrong with a pattern.

@@ -21,7 +21,7 @@ use super::{expression::Expression, record_field::RecordField, template::TextTem
 use crate::{
     FixedSources, RegexPattern,
     decode::{Cursor, DecodeReport},
-    encode::WrittenSection,
+    encode::{WrittenSection, YamlMap},
     yaml,
 };
 
@@ -54,7 +54,34 @@ impl OperatorGraph {
             None => found.ok_or_else(|| "the list cannot be read".to_owned()),
         }
     }
+
+    /// The operator `container` with its defaults, and no other.
+    pub fn for_containers() -> Self {
+        let format = ContainerFormat { runtime: None, adds_metadata: true, max_log_size: DEFAULT_CONTAINER_LOG_BYTES };
+        let parser = ParserConfig {
+            format: ParserFormat::Container(format),
+            from: RecordField::BODY,
+            to: RecordField::ATTRIBUTES,
+            body: None,
+            timestamp: None,
+            severity: None,
+            trace: None,
+            scope_name: None,
+        };
+        let operator = OperatorConfig {
+            id: "container".to_owned(),
+            kind: OperatorKind::Parser(parser.into()),
+            condition: None,
+            on_error: OnError::default(),
+            outputs: Vec::new(),
+        };
+        let written = WrittenSection::from_items([YamlMap::default().with_field("type", "container")]);
+        Self { operators: vec![operator], written }
+    }
 }
+
+/// The default of `max_log_size` of the operator `container`.
+pub(super) const DEFAULT_CONTAINER_LOG_BYTES: usize = 1 << 20;
 
 /// An operator.
 #[derive(Clone, Debug, PartialEq)]

@@ -180,3 +180,58 @@ fn settings_are_written_as_they_are_read() {
         assert_eq!(valid(&written), receiver, "{written}");
     }
 }
+
+#[test]
+fn settings_for_logs_of_containers_are_read_and_written() {
+    let receiver = valid(
+        "
+include: [/var/log/pods/*/*/*.log]
+operators: [{type: container}]
+body_parsing: {json: true, severity: true}
+join_stack_traces: true
+link_directories: [/var/lib/docker/containers]
+",
+    );
+    let parsing = BodyParsing { json: true, severity: true, ..BodyParsing::default() };
+    let expected = FileLogReceiver {
+        include: vec!["/var/log/pods/*/*/*.log".into()],
+        operators: OperatorGraph::for_containers(),
+        body_parsing: parsing,
+        joins_stack_traces: true,
+        link_directories: Some(vec!["/var/lib/docker/containers".into()]),
+        ..FileLogReceiver::default()
+    };
+    assert_eq!(receiver, expected);
+    assert_eq!(valid("{include: [/a], link_directories: []}").link_directories, Some(Vec::new()));
+    refused("{include: [/a], link_directories: [b]}", &["link_directories", "is not an absolute path"]);
+    refused("{include: [/a], body_parsing: {message: true}}", &["body_parsing::message: `message` needs `json`"]);
+    refused("{include: [/a], body_parsing: {yaml: true}}", &["yaml"]);
+}
+
+#[test]
+fn directory_of_a_pattern_is_located_where_the_process_has_it() {
+    struct BelowRoot;
+    impl crate::ConfigSources for BelowRoot {
+        fn env(&self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn read(&self, _: &Path) -> std::io::Result<String> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+
+        fn locate(&self, path: &Path) -> PathBuf {
+            Path::new("/root[1]").join(path.strip_prefix("/").unwrap_or(path))
+        }
+    }
+    let include = |pattern: &str| {
+        let text = format!("include: ['{pattern}']");
+        let report = DecodeReport::with_sources(&BelowRoot);
+        let tree = yaml::parse(&text, &mut Vec::new()).unwrap();
+        FileLogReceiver::decode(&Cursor::root(&tree), &report).unwrap().include.concat()
+    };
+    assert_eq!(include("/var/log/pods/*_*/*/*.log"), r"/root\[1\]/var/log/pods/*_*/*/*.log");
+    assert_eq!(include("/var/log/a?.log"), r"/root\[1\]/var/log/a?.log");
+    assert_eq!(include("*.log"), "*.log");
+    assert_eq!(include("/*.log"), "/*.log", "the root has no name");
+}

@@ -16,6 +16,7 @@ use crate::{
     DirectoryStore, FileProblem, GlobPattern, LogEvent, LogFiles, LogFilesSettings, LogPosition, LostRange, OutputId,
     OutputSet, PositionStore, ReadEnd, ReaderId, StartAt, StreamId,
     disk_space::{DiskSpace, SpaceOnDisk},
+    log_files::care::WaitTimes,
     open_file::OpenFile,
 };
 
@@ -109,7 +110,17 @@ impl Node {
     }
 
     fn open(&self, settings: LogFilesSettings, store: Option<Box<dyn PositionStore>>) -> Follower {
-        Follower::new(LogFiles::open_on(settings, vec!["out".to_owned()], store, self.disk.clone()).unwrap())
+        self.open_outputs(settings, &["out"], store)
+    }
+
+    pub(super) fn open_outputs(
+        &self,
+        settings: LogFilesSettings,
+        outputs: &[&str],
+        store: Option<Box<dyn PositionStore>>,
+    ) -> Follower {
+        let outputs = outputs.iter().map(|name| (*name).to_owned()).collect();
+        Follower::new(LogFiles::open_on(settings, outputs, store, self.disk.clone()).unwrap())
     }
 }
 
@@ -131,6 +142,8 @@ pub(super) struct Follower {
     pub(super) lost: Vec<LostRange>,
     pub(super) problems: Vec<FileProblem>,
     pub(super) ended: Vec<StreamId>,
+    /// Bytes by output.
+    pub(super) bytes: HashMap<OutputId, u64>,
     /// Outputs whose backend answers.
     pub(super) answering: OutputSet,
     buffer: Vec<u8>,
@@ -138,6 +151,15 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new(files: LogFiles) -> Self {
+        let mut files = files;
+        files.wait_times = WaitTimes {
+            rotation: Duration::from_millis(20),
+            reopen: Duration::from_millis(200),
+            nameless: Duration::from_millis(50),
+            superseded: Duration::from_millis(20),
+            care: Duration::from_millis(5),
+            deleted: Duration::from_millis(5),
+        };
         let answering = (0..files.outputs().len()).map(|index| OutputId(index as u8)).collect();
         Self {
             files,
@@ -147,6 +169,7 @@ impl Follower {
             lost: Vec::new(),
             problems: Vec::new(),
             ended: Vec::new(),
+            bytes: HashMap::new(),
             answering,
             buffer: vec![0; 64 * 1024],
         }
@@ -155,16 +178,7 @@ impl Follower {
     /// One round of a receiver: what has changed, and then all turns.
     pub(super) fn step(&mut self, timeout: Duration) {
         for event in self.files.poll(timeout) {
-            match event {
-                LogEvent::Opened(stream) => self.open_readers(stream),
-                LogEvent::Moved(_) => {}
-                LogEvent::Ended(stream) => {
-                    self.readers.retain(|_, reader| reader.stream != stream);
-                    self.ended.push(stream);
-                }
-                LogEvent::Lost(lost) => self.lost.push(lost),
-                LogEvent::Problem(problem) => self.problems.push(problem),
-            }
+            self.handle(event);
         }
         let mut turns = 0;
         while let Some(turn) = self.files.next_turn() {
@@ -174,6 +188,26 @@ impl Follower {
             if turns > 64 {
                 break;
             }
+        }
+    }
+
+    /// Deals with what the last turns met.
+    pub(super) fn handle_rest(&mut self) {
+        for event in self.files.take_events() {
+            self.handle(event);
+        }
+    }
+
+    fn handle(&mut self, event: LogEvent) {
+        match event {
+            LogEvent::Opened(stream) => self.open_readers(stream),
+            LogEvent::Moved(_) => {}
+            LogEvent::Ended(stream) => {
+                self.readers.retain(|_, reader| reader.stream != stream);
+                self.ended.push(stream);
+            }
+            LogEvent::Lost(lost) => self.lost.push(lost),
+            LogEvent::Problem(problem) => self.problems.push(problem),
         }
     }
 
@@ -215,6 +249,9 @@ impl Follower {
         let path = self.files.stream(reader.stream).and_then(|stream| stream.path_at(position)).map(Path::to_path_buf);
         for piece in bytes[..consumed].split_inclusive(|byte| *byte == b'\n') {
             position.offset += piece.len() as u64;
+            for output in reader.outputs.iter() {
+                *self.bytes.entry(output).or_default() += piece.len() as u64;
+            }
             reader.part.extend_from_slice(piece);
             if reader.part.last() == Some(&b'\n') || outcome.end == ReadEnd::EndOfStream {
                 let line = String::from_utf8_lossy(&reader.part).trim_end().to_owned();

@@ -1,8 +1,8 @@
 //! The settings of operators that read a structure from a text.
 
 use super::{
-    ContainerFormat, ContainerRuntime, CsvFormat, CsvHeader, OperatorKind, ParserConfig, ParserFormat, SeverityParse,
-    SyslogFormat, SyslogProtocol, TimeParse, TraceParse, severity as severities,
+    ContainerFormat, ContainerRuntime, CsvFormat, CsvHeader, DEFAULT_CONTAINER_LOG_BYTES, OperatorKind, ParserConfig,
+    ParserFormat, SeverityParse, SyslogFormat, SyslogProtocol, TimeParse, TraceParse, severity as severities,
 };
 use crate::{
     decode::{Cursor, DecodeReport, FieldReader, scalar, value},
@@ -268,8 +268,9 @@ pub(super) fn container(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind
     let format = ContainerFormat {
         runtime: runtime.flatten(),
         adds_metadata: fields.get_or("add_metadata_from_filepath", true, scalar::boolean),
-        max_log_size: fields
-            .get_or("max_log_size", 1 << 20, |at, report| byte_size::in_range(at, report, 0, MAX_CONTAINER_LOG_BYTES)),
+        max_log_size: fields.get_or("max_log_size", DEFAULT_CONTAINER_LOG_BYTES, |at, report| {
+            byte_size::in_range(at, report, 0, MAX_CONTAINER_LOG_BYTES)
+        }),
     };
     parser(fields, is_valid.then_some(ParserFormat::Container(format)))
 }
