@@ -1,6 +1,8 @@
 //! Fuzz targets of the collector: compressed bodies, processors, credentials, and its configuration document.
 
 mod calls;
+mod file_log;
+mod logs;
 mod redaction;
 mod sampling;
 
@@ -24,7 +26,7 @@ use kubewake_otlp::Signal;
 
 use crate::{Target, choice, memory::bounded, two_texts};
 
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "decode", body: decode },
     Target { name: "grpc-message", body: calls::grpc_message },
     Target { name: "redaction", body: redaction::redaction },
@@ -36,6 +38,11 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "basic-auth", body: basic_auth },
     Target { name: "oauth2-answer", body: calls::oauth2_answer },
     Target { name: "kube-watch", body: kube_watch },
+    Target { name: "file-log-expression", body: file_log::expression },
+    Target { name: "file-log-operators", body: file_log::operators },
+    Target { name: "container-log", body: logs::container_log },
+    Target { name: "plain-log", body: logs::plain_log },
+    Target { name: "json-line", body: logs::json_line },
 ];
 
 /// The output is at most `max` bytes, each was reserved before, and the output equals that of another decoder

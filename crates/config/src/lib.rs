@@ -31,7 +31,6 @@ mod kubeconfig;
 mod load;
 mod matching;
 pub mod model;
-#[allow(dead_code, reason = "the exporters with names from attributes use it")]
 mod name_template;
 mod network;
 mod pattern;

@@ -15,7 +15,12 @@ mod tests;
 pub use date::{DateFormat, DatePart};
 pub use parse::NameTemplateError;
 
-use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
+use std::fmt;
+
+use crate::{
+    decode::{Cursor, DecodeReport, FieldReader, scalar},
+    encode::YamlValue,
+};
 
 /// The longest template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 1024;
@@ -54,6 +59,34 @@ impl NameTemplate {
         Self { pieces: vec![NamePiece::Attribute { key: key.into(), default: None }] }
     }
 
+    /// A name that is the same for all records.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self { pieces: vec![NamePiece::Text(text.into())] }
+    }
+
+    /// The template with this default for every attribute that has none.
+    #[must_use]
+    pub fn with_default(mut self, value: &str) -> Self {
+        for piece in &mut self.pieces {
+            if let NamePiece::Attribute { default, .. } = piece {
+                default.get_or_insert_with(|| value.to_owned());
+            }
+        }
+        self
+    }
+
+    /// The template with another one behind it.
+    #[must_use]
+    pub fn followed_by(mut self, other: Self) -> Self {
+        for piece in other.pieces {
+            match (self.pieces.last_mut(), piece) {
+                (Some(NamePiece::Text(before)), NamePiece::Text(text)) => before.push_str(&text),
+                (_, piece) => self.pieces.push(piece),
+            }
+        }
+        self
+    }
+
     /// The pieces, in order. No two texts follow each other.
     pub fn pieces(&self) -> &[NamePiece] {
         &self.pieces
@@ -79,6 +112,24 @@ impl NameTemplate {
             [NamePiece::Text(text)] => Some(text),
             _ => None,
         }
+    }
+}
+
+impl fmt::Display for NameTemplate {
+    /// The text that it was parsed from, or one of the same meaning.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            NamePiece::Text(text) => f.write_str(&text.replace('%', "%%")),
+            NamePiece::Attribute { key, default: None } => write!(f, "%{{{key}}}"),
+            NamePiece::Attribute { key, default: Some(default) } => write!(f, "%{{{key}:-{default}}}"),
+            NamePiece::Date(format) => write!(f, "%{{+{format}}}"),
+        })
+    }
+}
+
+impl From<&NameTemplate> for YamlValue {
+    fn from(template: &NameTemplate) -> Self {
+        Self::from(&template.to_string())
     }
 }
 

@@ -16,7 +16,8 @@ pub enum LogEvent {
     Opened(StreamId),
     /// The live file of the stream has another path (`LogStream::path`).
     Moved(StreamId),
-    /// The stream was forgotten and its readers were closed: its files are gone, and all outputs have committed its end.
+    /// The stream was forgotten and its readers were closed: its files are gone, and all outputs have committed its
+    /// end.
     Ended(StreamId),
     /// Bytes that an output has not read and can no longer get.
     Lost(LostRange),
@@ -99,6 +100,8 @@ pub enum ProblemKind {
     NotWatched,
     /// The stored positions could not be read; they were set aside, and reading starts as `start_at` says.
     BadCheckpoint,
+    /// A file that was read cannot be deleted, as it should.
+    NotDeleted,
     /// The positions cannot be stored; it is tried again, and a restart would read from older ones.
     CheckpointNotSaved,
 }
@@ -112,6 +115,7 @@ impl ProblemKind {
             Self::Limit => "limit",
             Self::NotWatched => "not_watched",
             Self::BadCheckpoint => "bad_checkpoint",
+            Self::NotDeleted => "not_deleted",
             Self::CheckpointNotSaved => "checkpoint_not_saved",
         }
     }

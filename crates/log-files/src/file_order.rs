@@ -1,12 +1,12 @@
 //! Which of the files that match are read, by parts of their names: the Collector's `ordering_criteria`.
 //!
-//! *Guarantees*: of each group, the first `top_n` files by the sort rules remain. A file whose path the expression does
-//! not match is left out, as in the Collector.
+//! *Guarantees*: of each group, the first `top_n` files by the sort rules remain. As in the Collector a file is left out
+//! whose path an expression does not match, or which has no value for one of the rules.
 //!
 //! *Does not*: read anything but paths and modification times.
 
 use std::{
-    cmp::{Ordering, Reverse},
+    cmp::Ordering,
     collections::HashMap,
     path::{Path, PathBuf},
     time::SystemTime,
@@ -20,11 +20,12 @@ pub struct OrderingCriteria {
     /// Matched against the path; its named groups are what the rules sort by. Without an expression, only rules by
     /// modification time apply.
     pub regex: Option<Regex>,
-    /// Files with an equal value of this named group compete with each other; without it, all do.
-    pub group_by: Option<String>,
+    /// Files for whose paths the first group of this expression has an equal value compete with each other; without it,
+    /// all do.
+    pub group_by: Option<Regex>,
     /// How many files remain of each group.
     pub top_n: usize,
-    /// The first rule that tells two files apart decides.
+    /// Each rule sorts anew, so that the last one that tells two files apart decides.
     pub sort_by: Vec<SortRule>,
 }
 
@@ -53,7 +54,7 @@ pub enum SortKind {
     ModificationTime,
 }
 
-/// A value to sort by. A value that cannot be read comes last, whatever the direction.
+/// A value to sort by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum SortValue {
     Number(i128),
@@ -63,7 +64,7 @@ enum SortValue {
 }
 
 /// A file, and its value for each rule.
-type RankedFile<'a> = (Vec<Option<SortValue>>, &'a PathBuf);
+type RankedFile<'a> = (Vec<SortValue>, &'a PathBuf);
 
 impl OrderingCriteria {
     /// The files that remain. `modified` is asked only for rules by modification time.
@@ -79,8 +80,15 @@ impl OrderingCriteria {
                 None => None,
             };
             let value_of = |key: &str| captures.as_ref().and_then(|found| found.name(key)).map(|found| found.as_str());
-            let values = self.sort_by.iter().map(|rule| rule.kind.read_value(path, &value_of, &modified)).collect();
-            let group = self.group_by.as_deref().and_then(value_of).unwrap_or_default().to_owned();
+            let values = self.sort_by.iter().map(|rule| rule.kind.read_value(path, &value_of, &modified));
+            let Some(values) = values.collect::<Option<Vec<SortValue>>>() else { continue };
+            let group = match &self.group_by {
+                None => String::new(),
+                Some(regex) => match regex.captures(&text).and_then(|found| found.get(1)) {
+                    Some(group) => group.as_str().to_owned(),
+                    None => continue,
+                },
+            };
             groups.entry(group).or_default().push((values, path));
         }
         let mut selected = Vec::new();
@@ -93,14 +101,10 @@ impl OrderingCriteria {
         selected
     }
 
-    fn compare(&self, left: &[Option<SortValue>], right: &[Option<SortValue>]) -> Ordering {
-        let pairs = left.iter().zip(right).zip(&self.sort_by);
+    fn compare(&self, left: &[SortValue], right: &[SortValue]) -> Ordering {
+        let pairs = left.iter().zip(right).zip(&self.sort_by).rev();
         pairs.fold(Ordering::Equal, |order, ((left, right), rule)| {
-            order.then_with(|| match (left, right) {
-                (Some(left), Some(right)) if rule.ascending => left.cmp(right),
-                (Some(left), Some(right)) => Reverse(left).cmp(&Reverse(right)),
-                (left, right) => right.is_some().cmp(&left.is_some()),
-            })
+            order.then_with(|| if rule.ascending { left.cmp(right) } else { right.cmp(left) })
         })
     }
 }
@@ -161,10 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn last_rule_decides_before_those_in_front_of_it() {
+        let mut by_two = criteria(r"f-(?P<n>\d)-(?P<m>\d)", 2, SortKind::Numeric { key: "n".into() }, true);
+        by_two.sort_by.push(SortRule { kind: SortKind::Numeric { key: "m".into() }, ascending: false });
+        assert_eq!(select(&by_two, &["f-2-8", "f-1-7", "f-3-8", "f-1-8"]), ["f-1-8", "f-2-8"]);
+    }
+
+    #[test]
+    fn file_without_a_value_is_left_out() {
+        let by_number = criteria(r"f-(?P<n>.+)\.log", 9, SortKind::Numeric { key: "n".into() }, true);
+        assert_eq!(select(&by_number, &["f-2.log", "f-x.log", "f-1.log"]), ["f-1.log", "f-2.log"]);
+    }
+
+    #[test]
     fn each_group_keeps_its_first() {
         let mut grouped = criteria(r"(?P<g>[ab])-(?P<n>\d+)", 1, SortKind::Numeric { key: "n".into() }, false);
-        grouped.group_by = Some("g".into());
-        let mut names = select(&grouped, &["a-1", "a-2", "b-3", "b-1", "b-x"]);
+        grouped.group_by = Some(Regex::new("/([ab])-").unwrap());
+        let mut names = select(&grouped, &["a-1", "a-2", "b-3", "b-1", "b-x", "xa-9"]);
         names.sort();
         assert_eq!(names, ["a-2", "b-3"]);
     }

@@ -7,6 +7,8 @@ use std::io;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::open_file::OpenFile;
+
 /// How much before an offset is compared, in bytes. Two logs that agree in it are not told apart.
 pub(crate) const MARK_BYTES: usize = 256;
 
@@ -34,6 +36,12 @@ pub(crate) struct FileKey {
 impl HeadPrint {
     pub(crate) fn from_bytes(head: &[u8]) -> Self {
         Self { length: head.len() as u64, hash: xxh3_64(head) }
+    }
+
+    /// Whether the file begins so. Every file has an empty beginning.
+    pub(crate) fn is_of(self, file: &OpenFile) -> io::Result<bool> {
+        let Ok(length) = usize::try_from(self.length) else { return Ok(false) };
+        Ok(length == 0 || Self::from_bytes(&file.read_head(length)?) == self)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     file_content::{ContentIdentity, FileContent},
     file_opener::{FileOpener, OpenFailure},
     fingerprint::{ContentMark, FileKey, HeadPrint, hash_first_line},
-    open_file::OpenFile,
+    open_file::{OpenFile, PlainContent},
     position::LogPosition,
 };
 
@@ -177,10 +177,18 @@ impl Generation {
         Ok(())
     }
 
+    /// Whether the file that was read still has what was read of it, or the beginning that was seen.
+    pub(crate) fn is_intact(&self, file: &Arc<OpenFile>) -> io::Result<bool> {
+        match self.mark {
+            Some(mark) => mark.matches(&mut PlainContent(file.clone())),
+            None => self.head.is_of(file),
+        }
+    }
+
     /// Whether a file begins as this generation does.
     pub(crate) fn has_beginning_of(&self, file: &mut FileContent) -> io::Result<bool> {
-        let (first_line, head) = (self.first_line, self.head);
-        ContentIdentity { key: FileKey::default(), first_line, head, mark: None }.is_of(file)
+        let key = FileKey::default();
+        ContentIdentity { key, first_line: self.first_line, head: self.head, mark: None }.is_of(file)
     }
 
     /// Whether a file has the content of this generation, as far as that was read.

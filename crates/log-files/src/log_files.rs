@@ -29,6 +29,7 @@ use crate::{
 pub(crate) mod care;
 mod copies;
 mod deleted_files;
+mod deletion;
 mod discovery;
 mod kubelet_files;
 mod losses;
@@ -40,13 +41,60 @@ mod truncation;
 
 pub use reading::{ReadEnd, ReadOutcome};
 
-/// Reading is paced so that listing directories again takes no more than this part of the time.
+/// Listing everything again takes no more than this part of the time, as does listing what has to be polled.
 const MAX_RESCAN_SHARE: u32 = 200;
 
 /// Problems that are remembered so that each is reported once.
 const MAX_REMEMBERED_PROBLEMS: usize = 4_096;
 
-/// The log files that match, their positions and readers. One thread owns it.
+/// The log files that match, their positions and readers. One thread owns it, since all its I/O blocks.
+///
+/// ```no_run
+/// use std::{collections::HashMap, time::Duration};
+///
+/// use kubewake_log_files::{GlobPattern, LogEvent, LogFiles, LogFilesSettings, ReadEnd, ReaderId};
+///
+/// # fn send(_: &[u8]) {}
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let include = vec![GlobPattern::parse("/var/log/pods/*/*/*.log")?];
+/// let mut files = LogFiles::open(LogFilesSettings::new(include), vec!["loki".to_owned()], None)?;
+/// let handle = files.handle();
+/// let mut parts: HashMap<ReaderId, Vec<u8>> = HashMap::new();
+/// let mut buffer = vec![0; 256 * 1024];
+/// loop {
+///     for event in files.poll(Duration::from_secs(1)) {
+///         match event {
+///             // Outputs at the same position share a reader.
+///             LogEvent::Opened(stream) => {
+///                 for (outputs, position) in files.reader_groups(stream) {
+///                     files.open_reader(stream, outputs, position);
+///                 }
+///             }
+///             other => println!("{other:?}"),
+///         }
+///     }
+///     // A few turns, and then a look at what has changed.
+///     for _ in 0..64 {
+///         let Some(turn) = files.next_turn() else { break };
+///         let read = files.read(turn.reader, &mut buffer);
+///         let bytes = &buffer[..read.bytes];
+///         // What follows the last newline is read again, unless the file ends with it.
+///         let is_end = matches!(read.end, ReadEnd::EndOfGeneration | ReadEnd::EndOfStream);
+///         let lines = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+///         let consumed = if is_end { bytes.len() } else { lines };
+///         send(&bytes[..consumed]);
+///         files.advance(turn.reader, &bytes[..consumed]);
+///         // When the backend has acknowledged; here, at once.
+///         let (Some(position), Some(outputs)) =
+///             (files.reader_position(turn.reader), files.reader_outputs(turn.reader))
+///         else {
+///             continue;
+///         };
+///         outputs.iter().for_each(|output| handle.commit(output, turn.stream, position));
+///     }
+/// }
+/// # }
+/// ```
 pub struct LogFiles {
     settings: LogFilesSettings,
     outputs: Vec<String>,
@@ -76,6 +124,10 @@ pub struct LogFiles {
     /// Streams with generations that wait for the next scan.
     awaiting_scan: HashSet<StreamId>,
     wait_times: care::WaitTimes,
+    /// Files that were copies of what a stream has in another file.
+    copies: HashSet<(FileKey, StreamId)>,
+    /// When the last scan began.
+    scan_began: Instant,
 }
 
 /// When to list directories again.
@@ -83,6 +135,8 @@ struct ScanTimes {
     has_scanned: bool,
     everything_due: Instant,
     polled_due: Instant,
+    /// Before this, directories that have changed are not listed.
+    changed_due: Instant,
     deleted_due: Instant,
 }
 
@@ -186,10 +240,18 @@ impl LogFiles {
             statistics: LogFilesStatistics::default(),
             positions,
             disk,
-            scans: ScanTimes { has_scanned: false, everything_due: now, polled_due: now, deleted_due: now },
+            scans: ScanTimes {
+                has_scanned: false,
+                everything_due: now,
+                polled_due: now,
+                changed_due: now,
+                deleted_due: now,
+            },
             opened_files: 0,
             awaiting_scan: HashSet::new(),
             wait_times: care::WaitTimes::default(),
+            copies: HashSet::new(),
+            scan_began: now,
         };
         if let Some(problem) = problem {
             files.report(problem);
@@ -252,11 +314,11 @@ impl LogFiles {
         let now = Instant::now();
         let is_busy = self.readers.has_ready()
             || !self.events.is_empty()
-            || !self.changes.directories.is_empty()
             || !self.changes.files.is_empty()
             || self.commits.has_any();
         let due = [
             Some(self.scans.everything_due),
+            (!self.changes.directories.is_empty()).then_some(self.scans.changed_due),
             (!self.tree.polled().is_empty()).then_some(self.scans.polled_due),
             self.cared_for.values().min().copied(),
             (self.statistics.deleted_bytes > 0).then_some(self.scans.deleted_due),

@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     generation::Generation,
+    open_file::FileDescription,
     position::{LogPosition, OutputId, ReaderId, StreamId},
 };
 
@@ -83,6 +84,12 @@ impl LogStream {
     pub fn path_at(&self, position: LogPosition) -> Option<&Path> {
         let generation = self.generations.iter().find(|generation| generation.number == position.generation)?;
         generation.slots().find_map(|slot| slot.name.as_ref()).map(|name| name.path.as_path())
+    }
+
+    /// What the file system says of the file that has this position; `None` if it is not open.
+    pub fn describe_file(&self, position: LogPosition) -> Option<FileDescription> {
+        let generation = self.generations.iter().find(|generation| generation.number == position.generation)?;
+        generation.slots().find_map(|slot| slot.handle.as_ref())?.describe()
     }
 
     /// A value that tells the content of a generation from that of others, also after its positions were forgotten:

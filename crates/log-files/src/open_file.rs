@@ -3,6 +3,8 @@
 use std::{
     fs::File,
     io::{self, IoSliceMut},
+    os::fd::AsRawFd,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -37,7 +39,29 @@ pub(crate) struct FileStatus {
     pub(crate) modified: Option<SystemTime>,
 }
 
+/// Who may do what with a file, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileDescription {
+    /// The path without links.
+    pub resolved_path: PathBuf,
+    pub user: u32,
+    pub group: u32,
+    /// The nine bits of the permissions.
+    pub permissions: u32,
+}
+
 impl OpenFile {
+    pub(crate) fn describe(&self) -> Option<FileDescription> {
+        let status = rustix::fs::fstat(&self.file).ok()?;
+        let resolved_path = std::fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd())).ok()?;
+        Some(FileDescription {
+            resolved_path,
+            user: status.st_uid,
+            group: status.st_gid,
+            permissions: status.st_mode & 0o777,
+        })
+    }
+
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let status = FileStatus::from_stat(&rustix::fs::fstat(&file)?);
         Ok(Self { file, key: status.key })

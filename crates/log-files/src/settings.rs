@@ -31,8 +31,10 @@ pub struct LogFilesSettings {
     pub compression: FileCompression,
     pub links: LinkPolicy,
     pub on_truncate: OnTruncate,
+    /// Files outside of containers' directories are deleted when all outputs have committed all of them.
+    pub delete_after_read: bool,
     pub limits: FileLimits,
-    /// How long positions are in memory only before they are stored.
+    /// How often positions are stored at most while they change. A change after a quiet time is stored at once.
     pub checkpoint_interval: Duration,
 }
 
@@ -51,6 +53,7 @@ impl LogFilesSettings {
             compression: FileCompression::None,
             links: LinkPolicy::Refuse,
             on_truncate: OnTruncate::Ignore,
+            delete_after_read: false,
             limits: FileLimits::default(),
             checkpoint_interval: Duration::from_secs(1),
         }

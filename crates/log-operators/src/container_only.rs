@@ -43,11 +43,8 @@ impl ContainerOnly {
         };
         let last = graph.operators.len().checked_sub(1)?;
         for (place, operator) in graph.operators.iter().enumerate() {
-            let leads_on = match place == last {
-                true => operator.outputs.is_empty(),
-                false => operator.outputs == [place + 1],
-            };
-            if !leads_on || place > 0 && !found.takes(operator) {
+            let expected: &[usize] = if place == last { &[] } else { &[place + 1] };
+            if operator.outputs != expected || place > 0 && !found.takes(operator) {
                 return None;
             }
         }

@@ -14,9 +14,9 @@
 //! ```
 //!
 //! *Guarantees*: a record leaves the chain at once, is dropped by an operator, or is held by a `recombine` or
-//! `container`, within the bounds of [`OperatorChain`]. Records that are not held keep their order. Nothing that a
-//! record holds makes an operator panic, or take time or memory beyond a multiple of the record. *Assumes*: a chain gets
-//! the records of one log in their order. *Does not*: read files or clocks.
+//! `container`, within the bounds of [`OperatorChain`]. Records that are not held keep their order. Nothing in a record
+//! makes an operator panic, or take time or memory beyond a multiple of the record. *Assumes*: a chain gets the records
+//! of one log in their order. *Does not*: read files or clocks.
 //!
 //! docs/decisions/0021-log-files-are-the-buffer.md states its place.
 
@@ -25,6 +25,7 @@ mod container_only;
 mod entry;
 mod evaluate;
 mod field;
+mod header;
 mod json;
 mod operators;
 mod otlp;
@@ -34,6 +35,7 @@ mod value;
 pub use chain::{OperatorChain, OperatorFailure};
 pub use container_only::ContainerOnly;
 pub use entry::{EntryTemplate, LogEntry};
+pub use header::HeaderReader;
 pub use operators::{RecordError, parse_container_path};
 pub use otlp::encode_request;
 pub use value::{LogMap, LogValue};

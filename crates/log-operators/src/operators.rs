@@ -8,6 +8,7 @@ mod parser;
 mod recombine;
 mod syslog;
 mod transform;
+mod unquote;
 mod uri;
 
 #[cfg(test)]

@@ -113,7 +113,8 @@ impl TimeFields {
 
     fn resolve_in(&self, year: i16, zone: &TimeZone) -> Result<u64, RecordError> {
         let wrong = || RecordError::new("there is no such day");
-        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
+        let month = self.month.unwrap_or(1);
+        let day = self.day.unwrap_or(1);
         let date = match self.day_of_year {
             Some(day) if self.month.is_none() => {
                 let first = Date::new(year, 1, 1).map_err(|_| wrong())?;

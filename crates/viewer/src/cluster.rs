@@ -10,7 +10,6 @@
 //! context that is not sampled: an API server that trusts its caller's context adds no traces of the viewer
 //! itself.
 
-mod collector_status;
 mod live_objects;
 mod pipeline_series;
 mod pipelines;

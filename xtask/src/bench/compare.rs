@@ -37,22 +37,17 @@ pub(super) fn run(before: &Path, plan: &BenchPlan) -> anyhow::Result<BenchSectio
     );
     let mut section = BenchSection::new("This build beside another", how);
     section.header(&COLUMNS);
+    // A comparison takes minutes, and each of its results is of use by itself.
+    let mut printed = 0;
     for workload in BenchWorkload::ALL {
         compare_cpu(before, workload, plan, &mut section)?;
-        print_progress(&section);
+        printed = section.print_checks_after(printed);
     }
     for workload in BenchWorkload::ALL {
         compare_instructions(before, workload, &mut section)?;
-        print_progress(&section);
+        printed = section.print_checks_after(printed);
     }
     Ok(section)
-}
-
-/// A comparison takes minutes, and each of its results is of use by itself.
-fn print_progress(section: &BenchSection) {
-    if let Some(line) = section.last_check() {
-        println!("{line}");
-    }
 }
 
 fn compare_cpu(

@@ -53,9 +53,10 @@ impl BenchSection {
         self.check(what, count, count == 0);
     }
 
-    /// The promise that was recorded last, to show it while others are still measured.
-    pub(crate) fn last_check(&self) -> Option<String> {
-        self.checks.last().map(PromiseCheck::to_line)
+    /// Prints the promises beyond the first `known`, while others are still measured. Returns how many there are.
+    pub(crate) fn print_checks_after(&self, known: usize) -> usize {
+        self.checks.iter().skip(known).for_each(|check| println!("{}", check.to_line()));
+        self.checks.len()
     }
 
     /// The number of promises that do not hold.

@@ -30,8 +30,17 @@ const CRATE_RULES: &[CrateRule] = &[
         may_use: &[],
         reason: "collectors write it, and everybody who reads it stays small",
     },
+    CrateRule {
+        package: "status-client",
+        may_use: &["runtime", "status"],
+        reason: "operator, viewer and command line fetch a status the same way",
+    },
     CrateRule { package: "config", may_use: &["otlp"], reason: "it is pure and shared by operator and collector" },
-    CrateRule { package: "log-files", may_use: &[], reason: "it knows files and bytes, and neither lines nor pipelines" },
+    CrateRule {
+        package: "log-files",
+        may_use: &[],
+        reason: "it knows files and bytes, and neither lines nor pipelines",
+    },
     CrateRule { package: "log-lines", may_use: &["otlp"], reason: "it is pure: bytes of lines in, OTLP out" },
     CrateRule {
         package: "log-operators",
@@ -56,12 +65,12 @@ const CRATE_RULES: &[CrateRule] = &[
     },
     CrateRule {
         package: "operator",
-        may_use: &["api", "config", "release", "runtime", "status", "trail", "webhook"],
+        may_use: &["api", "config", "release", "runtime", "status", "status-client", "trail", "webhook"],
         reason: "the operator knows collectors by their documents and their /status alone",
     },
     CrateRule {
         package: "viewer",
-        may_use: &["collector", "config", "otlp", "runtime", "status"],
+        may_use: &["collector", "config", "otlp", "runtime", "status", "status-client"],
         reason: "a trace backend is a receiver of the collector with a store behind it",
     },
     CrateRule {
@@ -100,6 +109,7 @@ const CRATE_RULES: &[CrateRule] = &[
             "release",
             "runtime",
             "status",
+            "status-client",
             "trail",
             "viewer",
             "webhook",

@@ -11,6 +11,8 @@ pub struct SendSuccess {
     pub rejected: RejectionCounts,
     /// Its message about the rejected items, or a warning.
     pub message: String,
+    /// Items that it took with less than they had, because they were shortened to its limits.
+    pub truncated: u64,
 }
 
 /// What became of a batch of which a part is to be sent again.

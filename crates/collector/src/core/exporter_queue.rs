@@ -2,9 +2,13 @@
 //!
 //! *Guarantees.* A batch that was taken is delivered, or counted as dropped with a reason. Only retryable
 //! errors are retried, with backoff, jitter and the destination's hint. What a destination has settled, by
-//! taking or by rejecting it, is counted and never sent again; only the rest of a batch is retried. A batch that is refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to
-//! single requests, so that one sender's poison costs nobody else's data. New settings apply from the next
-//! attempt on, also to batches that are already queued.
+//! taking or by rejecting it, is counted and never sent again; only the rest of a batch is retried. A batch that
+//! is refused for good, or makes the exporter panic, is sent again in ever smaller pieces, down to single
+//! requests, so that one sender's poison costs nobody else's data. New settings apply from the next attempt on,
+//! also to batches that are already queued.
+//!
+//! Requests with receipts are returned instead of dropped, unless the destination refuses them for good. Once a request
+//! was returned, the later ones of its receiver that wait here are returned, too, so that none overtakes it.
 //!
 //! *Does not* survive the process: batches still held at the drain deadline are counted as dropped.
 
@@ -219,8 +223,14 @@ impl ExporterQueue {
                 })
             }
             Err(_) if self.is_halted() => ConsumeOutcome::Now(Err(Refusal::shutting_down())),
-            Err((batch, _)) if !BatchQueue::could_ever_take(queue, &batch) => {
-                ConsumeOutcome::Now(Err(Refusal::larger_than_queue()))
+            Err((batch, waiter)) if !BatchQueue::could_ever_take(queue, &batch) => {
+                // A receiver that reads again would do so forever.
+                let receipted = batch.has_receipts();
+                if receipted && self.push(batch, waiter, queue, settings, true).is_ok() {
+                    return ConsumeOutcome::later(delivered(result));
+                }
+                let refusal = if receipted { Refusal::queue_full() } else { Refusal::larger_than_queue() };
+                ConsumeOutcome::Now(Err(refusal))
             }
             Err(_) => ConsumeOutcome::Now(Err(Refusal::queue_full())),
         }
@@ -274,8 +284,11 @@ impl ExporterQueue {
         {
             let told = waiters.len() as u64 == size.requests;
             let mut result = Ok(());
-            for batch in one_by_one(batches) {
-                result = result.and(self.deliver(batch, told).await);
+            for mut batch in one_by_one(batches) {
+                batch.return_stale();
+                if !batch.is_empty() {
+                    result = result.and(self.deliver(batch, told).await);
+                }
             }
             for waiter in waiters {
                 // The sender may have hung up.
@@ -330,7 +343,8 @@ impl ExporterQueue {
 
     fn give_up(&self, batch: &Batch, error: &SendError, told: bool) {
         self.settings().stats.send_failed.fetch_add(batch.items() as u64, Ordering::Relaxed);
-        if told {
+        let lost = if error.retryable { batch.return_unsent() } else { batch.clone_tally() };
+        if told || lost.items() == 0 {
             return;
         }
         let reason = match (error.retryable, self.is_halted()) {
@@ -338,9 +352,9 @@ impl ExporterQueue {
             (true, false) => DropReason::RetriesExhausted,
             (false, _) => DropReason::Refused,
         };
-        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, items = batch.items(), reason = reason.name(),
+        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, items = lost.items(), reason = reason.name(),
             error = %error, "dropped data");
-        self.pipeline_stats.count_dropped(reason, batch.items() as u64);
+        self.pipeline_stats.count_dropped(reason, lost.items() as u64);
     }
 
     fn drop_on_shutdown(&self, batch: &Batch, waiter: Option<ResultSender>) {
@@ -445,6 +459,7 @@ impl ExporterQueue {
         let rejected = delivered.rejected.total();
         self.pipeline_stats.record_success(items.saturating_sub(rejected));
         settings.stats.progress.record_success();
+        settings.stats.truncated.fetch_add(delivered.truncated, Ordering::Relaxed);
         if rejected > 0 || !delivered.message.is_empty() {
             settings.stats.rejected.count(&delivered.rejected);
             self.pipeline_stats.count_dropped(DropReason::Rejected, rejected);

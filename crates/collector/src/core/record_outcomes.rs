@@ -83,7 +83,7 @@ impl RecordOutcomes {
             }
             unsent.into_iter().for_each(|part| rest.push(part));
         }
-        let outcome = SendSuccess { rejected, message };
+        let outcome = SendSuccess { rejected, message, truncated: 0 };
         if rest.is_empty() {
             return Ok(outcome);
         }

@@ -176,6 +176,8 @@ pub struct ExporterStats {
     pub enqueue_failed: AtomicU64,
     /// Items that the destination rejected in requests that it took.
     pub rejected: RejectionStats,
+    /// Items that it took after they were shortened to its limits.
+    pub truncated: AtomicU64,
     pub in_flight: AtomicI64,
     pub queue: QueueGauge,
     /// The capacity of the queue; zero without a queue.
@@ -261,6 +263,7 @@ impl ExporterStats {
             (&self.sent, &other.sent),
             (&self.send_failed, &other.send_failed),
             (&self.enqueue_failed, &other.enqueue_failed),
+            (&self.truncated, &other.truncated),
         ];
         for (sum, more) in counters {
             sum.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -203,7 +203,7 @@ impl Exporter for Destination {
             }
             let rejected = if let Reply::TakeAllBut(n) = reply { n } else { 0 };
             let rejected = RejectionCounts::of(RejectReason::Other, rejected);
-            Ok(SendSuccess { rejected, message: String::new() })
+            Ok(SendSuccess { rejected, ..SendSuccess::default() })
         })
     }
 }

@@ -17,12 +17,14 @@ pub struct WorkMemory<'a> {
     asked: u64,
     /// Bytes that are granted even if the pipeline has no memory for them.
     uncharged: u64,
+    /// Whether the reserve for requests in progress may be used.
+    uses_reserve: bool,
 }
 
 impl<'a> WorkMemory<'a> {
     /// Memory from the pipeline of this charge.
     pub fn new(account: &'a Charge) -> Self {
-        Self { account, held: None, asked: 0, uncharged: 0 }
+        Self { account, held: None, asked: 0, uncharged: 0, uses_reserve: false }
     }
 
     /// The same, plus `bytes` that are granted when the pipeline has none.
@@ -34,6 +36,12 @@ impl<'a> WorkMemory<'a> {
     /// Memory from the pipeline of the first request in a batch; `None` for an empty batch.
     pub fn for_batch(batch: &'a Batch) -> Option<Self> {
         batch.parts().first().map(|part| Self::new(&part.charge))
+    }
+
+    /// Memory to deliver a batch, which frees more than it takes: it may come from the reserve for requests in
+    /// progress, so that a queue which has filled all memory for requests can empty itself.
+    pub fn for_delivery(batch: &'a Batch) -> Option<Self> {
+        Self::for_batch(batch).map(|memory| Self { uses_reserve: true, ..memory })
     }
 
     /// The error of an exporter without memory for a batch: retryable, if the batch may fit later. If it never
@@ -72,9 +80,11 @@ impl Allowance for WorkMemory<'_> {
         let bytes = bytes as u64;
         self.asked = self.asked.saturating_add(bytes);
         let granted = match &mut self.held {
-            Some(held) => held.grow_for_work(bytes),
+            Some(held) => held.grow_for_work(bytes) || (self.uses_reserve && held.grow(bytes)),
             None => {
-                self.held = self.account.reserve_for_work(bytes);
+                let reserved = self.account.reserve_for_work(bytes);
+                let from_reserve = || self.uses_reserve.then(|| self.account.reserve_copy(bytes)).flatten();
+                self.held = reserved.or_else(from_reserve);
                 self.held.is_some()
             }
         };
@@ -84,8 +94,12 @@ impl Allowance for WorkMemory<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
     use super::*;
-    use crate::core::Budget;
+    use crate::core::{Budget, Part};
 
     #[test]
     fn memory_is_charged_while_work_lasts_and_what_stays_goes_on() {
@@ -115,6 +129,21 @@ mod tests {
         let mut memory = WorkMemory::new(&account);
         assert!(!memory.reserve(1301));
         assert!(!memory.refusal().is_retryable());
+    }
+
+    #[test]
+    fn delivery_of_a_batch_may_use_the_reserve() {
+        let budget = Budget::new(1000, 200);
+        let member = budget.join();
+        let charge = member.reserve(800).unwrap();
+        let batch =
+            Batch::single(kubewake_otlp::Signal::Logs, Part::new(Bytes::new(), 0, Arc::default(), charge.into()));
+        assert!(!WorkMemory::for_batch(&batch).unwrap().reserve(1));
+        let mut memory = WorkMemory::for_delivery(&batch).unwrap();
+        assert!(memory.reserve(150) && !memory.reserve(51) && memory.reserve(50));
+        assert_eq!(budget.used(), 1000);
+        drop(memory);
+        assert_eq!(budget.used(), 800);
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl FileWriter {
                 written => written.map_err(|error| write_error(&path, &error))?,
             }
         }
-        Ok(SendSuccess { rejected: RejectionCounts::of(RejectReason::Target, rejected as u64), message })
+        Ok(SendSuccess { rejected: RejectionCounts::of(RejectReason::Target, rejected as u64), message, truncated: 0 })
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -40,6 +40,7 @@ pub(crate) fn batch(signal: Signal, requests: &[&[u8]]) -> Batch {
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
+    pub(crate) method: Method,
     pub(crate) uri: Uri,
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
@@ -186,7 +187,7 @@ impl Backend {
     async fn answer(self, request: Request<Incoming>) -> hyper::Result<Response<BoxBody<Bytes, Infallible>>> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let seen = Seen { uri: head.uri, version: head.version, headers: head.headers, body };
+        let seen = Seen { method: head.method, uri: head.uri, version: head.version, headers: head.headers, body };
         let before = {
             let mut all = self.seen.lock().unwrap();
             all.push(seen.clone());

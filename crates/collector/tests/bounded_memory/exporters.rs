@@ -86,9 +86,7 @@ fn measure_exporters(signal: Signal, is_meant: impl Fn(&str) -> bool) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as i64;
     let allowed = EXPORTER_BYTES + cores * COMPRESSOR_BYTES;
     let loads = bodies::worst(signal, BODY_BYTES);
-    // Responses of a destination are the same for all signals.
-    let conditions = CONDITIONS.into_iter().filter(|(.., manner)| *manner == Manner::Takes || signal == Signal::Traces);
-    for (number, (limit, sender, manner)) in conditions.enumerate() {
+    for (number, (limit, sender, manner)) in CONDITIONS.into_iter().enumerate() {
         let meant: Vec<&Load> = loads.iter().filter(|load| number == 0 || load.stands_for_others()).collect();
         let places = runtime.block_on(Places::serve(manner));
         let words = [
@@ -101,7 +99,10 @@ fn measure_exporters(signal: Signal, is_meant: impl Fn(&str) -> bool) {
         ];
         for (name, settings) in settings::exporters(&words).iter().filter(|(name, _)| is_meant(name)) {
             let has_destination = settings::has_destination(settings);
-            if manner != Manner::Takes && !has_destination {
+            let signals = settings.signals();
+            // Responses of a destination are the same for all signals of the exporter.
+            let is_measured = manner == Manner::Takes || (has_destination && signals.first() == Some(&signal));
+            if !signals.contains(&signal) || !is_measured {
                 continue;
             }
             let asked = places.asked();

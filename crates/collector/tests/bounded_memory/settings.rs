@@ -85,6 +85,23 @@ fn of_exporter(name: &str) -> &'static [&'static str] {
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER]}}, RETRY}",
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER, NOBODY]}}, RETRY, routing_key: attributes, routing_attributes: [key]}",
         ],
+        "elasticsearch" => &[
+            "{endpoint: 'http://HTTP', compression: none, RETRY}",
+            "{endpoint: 'http://HTTP', compression: none, mapping: {mode: ecs}, flush: {bytes: 10000}, RETRY, \
+              traces_index: 'a-%{service.name}', logs_index: 'a-%{service.name}'}",
+        ],
+        "opensearch" => &["{http: {endpoint: 'http://HTTP', compression: none}, RETRY}"],
+        "http" => &[
+            "{endpoint: 'http://HTTP/x', compression: none, dedot: nested, RETRY}",
+            "{endpoint: 'http://HTTP/x', format: json_lines, merge_attributes: false, max_request_size: 10000, RETRY}",
+        ],
+        "loki" => &[
+            "{endpoint: 'http://HTTP', RETRY}",
+            "{endpoint: 'http://HTTP', tenant: '%{service.name:-none}', labels: {name: '%{service.name}'}, \
+              max_request_size: 10000, max_line_size: 10, RETRY}",
+            "{endpoint: 'http://HTTP', labels: {key: '%{key}'}, allow_record_attributes: [key], \
+              structured_metadata: {enabled: false}, max_line_behavior: drop, RETRY}",
+        ],
         added => panic!("what are the worst settings of the exporter {added}? They are to be measured, too"),
     }
 }
@@ -142,9 +159,20 @@ const PEER: &str = "protocol: {otlp: {tls: {insecure: true}, compression: none, 
 /// Whether it has a destination that may refuse. A new exporter must be added here to compile.
 pub fn has_destination(settings: &ExporterConfig) -> bool {
     match settings {
-        ExporterConfig::OtlpGrpc(_) | ExporterConfig::OtlpHttp(_) | ExporterConfig::LoadBalancing(_) => true,
+        ExporterConfig::OtlpGrpc(_)
+        | ExporterConfig::OtlpHttp(_)
+        | ExporterConfig::LoadBalancing(_)
+        | ExporterConfig::Elasticsearch(_)
+        | ExporterConfig::Opensearch(_)
+        | ExporterConfig::Loki(_)
+        | ExporterConfig::Http(_) => true,
         ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => false,
     }
+}
+
+/// The name of a signal that the exporter takes.
+fn a_signal_of(exporter: &str) -> &'static str {
+    if matches!(exporter, "loki" | "http") { "logs" } else { "traces" }
 }
 
 /// All exporters with their settings. `replace` are words in the settings and their values.
@@ -155,7 +183,7 @@ pub fn exporters(replace: &[(&str, String)]) -> Vec<(String, ExporterConfig)> {
             let with = |text: String, (word, value): &(&str, String)| text.replace(word, value);
             let settings = settings.replace("PEER", PEER).replace("RETRY", RETRY);
             let text = replace.iter().fold(format!("{name}: {settings}"), with);
-            let document = parse("memory_limiter: {check_interval: 1s, limit_mib: 64}", &text, "traces");
+            let document = parse("memory_limiter: {check_interval: 1s, limit_mib: 64}", &text, a_signal_of(&name));
             all.push((text, document.exporters.into_values().next().unwrap()));
         }
     }

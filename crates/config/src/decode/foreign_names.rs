@@ -7,7 +7,7 @@ pub(crate) const RECEIVERS: &str = "\
     awscontainerinsightreceiver awsecscontainermetrics awsfirehose awss3 awsxray azure_blob azure_event_hub \
     azure_functions azure_monitor azureblob azureeventhub azuremonitor carbon chrony cisco_os ciscoos \
     cloud_foundry cloudflare cloudfoundry collectd couchdb datadog docker_stats elasticsearch envoy_als envoyals \
-    expvar faro file_log file_stats filelog filestats flink_metrics flinkmetrics fluent_forward fluentforward \
+    expvar faro file_stats filestats flink_metrics flinkmetrics fluent_forward fluentforward \
     github gitlab google_cloud_spanner googlecloudmonitoring googlecloudpubsub googlecloudpubsubpush \
     googlecloudspanner haproxy host_metrics hostmetrics http_check httpcheck iis influxdb jaeger jmx journald \
     k8s_cluster k8s_events k8s_objects k8sobjects kafka kafka_metrics kafkametrics kubelet_stats kubeletstats \
@@ -29,9 +29,9 @@ pub(crate) const PROCESSORS: &str = "\
 pub(crate) const EXPORTERS: &str = "\
     alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 awsxray azure_blob azureblob \
     azuredataexplorer azuremonitor bmc_helix bmchelix cassandra clickhouse coralogix datadog dataset doris \
-    elasticsearch faro google_cloud_storage googlecloud googlecloudpubsub googlecloudstorage \
+    faro google_cloud_storage googlecloud googlecloudpubsub googlecloudstorage \
     googlemanagedprometheus honeycomb_marker honeycombmarker influxdb kafka \
-    logicmonitor logzio mezmo opensearch otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
+    logicmonitor logzio mezmo otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
     rabbitmq sematext sentry signalfx splunk_hec stef sumologic syslog tencentcloud_logservice tinybird zipkin";
 
 pub(crate) const CONNECTORS: &str = "\

@@ -1,5 +1,7 @@
 //! Dates in names.
 
+use std::fmt;
+
 /// A date format: `yyyy.MM.dd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DateFormat {
@@ -43,5 +45,17 @@ impl DateFormat {
     /// The parts, in order.
     pub fn parts(&self) -> &[DatePart] {
         &self.parts
+    }
+}
+
+impl fmt::Display for DateFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match DATE_PARTS.iter().find(|(_, known)| known == part) {
+            Some((name, _)) => f.write_str(name),
+            None => match part {
+                DatePart::Separator(separator) => write!(f, "{separator}"),
+                _ => Ok(()),
+            },
+        })
     }
 }

@@ -23,7 +23,9 @@ fn template_has_texts_attributes_and_dates() {
         ("a}b{", vec![text("a}b{")]),
     ];
     for (template, pieces) in cases {
-        assert_eq!(NameTemplate::parse(template).unwrap().pieces(), pieces, "{template}");
+        let parsed = NameTemplate::parse(template).unwrap();
+        assert_eq!(parsed.pieces(), pieces, "{template}");
+        assert_eq!(parsed.to_string(), template);
     }
 }
 
@@ -62,7 +64,9 @@ fn only_a_template_without_placeholders_is_a_text() {
 proptest! {
     #[test]
     fn any_text_is_a_template_or_an_error(text in ".{0,64}") {
-        let _ = NameTemplate::parse(&text);
+        if let Ok(template) = NameTemplate::parse(&text) {
+            prop_assert_eq!(NameTemplate::parse(&template.to_string()), Ok(template));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! directories may be missing. Everything in it is bounded. *Does not*: read files.
 
 mod body_parsing;
-pub mod byte_size;
+mod byte_size;
 mod criteria;
 mod encode;
 mod encoding;
@@ -251,10 +251,10 @@ impl ComponentSettings for FileLogReceiver {
                 .get_or("start_at", default.start_at, |at, report| scalar::keyword(at, report, &START_POSITIONS)),
             poll_interval: fields.get_or("poll_interval", default.poll_interval, poll_interval),
             fingerprint_size: fields.get_or("fingerprint_size", default.fingerprint_size, |at, report| {
-                byte_size::in_range(at, report, MIN_FINGERPRINT_BYTES, MAX_FINGERPRINT_BYTES)
+                byte_size::read_in_range(at, report, MIN_FINGERPRINT_BYTES, MAX_FINGERPRINT_BYTES)
             }),
             max_log_size: fields.get_or("max_log_size", default.max_log_size, |at, report| {
-                byte_size::in_range(at, report, 1, MAX_LOG_BYTES)
+                byte_size::read_in_range(at, report, 1, MAX_LOG_BYTES)
             }),
             max_log_size_behavior: fields.get_or(
                 "max_log_size_behavior",
@@ -313,7 +313,9 @@ impl ReceiverSettings for FileLogReceiver {
 /// Reads the settings whose purpose is met without them, or that have none here.
 fn read_without_effect(fields: &mut FieldReader<'_, '_>) {
     // The size of the first buffer, hints for the page cache, and polls that can be skipped are matters of speed.
-    fields.accept_without_effect(&["initial_buffer_size"], |at, report| byte_size::in_range(at, report, 0, u64::MAX));
+    fields.accept_without_effect(&["initial_buffer_size"], |at, report| {
+        byte_size::read_in_range(at, report, 0, u64::MAX)
+    });
     fields.accept_without_effect(&["file_cache_advise", "skip_unmodified_files"], scalar::boolean);
     // Reading is fair between files, so that nothing has to wait for the next poll, and the positions of files that
     // went away are kept.

@@ -1,18 +1,16 @@
 //! Collector pods, and the status that each of them reports.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::{IpAddr, SocketAddr};
 
 use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 use kubewake_operator::{CollectorTier, names};
-use kubewake_status::{CollectorStatus, PipelineReport, STATUS_PATH, STATUS_PORT};
+use kubewake_status::{CollectorStatus, PipelineReport, STATUS_PORT};
+use kubewake_status_client::CollectorPod;
 
 use super::pods;
-use crate::http_client::JsonHttpClient;
 
-/// The status is computed from counters. A collector that takes longer cannot be reached from here.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -45,10 +43,9 @@ pub(crate) struct PipelineTotals {
 pub(crate) async fn list_collectors(client: &Client, namespace: &str) -> Result<Vec<CollectorInstance>, kube::Error> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let pods = pods.list(&ListParams::default().labels(&names::collector_selector())).await?;
-    let web = JsonHttpClient::new(REQUEST_TIMEOUT);
     let asked = pods.items.into_iter().filter_map(|pod| {
         let tier = CollectorTier::from_name(pod.labels().get(names::NAME_LABEL)?)?;
-        Some(inspect_pod(client, &web, tier, pod))
+        Some(inspect_pod(client, tier, pod))
     });
     // Collected first: a stream over a lazy map would borrow for too short a time.
     let asked: Vec<_> = asked.collect();
@@ -57,15 +54,16 @@ pub(crate) async fn list_collectors(client: &Client, namespace: &str) -> Result<
     Ok(all)
 }
 
-async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier, pod: Pod) -> CollectorInstance {
+async fn inspect_pod(client: &Client, tier: CollectorTier, pod: Pod) -> CollectorInstance {
     let status = pod.status.clone().unwrap_or_default();
     let containers = status.container_statuses.unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
     let ends = pod.metadata.deletion_timestamp.is_some();
-    let address = status.pod_ip.as_deref().and_then(|address| address.parse().ok());
-    let address = address.map(|address| SocketAddr::new(address, STATUS_PORT));
+    let address: Option<IpAddr> = status.pod_ip.as_deref().and_then(|address| address.parse().ok());
     let report = if status.phase.as_deref() == Some("Running") && !ends {
-        fetch_report(client, web, &pod, address).await
+        let namespace = pod.namespace().unwrap_or_default();
+        let asked = CollectorPod { namespace: &namespace, name: &pod.name_any(), address };
+        kubewake_status_client::fetch_status_of(client, asked).await.map_err(|error| error.to_string())
     } else {
         Err("the pod is not running".to_owned())
     };
@@ -77,37 +75,12 @@ async fn inspect_pod(client: &Client, web: &JsonHttpClient, tier: CollectorTier,
             CollectorTier::Sticky => "sticky",
         },
         phase: if ends { "Terminating".to_owned() } else { status.phase.unwrap_or_default() },
-        address,
+        address: address.map(|address| SocketAddr::new(address, STATUS_PORT)),
         is_ready: conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"),
         restarts: containers.iter().map(|container| container.restart_count).sum(),
         age_seconds: born.map_or(0, |born| jiff::Timestamp::now().as_second().saturating_sub(born)),
         trouble: pods::pod_problem(&pod),
         report,
-    }
-}
-
-/// Reads the status at the pod's address, or through the API server where pods cannot be reached from here.
-async fn fetch_report(
-    client: &Client,
-    web: &JsonHttpClient,
-    pod: &Pod,
-    address: Option<SocketAddr>,
-) -> Result<CollectorStatus, String> {
-    let Some(address) = address else { return Err("the pod has no address".to_owned()) };
-    let direct = match web.get(&format!("http://{address}{STATUS_PATH}")).await {
-        Ok(report) => return Ok(report),
-        Err(error) => error,
-    };
-    let namespace = pod.namespace().unwrap_or_default();
-    let name = pod.name_any();
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{STATUS_PORT}/proxy{STATUS_PATH}");
-    let proxied = match http::Request::get(path).body(Vec::new()) {
-        Ok(request) => tokio::time::timeout(REQUEST_TIMEOUT, client.request::<CollectorStatus>(request)).await,
-        Err(error) => return Err(error.to_string()),
-    };
-    match proxied {
-        Ok(Ok(report)) => Ok(report),
-        _ => Err(format!("{address}: {direct}; the API server's proxy failed, too")),
     }
 }
 

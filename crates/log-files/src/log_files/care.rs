@@ -51,7 +51,9 @@ impl LogFiles {
             if position > *committed {
                 *committed = position;
                 self.positions.note_change();
-                if has_done {
+                if self.settings.delete_after_read {
+                    self.delete_file_that_was_read(id);
+                } else if has_done {
                     self.cared_for.insert(id, Instant::now());
                 }
             }
@@ -61,10 +63,11 @@ impl LogFiles {
     pub(super) fn care_for_streams(&mut self) {
         let now = Instant::now();
         let due: Vec<StreamId> = self.cared_for.iter().filter(|(_, due)| **due <= now).map(|(id, _)| *id).collect();
+        let fingerprint_size = self.settings.fingerprint_size;
         for id in due {
             self.cared_for.remove(&id);
             let Some(stream) = self.streams.get_mut(&id) else { continue };
-            let (changed, again) = complete_generations(stream, now, &self.wait_times);
+            let (changed, again) = complete_generations(stream, now, &self.wait_times, fingerprint_size);
             if changed {
                 self.positions.note_change();
             }
@@ -87,7 +90,13 @@ impl LogFiles {
             let is_done = first.is_complete
                 && !first.awaits_scan
                 && (needed.generation > first.number || (needed >= first.last_position() && first.is_size_certain()));
-            if !is_done || (is_last && (!stream.is_ended || first.has_name())) {
+            if is_done && is_last && stream.is_ended && first.has_name() {
+                // It stays known while its file is there, or that would be read again.
+                let files = stream.generations.iter_mut().flat_map(Generation::slots_mut);
+                files.filter(|slot| slot.name.is_some()).for_each(|slot| slot.handle = None);
+                return;
+            }
+            if !is_done || (is_last && !stream.is_ended) {
                 return;
             }
             let Some(done) = stream.generations.pop_front() else { return };
@@ -155,14 +164,21 @@ impl LogFiles {
             self.kubelet_streams.remove(&stream.path);
         }
         self.cared_for.remove(&id);
+        self.copies.retain(|(_, original)| *original != id);
         self.events.push(LogEvent::Ended(id));
     }
 }
 
 /// Finds out which generations will not grow any more. Returns whether that has changed, and whether it has to be
 /// asked again soon.
-fn complete_generations(stream: &mut LogStream, now: Instant, times: &WaitTimes) -> (bool, bool) {
-    let (mut changed, mut again) = (false, false);
+fn complete_generations(
+    stream: &mut LogStream,
+    now: Instant,
+    times: &WaitTimes,
+    fingerprint_size: usize,
+) -> (bool, bool) {
+    let mut changed = false;
+    let mut again = false;
     let sizes: Vec<u64> = stream.generations.iter().map(|generation| generation.size).collect();
     let count = stream.generations.len();
     for (index, generation) in stream.generations.iter_mut().enumerate() {
@@ -170,7 +186,7 @@ fn complete_generations(stream: &mut LogStream, now: Instant, times: &WaitTimes)
         if generation.is_complete {
             continue;
         }
-        refresh(generation);
+        refresh(generation, fingerprint_size);
         let next_size = sizes.get(index + 1).copied().unwrap_or(0);
         let quiet = time_since(generation.modified);
         let nameless = generation
@@ -208,13 +224,15 @@ fn has_later(sizes: &[u64], index: usize) -> bool {
     sizes.iter().skip(index + 2).any(|size| *size > 0)
 }
 
-/// Takes size and time of the plain file.
-fn refresh(generation: &mut Generation) {
-    if let Some(Ok(status)) = generation.plain.as_ref().and_then(|slot| slot.handle.as_ref()).map(|file| file.status())
+/// Takes size and time of the plain file, unless it was cut: then they are those of other content.
+pub(super) fn refresh(generation: &mut Generation, fingerprint_size: usize) {
+    let Some(file) = generation.plain.as_ref().and_then(|slot| slot.handle.clone()) else { return };
+    if let Ok(status) = file.status()
         && !generation.awaits_growth
         && status.size >= generation.size
+        && generation.is_intact(&file).unwrap_or(false)
     {
-        generation.size = status.size;
-        generation.modified = status.modified;
+        // It fails as reading does, which reports it.
+        let _ = generation.look_at_plain(&file, fingerprint_size);
     }
 }

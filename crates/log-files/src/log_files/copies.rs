@@ -6,7 +6,9 @@
 //! *Does not*: tell two logs apart that agree in their first line and in what was read of them. Real lines begin with
 //! a time.
 
-use super::{LogFiles, NameOwner, scan::ArrivedFile};
+use std::time::Instant;
+
+use super::{LogFiles, NameOwner, care, scan::ArrivedFile};
 use crate::{
     file_content::FileContent,
     fingerprint::{ContentMark, MARK_BYTES, mark_length},
@@ -32,7 +34,13 @@ impl LogFiles {
         // A file may have been cut, written and renamed since it was looked at.
         let is_nameless = |stream: &&LogStream| stream.generations.back().is_some_and(|last| !last.has_name());
         let nameless: Vec<StreamId> = self.streams.values().filter(is_nameless).map(|stream| stream.id).collect();
-        nameless.into_iter().for_each(|id| self.look_for_truncation(id));
+        for id in nameless {
+            self.look_for_truncation(id);
+            let last = self.streams.get_mut(&id).and_then(|stream| stream.generations.back_mut());
+            if let Some(last) = last {
+                care::refresh(last, self.settings.fingerprint_size);
+            }
+        }
         let alike: Vec<(StreamId, u64)> = self
             .streams
             .values()
@@ -46,12 +54,16 @@ impl LogFiles {
             self.look_for_truncation(id);
             let generation = self.streams.get_mut(&id).and_then(|stream| stream.generation_mut(number));
             let Some(generation) = generation else { continue };
-            match compare(generation, arrived, content).unwrap_or(Likeness::Other) {
+            let was_copy = self.copies.contains(&(arrived.file.key(), id));
+            let since = if was_copy { None } else { Some(self.scan_began) };
+            match compare(generation, arrived, content, since).unwrap_or(Likeness::Other) {
                 Likeness::Replacement => {
+                    self.copies.remove(&(arrived.file.key(), id));
                     self.attach_file(id, number, arrived, content);
                     return true;
                 }
                 Likeness::Copy => {
+                    self.copies.insert((arrived.file.key(), id));
                     self.record_name(arrived, NameOwner::Copy(id, number));
                     return true;
                 }
@@ -63,6 +75,9 @@ impl LogFiles {
 
     /// The file of a generation was cut or has lost its name: copies of it are looked at again.
     pub(super) fn recheck_copies(&mut self, id: StreamId) {
+        if !self.copies.iter().any(|(_, original)| *original == id) {
+            return;
+        }
         for (directory, names) in &mut self.names {
             let before = names.len();
             names.retain(|_, record| !matches!(record.owner, NameOwner::Copy(original, _) if original == id));
@@ -73,7 +88,13 @@ impl LogFiles {
     }
 }
 
-fn compare(generation: &mut Generation, arrived: &ArrivedFile, content: &mut FileContent) -> std::io::Result<Likeness> {
+/// Compares a file with a generation, whose own file may have lost its name no sooner than given.
+fn compare(
+    generation: &mut Generation,
+    arrived: &ArrivedFile,
+    content: &mut FileContent,
+    nameless_since: Option<Instant>,
+) -> std::io::Result<Likeness> {
     let original = generation.plain.as_ref().and_then(|slot| slot.handle.clone());
     let has_name = generation.has_name();
     let Some(original) = original else {
@@ -87,6 +108,11 @@ fn compare(generation: &mut Generation, arrived: &ArrivedFile, content: &mut Fil
         let size = arrived.status.size;
         let is_copy = content.is_compressed || (size <= generation.size && agrees_before(&original, size, content)?);
         return Ok(if is_copy { Likeness::Copy } else { Likeness::Other });
+    }
+    // A file that appears later than the original has gone is a new one, however alike it is.
+    let lost_name_at = generation.plain.as_ref().and_then(|slot| slot.nameless_since);
+    if nameless_since > lost_name_at {
+        return Ok(Likeness::Other);
     }
     // It has to hold everything, since what had not been read will be read from it.
     let is_whole = agrees_before(&original, generation.size, content)?;

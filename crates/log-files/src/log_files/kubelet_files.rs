@@ -272,6 +272,9 @@ impl LogFiles {
     /// Generations of a restored stream that have no file are lost, unless nothing of them was seen.
     pub(super) fn end_restoration(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
+        let has_files = stream.generations.iter().any(Generation::has_file);
+        let is_kept = |generation: &Generation| generation.has_file() || generation.size > 0 || !has_files;
+        stream.generations.retain(is_kept);
         for generation in stream.generations.iter_mut().filter(|generation| !generation.has_file()) {
             generation.lost.get_or_insert(LossCause::Removed);
             generation.is_complete = true;

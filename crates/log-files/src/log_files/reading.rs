@@ -10,7 +10,7 @@ use super::LogFiles;
 use crate::{
     events::{FileProblem, LossCause, ProblemKind},
     file_opener::{FileOpener, OpenFailure},
-    fingerprint::{ContentMark, HeadPrint, MARK_BYTES, mark_length},
+    fingerprint::{ContentMark, MARK_BYTES, mark_length},
     generation::Generation,
     log_stream::{LogLayout, LogStream, PositionPlace},
     open_file::{GZIP_MAGIC, GzipCursor, GzipProgress, OpenFile, PlainContent},
@@ -134,7 +134,8 @@ impl LogFiles {
             return;
         }
         reader.advance(consumed);
-        let (position, stream) = (reader.position, reader.stream);
+        let position = reader.position;
+        let stream = reader.stream;
         let mark = ContentMark::from_bytes_before(position.offset, &reader.tail);
         let is_whole = reader.tail.len() == mark_length(position.offset);
         if let Some(generation) =
@@ -152,7 +153,9 @@ impl LogFiles {
             let Some(reader) = self.readers.get_mut(id) else {
                 return ReadOutcome { position: LogPosition::default(), bytes: 0, end: ReadEnd::EndOfStream };
             };
-            let (position, outputs, stream_id) = (reader.position, reader.outputs, reader.stream);
+            let position = reader.position;
+            let outputs = reader.outputs;
+            let stream_id = reader.stream;
             let outcome = |bytes, end| ReadOutcome { position, bytes, end };
             let Some(stream) = self.streams.get_mut(&stream_id) else { return outcome(0, ReadEnd::EndOfStream) };
             let index = match stream.place_of(position) {
@@ -276,10 +279,6 @@ impl LogFiles {
         let Some(generation) = self.streams.get_mut(&id).and_then(|stream| stream.generation_mut(number)) else {
             return;
         };
-        // Until something was consumed, a truncation is not noticed by what is before the position.
-        if generation.mark.is_none() {
-            generation.head = HeadPrint::default();
-        }
         if generation.head.length >= wanted as u64 {
             return;
         }
@@ -354,6 +353,10 @@ fn read_plain(
             return Ok(ReadStep::Wait);
         }
         generation.awaits_growth = false;
+    }
+    // Until something was consumed, only the beginning shows whether the file was cut.
+    if generation.mark.is_none() && !generation.head.is_of(&file)? {
+        return Ok(ReadStep::Replaced(file));
     }
     let length = mark_length(offset);
     if reader.tail.len() != length {

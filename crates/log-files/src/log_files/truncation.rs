@@ -2,12 +2,7 @@
 
 use super::LogFiles;
 use crate::{
-    events::LossCause,
-    fingerprint::HeadPrint,
-    generation::Generation,
-    log_stream::LogLayout,
-    open_file::{OpenFile, PlainContent},
-    position::StreamId,
+    events::LossCause, generation::Generation, log_stream::LogLayout, open_file::OpenFile, position::StreamId,
     settings::OnTruncate,
 };
 
@@ -15,9 +10,8 @@ impl LogFiles {
     /// Compares the last file with what was read of it.
     pub(super) fn look_for_truncation(&mut self, id: StreamId) {
         let Some(generation) = self.streams.get(&id).and_then(|stream| stream.generations.back()) else { return };
-        let Some(mark) = generation.mark.filter(|_| !generation.awaits_growth) else { return };
         let Some(file) = generation.plain.as_ref().and_then(|slot| slot.handle.clone()) else { return };
-        if mark.matches(&mut PlainContent(file.clone())).is_ok_and(|is_same| !is_same) {
+        if !generation.awaits_growth && generation.is_intact(&file).is_ok_and(|is_intact| !is_intact) {
             self.begin_after_truncation(id, &file);
         }
     }
@@ -31,8 +25,9 @@ impl LogFiles {
         let layout = stream.layout;
         let Some(cut) = stream.generations.back_mut() else { return };
         let read = cut.mark.map_or(0, |mark| mark.offset);
+        let has_head = cut.head.length > 0 && cut.head.is_of(file).unwrap_or(false);
         let start = match self.settings.on_truncate {
-            _ if layout == LogLayout::Kubelet || !has_head(file, cut.head) => 0,
+            _ if layout == LogLayout::Kubelet || !has_head => 0,
             OnTruncate::Ignore if status.size <= read => {
                 cut.awaits_growth = true;
                 cut.size = cut.size.max(read);
@@ -62,10 +57,4 @@ impl LogFiles {
         self.care_soon(id);
         self.wake_stream(id);
     }
-}
-
-/// Whether the file still begins as it did.
-fn has_head(file: &OpenFile, head: HeadPrint) -> bool {
-    let Ok(length) = usize::try_from(head.length) else { return false };
-    length > 0 && file.read_head(length).is_ok_and(|bytes| HeadPrint::from_bytes(&bytes) == head)
 }

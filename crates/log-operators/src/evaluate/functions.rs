@@ -16,7 +16,8 @@ pub(super) fn call<'a>(function: Function, arguments: &'a [ExpressionNode], entr
     let mut values = arguments.iter().map(|argument| evaluate(argument, entry));
     let mut next = || values.next().transpose().map(|value| value.unwrap_or(Operand::Nil));
     let first = next()?;
-    let (second, third) = (next()?, next()?);
+    let second = next()?;
+    let third = next()?;
     match function {
         Function::Len => length(&first).map(Operand::Int),
         Function::Int => to_int(&first).map(Operand::Int),
@@ -29,7 +30,7 @@ pub(super) fn call<'a>(function: Function, arguments: &'a [ExpressionNode], entr
                 Function::Lower => Ok(owned(String::from_utf8_lossy(&text).to_lowercase())),
                 Function::Upper => Ok(owned(String::from_utf8_lossy(&text).to_uppercase())),
                 Function::Trim => trim(text, &second),
-                _ => with_part(function, text, &self::text(second)?, third),
+                _ => apply_part(function, text, &self::text(second)?, third),
             }
         }
     }
@@ -47,7 +48,7 @@ fn owned<'a>(text: String) -> Operand<'a> {
 }
 
 /// The functions of a text and a part of it.
-fn with_part<'a>(function: Function, text: Cow<'a, [u8]>, part: &[u8], third: Operand<'a>) -> Evaluated<'a> {
+fn apply_part<'a>(function: Function, text: Cow<'a, [u8]>, part: &[u8], third: Operand<'a>) -> Evaluated<'a> {
     Ok(match function {
         Function::HasPrefix => Operand::Bool(text.starts_with(part)),
         Function::HasSuffix => Operand::Bool(text.ends_with(part)),

@@ -15,9 +15,10 @@ const MAX_COLUMNS: usize = 10_000;
 pub(super) fn parse(text: &[u8], format: &CsvFormat, entry: &LogEntry) -> Result<LogValue, RecordError> {
     let mut delimiter = [0; 4];
     let delimiter: &[u8] = format.delimiter.encode_utf8(&mut delimiter).as_bytes();
-    let columns = match format.ignore_quotes {
-        true => unquoted(text, delimiter)?,
-        false => CsvReader { rest: text, delimiter, lazy: format.lazy_quotes }.row()?,
+    let columns = if format.ignore_quotes {
+        unquoted(text, delimiter)?
+    } else {
+        CsvReader { rest: text, delimiter, lazy: format.lazy_quotes }.row()?
     };
     let dynamic: Vec<String>;
     let names = match &format.header {

@@ -63,10 +63,8 @@ pub(super) fn severity(parse: &SeverityParse, entry: &mut LogEntry) -> Result<()
     };
     let number = parse.mapping.find(&String::from_utf8_lossy(&text));
     entry.severity_number = number;
-    entry.severity_text = match parse.overwrites_text && number > 0 {
-        true => severity_name(number).into(),
-        false => text,
-    };
+    let is_overwritten = parse.overwrites_text && number > 0;
+    entry.severity_text = if is_overwritten { severity_name(number).into() } else { text };
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use kubewake_config::file_log::{FieldRoot, OperatorKind, RecordField, operator::AddedValue};
 
-use super::{RecordError, Verdict, interpret};
+use super::{RecordError, Verdict, interpret, unquote};
 use crate::{
     entry::{LogEntry, set_templates},
     evaluate::{evaluate, is_true},
@@ -53,6 +53,13 @@ pub(super) fn apply(kind: &OperatorKind, entry: &mut LogEntry) -> Result<(), Rec
             };
             field::set(entry, field, sanitized.into())
         }
+        OperatorKind::Unquote { field } => {
+            let text = field::get_text(entry, field)
+                .ok_or_else(|| RecordError::new(format!("`{field}` is missing or no text")))?;
+            let unquoted = unquote::unquote(text)?;
+            field::set(entry, field, LogValue::Text(unquoted))
+        }
+        OperatorKind::AssignKeys { field, keys } => assign_keys(entry, field, keys),
         OperatorKind::Severity(parse) => interpret::severity(parse, entry),
         OperatorKind::Trace(parse) => interpret::trace(parse, entry),
         OperatorKind::ScopeName { from } => interpret::scope_name(from, entry),
@@ -109,6 +116,19 @@ fn flatten(entry: &mut LogEntry, field: &RecordField) -> Result<(), RecordError>
         field::set(entry, &target, value)?;
     }
     Ok(())
+}
+
+/// Makes a map of a list that has as many items as there are keys.
+fn assign_keys(entry: &mut LogEntry, field: &RecordField, keys: &[String]) -> Result<(), RecordError> {
+    let items = match field::get(entry, field).ok_or_else(|| missing(field))? {
+        field::FoundValue::Value(LogValue::List(items)) if items.len() == keys.len() => items.clone(),
+        field::FoundValue::Value(LogValue::List(items)) => {
+            let problem = format!("`{field}` has {} items and not {}", items.len(), keys.len());
+            return Err(RecordError::new(problem));
+        }
+        other => return Err(RecordError::new(format!("`{field}` is {} and no list", other.to_value().type_name()))),
+    };
+    field::set(entry, field, LogValue::Map(keys.iter().cloned().zip(items).collect()))
 }
 
 /// Chooses the first route that fits. A route whose condition has no value does not fit.

@@ -34,7 +34,7 @@ fn date_and_time(between: &str) -> Vec<LayoutPart> {
 
 fn reader(parts: Vec<LayoutPart>, location: Option<&str>) -> TimeReader {
     let form = TimeForm::Parts { parts, skips_space: true };
-    TimeReader::new(&TimeLayout { form, location: location.map(str::to_owned) })
+    TimeReader::new(&TimeLayout { text: String::new(), form, location: location.map(str::to_owned) })
 }
 
 fn read(reader: &TimeReader, text: &str) -> Result<u64, String> {
@@ -120,7 +120,7 @@ fn days_that_do_not_exist_are_errors() {
 #[test]
 fn number_since_1970_may_be_a_number_or_a_text() {
     let epoch = |unit: EpochUnit, value: LogValue| {
-        let layout = TimeLayout { form: TimeForm::Epoch(unit), location: None };
+        let layout = TimeLayout { text: String::new(), form: TimeForm::Epoch(unit), location: None };
         TimeReader::new(&layout).read(&value, 0).map_err(|error| error.to_string())
     };
     let with_nanoseconds = 1_700_000_000_123_456_789;

@@ -1,7 +1,6 @@
 //! Polls the collectors' `/status` every two seconds, and derives the delivery health of each pipeline from
 //! all responses together.
 //!
-//! - [`status_client`]: fetches the status of one collector over HTTP;
 //! - [`document_history`]: which documents there are, and the section of each pipeline in them;
 //! - [`health_assessment`]: the health of each pipeline, pure; [`debounce`]: when a change of it is
 //!   published.
@@ -37,7 +36,6 @@ use crate::{
 pub mod debounce;
 pub mod document_history;
 pub mod health_assessment;
-pub mod status_client;
 
 /// Wrong credentials must show within 15 s, and are published when two rounds saw them.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -68,7 +66,7 @@ pub async fn poll_collectors(view: &ClusterView, health: &DeliveryHealthWriter) 
 async fn poll_all(pods: &[Arc<Pod>]) -> (Vec<CollectorAnswer>, BTreeMap<String, ReadDocument>) {
     let asked = pods.iter().filter_map(|pod| PolledCollector::from_pod(pod));
     let answers = asked.map(|asked| async move {
-        let report = status_client::fetch_status(asked.address).await;
+        let report = kubewake_status_client::fetch_status(asked.address).await;
         let report = report.inspect_err(|error| {
             tracing::debug!(
                 kind = "Pod",

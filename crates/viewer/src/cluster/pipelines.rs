@@ -1,6 +1,6 @@
 //! Pipelines with their counters, sampled while a page is open.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use kube::{
@@ -10,13 +10,13 @@ use kube::{
 };
 use kubewake_runtime::lock::Mutex;
 use kubewake_status::{CollectorStatus, PipelineReport};
+use kubewake_status_client::CollectorPod;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{
     ClusterReadError, ClusterReader,
-    collector_status::{CollectorPodAddress, fetch_status},
     pipeline_series::{DeliveryTotals, PipelineHistory, PipelineSeries},
 };
 use crate::receive::unix_nanos_now;
@@ -122,10 +122,24 @@ impl ClusterReader {
             .map_err(|_| ClusterReadError::Timeout)??;
         let asked = collectors.into_iter().map(|collector| {
             let client = &client;
-            async move { (fetch_status(client, &collector).await, collector) }
+            async move { (kubewake_status_client::fetch_status_of(client, collector.pod()).await.ok(), collector) }
         });
         let reports = stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
         Ok(PipelineSample { at: unix_nanos_now() / 1_000_000, pipelines, reports })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct CollectorPodAddress {
+    namespace: String,
+    name: String,
+    address: Option<IpAddr>,
+    ready: bool,
+}
+
+impl CollectorPodAddress {
+    fn pod(&self) -> CollectorPod<'_> {
+        CollectorPod { namespace: &self.namespace, name: &self.name, address: self.address }
     }
 }
 

@@ -57,43 +57,43 @@ async fn begin_with(server: &ApiServer, hands: &Hands, keep: CertificateStore, s
         clock: hands.clock(),
         counters: Arc::default(),
     };
-    let mut upkeep = WebhookMaintenance::start(plan).await.unwrap();
-    upkeep.register().await.unwrap();
-    upkeep
+    let mut maintenance = WebhookMaintenance::start(plan).await.unwrap();
+    maintenance.register().await.unwrap();
+    maintenance
 }
 
-fn registered(upkeep: &WebhookMaintenance) -> String {
-    let bundle = &upkeep.registrations[0].live.as_ref().unwrap().data["webhooks"][0]["clientConfig"]["caBundle"];
+fn registered(maintenance: &WebhookMaintenance) -> String {
+    let bundle = &maintenance.registrations[0].live.as_ref().unwrap().data["webhooks"][0]["clientConfig"]["caBundle"];
     let bytes: k8s_openapi::ByteString = serde_json::from_value(bundle.clone()).unwrap();
     String::from_utf8(bytes.0).unwrap()
 }
 
-fn authorities(upkeep: &WebhookMaintenance) -> Vec<String> {
-    upkeep.ring.generations().iter().map(|one| one.authority().to_owned()).collect()
+fn authorities(maintenance: &WebhookMaintenance) -> Vec<String> {
+    maintenance.ring.generations().iter().map(|one| one.authority().to_owned()).collect()
 }
 
 #[tokio::test]
 async fn a_new_certificate_is_announced_before_it_is_shown_and_the_old_one_goes_last() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let hands = Hands::new();
-    let mut upkeep = begin(&server, &hands, CertificateStore::Memory).await;
-    let first = upkeep.shown_authority.clone();
-    assert_eq!(registered(&upkeep), first);
+    let mut maintenance = begin(&server, &hands, CertificateStore::Memory).await;
+    let first = maintenance.shown_authority.clone();
+    assert_eq!(registered(&maintenance), first);
     hands.turn(1199);
-    assert_eq!((upkeep.run_pass().await, authorities(&upkeep).len()), (PassOutcome::Unchanged, 1));
+    assert_eq!((maintenance.run_pass().await, authorities(&maintenance).len()), (PassOutcome::Unchanged, 1));
     hands.turn(2);
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Repaired);
-    let [old, new] = &authorities(&upkeep)[..] else { panic!() };
-    assert_eq!(registered(&upkeep), format!("{old}{new}"));
-    assert_eq!((&upkeep.shown_authority, old), (&first, &first), "the new one is not known for long enough");
-    assert!(upkeep.time_until_due() <= Duration::from_secs(150));
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Repaired);
+    let [old, new] = &authorities(&maintenance)[..] else { panic!() };
+    assert_eq!(registered(&maintenance), format!("{old}{new}"));
+    assert_eq!((&maintenance.shown_authority, old), (&first, &first), "the new one is not known for long enough");
+    assert!(maintenance.time_until_due() <= Duration::from_secs(150));
     hands.turn(151);
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Unchanged);
-    assert_eq!(&upkeep.shown_authority, new);
-    assert_eq!(registered(&upkeep), format!("{old}{new}"));
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Unchanged);
+    assert_eq!(&maintenance.shown_authority, new);
+    assert_eq!(registered(&maintenance), format!("{old}{new}"));
     hands.turn(600);
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Repaired);
-    assert_eq!(&registered(&upkeep), new, "the old one has ended");
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Repaired);
+    assert_eq!(&registered(&maintenance), new, "the old one has ended");
     server.stop().await;
 }
 
@@ -101,18 +101,18 @@ async fn a_new_certificate_is_announced_before_it_is_shown_and_the_old_one_goes_
 async fn a_certificate_that_cannot_be_announced_is_not_shown_while_the_old_one_lives() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let hands = Hands::new();
-    let mut upkeep = begin(&server, &hands, CertificateStore::Memory).await;
-    let first = upkeep.shown_authority.clone();
+    let mut maintenance = begin(&server, &hands, CertificateStore::Memory).await;
+    let first = maintenance.shown_authority.clone();
     server.stop().await;
     hands.turn(1201);
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Failed);
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Failed);
     hands.turn(500);
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Failed);
-    assert_eq!((authorities(&upkeep).len(), &upkeep.shown_authority), (2, &first));
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Failed);
+    assert_eq!((authorities(&maintenance).len(), &maintenance.shown_authority), (2, &first));
     hands.turn(100);
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Failed);
-    assert_ne!(upkeep.shown_authority, first, "an old one that has ended is worse than one that nobody knows");
-    assert_eq!(upkeep.counters.times(MaintenanceEvent::RegistrationFailed), 3);
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Failed);
+    assert_ne!(maintenance.shown_authority, first, "an old one that has ended is worse than one that nobody knows");
+    assert_eq!(maintenance.counters.times(MaintenanceEvent::RegistrationFailed), 3);
 }
 
 #[tokio::test]
@@ -136,14 +136,14 @@ async fn replicas_follow_each_other_and_do_not_write_twice() {
 }
 
 /// Waits until the maintenance has reached a condition.
-async fn eventually(upkeep: &mut WebhookMaintenance, holds: impl AsyncFn() -> bool) {
+async fn eventually(maintenance: &mut WebhookMaintenance, holds: impl AsyncFn() -> bool) {
     let look = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::select! {
-        _ = upkeep.run() => {}
+        _ = maintenance.run() => {}
         looked = tokio::time::timeout(Duration::from_secs(60), look) => looked.unwrap(),
     }
 }
@@ -152,8 +152,8 @@ async fn eventually(upkeep: &mut WebhookMaintenance, holds: impl AsyncFn() -> bo
 async fn what_somebody_changes_or_deletes_is_there_again() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let hands = Hands::new();
-    let mut upkeep = begin(&server, &hands, CertificateStore::Memory).await;
-    let api = upkeep.registrations[0].registration.api().clone();
+    let mut maintenance = begin(&server, &hands, CertificateStore::Memory).await;
+    let api = maintenance.registrations[0].registration.api().clone();
     let policy = async || match api.get_opt("one").await.unwrap() {
         Some(object) => object.data["webhooks"][0]["failurePolicy"] == "Ignore",
         None => false,
@@ -162,10 +162,10 @@ async fn what_somebody_changes_or_deletes_is_there_again() {
     hook["failurePolicy"] = json!("Fail");
     let patch = Patch::Merge(json!({ "webhooks": [hook] }));
     api.patch("one", &PatchParams::default(), &patch).await.unwrap();
-    eventually(&mut upkeep, &policy).await;
+    eventually(&mut maintenance, &policy).await;
     api.delete("one", &DeleteParams::default()).await.unwrap();
-    eventually(&mut upkeep, &policy).await;
-    upkeep.unregister().await;
+    eventually(&mut maintenance, &policy).await;
+    maintenance.unregister().await;
     assert!(api.get_opt("one").await.unwrap().is_none());
     server.stop().await;
 }
@@ -174,16 +174,16 @@ async fn what_somebody_changes_or_deletes_is_there_again() {
 async fn what_an_api_server_makes_of_it_is_written_once() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let hands = Hands::new();
-    let mut upkeep = begin(&server, &hands, CertificateStore::Memory).await;
+    let mut maintenance = begin(&server, &hands, CertificateStore::Memory).await;
     // The API server drops an empty rule, so the live object never has the desired state.
     let url = WebhookClientConfig { url: Some("https://127.0.0.1:1/".into()), ..WebhookClientConfig::default() };
     let mut hook = ObjectSelection::new(vec!["v1/configmaps".parse().unwrap()]).webhook("one.example.com", url);
     hook.namespace_selector.get_or_insert_default().match_labels = Some([].into());
     let registration =
         WebhookRegistration::new(server.client().unwrap(), "two", "tester", WebhookSet::Mutating(vec![hook]));
-    upkeep.registrations.push(RegistrationState::new(registration));
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Repaired);
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Unchanged);
+    maintenance.registrations.push(RegistrationState::new(registration));
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Repaired);
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Unchanged);
     server.stop().await;
 }
 
@@ -246,13 +246,13 @@ async fn in_a_rollout_the_one_to_come_holds_it_for_long_enough_to_be_ready() {
 }
 
 /// Changes the registration as this manager, and waits until the change is seen.
-async fn change(upkeep: &mut WebhookMaintenance, manager: &str) {
-    let api = upkeep.registrations[0].registration.api().clone();
+async fn change(maintenance: &mut WebhookMaintenance, manager: &str) {
+    let api = maintenance.registrations[0].registration.api().clone();
     let mut hook = api.get("one").await.unwrap().data["webhooks"][0].clone();
     hook["failurePolicy"] = json!("Fail");
     let params = PatchParams { field_manager: Some(manager.into()), ..PatchParams::default() };
     let live = api.patch("one", &params, &Patch::Merge(json!({ "webhooks": [hook] }))).await.unwrap();
-    upkeep.observe_registration(0, Some(live));
+    maintenance.observe_registration(0, Some(live));
 }
 
 #[tokio::test]
@@ -295,10 +295,10 @@ async fn who_changes_it_again_and_again_is_answered_later_each_time() {
 async fn a_person_who_changes_it_is_no_other_webhook() {
     let server = ApiServer::start(Options::default()).await.unwrap();
     let hands = Hands::new();
-    let mut upkeep = begin(&server, &hands, CertificateStore::Memory).await;
-    change(&mut upkeep, "kubectl-edit").await;
-    assert_eq!(upkeep.run_pass().await, PassOutcome::Repaired);
-    let counters = &upkeep.counters;
+    let mut maintenance = begin(&server, &hands, CertificateStore::Memory).await;
+    change(&mut maintenance, "kubectl-edit").await;
+    assert_eq!(maintenance.run_pass().await, PassOutcome::Repaired);
+    let counters = &maintenance.counters;
     assert_eq!((counters.times(MaintenanceEvent::Registered), counters.times(MaintenanceEvent::Contended)), (2, 0));
     server.stop().await;
 }

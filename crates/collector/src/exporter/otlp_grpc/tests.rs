@@ -211,7 +211,11 @@ async fn partial_success_is_success_with_a_count() {
     let delivered = answer(Reply::grpc(&message, &[("grpc-status", "0")])).await.unwrap();
     assert_eq!(
         delivered,
-        SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, 2), message: "two are bad".into() }
+        SendSuccess {
+            rejected: RejectionCounts::of(RejectReason::Other, 2),
+            message: "two are bad".into(),
+            truncated: 0
+        }
     );
 }
 

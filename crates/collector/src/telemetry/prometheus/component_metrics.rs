@@ -170,6 +170,8 @@ pub(super) fn write_exporters(page: &mut MetricsPage, registry: &StatsRegistry, 
         for (reason, items) in stats.rejected.iter() {
             page.counter("kubewake_exporter_rejected_items", help, &[exporter, ("reason", reason.name())], items);
         }
+        let help = "Number of items that were shortened to the limits of the destination.";
+        page.counter("kubewake_exporter_truncated_items", help, &[exporter], read(&stats.truncated));
         let labels = [("data_type", pipeline.signal.name()), exporter];
         let in_flight = u64::try_from(stats.in_flight.load(Ordering::Relaxed)).unwrap_or(0);
         page.gauge(

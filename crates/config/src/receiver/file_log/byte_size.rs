@@ -20,7 +20,7 @@ const UNITS: [(&str, f64); 11] = [
 ];
 
 /// A size between two bounds.
-pub(super) fn in_range(at: &Cursor<'_>, report: &DecodeReport, least: u64, most: u64) -> Option<usize> {
+pub(super) fn read_in_range(at: &Cursor<'_>, report: &DecodeReport, least: u64, most: u64) -> Option<usize> {
     let size = byte_size(at, report)?;
     let name = at.name();
     let wanted = match least {

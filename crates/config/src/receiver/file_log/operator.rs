@@ -127,6 +127,10 @@ pub enum OperatorKind {
     RegexReplace { field: RecordField, pattern: RegexPattern, replacement: String },
     /// `sanitize_utf8`: replaces bytes that are not UTF-8.
     SanitizeUtf8 { field: RecordField },
+    /// `unquote`: removes the quotes around a text, and its escapes.
+    Unquote { field: RecordField },
+    /// `assign_keys`: makes a map of a list.
+    AssignKeys { field: RecordField, keys: Vec<String> },
     /// `filter`: drops records for which an expression is true.
     Filter { expression: Expression, drop_ratio: f64 },
     /// `router`: passes each record to the outputs of the first route that fits.

@@ -14,6 +14,8 @@ use crate::decode::{Cursor, DecodeReport, FieldReader, scalar};
 /// How a time is written, and in which place of the world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeLayout {
+    /// `layout` as it is written.
+    pub text: String,
     pub form: TimeForm,
     /// `location`: the time zone of times that do not name one, by its name in the IANA database. `None`: UTC.
     pub location: Option<String>,
@@ -191,7 +193,7 @@ fn parts(
         _ => Err(format!("it is longer than {MAX_LAYOUT_BYTES} bytes")),
     };
     match parsed {
-        Ok(parts) => Some(TimeLayout { form: TimeForm::Parts { parts, skips_space }, location: None }),
+        Ok(parts) => Some(TimeLayout { text, form: TimeForm::Parts { parts, skips_space }, location: None }),
         Err(problem) => {
             report.error(at, format!("{} is not a layout of times: {problem}", at.subject(&text)), None);
             None
@@ -210,7 +212,8 @@ fn epoch(at: &Cursor<'_>, report: &DecodeReport) -> Option<TimeLayout> {
         ("s.ns", EpochUnit::SecondsNanoseconds),
     ];
     let unit = scalar::keyword(at, report, &known)?;
-    Some(TimeLayout { form: TimeForm::Epoch(unit), location: None })
+    let text = scalar::text(at, report)?;
+    Some(TimeLayout { text, form: TimeForm::Epoch(unit), location: None })
 }
 
 /// `location`: the name of a time zone.

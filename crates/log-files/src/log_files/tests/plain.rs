@@ -135,6 +135,35 @@ fn copy_is_not_read_again() {
 }
 
 #[test]
+fn copy_takes_the_place_of_a_removed_original() {
+    let node = Node::new();
+    node.write("a.log", "one\ntwo\n");
+    let mut follower = node.resume(node.settings(&["*.log"]));
+    follower.expect(&["one", "two"]);
+    node.copy("a.log", "b.log");
+    follower.expect(&["one", "two"]);
+    node.remove("a.log");
+    follower.expect(&["one", "two"]);
+    node.append("b.log", "three\n");
+    follower.expect(&["one", "two", "three"]);
+    follower.stop();
+    let mut follower = node.resume(node.settings(&["*.log"]));
+    follower.expect(&[]);
+}
+
+#[test]
+fn file_that_is_created_again_is_a_new_one() {
+    let node = Node::new();
+    node.write("a.log", "one\n");
+    let mut follower = node.follow(node.settings(&["*.log"]));
+    follower.expect(&["one"]);
+    node.remove("a.log");
+    follower.expect(&["one"]);
+    node.write("a.log", "one\n");
+    follower.expect(&["one", "one"]);
+}
+
+#[test]
 fn copytruncate_begins_anew_without_duplicates() {
     for policy in [OnTruncate::Ignore, OnTruncate::ReadWholeFile, OnTruncate::ReadNew] {
         for include in ["*.log", "a.log*"] {
@@ -247,6 +276,23 @@ fn compressed_file_is_read_and_continues_the_plain_one() {
 }
 
 #[test]
+fn member_that_is_appended_to_a_compressed_file_is_read() {
+    let node = Node::new();
+    node.write("p", "z 1\nz 2\n");
+    node.write("q", "z 3\n");
+    node.gzip("p", "a.gz");
+    node.gzip("q", "q.gzip");
+    let mut settings = node.settings(&["*.gz"]);
+    settings.compression = FileCompression::Gzip;
+    let mut follower = node.follow(settings);
+    follower.expect(&["z 1", "z 2"]);
+    let member = std::fs::read(node.path("q.gzip")).unwrap();
+    let mut file = std::fs::File::options().append(true).open(node.path("a.gz")).unwrap();
+    std::io::Write::write_all(&mut file, &member).unwrap();
+    follower.expect(&["z 1", "z 2", "z 3"]);
+}
+
+#[test]
 fn links_lead_only_where_they_may() {
     let node = Node::new();
     node.write("real/x.txt", "one\n");
@@ -305,4 +351,35 @@ fn order_decides_which_files_are_read() {
     node.remove("f-11.log");
     node.remove("f-10.log");
     follower.expect(&["10", "11", "9"]);
+}
+
+#[test]
+fn file_is_deleted_when_all_outputs_have_committed_it() {
+    let node = Node::new();
+    node.write("a.log", "one\ntwo\n");
+    let mut settings = node.settings(&["*.log"]);
+    settings.delete_after_read = true;
+    let mut follower = node.follow(settings);
+    follower.expect(&["one", "two"]);
+    follower.until("deleted", |_| !node.path("a.log").exists());
+    node.write("a.log", "one\ntwo\n");
+    follower.expect(&["one", "two", "one", "two"]);
+    follower.until("deleted again", |_| !node.path("a.log").exists());
+}
+
+#[test]
+fn file_is_described() {
+    let node = Node::new();
+    node.write("real/x.txt", "one\n");
+    std::fs::create_dir(node.path("links")).unwrap();
+    symlink(node.path("real/x.txt"), node.path("links/a.log")).unwrap();
+    let mut settings = node.settings(&["links/*.log"]);
+    settings.links = LinkPolicy::Follow;
+    let mut follower = node.follow(settings);
+    follower.expect(&["one"]);
+    let stream = follower.files.streams().next().unwrap();
+    let description = stream.describe_file(crate::LogPosition::new(0, 0)).unwrap();
+    assert_eq!(description.resolved_path, node.path("real/x.txt").canonicalize().unwrap());
+    assert_eq!(description.permissions & 0o400, 0o400);
+    assert_eq!(stream.path(), node.path("links/a.log"));
 }

@@ -96,6 +96,29 @@ fn texts_are_replaced_and_made_valid() {
 }
 
 #[test]
+fn quoted_text_loses_its_quotes_and_escapes() {
+    for (quoted, expected) in [
+        (r#""a\"b\n\u00e9\x41\101""#, "a\"b\né\x41\x41"),
+        ("`a\\n`", "a\\n"),
+        ("'x'", "x"),
+        ("plain", "plain"),
+        ("'xy'", "'xy'"),
+        ("\"open", "\"open"),
+        (r#""\q""#, r#""\q""#),
+    ] {
+        assert_eq!(shown(&one("[{type: unquote, field: body}]", quoted).body), expected);
+    }
+}
+
+#[test]
+fn list_becomes_a_map_with_as_many_keys() {
+    let operators = "[{type: json_array_parser, parse_to: body}, {type: assign_keys, field: body, keys: [a, b]}]";
+    assert_eq!(shown(&one(operators, "[1, \"x\"]").body), "{a: 1, b: 'x'}");
+    assert_eq!(shown(&one(operators, "[1]").body), "[1]");
+    assert_eq!(shown(&one(operators, "text").body), "text");
+}
+
+#[test]
 fn condition_chooses_records_and_one_that_fails_skips_the_operator() {
     let operators = r#"[{type: add, field: attributes.hit, value: x, if: 'body startsWith "a" and body != "ab"'}]"#;
     let hits: Vec<bool> = run(operators, &["a", "ab", "b"]).iter().map(|entry| !entry.attributes.is_empty()).collect();

@@ -204,10 +204,7 @@ impl Parser {
     }
 
     fn binary_operator(&self, negated: bool) -> Option<(&'static str, u8, BinaryName)> {
-        let kind = match negated {
-            true => &self.tokens.as_slice().first()?.kind,
-            false => self.kind(),
-        };
+        let kind = if negated { &self.tokens.as_slice().first()?.kind } else { self.kind() };
         let text = match kind {
             TokenKind::Symbol(symbol) => symbol,
             TokenKind::Name(name) => name.as_str(),

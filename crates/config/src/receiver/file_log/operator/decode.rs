@@ -39,6 +39,7 @@ type KindReader = fn(&mut FieldReader<'_, '_>) -> Option<OperatorKind>;
 
 const TYPES: &[(&str, KindReader)] = &[
     ("add", transformers::add),
+    ("assign_keys", transformers::assign_keys),
     ("container", parsers::container),
     ("copy", transformers::copy),
     ("csv_parser", parsers::csv),
@@ -61,12 +62,12 @@ const TYPES: &[(&str, KindReader)] = &[
     ("syslog_parser", parsers::syslog),
     ("time_parser", parsers::time),
     ("trace_parser", parsers::trace),
+    ("unquote", transformers::unquote),
     ("uri_parser", parsers::uri),
 ];
 
 /// Types that the Collector has and this build does not.
-const UNSUPPORTED_TYPES: [&str; 12] = [
-    "assign_keys",
+const UNSUPPORTED_TYPES: [&str; 10] = [
     "drop_output",
     "file_input",
     "file_output",
@@ -77,7 +78,6 @@ const UNSUPPORTED_TYPES: [&str; 12] = [
     "stdout",
     "tcp_input",
     "udp_input",
-    "unquote",
 ];
 
 /// Reads an operator; `None` if it has no type that is known.
@@ -145,10 +145,9 @@ pub(super) fn is_set(at: &Cursor<'_>) -> bool {
 
 fn report_unknown_type(at: &Cursor<'_>, report: &DecodeReport, name: &str) {
     let known: Vec<&str> = TYPES.iter().map(|(known, _)| *known).collect();
-    let (state, word) = match UNSUPPORTED_TYPES.contains(&name) {
-        true => ("is not supported by this build", ""),
-        false => ("does not exist", if at.node.origin.is_none() { name } else { "" }),
-    };
+    let is_unsupported = UNSUPPORTED_TYPES.contains(&name);
+    let state = if is_unsupported { "is not supported by this build" } else { "does not exist" };
+    let word = if is_unsupported || at.node.origin.is_some() { "" } else { name };
     let help = report.suggest(word, &known, "known operators");
     report.error(at, format!("the operator {} {state}", at.quote(name)), help);
 }

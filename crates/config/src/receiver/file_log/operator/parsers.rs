@@ -152,8 +152,10 @@ pub(super) fn key_value(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind
 pub(super) fn csv(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
     let delimiter = character(fields, "delimiter", ',');
     let header_delimiter = character(fields, "header_delimiter", delimiter);
-    let (header, attribute) = (fields.text("header"), fields.text("header_attribute"));
-    let (lazy_quotes, ignore_quotes) = (fields.flag("lazy_quotes"), fields.flag("ignore_quotes"));
+    let header = fields.text("header");
+    let attribute = fields.text("header_attribute");
+    let lazy_quotes = fields.flag("lazy_quotes");
+    let ignore_quotes = fields.flag("ignore_quotes");
     let report = fields.report;
     if lazy_quotes && ignore_quotes {
         report.error(
@@ -269,7 +271,7 @@ pub(super) fn container(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind
         runtime: runtime.flatten(),
         adds_metadata: fields.get_or("add_metadata_from_filepath", true, scalar::boolean),
         max_log_size: fields.get_or("max_log_size", DEFAULT_CONTAINER_LOG_BYTES, |at, report| {
-            byte_size::in_range(at, report, 0, MAX_CONTAINER_LOG_BYTES)
+            byte_size::read_in_range(at, report, 0, MAX_CONTAINER_LOG_BYTES)
         }),
     };
     parser(fields, is_valid.then_some(ParserFormat::Container(format)))

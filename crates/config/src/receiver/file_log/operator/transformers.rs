@@ -58,12 +58,14 @@ pub(super) fn remove(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
 }
 
 pub(super) fn move_field(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
-    let (from, to) = (field(fields, "from"), field(fields, "to"));
+    let from = field(fields, "from");
+    let to = field(fields, "to");
     Some(OperatorKind::Move { from: from?, to: to? })
 }
 
 pub(super) fn copy(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
-    let (from, to) = (field(fields, "from"), field(fields, "to"));
+    let from = field(fields, "from");
+    let to = field(fields, "to");
     Some(OperatorKind::Copy { from: from?, to: to? })
 }
 
@@ -90,6 +92,20 @@ pub(super) fn flatten(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> 
 pub(super) fn sanitize_utf8(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
     let field = fields.get_or("field", RecordField::BODY, record_field::decode);
     Some(OperatorKind::SanitizeUtf8 { field })
+}
+
+pub(super) fn unquote(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
+    Some(OperatorKind::Unquote { field: field(fields, "field")? })
+}
+
+pub(super) fn assign_keys(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind> {
+    let field = field(fields, "field");
+    let keys = fields.get("keys", scalar::texts).unwrap_or_default();
+    if keys.is_empty() || keys.len() > MAX_FIELDS {
+        fields.require("keys", &format!("`keys` must have between 1 and {MAX_FIELDS} names"), None);
+        return None;
+    }
+    Some(OperatorKind::AssignKeys { field: field?, keys })
 }
 
 /// The control sequences of terminals, such as colours.
@@ -203,8 +219,8 @@ pub(super) fn recombine(fields: &mut FieldReader<'_, '_>) -> Option<OperatorKind
         }
     };
     let combine_field = field(fields, "combine_field");
-    let size =
-        fields.get_or("max_log_size", 0, |at, report| byte_size::in_range(at, report, 0, MAX_COMBINED_BYTES as u64));
+    let size = fields
+        .get_or("max_log_size", 0, |at, report| byte_size::read_in_range(at, report, 0, MAX_COMBINED_BYTES as u64));
     let period = fields.get_or("force_flush_period", Duration::from_secs(5), scalar::duration);
     if period.is_zero() {
         report.error(&fields.cursor_at("force_flush_period"), "`force_flush_period` must be positive", None);

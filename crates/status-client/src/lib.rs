@@ -1,20 +1,35 @@
-//! Fetches the status of one collector.
+//! Fetches the status of a collector.
+//!
+//! *Guaranteed*: a response takes bounded time and memory. *Assumed*: programs in the cluster reach pods by their
+//! address. [`fetch_status_of`] is for programs that may be outside: where the address does not respond, it goes
+//! through the API server.
 
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
+use http::Request;
+use kube::Client;
 use kubewake_runtime::http_client::{HttpClient, HttpClientError};
 use kubewake_status::{CollectorStatus, STATUS_PATH, STATUS_PORT};
+use tokio::time::timeout;
 
 /// A collector builds the response from counters within a millisecond. One that takes longer is too busy to
-/// be asked.
+/// be asked, or cannot be reached.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// A pipeline takes about a kilobyte; this is enough for thousands.
 const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
 const STATUS_CLIENT: HttpClient = HttpClient { timeout: REQUEST_TIMEOUT, max_response_bytes: MAX_RESPONSE_BYTES };
+
+/// The pod of a collector.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectorPod<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub address: Option<IpAddr>,
+}
 
 /// Why a collector's status could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +40,22 @@ pub enum StatusFetchError {
     /// The response is not a collector's status.
     #[error("failed to parse the response")]
     Parse(#[source] serde_json::Error),
+    #[error("the pod has no address")]
+    NoAddress,
+    /// Neither way led to a status.
+    #[error("{address}: {direct}; the proxy of the API server failed, too: {proxied}")]
+    Unreachable { address: IpAddr, direct: Box<StatusFetchError>, proxied: ProxyError },
+}
+
+/// Why the proxy of the API server did not help.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    #[error("the request timed out")]
+    Timeout,
+    #[error("invalid request")]
+    Request(#[from] http::Error),
+    #[error(transparent)]
+    Api(#[from] kube::Error),
 }
 
 /// Fetches the status of the collector in the pod with this address.
@@ -33,6 +64,27 @@ pub enum StatusFetchError {
 /// If there is no response of bounded size in bounded time.
 pub async fn fetch_status(pod: IpAddr) -> Result<CollectorStatus, StatusFetchError> {
     fetch_status_from(SocketAddr::new(pod, STATUS_PORT)).await
+}
+
+/// Fetches the status of a collector at the address of its pod, or else through the API server.
+///
+/// # Errors
+/// If the pod has no address, or neither way led to a response in bounded time.
+pub async fn fetch_status_of(client: &Client, pod: CollectorPod<'_>) -> Result<CollectorStatus, StatusFetchError> {
+    let address = pod.address.ok_or(StatusFetchError::NoAddress)?;
+    let direct = match fetch_status(address).await {
+        Ok(status) => return Ok(status),
+        Err(error) => Box::new(error),
+    };
+    let proxied = fetch_through_api_server(client, pod).await;
+    proxied.map_err(|proxied| StatusFetchError::Unreachable { address, direct, proxied })
+}
+
+async fn fetch_through_api_server(client: &Client, pod: CollectorPod<'_>) -> Result<CollectorStatus, ProxyError> {
+    let CollectorPod { namespace, name, .. } = pod;
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{STATUS_PORT}/proxy{STATUS_PATH}");
+    let request = Request::get(path).body(Vec::new())?;
+    Ok(timeout(REQUEST_TIMEOUT, client.request(request)).await.map_err(|_| ProxyError::Timeout)??)
 }
 
 async fn fetch_status_from(address: SocketAddr) -> Result<CollectorStatus, StatusFetchError> {
@@ -49,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers any request with these bytes, and then closes.
-    async fn somebody(answer: Vec<u8>) -> SocketAddr {
+    /// Starts a server that answers one request with these bytes, and then closes.
+    async fn start_server(answer: Vec<u8>) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -66,18 +118,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_collector_is_understood_also_if_it_says_more() {
+    async fn status_with_unknown_fields_is_read() {
         let body = r#"{"phase": "ready", "new": [1], "revision": {"hash": "abc", "number": 1}, "refused": null, "pipelines": {}}"#;
-        let report = fetch_status_from(somebody(answer(body)).await).await.unwrap();
+        let report = fetch_status_from(start_server(answer(body)).await).await.unwrap();
         assert_eq!(report.revision.unwrap().hash, "abc");
     }
 
     #[tokio::test]
-    async fn whatever_somebody_answers_costs_little() {
+    async fn response_that_is_no_status_is_an_error() {
         let endless = format!("HTTP/1.1 200 OK\r\n\r\n{}", " ".repeat(MAX_RESPONSE_BYTES + 1)).into_bytes();
         assert!(
             matches!(
-                fetch_status_from(somebody(endless).await).await,
+                fetch_status_from(start_server(endless).await).await,
                 Err(StatusFetchError::Request(HttpClientError::Read(_)))
             ),
             "it is too long"
@@ -91,7 +143,7 @@ mod tests {
         ];
         for case in cases {
             assert!(
-                fetch_status_from(somebody(case.clone()).await).await.is_err(),
+                fetch_status_from(start_server(case.clone()).await).await.is_err(),
                 "{:?}",
                 String::from_utf8_lossy(&case)
             );
@@ -99,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_waited_for_long() {
+    async fn silent_server_is_not_waited_for() {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         assert!(matches!(
             fetch_status_from(silent.local_addr().unwrap()).await,
