@@ -40,7 +40,8 @@ pub enum ReadEnd {
     /// Nothing for now. The reader gets a turn when there is more.
     CaughtUp,
     /// The generation ends here and will not grow. All of these bytes have to be consumed; the next read, which can
-    /// follow at once, is of the next generation. A line can go on there: the kubelet rotates between two writes.
+    /// follow at once, is of the next generation. A line can go on there if its number is the next one, since the
+    /// kubelet rotates between two writes; if that is greater, or a generation changes without this, bytes were lost.
     EndOfGeneration,
     /// Nothing will follow: the file is gone, or a later run of the container has begun. Bytes that do not end with a
     /// newline are all that there is. In case that the file comes back after all, the reader gets a turn.
