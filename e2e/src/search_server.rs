@@ -1,9 +1,9 @@
 //! A strict stand-in for the bulk API of Elasticsearch and of OpenSearch.
 //!
-//! *Guaranteed.* It answers for each document as the real servers do: by status, type and reason of an error. It refuses
-//! unknown parameters and fields of actions, names that indices must not have, documents with a key twice, anything but
-//! `create` on data streams, and documents of data streams without a time. Like them it sets the type of a field by its
-//! first value. It can be busy, take only small requests, and lose answers.
+//! *Guaranteed.* It answers for each document as the real servers do: by status, type and reason of an error. It
+//! refuses unknown parameters and fields of actions, names that indices must not have, documents with a key twice,
+//! anything but `create` on data streams, and documents of data streams without a time. Like them it sets the type of
+//! a field by its first value. It can be busy, take only small requests, and lose answers.
 //!
 //! *Does not* store anything but the documents, and knows no templates.
 
