@@ -12,6 +12,7 @@ mod cluster_stats;
 mod code;
 mod connector_output;
 mod delivery_progress;
+mod delivery_receipt;
 mod exporter;
 mod exporter_queue;
 mod failover;
@@ -42,6 +43,7 @@ pub use cluster_stats::{ClusterSnapshot, ClusterState, ClusterStats, ClusterView
 pub use code::{BackendStatus, Code, ConnectFault, ResolverFault, TlsFault};
 pub use connector_output::ConnectorOutput;
 pub use delivery_progress::{DeliveryProgress, DeliverySnapshot};
+pub use delivery_receipt::{DeliveryOutcome, DeliveryReceipt, HeldReceipts, ReceiptListener, ReceiptOutput};
 pub use exporter::{Exporter, PartialDelivery, SendError, SendFuture, SendSuccess};
 pub use exporter_queue::{ExporterQueue, ExporterQueueSettings, HALT_TIMEOUT, InFlightRequest};
 pub use failover::{Failover, FailoverFuture, RetryDecision};

@@ -13,6 +13,8 @@ mod connection_activity;
 mod cors;
 #[cfg(feature = "server")]
 mod discard;
+#[cfg(feature = "receiver-file-log")]
+pub mod file_log;
 #[cfg(feature = "server")]
 #[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 mod grpc_calls;
@@ -38,4 +40,5 @@ component_table! {
     fn prepare(ReceiverConfig, ReceiverContext<'_>) -> PreparedReceiver;
     "receiver-otlp", Otlp => otlp;
     "receiver-opencensus", OpenCensus => opencensus;
+    "receiver-file-log", FileLog => file_log;
 }

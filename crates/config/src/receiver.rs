@@ -21,6 +21,7 @@ component_table! {
     }
     Otlp(OtlpReceiver) in Box = ["otlp"], feature "receiver-otlp";
     OpenCensus(OpenCensusReceiver) in Box = ["opencensus"], feature "receiver-opencensus";
+    FileLog(FileLogReceiver) in Box = ["file_log", "filelog"], feature "receiver-file-log";
 }
 
 impl ReceiverConfig {

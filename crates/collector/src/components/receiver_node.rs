@@ -39,6 +39,12 @@ pub trait Receiver: Any + Send + Sync {
 
     /// Resolves when nothing more comes from it.
     fn wait_closed(&self) -> BoxFuture<'_, ()>;
+
+    /// Resolves when it has stored what it keeps for the next start. It is called last, after everything that came from
+    /// the receiver was drained.
+    fn finish(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Looks up the authenticator of an extension.

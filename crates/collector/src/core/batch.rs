@@ -11,7 +11,9 @@ use bytes::Bytes;
 use kubewake_otlp::{Signal, SpanTraits, SplitLimit, SplitPiece, split_within};
 use tokio::time::Instant;
 
-use super::{Charge, WorkMemory};
+use super::{Charge, DeliveryReceipt, WorkMemory};
+
+mod receipted;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
@@ -25,6 +27,8 @@ pub struct Origin {
     pub metadata: Vec<(String, String)>,
     /// The charge for the metadata, in the budget of each pipeline that got it.
     pub charge: OriginCharge,
+    /// The receipt that the receiver awaits, if it can read the request again.
+    pub receipt: Option<Arc<DeliveryReceipt>>,
 }
 
 impl Origin {

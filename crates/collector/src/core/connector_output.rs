@@ -45,7 +45,7 @@ impl ConnectorOutput {
             existing.cloned().unwrap_or_else(|| Arc::new(PipelineInlet { pipeline }))
         };
         let wanted: Vec<Arc<PipelineInlet>> = pipelines.into_iter().map(inlet).collect();
-        fanout.set_targets(wanted.iter().map(|inlet| inlet.clone() as Arc<dyn Consumer>).collect());
+        fanout.set_pipelines(wanted.iter().map(|inlet| inlet.clone() as Arc<dyn Consumer>).collect());
         *inlets = wanted;
     }
 

@@ -7,6 +7,9 @@
 //! requests, so that one sender's poison costs nobody else's data. New settings apply from the next attempt on,
 //! also to batches that are already queued.
 //!
+//! Requests with receipts are returned instead of dropped, unless the destination refuses them for good. Once a request
+//! was returned, the later ones of its receiver that wait here are returned, too, so that none overtakes it.
+//!
 //! *Does not* survive the process: batches still held at the drain deadline are counted as dropped.
 
 use std::{
@@ -220,8 +223,14 @@ impl ExporterQueue {
                 })
             }
             Err(_) if self.is_halted() => ConsumeOutcome::Now(Err(Refusal::shutting_down())),
-            Err((batch, _)) if !BatchQueue::could_ever_take(queue, &batch) => {
-                ConsumeOutcome::Now(Err(Refusal::larger_than_queue()))
+            Err((batch, waiter)) if !BatchQueue::could_ever_take(queue, &batch) => {
+                // A receiver that reads again would do so forever.
+                let receipted = batch.has_receipts();
+                if receipted && self.push(batch, waiter, queue, settings, true).is_ok() {
+                    return ConsumeOutcome::later(delivered(result));
+                }
+                let refusal = if receipted { Refusal::queue_full() } else { Refusal::larger_than_queue() };
+                ConsumeOutcome::Now(Err(refusal))
             }
             Err(_) => ConsumeOutcome::Now(Err(Refusal::queue_full())),
         }
@@ -275,8 +284,11 @@ impl ExporterQueue {
         {
             let told = waiters.len() as u64 == size.requests;
             let mut result = Ok(());
-            for batch in one_by_one(batches) {
-                result = result.and(self.deliver(batch, told).await);
+            for mut batch in one_by_one(batches) {
+                batch.return_stale();
+                if !batch.is_empty() {
+                    result = result.and(self.deliver(batch, told).await);
+                }
             }
             for waiter in waiters {
                 // The sender may have hung up.
@@ -331,7 +343,8 @@ impl ExporterQueue {
 
     fn give_up(&self, batch: &Batch, error: &SendError, told: bool) {
         self.settings().stats.send_failed.fetch_add(batch.items() as u64, Ordering::Relaxed);
-        if told {
+        let lost = if error.retryable { batch.return_unsent() } else { batch.clone_tally() };
+        if told || lost.items() == 0 {
             return;
         }
         let reason = match (error.retryable, self.is_halted()) {
@@ -339,9 +352,9 @@ impl ExporterQueue {
             (true, false) => DropReason::RetriesExhausted,
             (false, _) => DropReason::Refused,
         };
-        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, items = batch.items(), reason = reason.name(),
+        tracing::error!(exporter = %self.id, pipeline = %self.pipeline, items = lost.items(), reason = reason.name(),
             error = %error, "dropped data");
-        self.pipeline_stats.count_dropped(reason, batch.items() as u64);
+        self.pipeline_stats.count_dropped(reason, lost.items() as u64);
     }
 
     fn drop_on_shutdown(&self, batch: &Batch, waiter: Option<ResultSender>) {

@@ -4,6 +4,9 @@
 //! shares the bytes, not the fate: the outcome is "taken" when at least one consumer took the batch, and a
 //! refusal only when none did. If consumers took only parts of it, the outcome reports the items that no
 //! consumer has. A consumer without room for a batch that another one took counts the loss as its own.
+//!
+//! Requests with receipts ([`super::DeliveryReceipt`]) are offered apart from the others, and never wait for room: what
+//! a consumer has no room for is returned to its receiver.
 
 use std::{
     future::Future,
@@ -13,9 +16,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use kubewake_config::{ComponentId, PipelineId};
 use tokio::{sync::Notify, task::JoinSet};
 
-use super::{Batch, DropReason, Refusal};
+use self::branch::{FanoutTargets, TargetKind};
+use super::{Batch, DropReason, HeldReceipts, Refusal};
+
+mod branch;
 
 /// Whether a batch was taken.
 pub enum ConsumeOutcome {
@@ -62,6 +69,25 @@ impl ConsumeOutcome {
         }
     }
 
+    /// The same outcome for a batch with these receipts. They are returned if there was no room or the outcome never
+    /// comes. A batch that was refused for good is the caller's to count.
+    pub fn settle_receipts(self, held: HeldReceipts) -> Self {
+        match self {
+            _ if held.is_empty() => return self,
+            Self::Later(future) => {
+                return Self::later(async move {
+                    let result = future.await;
+                    held.settle(&result);
+                    result
+                });
+            }
+            Self::Now(ref result) => held.settle(result),
+            // The consumer has counted what it did not take.
+            Self::Partial(_) => held.release(),
+        }
+        self
+    }
+
     /// Polls a pending outcome once.
     fn poll_once(self) -> Self {
         match self {
@@ -101,13 +127,28 @@ pub trait Consumer: Send + Sync {
 /// The consumers that data is passed to next.
 #[derive(Default)]
 pub struct ConsumerFanout {
-    targets: ArcSwap<Vec<Arc<dyn Consumer>>>,
+    targets: ArcSwap<FanoutTargets>,
     moved: Notify,
 }
 
 impl ConsumerFanout {
     /// Passes data to `targets` from now on.
     pub fn set_targets(&self, targets: Vec<Arc<dyn Consumer>>) {
+        self.replace_targets(FanoutTargets { consumers: targets, kind: TargetKind::Components });
+    }
+
+    /// Passes data to the exporters and connectors of a pipeline from now on. Each gets its own token of a receipt.
+    pub fn set_exporters(&self, pipeline: &PipelineId, exporters: Vec<(ComponentId, Arc<dyn Consumer>)>) {
+        let (ids, consumers) = exporters.into_iter().unzip();
+        self.replace_targets(FanoutTargets { consumers, kind: TargetKind::Exporters(pipeline.clone(), ids) });
+    }
+
+    /// Passes data to the entries of pipelines from now on. A receipt stands for all of them together.
+    pub fn set_pipelines(&self, pipelines: Vec<Arc<dyn Consumer>>) {
+        self.replace_targets(FanoutTargets { consumers: pipelines, kind: TargetKind::Pipelines });
+    }
+
+    fn replace_targets(&self, targets: FanoutTargets) {
         self.targets.store(Arc::new(targets));
         self.moved.notify_waiters();
     }
@@ -120,36 +161,57 @@ impl ConsumerFanout {
     /// Offers the batch to all targets; `None` if there are none.
     pub fn offer_if_connected(&self, batch: Batch) -> Option<ConsumeOutcome> {
         let targets = self.targets.load();
-        match targets.as_slice() {
-            [] => None,
-            [only] => Some(offer_to_one(only, batch)),
-            many => Some(offer_to_many(many.iter().map(|target| (target.clone(), batch.clone())).collect())),
+        if targets.splits_receipts() && batch.has_receipts() {
+            return Some(self.offer_with_receipts(&targets, batch));
         }
+        targets.offer(batch)
+    }
+
+    /// Offers the requests with receipts, whose outcome is that of their tokens, and then the others.
+    #[cold]
+    fn offer_with_receipts(&self, targets: &FanoutTargets, batch: Batch) -> ConsumeOutcome {
+        let (receipted, others) = batch.split_receipts();
+        targets.offer_receipted(receipted);
+        let others = Some(others).filter(|others| !others.is_empty());
+        others.and_then(|others| targets.offer(others)).unwrap_or(ConsumeOutcome::Now(Ok(())))
     }
 
     /// Counts acknowledged data that is lost here. The next consumer counts it for the pipeline. If there are
-    /// several, it is counted once.
+    /// several, it is counted once. Requests with receipts are returned instead.
     pub fn count_loss(&self, batch: &Batch, reason: DropReason) {
-        self.targets.load().first().inspect(|target| target.count_lost(batch, reason));
+        let lost = batch.return_unsent();
+        if lost.items() > 0 {
+            self.targets.load().consumers.first().inspect(|target| target.count_lost(&lost, reason));
+        }
     }
 
     /// Passes on a batch that was acknowledged already, and waits until some target takes it. If all targets
-    /// are replaced while it waits, the batch goes to the new ones.
+    /// are replaced while it waits, the batch goes to the new ones. Requests with receipts do not wait for room.
     pub async fn deliver(&self, batch: Batch) {
         let _ = self.deliver_if_connected(batch).await;
     }
 
     /// Like [`ConsumerFanout::deliver`]; false if there is no target, or none any more.
     pub async fn deliver_if_connected(&self, batch: Batch) -> bool {
+        if !batch.has_receipts() {
+            return self.deliver_to_current(batch).await;
+        }
+        // One after the other: while the others wait for room, those with receipts must not be delivered again.
+        let (receipted, others) = batch.split_receipts();
+        self.deliver_to_current(receipted).await && (others.is_empty() || self.deliver_to_current(others).await)
+    }
+
+    async fn deliver_to_current(&self, batch: Batch) -> bool {
         loop {
             let targets = self.targets.load_full();
-            if targets.is_empty() {
+            if targets.consumers.is_empty() {
+                drop(batch.hold_receipts());
                 return false;
             }
             tokio::select! {
                 biased;
-                () = deliver_to(&targets, batch.clone()) => return true,
-                () = self.wait_until_replaced(&targets) => {}
+                () = targets.deliver(batch.clone()) => return true,
+                () = self.wait_until_replaced(&targets.consumers) => {}
             }
         }
     }
@@ -162,20 +224,11 @@ impl ConsumerFanout {
             // Registered before the check, so that no change between the two is missed.
             moved.as_mut().enable();
             let now = self.targets.load_full();
-            if !targets.iter().any(|target| now.iter().any(|other| Arc::ptr_eq(target, other))) {
+            if !targets.iter().any(|target| now.consumers.iter().any(|other| Arc::ptr_eq(target, other))) {
                 return;
             }
             moved.await;
         }
-    }
-}
-
-async fn deliver_to(targets: &[Arc<dyn Consumer>], batch: Batch) {
-    match targets {
-        [] => {}
-        // A refusal here is final and counted by the target.
-        [only] => drop(only.clone().consume(batch, OverflowPolicy::Wait).wait().await),
-        many => deliver_to_many(many, batch).await,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use kubewake_config::PipelineId;
+use kubewake_config::{ComponentId, PipelineId};
 use tokio::sync::watch;
 
 use super::{
@@ -42,6 +42,8 @@ pub struct Pipeline {
     id: PipelineId,
     allowance: ArcSwap<Allowance>,
     head: ConsumerFanout,
+    /// Its exporters and connectors, each of which a receipt of a request has a token for.
+    outputs: ArcSwap<Vec<ComponentId>>,
     stats: Arc<PipelineStats>,
     /// Never written to: it is dropped with the pipeline, which wakes [`PipelineGone`].
     alive: watch::Sender<()>,
@@ -66,6 +68,7 @@ impl Pipeline {
             id,
             allowance: ArcSwap::from_pointee(allowance),
             head: ConsumerFanout::default(),
+            outputs: ArcSwap::default(),
             stats,
             alive,
         })
@@ -87,6 +90,18 @@ impl Pipeline {
 
     pub fn head(&self) -> &ConsumerFanout {
         &self.head
+    }
+
+    /// The exporters and connectors at its end.
+    pub fn outputs(&self) -> Arc<Vec<ComponentId>> {
+        self.outputs.load_full()
+    }
+
+    /// Sets the exporters and connectors at its end, if they have changed.
+    pub fn set_outputs(&self, outputs: Vec<ComponentId>) {
+        if **self.outputs.load() != outputs {
+            self.outputs.store(Arc::new(outputs));
+        }
     }
 
     /// Charges new requests to another budget from now on.

@@ -35,6 +35,11 @@ impl PipelineSet {
         !self.pipelines(signal).load().is_empty()
     }
 
+    /// The pipelines for this signal. They are drained only when nothing holds them any more.
+    pub fn current(&self, signal: Signal) -> Arc<Vec<Arc<Pipeline>>> {
+        self.pipelines(signal).load_full()
+    }
+
     /// Reserves memory for a request of `bytes` bytes, at least [`PART_OVERHEAD_BYTES`].
     pub fn reserve(&self, signal: Signal, bytes: usize) -> Result<RequestReservation, Refusal> {
         let bytes = bytes.max(PART_OVERHEAD_BYTES);

@@ -81,6 +81,11 @@ impl Refusal {
         matches!(self.kind, RefusalKind::NoRoom | RefusalKind::NoMemory | RefusalKind::NoPeer)
     }
 
+    /// Whether the same data may be taken later.
+    pub fn is_temporary(&self) -> bool {
+        self.is_lack_of_room() || self.is_retryable()
+    }
+
     /// The drop reason if the data continues without the consumer that refused it.
     pub fn drop_reason(&self) -> DropReason {
         match self.kind {

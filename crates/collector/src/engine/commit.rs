@@ -267,13 +267,18 @@ fn connect_pipeline(
     outlets: &[RunningExporter],
     connectors: &[(ComponentId, Arc<ConnectorInput>)],
 ) {
-    let mut targets: Vec<Arc<dyn Consumer>> = outlets.iter().map(|o| o.node.clone() as Arc<dyn Consumer>).collect();
-    targets.extend(connectors.iter().map(|(_, input)| input.clone() as Arc<dyn Consumer>));
-    for step in steps.iter().rev() {
-        step.node.output().set_targets(targets);
-        targets = vec![step.node.clone()];
+    let mut ends: Vec<(ComponentId, Arc<dyn Consumer>)> =
+        outlets.iter().map(|o| (o.id.clone(), o.node.clone() as Arc<dyn Consumer>)).collect();
+    ends.extend(connectors.iter().map(|(id, input)| (id.clone(), input.clone() as Arc<dyn Consumer>)));
+    pipeline.set_outputs(ends.iter().map(|(id, _)| id.clone()).collect());
+    let last = steps.last().map_or(pipeline.head(), |step| step.node.output());
+    last.set_exporters(pipeline.id(), ends);
+    for (step, next) in steps.iter().zip(steps.iter().skip(1)).rev() {
+        step.node.output().set_targets(vec![next.node.clone()]);
     }
-    pipeline.head().set_targets(targets);
+    if let Some(first) = steps.first() {
+        pipeline.head().set_targets(vec![first.node.clone()]);
+    }
 }
 
 fn commit_receivers(

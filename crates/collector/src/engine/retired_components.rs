@@ -71,6 +71,9 @@ const REQUEST_DRAIN_DIVISOR: u32 = 3;
 /// Passing data to consumers that take nothing any more takes no time.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The time for receivers to store their state: a few small files.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
+
 impl RetiredComponents {
     pub(super) fn is_empty(&self) -> bool {
         self.receivers.is_empty() && self.steps.is_empty() && self.exporters.is_empty()
@@ -155,6 +158,19 @@ impl RetiredComponents {
             let now = Instant::now();
             let steps = self.drain_steps(now + FINAL_FLUSH_TIMEOUT / 2);
             let _ = timeout_at(now + FINAL_FLUSH_TIMEOUT, steps).await;
+        }
+        self.finish_receivers().await;
+    }
+
+    /// Lets receivers store what they keep, now that they have all receipts.
+    async fn finish_receivers(&self) {
+        let finished = async {
+            for receiver in &self.receivers {
+                receiver.finish().await;
+            }
+        };
+        if timeout_at(Instant::now() + FINISH_TIMEOUT, finished).await.is_err() {
+            tracing::warn!("a receiver did not store its state in time");
         }
     }
 

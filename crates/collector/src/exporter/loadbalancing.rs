@@ -401,7 +401,7 @@ impl Consumer for LoadBalancer {
     fn consume(self: Arc<Self>, batch: Batch, pressure: OverflowPolicy) -> ConsumeOutcome {
         match self.try_place(&batch, BatchSource::Sender(pressure)) {
             Ok(placed) if pressure == OverflowPolicy::Wait => merge_outcomes(placed.outcomes, |_, _| {}),
-            Ok(placed) => self.merge_outcomes_or_drop(placed.outcomes),
+            Ok(placed) => self.merge_outcomes_or_drop(placed.outcomes, &batch),
             Err(no) => {
                 if matches!(no, PlacementError::NoPeers { .. }) {
                     self.report_missed_peer();

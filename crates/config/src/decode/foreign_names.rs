@@ -7,7 +7,7 @@ pub(crate) const RECEIVERS: &str = "\
     awscontainerinsightreceiver awsecscontainermetrics awsfirehose awss3 awsxray azure_blob azure_event_hub \
     azure_functions azure_monitor azureblob azureeventhub azuremonitor carbon chrony cisco_os ciscoos \
     cloud_foundry cloudflare cloudfoundry collectd couchdb datadog docker_stats elasticsearch envoy_als envoyals \
-    expvar faro file_log file_stats filelog filestats flink_metrics flinkmetrics fluent_forward fluentforward \
+    expvar faro file_stats filestats flink_metrics flinkmetrics fluent_forward fluentforward \
     github gitlab google_cloud_spanner googlecloudmonitoring googlecloudpubsub googlecloudpubsubpush \
     googlecloudspanner haproxy host_metrics hostmetrics http_check httpcheck iis influxdb jaeger jmx journald \
     k8s_cluster k8s_events k8s_objects k8sobjects kafka kafka_metrics kafkametrics kubelet_stats kubeletstats \

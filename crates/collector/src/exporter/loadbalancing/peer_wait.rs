@@ -103,9 +103,11 @@ impl LoadBalancer {
             }
             false => (DropReason::QueueFull, PlacementError::Full.refusal()),
         };
-        let items = batch.items() as u64;
-        self.unassigned_stats.send_failed.fetch_add(items, Ordering::Relaxed);
-        self.count_dropped(items, reason, &format_args!("{refusal}, after {:?}", since.elapsed()));
+        self.unassigned_stats.send_failed.fetch_add(batch.items() as u64, Ordering::Relaxed);
+        let lost = batch.return_unsent().items() as u64;
+        if lost > 0 {
+            self.count_dropped(lost, reason, &format_args!("{refusal}, after {:?}", since.elapsed()));
+        }
         Err(refusal)
     }
 
@@ -160,16 +162,26 @@ impl LoadBalancer {
         let refusal = no.refusal();
         ConsumeOutcome::later(async move {
             match self.place_until(&batch, BatchSource::Sender(OverflowPolicy::Refuse), deadline).await {
-                Some(placed) => self.merge_outcomes_or_drop(placed.outcomes).wait().await,
+                Some(placed) => self.merge_outcomes_or_drop(placed.outcomes, &batch).wait().await,
                 None => Err(refusal),
             }
         })
     }
 
-    /// One outcome for the sender. If some shares were taken, the sender must not retry, and the rest is lost.
-    pub(super) fn merge_outcomes_or_drop(self: &Arc<Self>, answers: Vec<(Batch, ConsumeOutcome)>) -> ConsumeOutcome {
+    /// One outcome for the sender. If some shares were taken, the sender must not retry, and the rest is lost, unless
+    /// it has receipts and was returned.
+    pub(super) fn merge_outcomes_or_drop(
+        self: &Arc<Self>,
+        answers: Vec<(Batch, ConsumeOutcome)>,
+        whole: &Batch,
+    ) -> ConsumeOutcome {
         let me = self.clone();
-        merge_outcomes(answers, move |tally, no| me.count_dropped(tally.items() as u64, no.drop_reason(), no))
+        let can_return = whole.has_receipts();
+        merge_outcomes(answers, move |tally, no| {
+            if !(can_return && no.is_temporary()) {
+                me.count_dropped(tally.items() as u64, no.drop_reason(), no);
+            }
+        })
     }
 }
 

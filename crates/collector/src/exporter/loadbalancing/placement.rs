@@ -174,7 +174,9 @@ impl LoadBalancer {
                 continue;
             }
             let tally = share.clone_tally();
-            placed.outcomes.push((tally, peer.exporter_queue.clone().consume(share, giver.pressure())));
+            let held = share.hold_receipts();
+            let outcome = peer.exporter_queue.clone().consume(share, giver.pressure());
+            placed.outcomes.push((tally, outcome.settle_receipts(held)));
         }
         match giver {
             BatchSource::Sender(_) => moves.count(&self.stats),
@@ -210,7 +212,13 @@ impl LoadBalancer {
                 *slot = Some(joined);
                 continue;
             }
-            let too_large = giver.pressure() == OverflowPolicy::Refuse && !peer.exporter_queue.could_ever_take(&joined);
+            let mut too_large = giver.pressure() == OverflowPolicy::Refuse;
+            too_large &= !peer.exporter_queue.could_ever_take(&joined);
+            // A receiver that reads again would do so forever.
+            if too_large && joined.has_receipts() && peer.exporter_queue.has_room(&joined, true) {
+                *slot = Some(joined);
+                continue;
+            }
             if !choice.exclude(to) {
                 return Err(if too_large { PlacementError::TooLarge } else { PlacementError::Full });
             }

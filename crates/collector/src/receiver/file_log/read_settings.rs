@@ -1,0 +1,260 @@
+//! From the settings of the document to those of the files, the lines and the records.
+
+use std::path::Path;
+
+use kubewake_config::{
+    file_log::{
+        FileCompression as CompressionSetting, LongLineBehavior, MultilinePattern, OperatorKind, StartPosition,
+        TextEncoding as EncodingSetting, TextTemplate, TruncateBehavior,
+        operator::{ContainerFormat as ContainerSetting, ContainerRuntime, ParserFormat},
+    },
+    model::FileLogReceiver,
+};
+use kubewake_log_files::{FileCompression, FileLimits, GlobPattern, LinkPolicy, LogFilesSettings, OnTruncate, StartAt};
+use kubewake_log_lines::{
+    BlankTrimming, BodyParsing, ContainerFormat, ContainerSettings, DockerBodies, LineFraming, LinePattern,
+    OversizeBehavior, PlainSettings, RecordEnvelope, RecordSettings, RequestLimits, TextEncoding,
+};
+
+use super::{line_decoder::LineFormat, pod_path::PodPath};
+use crate::components::BuildError;
+
+/// A request ends with the record that reaches one of these: large enough that it costs little beside its records, small
+/// enough that many logs share the memory of a pipeline.
+const MAX_REQUEST_BYTES: usize = 512 << 10;
+const MAX_REQUEST_RECORDS: usize = 8192;
+
+/// Everything that the thread that reads needs to know.
+#[derive(Clone, Debug)]
+pub(super) struct ReadSettings {
+    pub(super) files: LogFilesSettings,
+    pub(super) format: LineFormat,
+    pub(super) records: RecordSettings,
+    /// `None`: never.
+    pub(super) flush_after: Option<std::time::Duration>,
+    /// Attributes of every record.
+    attributes: Vec<(String, String)>,
+    /// Attributes of every resource.
+    resource: Vec<(String, String)>,
+    adds_file_name: bool,
+    adds_file_path: bool,
+    /// Whether the resource gets what the path of a container's log says.
+    adds_pod: bool,
+}
+
+impl ReadSettings {
+    /// # Errors
+    ///
+    /// If a setting is not supported.
+    pub(super) fn new(settings: &FileLogReceiver) -> Result<Self, BuildError> {
+        refuse_unsupported(settings)?;
+        let container = container_operator(settings)?;
+        let format = match container {
+            Some(container) => LineFormat::Container(container_settings(settings, container)?),
+            None => LineFormat::Plain(plain_settings(settings)?),
+        };
+        let records = RecordSettings {
+            adds_stream: true,
+            adds_tags: container.is_some(),
+            adds_record_number: settings.file_attributes.record_number,
+            adds_record_offset: settings.file_attributes.record_offset,
+            parsing: body_parsing(settings),
+        };
+        Ok(Self {
+            files: files_settings(settings)?,
+            format,
+            records,
+            flush_after: settings.force_flush_period,
+            attributes: constants("attributes", &settings.attributes)?,
+            resource: constants("resource", &settings.resource)?,
+            adds_file_name: settings.file_attributes.name,
+            adds_file_path: settings.file_attributes.path,
+            adds_pod: container.is_some_and(|container| container.adds_metadata),
+        })
+    }
+
+    pub(super) fn request_limits() -> RequestLimits {
+        RequestLimits { max_bytes: MAX_REQUEST_BYTES, max_records: MAX_REQUEST_RECORDS }
+    }
+
+    /// What the records of a log have in common.
+    pub(super) fn envelope(&self, path: &Path) -> RecordEnvelope {
+        let pod = PodPath::parse(path).filter(|_| self.adds_pod);
+        let pod = pod.map(|pod| pod.resource_attributes()).into_iter().flatten();
+        let own = self.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let resource: Vec<(&str, &str)> = own.chain(pod).collect();
+        let mut envelope = RecordEnvelope::from_resource_attributes(resource);
+        for (key, value) in &self.attributes {
+            envelope.add_record_attribute(key, value);
+        }
+        if self.adds_file_name
+            && let Some(name) = path.file_name()
+        {
+            envelope.add_record_attribute("log.file.name", &name.to_string_lossy());
+        }
+        if self.adds_file_path {
+            envelope.add_record_attribute("log.file.path", &path.to_string_lossy());
+        }
+        envelope
+    }
+}
+
+fn unsupported(what: &str) -> BuildError {
+    BuildError(format!("failed to read log files: `{what}` is not supported"))
+}
+
+fn refuse_unsupported(settings: &FileLogReceiver) -> Result<(), BuildError> {
+    let files = &settings.file_attributes;
+    let used = [
+        ("header", settings.header.is_some()),
+        ("delete_after_read", settings.delete_after_read),
+        ("include_file_name_resolved", files.name_resolved),
+        ("include_file_path_resolved", files.path_resolved),
+        ("include_file_owner_name", files.owner_name),
+        ("include_file_owner_group_name", files.owner_group_name),
+        ("include_file_permissions", files.permissions),
+    ];
+    match used.iter().find(|(_, is_used)| *is_used) {
+        Some((name, _)) => Err(unsupported(name)),
+        None => Ok(()),
+    }
+}
+
+/// The operator `container`, if it is the only one.
+fn container_operator(settings: &FileLogReceiver) -> Result<Option<&ContainerSetting>, BuildError> {
+    let [only] = settings.operators.operators.as_slice() else {
+        return if settings.operators.operators.is_empty() { Ok(None) } else { Err(unsupported("operators")) };
+    };
+    let OperatorKind::Parser(parser) = &only.kind else { return Err(unsupported("operators")) };
+    match &parser.format {
+        ParserFormat::Container(container) if only.condition.is_none() => Ok(Some(container)),
+        _ => Err(unsupported("operators")),
+    }
+}
+
+fn constants<'a>(
+    field: &str,
+    templates: impl IntoIterator<Item = (&'a String, &'a TextTemplate)>,
+) -> Result<Vec<(String, String)>, BuildError> {
+    let constant = |(key, template): (&String, &TextTemplate)| {
+        let text = template.as_text().ok_or_else(|| unsupported(&format!("{field}` with expressions in `{key}")))?;
+        Ok((key.clone(), text.to_owned()))
+    };
+    templates.into_iter().map(constant).collect()
+}
+
+fn oversize(settings: &FileLogReceiver) -> OversizeBehavior {
+    match settings.max_log_size_behavior {
+        LongLineBehavior::Split => OversizeBehavior::Split,
+        LongLineBehavior::Truncate => OversizeBehavior::Truncate,
+    }
+}
+
+fn body_parsing(settings: &FileLogReceiver) -> BodyParsing {
+    let parsing = &settings.body_parsing;
+    BodyParsing {
+        parses_json: parsing.json,
+        moves_message: parsing.message,
+        moves_severity: parsing.severity,
+        moves_trace_context: parsing.trace_context,
+        keeps_original: parsing.keep_original,
+    }
+}
+
+fn trimming(settings: &FileLogReceiver) -> BlankTrimming {
+    BlankTrimming {
+        removes_leading: !settings.preserve_leading_whitespaces,
+        removes_trailing: !settings.preserve_trailing_whitespaces,
+    }
+}
+
+fn container_settings(
+    settings: &FileLogReceiver,
+    container: &ContainerSetting,
+) -> Result<ContainerSettings, BuildError> {
+    if settings.multiline.is_some() {
+        return Err(unsupported("multiline` together with the operator `container"));
+    }
+    if !matches!(settings.encoding, EncodingSetting::Utf8 | EncodingSetting::Utf8Raw) {
+        return Err(unsupported("encoding` together with the operator `container"));
+    }
+    let format = match container.runtime {
+        None => ContainerFormat::Auto,
+        Some(ContainerRuntime::Docker) => ContainerFormat::Docker,
+        Some(ContainerRuntime::Crio | ContainerRuntime::Containerd) => ContainerFormat::Cri,
+    };
+    Ok(ContainerSettings {
+        format,
+        docker: if settings.joins_stack_traces { DockerBodies::Joined } else { DockerBodies::AsWritten },
+        max_record_bytes: container.max_log_size,
+        oversize: oversize(settings),
+        trimming: BlankTrimming::default(),
+        joins_stack_traces: settings.joins_stack_traces,
+    })
+}
+
+fn plain_settings(settings: &FileLogReceiver) -> Result<PlainSettings, BuildError> {
+    let encoding = match settings.encoding {
+        EncodingSetting::Utf8 => TextEncoding::Utf8,
+        EncodingSetting::Utf8Raw => TextEncoding::RawUtf8,
+        EncodingSetting::Nop => TextEncoding::Nop,
+        EncodingSetting::Utf16Le => TextEncoding::Utf16Le,
+        EncodingSetting::Utf16Be => TextEncoding::Utf16Be,
+        EncodingSetting::Named(name) => TextEncoding::from_name(name).ok_or_else(|| unsupported("encoding"))?,
+    };
+    let framing = match &settings.multiline {
+        None => LineFraming::LineFeed,
+        Some(MultilinePattern::LineStart { pattern, omit }) => {
+            LineFraming::Start(LinePattern::from_regex(pattern.regex().clone(), *omit))
+        }
+        Some(MultilinePattern::LineEnd { pattern, omit }) => {
+            LineFraming::End(LinePattern::from_regex(pattern.regex().clone(), *omit))
+        }
+    };
+    Ok(PlainSettings {
+        encoding,
+        framing,
+        max_record_bytes: settings.max_log_size,
+        oversize: oversize(settings),
+        trimming: trimming(settings),
+    })
+}
+
+fn files_settings(settings: &FileLogReceiver) -> Result<LogFilesSettings, BuildError> {
+    let mut files = LogFilesSettings::new(patterns("include", &settings.include)?);
+    files.exclude = patterns("exclude", &settings.exclude)?;
+    files.start_at = match settings.start_at {
+        StartPosition::Beginning => StartAt::Beginning,
+        StartPosition::End => StartAt::End,
+    };
+    files.poll_interval = settings.poll_interval;
+    files.fingerprint_size = settings.fingerprint_size;
+    files.exclude_older_than = settings.exclude_older_than;
+    if settings.ordering.is_some() {
+        return Err(unsupported("ordering_criteria"));
+    }
+    files.compression = match settings.compression {
+        CompressionSetting::None => FileCompression::None,
+        CompressionSetting::Gzip => FileCompression::Gzip,
+        CompressionSetting::Auto => FileCompression::Auto,
+    };
+    files.on_truncate = match settings.on_truncate {
+        TruncateBehavior::Ignore => OnTruncate::Ignore,
+        TruncateBehavior::ReadWholeFile => OnTruncate::ReadWholeFile,
+        TruncateBehavior::ReadNew => OnTruncate::ReadNew,
+    };
+    files.links = match &settings.link_directories {
+        None => LinkPolicy::Follow,
+        Some(directories) if directories.is_empty() => LinkPolicy::Refuse,
+        Some(directories) => LinkPolicy::Into(directories.clone()),
+    };
+    files.limits = FileLimits { open_files: settings.max_concurrent_files, ..FileLimits::default() };
+    Ok(files)
+}
+
+fn patterns(field: &str, texts: &[String]) -> Result<Vec<GlobPattern>, BuildError> {
+    let parse = |text: &String| {
+        GlobPattern::parse(text).map_err(|error| BuildError(format!("failed to read `{field}`: {error}")))
+    };
+    texts.iter().map(parse).collect()
+}
