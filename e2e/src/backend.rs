@@ -32,6 +32,9 @@ impl ReceivedRequest {
 /// A response: status, additional headers, and body.
 pub type HttpReply = (u16, Vec<(&'static str, String)>, Vec<u8>);
 
+/// The answer that is none: the connection is closed.
+pub const CLOSE_WITHOUT_ANSWER: HttpReply = (0, Vec::new(), Vec::new());
+
 type RequestHandler = dyn Fn(&ReceivedRequest) -> HttpReply + Send + Sync;
 
 /// An HTTP server on a free port. Its threads end with the test program.
@@ -78,6 +81,9 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<ReceivedRequest>>, handler: &Reques
         let request = read(&mut stream)?;
         seen.lock().unwrap().push(request.clone());
         let (status, headers, body) = handler(&request);
+        if status == CLOSE_WITHOUT_ANSWER.0 {
+            return None;
+        }
         let mut head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n", body.len());
         headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
         stream.get_mut().write_all(&[head.as_bytes(), b"\r\n", &body].concat()).ok()?;

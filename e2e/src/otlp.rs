@@ -4,7 +4,7 @@ use std::io::Write;
 
 use flate2::{Compress, Compression, FlushCompress, write::GzEncoder};
 use kubewake_otlp::{Signal, json, wire::put_bytes};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A JSON request with a span for each name.
 pub fn spans_json(names: &[&str]) -> String {
@@ -31,6 +31,21 @@ pub fn log_json(body: &str) -> String {
         r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[
         {{"timeUnixNano":"1544712660300000000","severityNumber":9,"body":{{"stringValue":"{body}"}}}}]}}]}}]}}"#
     )
+}
+
+/// A JSON request with a log record for each line, a second apart, with these attributes of the resource and of the
+/// records.
+pub fn logs_json(resource: &[(&str, &str)], attributes: &[(&str, &str)], lines: &[&str]) -> String {
+    let pairs = |pairs: &[(&str, &str)]| -> Vec<Value> {
+        pairs.iter().map(|(key, value)| json!({"key": key, "value": {"stringValue": value}})).collect()
+    };
+    let record = |(number, line): (usize, &&str)| {
+        let time = 1_544_712_660_000_000_000 + number as u64 * 1_000_000_000;
+        json!({"timeUnixNano": time.to_string(), "body": {"stringValue": line}, "attributes": pairs(attributes)})
+    };
+    let records: Vec<Value> = lines.iter().enumerate().map(record).collect();
+    let resource = json!({"attributes": pairs(resource)});
+    json!({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]}).to_string()
 }
 
 /// A JSON request with a counter.

@@ -28,6 +28,7 @@ mod stories {
     mod isolation;
     mod kubectl;
     mod kubernetes_metadata;
+    mod log_outputs;
     mod observe;
     mod opencensus;
     mod operator;
@@ -41,6 +42,7 @@ mod stories {
     mod retry;
     mod sampling;
     mod scheduler;
+    mod search;
     mod shaping;
     mod signals;
     mod sticky_tier;

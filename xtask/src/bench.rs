@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: the collector compared with a relay that decodes nothing, and under stress; the API
-//! server; the embedded cluster; a traced operator; the telemetry operator; the viewer.
+//! server; the embedded cluster; a traced operator; the telemetry operator; the viewer; a log agent.
 //!
 //! Everything runs on this machine in one go, and only the process under test is measured. Promised limits are
 //! checked; one that does not hold makes the command fail, after all results are written.
@@ -17,6 +17,7 @@ mod idle;
 mod image;
 mod isolation;
 mod load;
+mod logs;
 mod machine;
 mod operator;
 pub(crate) mod order;
@@ -96,6 +97,8 @@ pub(crate) enum Scenario {
     Reload,
     /// `k8s_attributes` and a filter, beside the relay
     Enrich,
+    /// An agent that reads the logs of containers, beside a bare reader
+    Logs,
     /// A sticky tier of three peers, one of which is killed while another one comes
     Tier,
     /// The API server: start, memory, CPU for each request, watchers
@@ -123,6 +126,7 @@ pub(crate) struct BenchPlan {
     pub overload: Duration,
     pub isolation: Duration,
     pub reloads: u32,
+    pub logs: logs::LogWorkload,
     pub api: apiserver::ApiServerWorkload,
     pub cluster: cluster::ClusterWorkload,
 }
@@ -138,6 +142,7 @@ impl BenchPlan {
             overload: seconds(60, 10),
             isolation: seconds(30, 8),
             reloads: if args.quick { 40 } else { 200 },
+            logs: logs::LogWorkload::new(args.quick),
             api: apiserver::ApiServerWorkload::new(args.quick),
             cluster: cluster::ClusterWorkload::new(args.quick),
         }
@@ -246,6 +251,7 @@ impl Scenario {
             Scenario::Isolation => isolation::run(plan),
             Scenario::Reload => reload::run(plan),
             Scenario::Enrich => enrich::run(plan),
+            Scenario::Logs => logs::run(plan),
             Scenario::Tier => tier::run(plan),
             Scenario::Apiserver => apiserver::run(plan),
             Scenario::Cluster => cluster::run(plan),

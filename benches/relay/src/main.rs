@@ -1,16 +1,19 @@
 //! The baseline of the benchmark: a gRPC relay on the collector's HTTP/2 stack that inspects nothing.
 //!
+//! With `--logs` it is the baseline of a log agent instead, a reader that looks at no line: `log_reader.rs`.
+//!
 //! It accepts unary calls, answers each at once, joins their bodies until there are as many as in a batch of
 //! the collector, and sends them on as one message. The collector's cost beyond this is the cost of its
 //! features. The relay keeps no promise: acknowledged data is lost when it or the backend fails.
 
 mod gzip;
+mod log_reader;
 mod message_joiner;
 mod receive;
 mod settings;
 mod upstream;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use tokio::{
@@ -22,10 +25,11 @@ use tokio::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str = "usage: kubewake-relay --listen ADDR --upstream HOST:PORT [--join N] [--gzip] [--threads N]";
+const USAGE: &str = "usage: kubewake-relay --listen ADDR --upstream HOST:PORT [--join N] [--gzip] [--threads N]
+       kubewake-relay --logs FOLDER --record-bytes N --upstream HOST:PORT [--threads N]";
 
 struct RelayArgs {
-    listen: SocketAddr,
+    source: RelaySource,
     upstream: String,
     /// Number of requests that are joined into one.
     join: usize,
@@ -36,9 +40,16 @@ struct RelayArgs {
     threads: Option<usize>,
 }
 
+enum RelaySource {
+    /// Calls to this address.
+    Calls(SocketAddr),
+    /// The files below a folder, for each line of which a record of this size is sent.
+    Logs { folder: PathBuf, record_bytes: usize },
+}
+
 impl RelayArgs {
     fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Self> {
-        let mut listen = None;
+        let (mut listen, mut logs, mut record_bytes) = (None, None, None);
         let mut upstream = None;
         let mut join = 82;
         let mut gzip = false;
@@ -47,6 +58,8 @@ impl RelayArgs {
             let mut value = || words.next().with_context(|| format!("{word} needs a value"));
             match word.as_str() {
                 "--listen" => listen = Some(value()?.parse()?),
+                "--logs" => logs = Some(PathBuf::from(value()?)),
+                "--record-bytes" => record_bytes = Some(value()?.parse()?),
                 "--upstream" => upstream = Some(value()?),
                 "--join" => join = value()?.parse()?,
                 "--threads" => threads = Some(value()?.parse()?),
@@ -54,7 +67,11 @@ impl RelayArgs {
                 _ => bail!("unknown argument {word}\n{USAGE}"),
             }
         }
-        Ok(Self { listen: listen.context(USAGE)?, upstream: upstream.context(USAGE)?, join, gzip, threads })
+        let source = match logs {
+            Some(folder) => RelaySource::Logs { folder, record_bytes: record_bytes.context(USAGE)? },
+            None => RelaySource::Calls(listen.context(USAGE)?),
+        };
+        Ok(Self { source, upstream: upstream.context(USAGE)?, join, gzip, threads })
     }
 }
 
@@ -72,14 +89,30 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(args: RelayArgs) -> anyhow::Result<()> {
-    let listener =
-        TcpListener::bind(args.listen).await.with_context(|| format!("failed to listen on {}", args.listen))?;
-    let upstream = upstream::Upstream::new(args.upstream, args.gzip);
-    let joiner = message_joiner::MessageJoiner::new(args.join, args.gzip, upstream);
+    match args.source {
+        RelaySource::Calls(address) => {
+            let upstream = upstream::Upstream::new(args.upstream, args.gzip, upstream::TRACES_PATH);
+            relay_calls(address, args.join, args.gzip, upstream).await
+        }
+        RelaySource::Logs { folder, record_bytes } => {
+            let upstream = upstream::Upstream::new(args.upstream, false, upstream::LOGS_PATH);
+            let mut terminate = signal(SignalKind::terminate())?;
+            println!("ready reader");
+            log_reader::read_folder(&folder, record_bytes, upstream).await?;
+            // Its CPU time is read before it ends.
+            terminate.recv().await;
+            Ok(())
+        }
+    }
+}
+
+async fn relay_calls(address: SocketAddr, join: usize, gzip: bool, upstream: upstream::Upstream) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))?;
+    let joiner = message_joiner::MessageJoiner::new(join, gzip, upstream);
     let mut terminate = signal(SignalKind::terminate())?;
     println!("ready relay on {}", listener.local_addr()?);
     tokio::select! {
-        () = receive::accept(listener, Arc::clone(&joiner), args.gzip) => {}
+        () = receive::accept(listener, Arc::clone(&joiner), gzip) => {}
         _ = terminate.recv() => {}
     }
     let _ = tokio::time::timeout(Duration::from_secs(5), joiner.finish()).await;

@@ -18,25 +18,28 @@ use tokio::{net::TcpStream, sync::Mutex};
 
 use crate::{receive::MessageFrames, settings};
 
-const EXPORT_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+pub(crate) const TRACES_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+pub(crate) const LOGS_PATH: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
 pub(crate) struct Upstream {
     address: String,
     compressed: bool,
+    /// The method that is called.
+    path: &'static str,
     sender: Mutex<Option<SendRequest<FramesBody>>>,
 }
 
 impl Upstream {
     /// Connects when it is first used.
-    pub(crate) fn new(address: String, compressed: bool) -> Self {
-        Self { address, compressed, sender: Mutex::new(None) }
+    pub(crate) fn new(address: String, compressed: bool, path: &'static str) -> Self {
+        Self { address, compressed, path, sender: Mutex::new(None) }
     }
 
     /// Sends the frames as one message.
     pub(crate) async fn send(&self, message: MessageFrames) -> anyhow::Result<()> {
         let request = Request::builder()
             .method(Method::POST)
-            .uri(format!("http://{}{EXPORT_PATH}", self.address))
+            .uri(format!("http://{}{}", self.address, self.path))
             .header(header::CONTENT_TYPE, "application/grpc")
             .header(header::TE, "trailers");
         let request = if self.compressed { request.header("grpc-encoding", "gzip") } else { request };

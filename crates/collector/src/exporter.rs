@@ -2,26 +2,38 @@
 //!
 //! To add one, add its folder, its `mod` line and its row here; docs/adding-a-component.md is the recipe.
 
-#[cfg(feature = "exporter-loki")]
+#[cfg(any(feature = "exporter-http", feature = "exporter-loki"))]
 mod batch_delivery;
+#[cfg(any(feature = "exporter-elasticsearch", feature = "exporter-opensearch"))]
+mod bulk_index;
 #[cfg(feature = "exporter-debug")]
 mod debug;
+#[cfg(feature = "exporter-elasticsearch")]
+mod elasticsearch;
 #[cfg(feature = "exporter-file")]
 mod file;
+#[cfg(feature = "exporter-http")]
+mod http;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
-#[cfg(feature = "exporter-loki")]
+#[cfg(any(feature = "exporter-http", feature = "exporter-loki"))]
 mod log_source;
+#[cfg(all(test, any(feature = "exporter-http", feature = "exporter-loki")))]
+mod log_testing;
 #[cfg(feature = "exporter-loki")]
 mod loki;
 #[cfg(feature = "exporter-loki")]
 mod name_resolver;
 #[cfg(feature = "exporter-nop")]
 mod nop;
+#[cfg(feature = "exporter-opensearch")]
+mod opensearch;
 #[cfg(feature = "exporter-otlp")]
 mod otlp_grpc;
 #[cfg(feature = "exporter-otlphttp")]
 mod otlp_http;
+#[allow(dead_code, unused_imports, reason = "the exporters of documents use it")]
+mod record_json;
 
 use kubewake_config::model::ExporterConfig;
 
@@ -35,5 +47,8 @@ component_table! {
     "exporter-file", File => file;
     "exporter-nop", Nop => nop;
     "exporter-loadbalancing", LoadBalancing => loadbalancing;
+    "exporter-elasticsearch", Elasticsearch => elasticsearch;
+    "exporter-opensearch", Opensearch => opensearch;
     "exporter-loki", Loki => loki;
+    "exporter-http", Http => http;
 }

@@ -1,23 +1,31 @@
 //! Exporters, which send data on.
 
+mod bulk_index;
 mod debug;
+mod elasticsearch;
 mod file;
+mod http;
 mod http_export;
 mod loadbalancing;
 mod loki;
 mod nop;
+mod opensearch;
 mod otlp_grpc;
 mod otlp_http;
 
 use kubewake_otlp::Signal;
 
 pub use self::{
+    bulk_index::{BulkAction, BulkIndexConfig, BulkLogin, Dedot, DocumentIds, MappingMode, is_index_character},
     debug::{DebugExporter, DebugVerbosity},
+    elasticsearch::ElasticsearchExporter,
     file::{FileExporter, FileFormat, GroupBy, RotationConfig},
+    http::{DateNotation, HttpExporter, HttpFormat, HttpMethod},
     http_export::HttpExportConfig,
     loadbalancing::{DnsResolver, LoadBalancingExporter, PeerResolver, RoutingKey, ServiceResolver},
     loki::{LOKI_MAX_TENANT_BYTES, LokiExporter, LongLineBehavior, StructuredMetadataConfig, is_tenant_character},
     nop::NopExporter,
+    opensearch::OpensearchExporter,
     otlp_grpc::OtlpGrpcExporter,
     otlp_http::{BodyEncoding, OtlpHttpExporter},
 };
@@ -39,7 +47,10 @@ component_table! {
     Nop(NopExporter) = ["nop"], feature "exporter-nop";
     LoadBalancing(LoadBalancingExporter) in Box = ["load_balancing", "loadbalancing"],
         feature "exporter-loadbalancing";
+    Elasticsearch(ElasticsearchExporter) in Box = ["elasticsearch"], feature "exporter-elasticsearch";
+    Opensearch(OpensearchExporter) in Box = ["opensearch"], feature "exporter-opensearch";
     Loki(LokiExporter) in Box = ["loki"], feature "exporter-loki";
+    Http(HttpExporter) in Box = ["http"], feature "exporter-http";
 }
 
 impl ExporterConfig {

@@ -59,6 +59,34 @@ impl NameTemplate {
         Self { pieces: vec![NamePiece::Attribute { key: key.into(), default: None }] }
     }
 
+    /// A name that is the same for all records.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self { pieces: vec![NamePiece::Text(text.into())] }
+    }
+
+    /// The template with this default for every attribute that has none.
+    #[must_use]
+    pub fn with_default(mut self, value: &str) -> Self {
+        for piece in &mut self.pieces {
+            if let NamePiece::Attribute { default, .. } = piece {
+                default.get_or_insert_with(|| value.to_owned());
+            }
+        }
+        self
+    }
+
+    /// The template with another one behind it.
+    #[must_use]
+    pub fn followed_by(mut self, other: Self) -> Self {
+        for piece in other.pieces {
+            match (self.pieces.last_mut(), piece) {
+                (Some(NamePiece::Text(before)), NamePiece::Text(text)) => before.push_str(&text),
+                (_, piece) => self.pieces.push(piece),
+            }
+        }
+        self
+    }
+
     /// The pieces, in order. No two texts follow each other.
     pub fn pieces(&self) -> &[NamePiece] {
         &self.pieces

@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     read_all(&mut follower, &mut buffer, logs as u64 * 5);
     println!("{logs} logs were found in {:?}", started.elapsed());
 
-    let (cpu, started) = (cpu_time(), Instant::now());
+    let cpu = cpu_time();
+    let started = Instant::now();
     while started.elapsed() < IDLE_TIME {
         follower.poll(Duration::from_secs(1));
         while let Some(turn) = follower.next_turn() {
@@ -48,7 +49,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             file.write_all(&piece)?;
         }
     }
-    let (cpu, started) = (cpu_time(), Instant::now());
+    let cpu = cpu_time();
+    let started = Instant::now();
     read_all(&mut follower, &mut buffer, before + WRITTEN_BYTES as u64);
     let used = cpu_time() - cpu;
     let rate = WRITTEN_BYTES as f64 / used.as_secs_f64() / 1e6;

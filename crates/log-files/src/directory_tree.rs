@@ -236,7 +236,8 @@ impl DirectoryTree {
     ) -> (BTreeMap<OsString, FoundFile>, Vec<FoundDirectory>) {
         let states = self.close_states(&visit.states);
         let is_container = kubelet_layout::is_container_directory(&visit.path);
-        let (mut files, mut subdirectories) = (BTreeMap::new(), Vec::new());
+        let mut files = BTreeMap::new();
+        let mut subdirectories = Vec::new();
         for entry in entries {
             if visit.path.as_os_str().len() + entry.name.len() >= self.limits.path_bytes {
                 continue;

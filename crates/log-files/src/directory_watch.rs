@@ -47,13 +47,23 @@ pub(crate) struct DirectoryWatcher {
     paths: HashMap<i32, Vec<PathBuf>>,
     watches: HashMap<PathBuf, i32>,
     buffer: Vec<MaybeUninit<u8>>,
+    /// As if the kernel had no room for another watch.
+    #[cfg(test)]
+    pub(crate) is_full: bool,
 }
 
 impl DirectoryWatcher {
     pub(crate) fn new() -> Result<Self, Errno> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let buffer = vec![MaybeUninit::uninit(); EVENT_BUFFER_BYTES];
-        Ok(Self { inotify, paths: HashMap::new(), watches: HashMap::new(), buffer })
+        Ok(Self {
+            inotify,
+            paths: HashMap::new(),
+            watches: HashMap::new(),
+            buffer,
+            #[cfg(test)]
+            is_full: false,
+        })
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -62,6 +72,10 @@ impl DirectoryWatcher {
 
     /// Watches the open directory, whatever its path leads to by now.
     pub(crate) fn watch(&mut self, path: &Path, directory: BorrowedFd<'_>) -> Result<(), Errno> {
+        #[cfg(test)]
+        if self.is_full {
+            return Err(Errno::NOSPC);
+        }
         let flags = WatchFlags::CREATE
             | WatchFlags::MODIFY
             | WatchFlags::ATTRIB

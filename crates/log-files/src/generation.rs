@@ -187,8 +187,8 @@ impl Generation {
 
     /// Whether a file begins as this generation does.
     pub(crate) fn has_beginning_of(&self, file: &mut FileContent) -> io::Result<bool> {
-        let (first_line, head) = (self.first_line, self.head);
-        ContentIdentity { key: FileKey::default(), first_line, head, mark: None }.is_of(file)
+        let key = FileKey::default();
+        ContentIdentity { key, first_line: self.first_line, head: self.head, mark: None }.is_of(file)
     }
 
     /// Whether a file has the content of this generation, as far as that was read.

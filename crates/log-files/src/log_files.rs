@@ -41,7 +41,7 @@ mod truncation;
 
 pub use reading::{ReadEnd, ReadOutcome};
 
-/// Reading is paced so that listing directories again takes no more than this part of the time.
+/// Listing everything again takes no more than this part of the time, as does listing what has to be polled.
 const MAX_RESCAN_SHARE: u32 = 200;
 
 /// Problems that are remembered so that each is reported once.
@@ -135,6 +135,8 @@ struct ScanTimes {
     has_scanned: bool,
     everything_due: Instant,
     polled_due: Instant,
+    /// Before this, directories that have changed are not listed.
+    changed_due: Instant,
     deleted_due: Instant,
 }
 
@@ -238,7 +240,13 @@ impl LogFiles {
             statistics: LogFilesStatistics::default(),
             positions,
             disk,
-            scans: ScanTimes { has_scanned: false, everything_due: now, polled_due: now, deleted_due: now },
+            scans: ScanTimes {
+                has_scanned: false,
+                everything_due: now,
+                polled_due: now,
+                changed_due: now,
+                deleted_due: now,
+            },
             opened_files: 0,
             awaiting_scan: HashSet::new(),
             wait_times: care::WaitTimes::default(),
@@ -306,11 +314,11 @@ impl LogFiles {
         let now = Instant::now();
         let is_busy = self.readers.has_ready()
             || !self.events.is_empty()
-            || !self.changes.directories.is_empty()
             || !self.changes.files.is_empty()
             || self.commits.has_any();
         let due = [
             Some(self.scans.everything_due),
+            (!self.changes.directories.is_empty()).then_some(self.scans.changed_due),
             (!self.tree.polled().is_empty()).then_some(self.scans.polled_due),
             self.cared_for.values().min().copied(),
             (self.statistics.deleted_bytes > 0).then_some(self.scans.deleted_due),

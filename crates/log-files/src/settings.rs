@@ -34,7 +34,7 @@ pub struct LogFilesSettings {
     /// Files outside of containers' directories are deleted when all outputs have committed all of them.
     pub delete_after_read: bool,
     pub limits: FileLimits,
-    /// How long positions are in memory only before they are stored.
+    /// How often positions are stored at most while they change. A change after a quiet time is stored at once.
     pub checkpoint_interval: Duration,
 }
 

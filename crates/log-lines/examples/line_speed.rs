@@ -1,4 +1,5 @@
-//! How many lines a core decodes, beside a bare reader that finds line ends and copies as many bytes as the requests have.
+//! How many lines a core decodes, beside a bare reader that finds line ends and copies as many bytes as the requests
+//! have.
 //!
 //! `cargo run --release -p kubewake-log-lines --example line_speed [LINES [CASE]]`
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::print_stdout)]

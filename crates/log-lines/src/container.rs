@@ -90,9 +90,9 @@ impl ContainerLogDecoder {
         self.settings.max_record_bytes.saturating_add(LINE_OVERHEAD)
     }
 
-    /// Reads the complete lines of a chunk that begins at `start` and was read at `observed`, in nanoseconds since 1970.
-    /// Returns the number of bytes consumed. What is left is an unfinished line, or the sink has no more room; the next
-    /// chunk begins with it.
+    /// Reads the complete lines of a chunk that begins at `start` and was read at `observed`, in nanoseconds since
+    /// 1970. Returns the number of bytes consumed. What is left is an unfinished line, or the sink has no more room;
+    /// the next chunk begins with it.
     pub fn push<S: RecordSink>(&mut self, chunk: &[u8], start: LinePosition, observed: u64, sink: &mut S) -> usize {
         sink.expect_bytes(chunk.len());
         let max_line_bytes = self.max_line_bytes();
@@ -138,28 +138,40 @@ impl ContainerLogDecoder {
                 self.put_open_record(stream, observed, sink);
             }
         }
-        self.flush_traces(observed, sink);
-    }
-
-    /// Hands on the stack traces that may go on, and the lines that may be the head of one. A caller does so when a log
-    /// has not grown for a moment.
-    pub fn flush_traces<S: RecordSink>(&mut self, observed: u64, sink: &mut S) {
         for stream in [Some(OutputStream::Stdout), Some(OutputStream::Stderr), None] {
             self.release_trace(stream, observed, sink);
         }
     }
 
-    /// Where a reader has to begin again so that it loses nothing: in front of the parts whose end has not been read, and
-    /// else behind the last line that was consumed.
+    /// Hands on what has waited for its next line for long enough: parts of a line for five seconds, and the lines of a
+    /// stack trace, or one that may be its head, for one. A caller does so only where it has read all that was written.
+    pub fn flush_due<S: RecordSink>(&mut self, now: u64, sink: &mut S) {
+        let is_due = |deadline: Option<u64>| deadline.is_some_and(|deadline| deadline <= now);
+        for stream in [Some(OutputStream::Stdout), Some(OutputStream::Stderr), None] {
+            if is_due(self.open_record(stream).deadline()) {
+                self.counts.unfinished_records += 1;
+                self.put_open_record(stream, now, sink);
+            }
+            if is_due(self.held_trace(stream).deadline()) {
+                self.release_trace(stream, now, sink);
+            }
+        }
+    }
+
+    /// When there is something for [`ContainerLogDecoder::flush_due`], in nanoseconds since 1970; `None` if nothing
+    /// waits.
+    pub fn deadline(&self) -> Option<u64> {
+        let parts = [&self.stdout, &self.stderr, &self.other].map(OpenRecord::deadline);
+        let traces = [&self.stdout_trace, &self.stderr_trace, &self.other_trace].map(HeldTrace::deadline);
+        parts.into_iter().chain(traces).flatten().min()
+    }
+
+    /// Where a reader has to begin again so that it loses nothing: in front of the parts whose end has not been read,
+    /// and else behind the last line that was consumed.
     pub fn commit_position(&self) -> LinePosition {
         let starts = [self.stdout.start, self.stderr.start, self.other.start];
         let traces = [self.stdout_trace.start(), self.stderr_trace.start(), self.other_trace.start()];
         starts.into_iter().chain(traces).flatten().fold(self.position, Ord::min)
-    }
-
-    /// Whether lines are held that [`ContainerLogDecoder::flush_traces`] hands on.
-    pub fn has_held_trace(&self) -> bool {
-        [&self.stdout_trace, &self.stderr_trace, &self.other_trace].into_iter().any(|trace| trace.start().is_some())
     }
 
     /// Whether parts or lines are kept whose end has not been read.
@@ -316,9 +328,12 @@ impl ContainerLogDecoder {
         sink: &mut S,
     ) {
         let ContainerSettings { max_record_bytes, oversize, .. } = self.settings;
-        let (mut split, mut truncated_bytes, mut is_newly_cut) = (false, 0, false);
+        let mut split = false;
+        let mut truncated_bytes = 0;
+        let mut is_newly_cut = false;
         let record = self.open_record(stream);
         record.begin(at, 0, &[]);
+        record.since = observed;
         match oversize {
             OversizeBehavior::Split => {
                 record.text.extend_from_slice(content);

@@ -27,8 +27,8 @@ pub enum TextEncoding {
 }
 
 impl TextEncoding {
-    /// The encoding with this name, whatever its case: those of the Collector, and those that IANA has registered, as far
-    /// as browsers know them.
+    /// The encoding with this name, whatever its case: those of the Collector, and those that IANA has registered, as
+    /// far as browsers know them.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
         Some(match name.as_str() {

@@ -1,13 +1,15 @@
 //! Turns the bytes of logs into OTLP, without I/O and without a struct for each line.
 //!
-//! A *decoder* finds the records of one log in the chunks that its caller reads, and hands each to a [`RecordSink`]. The
-//! [`RequestBuilder`] is the sink that writes them as OTLP. Neither keeps a byte that the file still has, except parts of
-//! lines that have to be joined.
+//! A *decoder* finds the records of one log in the chunks that its caller reads, and hands each to a [`RecordSink`].
+//! The
+//! [`RequestBuilder`] is the sink that writes them as OTLP. Neither keeps a byte that the file still has, except parts
+//! of lines that have to be joined.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use kubewake_log_lines::{
-//!     ContainerLogDecoder, ContainerSettings, LinePosition, RecordEnvelope, RecordSettings, RequestBuilder, RequestLimits,
+//!     ContainerLogDecoder, ContainerSettings, LinePosition, RecordEnvelope, RecordSettings, RequestBuilder,
+//!     RequestLimits,
 //! };
 //!
 //! let envelope = RecordEnvelope::from_resource_attributes([("k8s.pod.name", "shop-1")]);

@@ -1,8 +1,8 @@
 //! Lines of any file, as records.
 //!
-//! *Guarantees*: every byte of a log is part of exactly one record, separates records, or is counted. Where a log is cut
-//! into chunks makes no difference, unless a pattern matches texts of more than 4 KiB, or several line feeds at once.
-//! No byte is kept: what is not consumed stays with the caller.
+//! *Guarantees*: every byte of a log is part of exactly one record, separates records, or is counted. Where a log is
+//! cut into chunks makes no difference, unless a pattern matches texts of more than 4 KiB, or several line feeds at
+//! once. No byte is kept: what is not consumed stays with the caller.
 //!
 //! *Assumes*: chunks arrive in order, each from where the one before was consumed to, and hold
 //! [`PlainLogDecoder::max_line_bytes`] where a caller can read as many.
@@ -56,8 +56,8 @@ pub struct PlainLogDecoder {
 
 impl PlainLogDecoder {
     pub fn new(settings: PlainSettings) -> Self {
-        let (position, counts) = (LinePosition::default(), DecodeCounts::default());
-        Self { settings, is_dropping: false, position, number: 0, counts }
+        let position = LinePosition::default();
+        Self { settings, is_dropping: false, position, number: 0, counts: DecodeCounts::default() }
     }
 
     /// The longest chunk that may be needed before a record can be consumed.

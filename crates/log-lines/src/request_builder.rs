@@ -1,8 +1,8 @@
 //! Builds OTLP requests from records, without a struct for each record and without a second copy of their bodies.
 //!
-//! *Guarantees*: a request is one `ExportLogsServiceRequest` with one `ResourceLogs` and one `ScopeLogs`. Its strings are
-//! UTF-8, except those of [`BodyKind::RawText`](crate::BodyKind). Everything is written once: the lengths of the messages
-//! around the records are written in front of them when the request ends, in room that was left there.
+//! *Guarantees*: a request is one `ExportLogsServiceRequest` with one `ResourceLogs` and one `ScopeLogs`. Its strings
+//! are UTF-8, except those of [`BodyKind::RawText`](crate::BodyKind). Everything is written once: the lengths of the
+//! messages around the records are written in front of them when the request ends, in room that was left there.
 //!
 //! *Assumes*: the envelope holds valid messages.
 
@@ -188,7 +188,8 @@ impl RequestBuilder {
 
     /// The bytes in front of the records.
     fn encode_prefix(&self, records_length: usize) -> Vec<u8> {
-        let (resource, scope) = (self.envelope.resource(), self.envelope.scope());
+        let resource = self.envelope.resource();
+        let scope = self.envelope.scope();
         let scope_logs = scope.len() + records_length;
         let resource_logs = resource.len() + len_field_size(SCOPE_LOGS, scope_logs);
         let mut prefix = Vec::with_capacity(self.headroom);

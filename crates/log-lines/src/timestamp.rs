@@ -1,6 +1,7 @@
 //! Reads the times of container runtimes: RFC 3339 with up to nine digits of a second, and any offset.
 //!
-//! *Guarantees*: a time is accepted only if it exists, with a range from 1970 to 2554, which 64 bits of nanoseconds hold.
+//! *Guarantees*: a time is accepted only if it exists, with a range from 1970 to 2554, which 64 bits of nanoseconds
+//! hold.
 //!
 //! *Does not*: read leap seconds, or a `t` or `z` in lower case, which no runtime writes.
 
@@ -56,7 +57,8 @@ fn read_minute(text: &[u8; MINUTE_LENGTH]) -> Option<i64> {
 }
 
 fn two_digits(tens: u8, ones: u8) -> Option<u32> {
-    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    let tens = tens.wrapping_sub(b'0');
+    let ones = ones.wrapping_sub(b'0');
     (tens < 10 && ones < 10).then(|| u32::from(tens) * 10 + u32::from(ones))
 }
 
@@ -100,7 +102,8 @@ fn read_fraction(text: &[u8]) -> Option<(u64, &[u8])> {
 /// Reads `+HH:MM` or `-HH:MM`. Returns seconds east of Greenwich.
 fn read_offset(text: &[u8]) -> Option<(i64, &[u8])> {
     let (&[sign, h1, h2, b':', m1, m2], rest) = text.split_first_chunk::<6>()? else { return None };
-    let (hours, minutes) = (two_digits(h1, h2)?, two_digits(m1, m2)?);
+    let hours = two_digits(h1, h2)?;
+    let minutes = two_digits(m1, m2)?;
     let seconds = i64::from(hours * 3600 + minutes * 60);
     let is_offset = hours < 24 && minutes < 60;
     match sign {

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+#[path = "support/decoded.rs"]
+mod decoded;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use kubewake_log_lines::{
 };
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
-use support::{read_records, show, show_attributes};
+use decoded::{read_records, show, show_attributes};
 
 const WITHOUT_ORIGINAL: BodyParsing = BodyParsing { keeps_original: false, ..BodyParsing::ALL };
 

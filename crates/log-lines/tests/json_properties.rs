@@ -1,7 +1,8 @@
 //! JSON lines as another reader of JSON understands them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod support;
+#[path = "support/decoded.rs"]
+mod decoded;
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use support::read_records;
+use decoded::read_records;
 
 const ONLY_JSON: BodyParsing = BodyParsing { parses_json: true, ..BodyParsing::OFF };
 

@@ -1,9 +1,10 @@
 //! What holds for every log, however it is read.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+#[path = "support/decoded.rs"]
+mod decoded;
 #[path = "support/logs.rs"]
 mod logs;
-mod support;
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use kubewake_log_lines::{
 };
 use proptest::prelude::*;
 
+use decoded::read_records;
 use logs::{LogLine, OwnedRecord, Records, any_line, cri_line, cuts};
-use support::read_records;
 
 const OBSERVED: u64 = 7;
 
@@ -43,8 +44,8 @@ fn settings() -> impl Strategy<Value = ContainerSettings> {
         })
 }
 
-/// Reads a log in pieces that are cut at these distances, by a sink that takes as many records at a time. A reader keeps
-/// what was not consumed, and reads on behind it.
+/// Reads a log in pieces that are cut at these distances, by a sink that takes as many records at a time. A reader
+/// keeps what was not consumed, and reads on behind it.
 fn read_container(
     settings: ContainerSettings,
     log: &[u8],
@@ -111,8 +112,8 @@ proptest! {
         decoder.push(&before_stop, LinePosition { generation: 1, offset: 0 }, OBSERVED, &mut Records::with_room(usize::MAX));
         let commit = if before_stop.is_empty() { 0 } else { decoder.commit_position().offset as usize };
         let (again, ..) = read_container(settings, &log[commit..], &[log.len()], usize::MAX);
-        // What is read again begins in front of the oldest open part. Of the other stream it may hold the end of a record
-        // that had been complete, so that it holds at least what a reader needs that stopped there.
+        // What is read again begins in front of the oldest open part. Of the other stream it may hold the end of a
+        // record that had been complete, so that it holds at least what a reader needs that stopped there.
         for stream in [Some(OutputStream::Stdout), Some(OutputStream::Stderr), None] {
             let bytes = |records: &[OwnedRecord], from: u64| {
                 let behind = records.iter().filter(|record| record.stream == stream && record.start.offset >= from);
@@ -142,7 +143,7 @@ proptest! {
             prop_assert_eq!(record.observed_time_unix_nano, OBSERVED);
             if !parses {
                 let body = String::from_utf8_lossy(&expected.body).into_owned();
-                prop_assert_eq!(support::show(record.body.as_ref()), format!("{body:?}"));
+                prop_assert_eq!(decoded::show(record.body.as_ref()), format!("{body:?}"));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Requests hold what the lines say, as prost reads them.
 
-mod support;
+#[path = "support/decoded.rs"]
+mod decoded;
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use kubewake_log_lines::{
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use prost::Message;
 
-use support::{read_records, show, show_attributes};
+use decoded::{read_records, show, show_attributes};
 
 const LIMITS: RequestLimits = RequestLimits { max_bytes: 1 << 20, max_records: 10_000 };
 

@@ -7,5 +7,6 @@
 mod apiserver;
 mod collector_intake;
 mod collector_memory;
+mod log_names;
 mod node;
 mod viewer;

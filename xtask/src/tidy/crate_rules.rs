@@ -36,7 +36,11 @@ const CRATE_RULES: &[CrateRule] = &[
         reason: "operator, viewer and command line fetch a status the same way",
     },
     CrateRule { package: "config", may_use: &["otlp"], reason: "it is pure and shared by operator and collector" },
-    CrateRule { package: "log-files", may_use: &[], reason: "it knows files and bytes, and neither lines nor pipelines" },
+    CrateRule {
+        package: "log-files",
+        may_use: &[],
+        reason: "it knows files and bytes, and neither lines nor pipelines",
+    },
     CrateRule { package: "log-lines", may_use: &["otlp"], reason: "it is pure: bytes of lines in, OTLP out" },
     CrateRule {
         package: "log-operators",

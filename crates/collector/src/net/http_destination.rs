@@ -4,7 +4,7 @@
 //! else. An error names the URL without its query, and never a header. When the destination rejects the credentials,
 //! fresh ones are tried once.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request,
@@ -25,6 +25,9 @@ use crate::{
     core::{BackendStatus, Code, DestinationLabels, SendError, TlsFault},
     extension::ClientAuth,
 };
+
+/// Reads the body of a response piece by piece, and says whether it wants more.
+pub(crate) type ResponseReader<'r> = dyn FnMut(&[u8]) -> ControlFlow<()> + Send + 'r;
 
 /// A client for one URL.
 pub(crate) struct HttpDestination {
@@ -69,6 +72,17 @@ impl HttpDestination {
         })
     }
 
+    /// The URL without its query, for messages.
+    pub(crate) fn url(&self) -> impl std::fmt::Display + '_ {
+        &self.url
+    }
+
+    /// The same with another method.
+    #[must_use]
+    pub(crate) fn with_method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
     /// The destination, for labels.
     pub(crate) fn labels(&self) -> DestinationLabels {
         DestinationLabels {
@@ -86,11 +100,23 @@ impl HttpDestination {
         body: impl Fn() -> RequestBody + Send + Sync,
         interpret: impl Fn(&Parts, &BoundedResponse) -> Result<T, SendError> + Send + Sync,
     ) -> Result<T, SendError> {
+        self.send_and_read(more, body, interpret, &mut request::response_limit()).await
+    }
+
+    /// As [`HttpDestination::send`], for responses that may be long: `read` gets all bytes of a success, piece by piece,
+    /// until it has enough.
+    pub(crate) async fn send_and_read<T>(
+        &self,
+        more: &HeaderMap,
+        body: impl Fn() -> RequestBody + Send + Sync,
+        interpret: impl Fn(&Parts, &BoundedResponse) -> Result<T, SendError> + Send + Sync,
+        read: &mut ResponseReader<'_>,
+    ) -> Result<T, SendError> {
         let proof = self.credentials.current().await?;
-        let result = self.attempt(more, body(), &proof, &interpret).await;
+        let result = self.attempt(more, body(), &proof, &interpret, read).await;
         let Err(SendError { code: Code::Unauthenticated, .. }) = result else { return result };
         match self.credentials.refresh_rejected(&proof).await {
-            Some(fresh) => self.attempt(more, body(), &fresh, &interpret).await,
+            Some(fresh) => self.attempt(more, body(), &fresh, &interpret, read).await,
             None => result,
         }
     }
@@ -101,6 +127,7 @@ impl HttpDestination {
         body: RequestBody,
         proof: &AuthHeaders,
         interpret: &(impl Fn(&Parts, &BoundedResponse) -> Result<T, SendError> + Sync),
+        read: &mut ResponseReader<'_>,
     ) -> Result<T, SendError> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
@@ -115,9 +142,11 @@ impl HttpDestination {
         // The destination has answered, so that later failures are not for want of TLS or of a certificate.
         self.handshake_hint.reset();
         let (head, body) = response.into_parts();
-        let answer = BoundedResponse::read(body)
-            .await
-            .map_err(|error| self.connection_error(&error, connect::tls_fault(&error)))?;
+        let answer = match head.status.is_success() {
+            true => BoundedResponse::read_with(body, read).await,
+            false => BoundedResponse::read(body).await,
+        };
+        let answer = answer.map_err(|error| self.connection_error(&error, connect::tls_fault(&error)))?;
         interpret(&head, &answer).map_err(|mut error| {
             error.backend_status = match self.url.is_secure() {
                 true if answer.wants_certificate() => Some(BackendStatus::Tls(TlsFault::CertificateWanted)),

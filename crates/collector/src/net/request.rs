@@ -6,7 +6,7 @@ pub(crate) mod credential;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::ControlFlow, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::BodyExt;
@@ -103,6 +103,15 @@ pub(crate) fn redact<'a>(mut text: String, sent: impl Iterator<Item = &'a Header
     text
 }
 
+/// Reads a body up to the size limit.
+pub(crate) fn response_limit() -> impl FnMut(&[u8]) -> ControlFlow<()> + Send {
+    let mut bytes_read = 0;
+    move |data| {
+        bytes_read += data.len();
+        if bytes_read > MAX_RESPONSE_BYTES_READ { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 /// The body of a response, within limits.
 #[derive(Debug, Default)]
 pub(crate) struct BoundedResponse {
@@ -115,18 +124,26 @@ pub(crate) struct BoundedResponse {
 
 impl BoundedResponse {
     /// Reads a body to its end, or until the size limit.
-    pub(crate) async fn read(mut body: Incoming) -> Result<Self, hyper::Error> {
+    pub(crate) async fn read(body: Incoming) -> Result<Self, hyper::Error> {
+        Self::read_with(body, &mut response_limit()).await
+    }
+
+    /// Reads a body until its end, or until `read`, which gets each piece, has enough.
+    pub(crate) async fn read_with(
+        mut body: Incoming,
+        read: &mut (dyn FnMut(&[u8]) -> ControlFlow<()> + Send),
+    ) -> Result<Self, hyper::Error> {
         let mut answer = Self { complete: true, ..Self::default() };
-        let mut read = 0;
+        let mut bytes_read = 0;
         while let Some(frame) = body.frame().await {
             match frame?.into_data() {
                 Ok(data) => {
-                    read += data.len();
-                    answer.complete &= read <= MAX_RESPONSE_BYTES_KEPT;
+                    bytes_read += data.len();
+                    answer.complete &= bytes_read <= MAX_RESPONSE_BYTES_KEPT;
                     if answer.complete {
                         answer.bytes.extend_from_slice(&data);
                     }
-                    if read > MAX_RESPONSE_BYTES_READ {
+                    if read(&data).is_break() {
                         break;
                     }
                 }

@@ -77,8 +77,38 @@ impl Destination {
     }
 }
 
-async fn discard(mut request: Request<Incoming>) {
-    while let Some(Ok(_)) = request.body_mut().frame().await {}
+async fn discard(request: Request<Incoming>) {
+    count_lines(request).await;
+}
+
+/// Discards a body, and counts its lines.
+async fn count_lines(mut request: Request<Incoming>) -> usize {
+    let mut lines = 0;
+    while let Some(Ok(frame)) = request.body_mut().frame().await {
+        lines += frame.data_ref().map_or(0, |data| data.iter().filter(|byte| **byte == b'\n').count());
+    }
+    lines
+}
+
+/// The answer to a bulk request. It has an item for each document, which is two lines.
+async fn answer_bulk(request: Request<Incoming>, manner: Manner) -> (u16, Vec<u8>) {
+    const STORED: &str = r#"{"create":{"status":201}}"#;
+    let is_compressed = request.headers().contains_key("content-encoding");
+    let documents = count_lines(request).await / 2;
+    let item = |status: u16| {
+        let reason = String::from_utf8_lossy(&WORDS);
+        format!(r#"{{"create":{{"status":{status},"error":{{"type":"{reason}","reason":"{reason}"}}}}}}"#)
+    };
+    match manner {
+        Manner::Refuses => (400, WORDS.to_vec()),
+        Manner::TakesPart | Manner::IsBusy if documents > 0 && !is_compressed => {
+            let first = item(if manner == Manner::TakesPart { 400 } else { 429 });
+            let rest = vec![STORED; documents - 1].join(",");
+            let separator = if rest.is_empty() { "" } else { "," };
+            (200, format!(r#"{{"errors":true,"items":[{first}{separator}{rest}]}}"#).into_bytes())
+        }
+        _ => (200, br#"{"errors":false}"#.to_vec()),
+    }
 }
 
 /// A response which reports that one record was not taken, and why.
@@ -113,12 +143,16 @@ async fn answer_grpc(
 }
 
 async fn answer_http(request: Request<Incoming>, manner: Manner) -> Result<Response<Full<Bytes>>, Infallible> {
-    discard(request).await;
-    let (status, body) = match manner {
-        Manner::Takes => (200, Vec::new()),
-        Manner::TakesPart => (200, partial_success()),
-        Manner::Refuses => (400, WORDS.to_vec()),
-        Manner::IsBusy => (503, WORDS.to_vec()),
+    let (status, body) = if request.uri().path().ends_with("/_bulk") {
+        answer_bulk(request, manner).await
+    } else {
+        discard(request).await;
+        match manner {
+            Manner::Takes => (200, Vec::new()),
+            Manner::TakesPart => (200, partial_success()),
+            Manner::Refuses => (400, WORDS.to_vec()),
+            Manner::IsBusy => (503, WORDS.to_vec()),
+        }
     };
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status.try_into().unwrap();

@@ -85,6 +85,16 @@ fn of_exporter(name: &str) -> &'static [&'static str] {
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER]}}, RETRY}",
             "{PEER, resolver: {static: {hostnames: [GRPC, OTHER, NOBODY]}}, RETRY, routing_key: attributes, routing_attributes: [key]}",
         ],
+        "elasticsearch" => &[
+            "{endpoint: 'http://HTTP', compression: none, RETRY}",
+            "{endpoint: 'http://HTTP', compression: none, mapping: {mode: ecs}, flush: {bytes: 10000}, RETRY, \
+              traces_index: 'a-%{service.name}', logs_index: 'a-%{service.name}'}",
+        ],
+        "opensearch" => &["{http: {endpoint: 'http://HTTP', compression: none}, RETRY}"],
+        "http" => &[
+            "{endpoint: 'http://HTTP/x', compression: none, dedot: nested, RETRY}",
+            "{endpoint: 'http://HTTP/x', format: json_lines, merge_attributes: false, max_request_size: 10000, RETRY}",
+        ],
         "loki" => &[
             "{endpoint: 'http://HTTP', RETRY}",
             "{endpoint: 'http://HTTP', tenant: '%{service.name:-none}', labels: {name: '%{service.name}'}, \
@@ -152,14 +162,17 @@ pub fn has_destination(settings: &ExporterConfig) -> bool {
         ExporterConfig::OtlpGrpc(_)
         | ExporterConfig::OtlpHttp(_)
         | ExporterConfig::LoadBalancing(_)
-        | ExporterConfig::Loki(_) => true,
+        | ExporterConfig::Elasticsearch(_)
+        | ExporterConfig::Opensearch(_)
+        | ExporterConfig::Loki(_)
+        | ExporterConfig::Http(_) => true,
         ExporterConfig::Debug(_) | ExporterConfig::File(_) | ExporterConfig::Nop(_) => false,
     }
 }
 
 /// The name of a signal that the exporter takes.
 fn a_signal_of(exporter: &str) -> &'static str {
-    if exporter == "loki" { "logs" } else { "traces" }
+    if matches!(exporter, "loki" | "http") { "logs" } else { "traces" }
 }
 
 /// All exporters with their settings. `replace` are words in the settings and their values.

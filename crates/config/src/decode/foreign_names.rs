@@ -29,9 +29,9 @@ pub(crate) const PROCESSORS: &str = "\
 pub(crate) const EXPORTERS: &str = "\
     alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 awsxray azure_blob azureblob \
     azuredataexplorer azuremonitor bmc_helix bmchelix cassandra clickhouse coralogix datadog dataset doris \
-    elasticsearch faro google_cloud_storage googlecloud googlecloudpubsub googlecloudstorage \
+    faro google_cloud_storage googlecloud googlecloudpubsub googlecloudstorage \
     googlemanagedprometheus honeycomb_marker honeycombmarker influxdb kafka \
-    logicmonitor logzio mezmo opensearch otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
+    logicmonitor logzio mezmo otelarrow prometheus prometheus_remote_write prometheusremotewrite pulsar \
     rabbitmq sematext sentry signalfx splunk_hec stef sumologic syslog tencentcloud_logservice tinybird zipkin";
 
 pub(crate) const CONNECTORS: &str = "\

@@ -42,19 +42,36 @@ impl Default for HttpExportConfig {
 impl HttpExportConfig {
     /// Adds the shared fields, as [`HttpExportConfig::read`] reads them.
     pub(crate) fn encode(&self, map: YamlMap) -> YamlMap {
+        self.encode_sending(self.encode_connection(map))
+    }
+
+    /// Adds the shared fields of an exporter with another default timeout.
+    pub(crate) fn encode_with_timeout(&self, map: YamlMap, default: Duration) -> YamlMap {
+        let map = self.encode_connection(map);
+        sending::encode(map, self.timeout, default, self.retry.as_ref(), self.queue.as_ref())
+    }
+
+    /// Adds the fields of the connection.
+    pub(crate) fn encode_connection(&self, map: YamlMap) -> YamlMap {
         let default = Self::default().compression;
-        let map = map.with_changed("compression", self.compression.name(), default.name());
-        self.encode_uncompressed(map)
+        self.encode_uncompressed_connection(map.with_changed("compression", self.compression.name(), default.name()))
+    }
+
+    fn encode_uncompressed_connection(&self, map: YamlMap) -> YamlMap {
+        map.with_section("tls", self.tls.encode())
+            .with_list("headers", network::encode_headers(&self.headers))
+            .with_optional("auth", self.auth.as_ref().map(network::encode_auth))
+    }
+
+    /// Adds timeout, retries and queue.
+    pub(crate) fn encode_sending(&self, map: YamlMap) -> YamlMap {
+        let default_timeout = Self::default().timeout.unwrap_or_default();
+        sending::encode(map, self.timeout, default_timeout, self.retry.as_ref(), self.queue.as_ref())
     }
 
     /// Adds the shared fields, as [`HttpExportConfig::read_uncompressed`] reads them.
     pub(crate) fn encode_uncompressed(&self, map: YamlMap) -> YamlMap {
-        let map = map
-            .with_section("tls", self.tls.encode())
-            .with_list("headers", network::encode_headers(&self.headers))
-            .with_optional("auth", self.auth.as_ref().map(network::encode_auth));
-        let default_timeout = Self::default().timeout.unwrap_or_default();
-        sending::encode(map, self.timeout, default_timeout, self.retry.as_ref(), self.queue.as_ref())
+        self.encode_sending(self.encode_uncompressed_connection(map))
     }
 
     /// Reads the shared fields, with the defaults of [`HttpExportConfig::default`] for timeout and compression.

@@ -59,7 +59,8 @@ impl NamePattern {
             return literal == name;
         }
         let name = decode(name);
-        let (mut token, mut at) = (0, 0);
+        let mut token = 0;
+        let mut at = 0;
         // Where to go on after the last star if the rest does not match.
         let mut retry: Option<(usize, usize)> = None;
         loop {

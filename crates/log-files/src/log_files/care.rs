@@ -90,7 +90,13 @@ impl LogFiles {
             let is_done = first.is_complete
                 && !first.awaits_scan
                 && (needed.generation > first.number || (needed >= first.last_position() && first.is_size_certain()));
-            if !is_done || (is_last && (!stream.is_ended || first.has_name())) {
+            if is_done && is_last && stream.is_ended && first.has_name() {
+                // It stays known while its file is there, or that would be read again.
+                let files = stream.generations.iter_mut().flat_map(Generation::slots_mut);
+                files.filter(|slot| slot.name.is_some()).for_each(|slot| slot.handle = None);
+                return;
+            }
+            if !is_done || (is_last && !stream.is_ended) {
                 return;
             }
             let Some(done) = stream.generations.pop_front() else { return };
@@ -171,7 +177,8 @@ fn complete_generations(
     times: &WaitTimes,
     fingerprint_size: usize,
 ) -> (bool, bool) {
-    let (mut changed, mut again) = (false, false);
+    let mut changed = false;
+    let mut again = false;
     let sizes: Vec<u64> = stream.generations.iter().map(|generation| generation.size).collect();
     let count = stream.generations.len();
     for (index, generation) in stream.generations.iter_mut().enumerate() {

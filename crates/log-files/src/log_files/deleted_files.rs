@@ -48,7 +48,8 @@ impl LogFiles {
     }
 
     fn find_deleted_files(&self) -> (Vec<DeletedFile>, Option<crate::disk_space::SpaceOnDisk>) {
-        let (mut deleted, mut space) = (Vec::new(), None);
+        let mut deleted = Vec::new();
+        let mut space = None;
         for stream in self.streams.values() {
             let needed = stream.first_needed();
             for generation in &stream.generations {

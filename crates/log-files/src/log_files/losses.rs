@@ -19,7 +19,9 @@ impl LogFiles {
         };
         let Some(generation) = stream.generations.get(index) else { return };
         let cause = generation.lost.unwrap_or(LossCause::Removed);
-        let (size, is_final, before) = (generation.size, generation.is_size_final, generation.modified);
+        let size = generation.size;
+        let is_final = generation.is_size_final;
+        let before = generation.modified;
         // Nothing is known to be lost, but what was written after the last look is not known.
         let is_gap = cause == LossCause::Removed && !is_final;
         let after = index.checked_sub(1).and_then(|index| stream.generations.get(index)?.modified);

@@ -26,8 +26,14 @@ use crate::{
 /// How long until a failed save is tried again.
 const SAVE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Storing positions takes no more than this part of the time.
-const MAX_SAVE_SHARE: u32 = 20;
+/// Storing positions takes no more than this part of the time…
+const MAX_SAVE_SHARE: u32 = 10;
+
+/// …unless that would mean a longer interval than this.
+const MAX_SAVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How soon a change is stored after a quiet time: changes come in groups.
+const SAVE_DELAY: Duration = Duration::from_millis(20);
 
 pub(super) struct PositionKeeper {
     store: Option<Box<dyn PositionStore>>,
@@ -41,6 +47,7 @@ pub(super) struct PositionKeeper {
     restored: HashMap<StreamId, Vec<Option<LogPosition>>>,
     interval: Duration,
     save_due: Option<Instant>,
+    saved_at: Option<Instant>,
 }
 
 /// A stored stream, and the generation that a file has the content of.
@@ -67,7 +74,8 @@ impl PositionKeeper {
             restored: HashMap::new(),
             interval: settings.checkpoint_interval,
             // What is found at first is stored soon, too.
-            save_due: Some(now + settings.checkpoint_interval),
+            save_due: Some(now + SAVE_DELAY),
+            saved_at: None,
         };
         let problem = keeper.load_checkpoint(outputs);
         (keeper, problem)
@@ -119,7 +127,8 @@ impl PositionKeeper {
 
     pub(super) fn note_change(&mut self) {
         if self.save_due.is_none() {
-            self.save_due = Some(Instant::now() + self.interval);
+            let soon = Instant::now() + SAVE_DELAY;
+            self.save_due = Some(self.saved_at.map_or(soon, |saved_at| soon.max(saved_at + self.interval)));
         }
     }
 
@@ -263,7 +272,9 @@ impl LogFiles {
             Ok(()) => {
                 self.statistics.checkpoints_saved += 1;
                 self.positions.save_due = None;
-                self.positions.interval = self.settings.checkpoint_interval.max(started.elapsed() * MAX_SAVE_SHARE);
+                self.positions.saved_at = Some(Instant::now());
+                let pause = (started.elapsed() * MAX_SAVE_SHARE).min(MAX_SAVE_INTERVAL);
+                self.positions.interval = self.settings.checkpoint_interval.max(pause);
                 self.clear_problem(ProblemKind::CheckpointNotSaved, &path);
             }
             Err(error) => {

@@ -134,7 +134,8 @@ impl LogFiles {
             return;
         }
         reader.advance(consumed);
-        let (position, stream) = (reader.position, reader.stream);
+        let position = reader.position;
+        let stream = reader.stream;
         let mark = ContentMark::from_bytes_before(position.offset, &reader.tail);
         let is_whole = reader.tail.len() == mark_length(position.offset);
         if let Some(generation) =
@@ -152,7 +153,9 @@ impl LogFiles {
             let Some(reader) = self.readers.get_mut(id) else {
                 return ReadOutcome { position: LogPosition::default(), bytes: 0, end: ReadEnd::EndOfStream };
             };
-            let (position, outputs, stream_id) = (reader.position, reader.outputs, reader.stream);
+            let position = reader.position;
+            let outputs = reader.outputs;
+            let stream_id = reader.stream;
             let outcome = |bytes, end| ReadOutcome { position, bytes, end };
             let Some(stream) = self.streams.get_mut(&stream_id) else { return outcome(0, ReadEnd::EndOfStream) };
             let index = match stream.place_of(position) {

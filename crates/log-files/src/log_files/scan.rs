@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{LogFiles, MAX_RESCAN_SHARE, NameOwner, NameRecord};
@@ -17,6 +17,12 @@ use crate::{
     generation::FileName,
     open_file::{FileStatus, OpenFile},
 };
+
+/// How long directories that change are not listed again, as a multiple of the time that it took.
+const CHANGED_PAUSE_FACTOR: u32 = 10;
+
+/// The longest such pause.
+const MAX_CHANGED_PAUSE: Duration = Duration::from_secs(1);
 
 /// A file under a name that was not known, or that stood for another file.
 pub(super) struct ArrivedFile {
@@ -46,16 +52,19 @@ impl LogFiles {
             let pause = self.settings.rescan_interval.max(started.elapsed() * MAX_RESCAN_SHARE);
             self.scans.everything_due = Instant::now() + pause;
             // A write may have been missed, too.
-            let streams: Vec<_> = self.streams.keys().copied().collect();
-            streams.into_iter().for_each(|stream| self.wake_stream(stream));
+            let written = self.streams.values().filter(|stream| !stream.is_ended);
+            let written: Vec<_> = written.map(|stream| stream.id).collect();
+            written.into_iter().for_each(|stream| self.wake_stream(stream));
             result
-        } else if polled_due || !self.changes.directories.is_empty() {
+        } else if polled_due || (!self.changes.directories.is_empty() && started >= self.scans.changed_due) {
             let mut directories = std::mem::take(&mut self.changes.directories);
             if polled_due {
                 self.wake_polled_files();
                 directories.extend(self.tree.polled().iter().cloned());
             }
             let result = self.tree.scan_changed(directories, &mut self.watcher);
+            // A large directory that changes all the time is not listed all the time.
+            self.scans.changed_due = Instant::now() + (started.elapsed() * CHANGED_PAUSE_FACTOR).min(MAX_CHANGED_PAUSE);
             if polled_due {
                 let pause = self.settings.poll_interval.max(started.elapsed() * MAX_RESCAN_SHARE);
                 self.scans.polled_due = Instant::now() + pause;
@@ -69,6 +78,11 @@ impl LogFiles {
             self.give_up_missing_streams();
         }
         self.end_scan_waits();
+    }
+
+    #[cfg(test)]
+    pub(super) fn waits_for_scan(&self) -> bool {
+        !self.changes.directories.is_empty()
     }
 
     /// Readers of files that were written have something to read; a written file without a stream is looked at again.

@@ -36,7 +36,7 @@ pub struct ContainerSettings {
     /// Blanks that are removed from the ends of a body. Parts are joined before.
     pub trimming: BlankTrimming,
     /// Whether the lines of a stack trace become one record. A line that may be the head of a trace is then held until
-    /// the next line of its stream, or until [`flush_traces`](crate::ContainerLogDecoder::flush_traces).
+    /// the next line of its stream, or until [`flush_due`](crate::ContainerLogDecoder::flush_due).
     pub joins_stack_traces: bool,
 }
 

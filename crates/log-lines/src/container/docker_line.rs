@@ -19,7 +19,10 @@ impl<'a> DockerLine<'a> {
     pub(super) fn read(line: &'a [u8], clock: &mut TimestampReader) -> Option<Self> {
         let [b'{', rest @ ..] = line else { return None };
         let mut rest = skip_blanks(rest);
-        let (mut time, mut stream, mut content, mut attributes) = (None, None, None, &[][..]);
+        let mut time = None;
+        let mut stream = None;
+        let mut content = None;
+        let mut attributes = &[][..];
         loop {
             let [b'"', key @ ..] = rest else { return None };
             let (key, tail) = JsonString::read(key)?;

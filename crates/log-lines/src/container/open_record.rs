@@ -7,6 +7,8 @@ use crate::record::LinePosition;
 pub(super) struct OpenRecord {
     /// Where the first part begins; `None` if there is no part.
     pub(super) start: Option<LinePosition>,
+    /// When its last part was read, in nanoseconds since 1970.
+    pub(super) since: u64,
     /// Time of the first part.
     pub(super) time: u64,
     /// Tags of the first part.
@@ -19,6 +21,9 @@ pub(super) struct OpenRecord {
     pub(super) is_cut: bool,
 }
 
+/// How long a part waits for the next one, as in the Collector. Runtimes write all parts of a line at once, except for
+/// output that has not ended.
+const PART_WAIT_NANOSECONDS: u64 = 5_000_000_000;
 /// Memory that an idle record keeps for the next one.
 const KEPT_CAPACITY: usize = 16 * 1024;
 
@@ -32,6 +37,11 @@ impl OpenRecord {
             self.tags.extend_from_slice(tags);
             self.docker_attributes.clear();
         }
+    }
+
+    /// When it is handed on if no further part follows; `None` if there is no part.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.start.map(|_| self.since.saturating_add(PART_WAIT_NANOSECONDS))
     }
 
     /// Removes the content.

@@ -70,6 +70,20 @@ fn part_without_end_is_handed_on_when_the_log_ends() {
 }
 
 #[test]
+fn part_is_handed_on_when_nothing_has_followed_for_five_seconds() {
+    let mut decoder = ContainerLogDecoder::new(settings());
+    let mut records = Records::default();
+    let log = format!("{T0} stdout P never\n");
+    decoder.push(log.as_bytes(), LinePosition::default(), 7, &mut records);
+    assert_eq!(decoder.deadline(), Some(5_000_000_007));
+    decoder.flush_due(5_000_000_006, &mut records);
+    assert_eq!((records.all.len(), decoder.commit_position().offset), (0, 0));
+    decoder.flush_due(5_000_000_007, &mut records);
+    assert_eq!((records.all.len(), decoder.commit_position().offset), (1, log.len() as u64));
+    assert_eq!((decoder.deadline(), decoder.take_counts().unfinished_records), (None, 1));
+}
+
+#[test]
 fn commit_position_stays_in_front_of_open_parts() {
     let first = format!("{T0} stdout F a\n");
     let log = format!("{first}{T0} stderr P open-\n{T1} stdout F b\n");

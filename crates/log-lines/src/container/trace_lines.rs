@@ -53,7 +53,7 @@ impl ContainerLogDecoder {
         self.held_trace(stream).record = open;
     }
 
-    fn held_trace(&mut self, stream: Option<OutputStream>) -> &mut HeldTrace {
+    pub(super) fn held_trace(&mut self, stream: Option<OutputStream>) -> &mut HeldTrace {
         match stream {
             Some(OutputStream::Stdout) => &mut self.stdout_trace,
             Some(OutputStream::Stderr) => &mut self.stderr_trace,

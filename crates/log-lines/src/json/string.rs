@@ -10,8 +10,8 @@ pub(crate) struct JsonString<'a> {
 }
 
 impl<'a> JsonString<'a> {
-    /// Reads a string whose opening quote has been read. Returns it with the bytes behind its closing quote. Escapes are
-    /// checked when they are resolved.
+    /// Reads a string whose opening quote has been read. Returns it with the bytes behind its closing quote. Escapes
+    /// are checked when they are resolved.
     #[inline]
     pub(crate) fn read(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut has_escapes = false;

@@ -101,8 +101,8 @@ impl JsonScratch {
         }
     }
 
-    /// Writes a member of an object as a `KeyValue`, the field `number` of the message around it. An earlier one with the
-    /// same key is removed when the object ends. Returns the bytes behind the value.
+    /// Writes a member of an object as a `KeyValue`, the field `number` of the message around it. An earlier one with
+    /// the same key is removed when the object ends. Returns the bytes behind the value.
     #[inline]
     pub(crate) fn put_member<'a>(
         &mut self,

@@ -107,7 +107,8 @@ pub(super) fn is_in_braces(body: &[u8]) -> bool {
 }
 
 impl RequestBuilder {
-    /// Writes a record whose line is a JSON object, as UTF-8. Returns false if it is none, and has written nothing then.
+    /// Writes a record whose line is a JSON object, as UTF-8. Returns false if it is none, and has written nothing
+    /// then.
     pub(super) fn put_json_record(&mut self, record: &LineRecord<'_>, line: &str) -> bool {
         let mark = self.out.len();
         let mut buffers = std::mem::take(&mut self.json);
@@ -141,7 +142,7 @@ impl RequestBuilder {
             put_fixed64(&mut self.out, TIME, record.time);
         }
         let [b'{', members @ ..] = skip_blanks(line) else { return None };
-        let (out, envelope, settings) = (&mut self.out, &self.envelope, &self.settings);
+        let Self { out, envelope, settings, .. } = self;
         let mut dropped = 0;
         let rest = scratch.read_members(members, |scratch, key, value| {
             if let Some(known) = lookup_key(key).filter(|known| is_moved(known.meaning, parsing)) {

@@ -27,7 +27,7 @@ fn read_log(log: &str) -> Vec<String> {
     let consumed = decoder.push(log.as_bytes(), LinePosition::default(), 1, &mut bodies);
     decoder.flush(&log.as_bytes()[consumed..], LinePosition::default().advanced_by(consumed), 1, &mut bodies);
     assert_eq!(decoder.commit_position().offset, log.len() as u64);
-    assert!(!decoder.has_held_trace());
+    assert_eq!(decoder.deadline(), None);
     bodies.0
 }
 
@@ -166,10 +166,12 @@ fn held_lines_keep_the_commit_position_and_are_flushed() {
     let log =
         "1970-01-01T00:00:01Z stdout F first\n1970-01-01T00:00:01Z stdout F panic: x\n1970-01-01T00:00:01Z stdout F \n";
     assert_eq!(decoder.push(log.as_bytes(), LinePosition::default(), 1, &mut bodies), log.len());
-    assert_eq!((decoder.commit_position().offset, decoder.has_held_trace()), (36, true));
+    assert_eq!((decoder.commit_position().offset, decoder.deadline()), (36, Some(1_000_000_001)));
     assert_eq!(bodies.0, ["first"]);
-    decoder.flush_traces(1, &mut bodies);
-    assert_eq!((decoder.commit_position().offset, decoder.has_held_trace()), (log.len() as u64, false));
+    decoder.flush_due(1_000_000_000, &mut bodies);
+    assert_eq!(bodies.0, ["first"]);
+    decoder.flush_due(1_000_000_001, &mut bodies);
+    assert_eq!((decoder.commit_position().offset, decoder.deadline()), (log.len() as u64, None));
     assert_eq!(bodies.0, ["first", "panic: x", ""]);
 }
 

@@ -123,6 +123,22 @@ const CASES: &[ComponentCase] = &[
          pod_delete_grace_period: 5s, verify_senders: {trusted_relays: [{namespace: a, service_account: b}]}}",
     ),
     case("processors", "k8s_attributes", "{auth_type: none, passthrough: true, exclude: {}, extract: {metadata: []}}"),
+    case(
+        "exporters",
+        "elasticsearch",
+        "{endpoints: ['http://a:9200', 'http://b/x'], logs_index: 'a-%{b}', traces_index: 't%%', logstash_format: \
+         {enabled: true, prefix_separator: _, date_format: '%Y-%m'}, dataset: '%{d}', namespace: n, \
+         allow_record_attributes: [b], max_indices: 7, require_data_stream: false, pipeline: p, mapping: {mode: ecs, \
+         dedot: all_keys}, document_ids: uid, flush: {bytes: 1000}, timeout: 7s, compression: zstd}",
+    ),
+    case("exporters", "elasticsearch", "{endpoint: 'http://a', mapping: {mode: raw, dedot: true}}"),
+    case(
+        "exporters",
+        "opensearch",
+        "{http: {endpoint: 'http://a', compression: none, tls: {ca_file: /a}}, logs_index: 'a-%{b}', \
+         logs_index_fallback: c, logs_index_time_format: yyyy, traces_index: t, bulk_action: index, mapping: {mode: \
+         raw}, timeout: 7s, sending_queue: {enabled: false}}",
+    ),
     case("exporters", "nop", "{}"),
     case("exporters", "debug", "{verbosity: json, sampling_initial: 7, sampling_thereafter: 0}"),
     case("exporters", "file", "{path: /f}"),
@@ -174,6 +190,13 @@ const CASES: &[ComponentCase] = &[
     ),
     case("connectors", "forward", "{}"),
     case("extensions", "health_check", "{}"),
+    case("exporters", "http", "{endpoint: 'http://l'}"),
+    case(
+        "exporters",
+        "http",
+        "{endpoint: 'https://l/x?y=1', method: put, format: json_lines, date_key: '', date_format: double, body_key: b, \
+         merge_attributes: false, dedot: nested, max_request_size: 9, compression: none, headers: []}",
+    ),
     case("exporters", "loki", "{endpoint: 'http://l'}"),
     case(
         "exporters",

@@ -187,7 +187,14 @@ impl Adversary {
         if let Some(follower) = &mut self.follower {
             follower.step(pause);
         }
-        self.logs.note_scan();
+        self.note_scan();
+    }
+
+    /// The agent has seen everything, unless it waits before it lists a directory once more.
+    fn note_scan(&mut self) {
+        if self.follower.as_ref().is_some_and(|follower| !follower.files.waits_for_scan()) {
+            self.logs.note_scan();
+        }
     }
 
     /// Deleted files have to go.
@@ -202,7 +209,7 @@ impl Adversary {
         std::thread::sleep(Duration::from_millis(6));
         self.step();
         *self.node.disk.0.lock().unwrap() = roomy;
-        self.logs.note_scan();
+        self.note_scan();
     }
 
     fn collect(&mut self, follower: &Follower) {
@@ -251,6 +258,7 @@ impl Adversary {
             let waits = follower.files.streams().any(|stream| {
                 stream.generations.len() > 1 || (0..OUTPUTS.len()).any(|output| stream.committed[output] < stream.end())
             });
+            let waits = waits || follower.files.waits_for_scan();
             quiet = if bytes == before && !waits { quiet + 1 } else { 0 };
             before = bytes;
             if quiet > 8 {

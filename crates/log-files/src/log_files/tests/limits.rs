@@ -81,3 +81,56 @@ fn logs_beyond_the_bound_are_reported() {
     follower.until("reports", |follower| follower.problems.len() == 2);
     assert!(follower.problems.iter().all(|problem| problem.kind == ProblemKind::Limit));
 }
+
+#[test]
+fn logs_are_found_again_after_the_queue_of_changes_overflowed() {
+    let node = Node::new();
+    node.write("a.log", "one\n");
+    let mut settings = node.settings(&["*.log"]);
+    settings.rescan_interval = Duration::from_secs(3_600);
+    let mut follower = node.follow(settings);
+    follower.expect(&["one"]);
+    // More than fs.inotify.max_queued_events has room for: two files, so that events do not merge.
+    let limit: usize =
+        std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
+    for _ in 0..limit / 2 + 100 {
+        node.append("other.txt", "x");
+        node.append("another.txt", "x");
+    }
+    node.append("a.log", "two\n");
+    node.write("b.log", "b\n");
+    follower.expect(&["one", "two", "b"]);
+    assert_eq!(follower.files.statistics().overflows, 1);
+}
+
+#[test]
+fn base_directory_that_vanishes_and_returns_is_followed_again() {
+    let node = Node::new();
+    node.write("base/x/a.log", "one\n");
+    let mut settings = node.settings(&["base/**/*.log"]);
+    settings.rescan_interval = Duration::from_secs(3_600);
+    let mut follower = node.follow(settings);
+    follower.expect(&["one"]);
+    std::fs::remove_dir_all(node.path("base")).unwrap();
+    follower.expect(&["one"]);
+    node.write("base/y/z/b.log", "two\n");
+    follower.expect(&["one", "two"]);
+    node.append("base/y/z/b.log", "three\n");
+    follower.expect(&["one", "two", "three"]);
+}
+
+#[test]
+fn directory_that_cannot_be_watched_is_polled() {
+    let node = Node::new();
+    let mut settings = node.settings(&["logs/*/*.log"]);
+    settings.rescan_interval = Duration::from_secs(3_600);
+    let mut follower = node.follow(settings);
+    follower.files.watcher.is_full = true;
+    node.write("logs/x/a.log", "one\n");
+    follower.expect(&["one"]);
+    node.append("logs/x/a.log", "two\n");
+    node.write("logs/y/b.log", "b\n");
+    follower.expect(&["one", "two", "b"]);
+    assert!(follower.problems.iter().all(|problem| problem.kind == ProblemKind::NotWatched));
+    assert!(!follower.problems.is_empty());
+}

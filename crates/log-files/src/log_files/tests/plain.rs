@@ -276,6 +276,23 @@ fn compressed_file_is_read_and_continues_the_plain_one() {
 }
 
 #[test]
+fn member_that_is_appended_to_a_compressed_file_is_read() {
+    let node = Node::new();
+    node.write("p", "z 1\nz 2\n");
+    node.write("q", "z 3\n");
+    node.gzip("p", "a.gz");
+    node.gzip("q", "q.gzip");
+    let mut settings = node.settings(&["*.gz"]);
+    settings.compression = FileCompression::Gzip;
+    let mut follower = node.follow(settings);
+    follower.expect(&["z 1", "z 2"]);
+    let member = std::fs::read(node.path("q.gzip")).unwrap();
+    let mut file = std::fs::File::options().append(true).open(node.path("a.gz")).unwrap();
+    std::io::Write::write_all(&mut file, &member).unwrap();
+    follower.expect(&["z 1", "z 2", "z 3"]);
+}
+
+#[test]
 fn links_lead_only_where_they_may() {
     let node = Node::new();
     node.write("real/x.txt", "one\n");

@@ -1,0 +1,3 @@
+//! Logs go to backends that are not OTLP's.
+
+mod loki;
