@@ -18,6 +18,7 @@ mod exporter_queue;
 mod failover;
 mod fanout;
 pub(crate) mod heavy_work;
+mod log_file_stats;
 mod pipeline;
 mod pipeline_set;
 mod record_outcomes;
@@ -48,6 +49,7 @@ pub use exporter::{Exporter, PartialDelivery, SendError, SendFuture, SendSuccess
 pub use exporter_queue::{ExporterQueue, ExporterQueueSettings, HALT_TIMEOUT, InFlightRequest};
 pub use failover::{Failover, FailoverFuture, RetryDecision};
 pub use fanout::{ConsumeOutcome, Consumer, ConsumerFanout, OverflowPolicy, PartialSuccess};
+pub use log_file_stats::{LogFileStats, LogOutputProgress};
 pub use pipeline::{Allowance, Pipeline, PipelineGone, Processor};
 pub use pipeline_set::{PipelineSet, RequestReservation};
 pub use record_outcomes::{RecordOutcome, RecordOutcomes};

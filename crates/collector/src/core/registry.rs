@@ -12,7 +12,7 @@ use kubewake_runtime::lock::Mutex;
 use super::{
     Budget, DestinationLabels, ExporterStats, PipelineStats, ProcessorStats, ReceiverStats,
     SharedInstances as SharedThings, TailSamplerStats, Transport, balancer_stats::BalancerStats,
-    cluster_stats::ClusterStats,
+    cluster_stats::ClusterStats, log_file_stats::LogFileStats,
 };
 
 type StatsMap<K, V> = Mutex<BTreeMap<K, Arc<V>>>;
@@ -50,6 +50,7 @@ pub struct StatsRegistry {
     samplers: StatsMap<ComponentId, TailSamplerStats>,
     balancers: StatsMap<ComponentId, BalancerStats>,
     clusters: StatsMap<ComponentId, ClusterStats>,
+    log_files: StatsMap<ComponentId, LogFileStats>,
     pub shared: SharedThings,
     budgets: Mutex<BTreeMap<ComponentId, Weak<Budget>>>,
     /// Documents refused since the start.
@@ -114,6 +115,15 @@ impl StatsRegistry {
     /// The counters of a load balancing exporter, over all its pipelines.
     pub fn balancer(&self, id: &ComponentId) -> Arc<BalancerStats> {
         get_or_create(&self.balancers, id.clone())
+    }
+
+    /// The counters of a receiver of log files.
+    pub fn log_file(&self, id: &ComponentId) -> Arc<LogFileStats> {
+        get_or_create(&self.log_files, id.clone())
+    }
+
+    pub fn log_files(&self) -> Vec<(ComponentId, Arc<LogFileStats>)> {
+        entries(&self.log_files)
     }
 
     /// The counters of a processor that watches a cluster.

@@ -21,6 +21,7 @@ mod pod_path;
 mod position_stores;
 mod read_settings;
 mod receipt_inbox;
+mod record_builder;
 mod request_submission;
 mod worker;
 mod worker_control;
@@ -108,6 +109,7 @@ impl PrepareReceiver for PreparedFileLog {
             place: self.place.clone(),
             pipelines: site.pipelines.clone(),
             runtime: tokio::runtime::Handle::current(),
+            stats: site.registry.log_file(site.id),
         };
         control.set_task(task);
         FileLogReceiver { control, is_replaced: AtomicBool::new(false) }

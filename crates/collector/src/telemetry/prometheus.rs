@@ -10,6 +10,7 @@ mod balancers;
 mod calls;
 mod clusters;
 mod component_metrics;
+mod log_files;
 mod metrics_page;
 mod tail_samplers;
 
@@ -38,6 +39,7 @@ pub fn render(registry: &StatsRegistry, process: &ProcessInfo, level: MetricsLev
         component_metrics::write_exporters(&mut page, registry, level);
         balancers::write_metrics(&mut page, registry);
         clusters::write_metrics(&mut page, registry);
+        log_files::write_metrics(&mut page, registry);
         pipelines(&mut page, registry);
         memory(&mut page, registry);
         reloads(&mut page, registry);

@@ -5,7 +5,7 @@
 
 use kubewake_log_files::LogPosition;
 use kubewake_log_lines::{
-    ContainerLogDecoder, ContainerSettings, LinePosition, PlainLogDecoder, PlainSettings, RequestBuilder,
+    ContainerLogDecoder, ContainerSettings, LinePosition, PlainLogDecoder, PlainSettings, RecordSink,
 };
 
 /// The format of logs, and the settings of their decoders.
@@ -50,12 +50,12 @@ impl LineDecoder {
     }
 
     /// Reads the records of a chunk as far as the builder has room. Returns the number of bytes consumed.
-    pub(super) fn push(
+    pub(super) fn push<S: RecordSink>(
         &mut self,
         chunk: &[u8],
         start: LogPosition,
         observed: u64,
-        builder: &mut RequestBuilder,
+        builder: &mut S,
     ) -> usize {
         let mut consumed = 0;
         if !self.carry.is_empty() {
@@ -87,7 +87,7 @@ impl LineDecoder {
         consumed
     }
 
-    fn push_lines(&mut self, chunk: &[u8], start: LogPosition, observed: u64, builder: &mut RequestBuilder) -> usize {
+    fn push_lines<S: RecordSink>(&mut self, chunk: &[u8], start: LogPosition, observed: u64, builder: &mut S) -> usize {
         match &mut self.decoder {
             FormatDecoder::Container(decoder) => decoder.push(chunk, line_position(start), observed, builder),
             FormatDecoder::Plain(decoder) => decoder.push(chunk, line_position(start), observed, builder),
@@ -104,12 +104,12 @@ impl LineDecoder {
     }
 
     /// Hands on an unfinished line, as nothing will follow. Returns the number of bytes of `rest` that were consumed.
-    pub(super) fn flush(
+    pub(super) fn flush<S: RecordSink>(
         &mut self,
         rest: &[u8],
         start: LogPosition,
         observed: u64,
-        builder: &mut RequestBuilder,
+        builder: &mut S,
     ) -> usize {
         if !self.carry.is_empty() {
             self.carry.extend_from_slice(rest);
@@ -125,7 +125,7 @@ impl LineDecoder {
         used
     }
 
-    fn flush_lines(&mut self, rest: &[u8], start: LogPosition, observed: u64, builder: &mut RequestBuilder) -> usize {
+    fn flush_lines<S: RecordSink>(&mut self, rest: &[u8], start: LogPosition, observed: u64, builder: &mut S) -> usize {
         match &mut self.decoder {
             FormatDecoder::Container(decoder) => {
                 decoder.flush(rest, line_position(start), observed, builder);
@@ -137,12 +137,12 @@ impl LineDecoder {
 
     /// Hands on what ends at the end of `rest`, where another reader of the same log has begun a record. Parts of lines
     /// stay.
-    pub(super) fn flush_record(
+    pub(super) fn flush_record<S: RecordSink>(
         &mut self,
         rest: &[u8],
         start: LogPosition,
         observed: u64,
-        builder: &mut RequestBuilder,
+        builder: &mut S,
     ) -> usize {
         match &self.decoder {
             FormatDecoder::Container(_) => 0,
@@ -168,18 +168,13 @@ impl LineDecoder {
         [open, carry].into_iter().flatten().fold(self.position, Ord::min)
     }
 
-    /// Whether it keeps nothing, so that another decoder could go on here.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.commit_position() == self.position
-    }
-
     /// Whether a record is unfinished that was not only cut by a rotation.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.decoder, FormatDecoder::Plain(_))
     }
 }
 
-pub(super) fn line_position(position: LogPosition) -> LinePosition {
+fn line_position(position: LogPosition) -> LinePosition {
     LinePosition { generation: position.generation, offset: position.offset }
 }
 

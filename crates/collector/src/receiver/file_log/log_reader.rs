@@ -3,20 +3,22 @@
 use std::{
     collections::VecDeque,
     path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
+use super::{
+    delivery_ledger::LogRange,
+    line_decoder::LineDecoder,
+    read_settings::ReadSettings,
+    record_builder::{BuiltRequest, RecordBuilder},
+};
 use kubewake_log_files::{LogLayout, LogPosition, OutputSet, ReadEnd, StreamId};
-use kubewake_log_lines::{LogRequest, RequestBuilder};
-
-use super::{delivery_ledger::LogRange, line_decoder::LineDecoder, read_settings::ReadSettings};
 
 pub(super) struct LogReader {
     pub(super) stream: StreamId,
     pub(super) outputs: OutputSet,
     pub(super) decoder: LineDecoder,
-    builder: RequestBuilder,
+    builder: RecordBuilder,
     /// Before it, everything was submitted.
     submitted: LogPosition,
     /// Ranges that its outputs were given before.
@@ -45,6 +47,8 @@ pub(super) enum ChunkEnd {
     Rotated,
     /// Nothing follows that belongs to an unfinished line.
     Final,
+    /// Nothing follows at all.
+    Last,
     /// A record ends here, as another reader has found.
     RecordEnd,
 }
@@ -54,7 +58,8 @@ impl ChunkEnd {
         match (end, layout) {
             (ReadEnd::More | ReadEnd::CaughtUp, _) => Self::Open,
             (ReadEnd::EndOfGeneration, LogLayout::Kubelet) => Self::Rotated,
-            (ReadEnd::EndOfGeneration, LogLayout::Plain) | (ReadEnd::EndOfStream, _) => Self::Final,
+            (ReadEnd::EndOfGeneration, LogLayout::Plain) => Self::Final,
+            (ReadEnd::EndOfStream, _) => Self::Last,
         }
     }
 }
@@ -62,7 +67,7 @@ impl ChunkEnd {
 /// What a reader has made of a part of a chunk.
 pub(super) struct ReadPortion {
     /// `None` if there was nothing to deliver.
-    pub(super) request: Option<LogRequest>,
+    pub(super) request: Option<BuiltRequest>,
     pub(super) range: LogRange,
 }
 
@@ -75,12 +80,11 @@ impl LogReader {
         path: &Path,
         settings: &ReadSettings,
     ) -> Self {
-        let envelope = Arc::new(settings.envelope(path));
         Self {
             stream,
             outputs,
             decoder: LineDecoder::new(&settings.format, position),
-            builder: RequestBuilder::new(envelope, settings.records, ReadSettings::request_limits()),
+            builder: RecordBuilder::new(settings, path),
             submitted: position,
             skips: skips.into(),
             wanted_bytes: 0,
@@ -91,6 +95,12 @@ impl LogReader {
     /// Where it reads on.
     pub(super) fn position(&self) -> LogPosition {
         self.decoder.position()
+    }
+
+    /// Where a reader has to begin again so that it loses nothing.
+    fn commit_position(&self) -> LogPosition {
+        let decoded = self.decoder.commit_position();
+        self.builder.held_since().map_or(decoded, |held| held.min(decoded))
     }
 
     /// Before it, everything was submitted.
@@ -109,18 +119,20 @@ impl LogReader {
 
     /// Whether another output can join it at this position.
     pub(super) fn can_join_at(&self, position: LogPosition) -> bool {
-        self.skips.is_empty() && self.decoder.is_at_rest() && self.position() == position
+        self.skips.is_empty() && self.commit_position() == position && self.position() == position
     }
 
     /// Whether both have read the same and go on with the same.
     pub(super) fn can_merge_with(&self, other: &Self) -> bool {
-        let place = |reader: &Self| (reader.position(), reader.decoder.commit_position(), reader.submitted);
+        let place = |reader: &Self| (reader.position(), reader.commit_position(), reader.submitted);
         self.skips.is_empty() && other.skips.is_empty() && place(self) == place(other)
     }
 
     /// Moves behind the next range that it must not read.
     pub(super) fn skip(&mut self, settings: &ReadSettings) -> Option<LogPosition> {
         let skipped = self.skips.pop_front()?;
+        // What operators hold was held back before the range, too, and came with it.
+        self.builder.discard_held();
         self.decoder = LineDecoder::new(&settings.format, skipped.to);
         self.submitted = skipped.to;
         self.unfinished = None;
@@ -144,6 +156,13 @@ impl LogReader {
                     left.len()
                 }
                 ChunkEnd::Final => decoder.flush(left, start, chunk.observed, builder),
+                ChunkEnd::Last => {
+                    let used = decoder.flush(left, start, chunk.observed, builder);
+                    if used == left.len() {
+                        builder.flush_all();
+                    }
+                    used
+                }
                 ChunkEnd::RecordEnd => decoder.flush_record(left, start, chunk.observed, builder),
             };
         }
@@ -151,11 +170,31 @@ impl LogReader {
         (self.finish_portion(), is_cut)
     }
 
+    /// Takes what operators have held for long enough.
+    pub(super) fn take_due(&mut self, now: u64) -> ReadPortion {
+        self.builder.flush_due(now);
+        self.finish_portion()
+    }
+
     fn finish_portion(&mut self) -> ReadPortion {
-        let commit = self.decoder.commit_position().max(self.submitted);
+        let commit = self.commit_position().max(self.submitted);
         let range = LogRange { from: self.submitted, to: commit };
         self.submitted = commit;
-        ReadPortion { request: self.builder.finish(super::line_decoder::line_position(commit)), range }
+        ReadPortion { request: self.builder.finish(commit), range }
+    }
+
+    /// Whether operators have held something for long enough.
+    pub(super) fn is_operator_due(&self, now: u64) -> bool {
+        self.builder.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// When it has something to do without an event.
+    pub(super) fn next_due(&self, flush_after: Option<Duration>, now: Instant) -> Option<Instant> {
+        let operators = self
+            .builder
+            .deadline()
+            .map(|deadline| now + Duration::from_nanos(deadline.saturating_sub(unix_nanoseconds())));
+        operators.into_iter().chain(self.flush_due(flush_after)).min()
     }
 
     /// Notes how much of an unfinished record is at the end of the file.
@@ -177,4 +216,10 @@ impl LogReader {
         self.unfinished.is_some_and(|(known, _)| known == bytes)
             && self.flush_due(flush_after).is_some_and(|due| due <= now)
     }
+}
+
+/// Now, in nanoseconds since 1970.
+pub(super) fn unix_nanoseconds() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

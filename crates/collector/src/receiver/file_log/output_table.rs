@@ -11,6 +11,7 @@ use std::{
 use kubewake_config::{ComponentId, PipelineId};
 use kubewake_log_files::{OutputId, OutputSet};
 
+use super::log_reader::unix_nanoseconds;
 use crate::core::{Pipeline, ReceiptOutput};
 
 /// Bytes of OTLP that an output may have in flight. A backend that hangs costs as much memory.
@@ -42,6 +43,10 @@ pub(super) struct FileLogOutput {
     /// Set while it is detached: when it may continue.
     resume_at: Option<Instant>,
     returns_in_a_row: u32,
+    /// The time of the last record that it has dealt with, or when it began, in nanoseconds since 1970.
+    settled_until: u64,
+    lost_bytes: u64,
+    returned_requests: u64,
 }
 
 impl FileLogOutput {
@@ -78,10 +83,32 @@ impl FileLogOutput {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    pub(super) fn note_settled(&mut self) {
+    /// Notes that it has dealt with a request whose last record has this time.
+    pub(super) fn note_settled(&mut self, last_time: u64) {
+        self.settled_until = self.settled_until.max(last_time.min(unix_nanoseconds()));
         if !self.is_detached() {
             self.returns_in_a_row = 0;
         }
+    }
+
+    pub(super) fn note_returned(&mut self) {
+        self.returned_requests += 1;
+    }
+
+    pub(super) fn note_lost(&mut self, bytes: u64) {
+        self.lost_bytes += bytes;
+    }
+
+    pub(super) fn settled_until(&self) -> u64 {
+        self.settled_until
+    }
+
+    pub(super) fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+
+    pub(super) fn returned_requests(&self) -> u64 {
+        self.returned_requests
     }
 
     /// It gets nothing until its requests have ended and a pause is over. False if it was detached already.
@@ -166,6 +193,9 @@ impl OutputTable {
             window: MAX_WINDOW_BYTES,
             resume_at: None,
             returns_in_a_row: 0,
+            settled_until: unix_nanoseconds(),
+            lost_bytes: 0,
+            returned_requests: 0,
         }
     }
 

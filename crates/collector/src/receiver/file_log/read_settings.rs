@@ -1,12 +1,12 @@
 //! From the settings of the document to those of the files, the lines and the records.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use kubewake_config::{
     file_log::{
-        FileCompression as CompressionSetting, LongLineBehavior, MultilinePattern, OperatorKind, StartPosition,
+        FileCompression as CompressionSetting, LongLineBehavior, MultilinePattern, OperatorGraph, StartPosition,
         TextEncoding as EncodingSetting, TextTemplate, TruncateBehavior,
-        operator::{ContainerFormat as ContainerSetting, ContainerRuntime, ParserFormat},
+        operator::{ContainerFormat as ContainerSetting, ContainerRuntime},
     },
     model::FileLogReceiver,
 };
@@ -15,6 +15,8 @@ use kubewake_log_lines::{
     BlankTrimming, BodyParsing, ContainerFormat, ContainerSettings, DockerBodies, LineFraming, LinePattern,
     OversizeBehavior, PlainSettings, RecordEnvelope, RecordSettings, RequestLimits, TextEncoding,
 };
+
+use kubewake_log_operators::{ContainerOnly, EntryTemplate};
 
 use super::{line_decoder::LineFormat, pod_path::PodPath};
 use crate::components::BuildError;
@@ -29,17 +31,49 @@ const MAX_REQUEST_RECORDS: usize = 8192;
 pub(super) struct ReadSettings {
     pub(super) files: LogFilesSettings,
     pub(super) format: LineFormat,
-    pub(super) records: RecordSettings,
+    pub(super) path: RecordPath,
     /// `None`: never.
     pub(super) flush_after: Option<std::time::Duration>,
     /// Attributes of every record.
     attributes: Vec<(String, String)>,
     /// Attributes of every resource.
     resource: Vec<(String, String)>,
-    adds_file_name: bool,
-    adds_file_path: bool,
+    file: FileNames,
     /// Whether the resource gets what the path of a container's log says.
     adds_pod: bool,
+}
+
+/// How records become OTLP.
+#[derive(Clone, Debug)]
+pub(super) enum RecordPath {
+    /// At once, as nothing is done with them.
+    Lines(RecordSettings),
+    Operators(Arc<OperatorSettings>),
+}
+
+/// What records pass.
+#[derive(Debug)]
+pub(super) struct OperatorSettings {
+    pub(super) graph: OperatorGraph,
+    pub(super) template: EntryTemplate,
+    pub(super) file: FileNames,
+    pub(super) adds_record_number: bool,
+    pub(super) adds_record_offset: bool,
+}
+
+/// Which names of its file a record gets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileNames {
+    name: bool,
+    path: bool,
+}
+
+impl FileNames {
+    pub(super) fn attributes(self, path: &Path) -> impl Iterator<Item = (&'static str, String)> {
+        let name = path.file_name().filter(|_| self.name).map(|name| name.to_string_lossy().into_owned());
+        let path = self.path.then(|| path.to_string_lossy().into_owned());
+        name.map(|name| ("log.file.name", name)).into_iter().chain(path.map(|path| ("log.file.path", path)))
+    }
 }
 
 impl ReadSettings {
@@ -48,28 +82,36 @@ impl ReadSettings {
     /// If a setting is not supported.
     pub(super) fn new(settings: &FileLogReceiver) -> Result<Self, BuildError> {
         refuse_unsupported(settings)?;
-        let container = container_operator(settings)?;
-        let format = match container {
-            Some(container) => LineFormat::Container(container_settings(settings, container)?),
-            None => LineFormat::Plain(plain_settings(settings)?),
+        let file = FileNames { name: settings.file_attributes.name, path: settings.file_attributes.path };
+        let template = EntryTemplate::new(&settings.attributes, &settings.resource);
+        let container = ContainerOnly::from_graph(&settings.operators).filter(|_| template.is_constant());
+        let is_plain = settings.operators.operators.is_empty() && template.is_constant();
+        let (format, path) = match &container {
+            Some(container) => (
+                LineFormat::Container(container_settings(settings, &container.format)?),
+                RecordPath::Lines(record_settings(settings, container.keeps_stream, container.keeps_tags)),
+            ),
+            None if is_plain => (
+                LineFormat::Plain(plain_settings(settings)?),
+                RecordPath::Lines(record_settings(settings, true, false)),
+            ),
+            None => (
+                LineFormat::Plain(plain_settings(settings)?),
+                RecordPath::Operators(operators(settings, template, file)?),
+            ),
         };
-        let records = RecordSettings {
-            adds_stream: true,
-            adds_tags: container.is_some(),
-            adds_record_number: settings.file_attributes.record_number,
-            adds_record_offset: settings.file_attributes.record_offset,
-            parsing: body_parsing(settings),
-        };
+        let own = container.iter();
+        let attributes = constants(&settings.attributes).chain(own.clone().flat_map(|c| c.attributes.clone()));
+        let resource = constants(&settings.resource).chain(own.flat_map(|c| c.resource.clone()));
         Ok(Self {
             files: files_settings(settings)?,
             format,
-            records,
+            path,
             flush_after: settings.force_flush_period,
-            attributes: constants("attributes", &settings.attributes)?,
-            resource: constants("resource", &settings.resource)?,
-            adds_file_name: settings.file_attributes.name,
-            adds_file_path: settings.file_attributes.path,
-            adds_pod: container.is_some_and(|container| container.adds_metadata),
+            attributes: attributes.collect(),
+            resource: resource.collect(),
+            file,
+            adds_pod: container.as_ref().is_some_and(|container| container.format.adds_metadata),
         })
     }
 
@@ -87,13 +129,8 @@ impl ReadSettings {
         for (key, value) in &self.attributes {
             envelope.add_record_attribute(key, value);
         }
-        if self.adds_file_name
-            && let Some(name) = path.file_name()
-        {
-            envelope.add_record_attribute("log.file.name", &name.to_string_lossy());
-        }
-        if self.adds_file_path {
-            envelope.add_record_attribute("log.file.path", &path.to_string_lossy());
+        for (key, value) in self.file.attributes(path) {
+            envelope.add_record_attribute(key, &value);
         }
         envelope
     }
@@ -120,27 +157,39 @@ fn refuse_unsupported(settings: &FileLogReceiver) -> Result<(), BuildError> {
     }
 }
 
-/// The operator `container`, if it is the only one.
-fn container_operator(settings: &FileLogReceiver) -> Result<Option<&ContainerSetting>, BuildError> {
-    let [only] = settings.operators.operators.as_slice() else {
-        return if settings.operators.operators.is_empty() { Ok(None) } else { Err(unsupported("operators")) };
-    };
-    let OperatorKind::Parser(parser) = &only.kind else { return Err(unsupported("operators")) };
-    match &parser.format {
-        ParserFormat::Container(container) if only.condition.is_none() => Ok(Some(container)),
-        _ => Err(unsupported("operators")),
+/// Texts that are the same for all records.
+fn constants(templates: &BTreeMap<String, TextTemplate>) -> impl Iterator<Item = (String, String)> {
+    templates.iter().filter_map(|(key, template)| Some((key.clone(), template.as_text()?.to_owned())))
+}
+
+fn record_settings(settings: &FileLogReceiver, adds_stream: bool, adds_tags: bool) -> RecordSettings {
+    RecordSettings {
+        adds_stream,
+        adds_tags,
+        adds_record_number: settings.file_attributes.record_number,
+        adds_record_offset: settings.file_attributes.record_offset,
+        parsing: body_parsing(settings),
     }
 }
 
-fn constants<'a>(
-    field: &str,
-    templates: impl IntoIterator<Item = (&'a String, &'a TextTemplate)>,
-) -> Result<Vec<(String, String)>, BuildError> {
-    let constant = |(key, template): (&String, &TextTemplate)| {
-        let text = template.as_text().ok_or_else(|| unsupported(&format!("{field}` with expressions in `{key}")))?;
-        Ok((key.clone(), text.to_owned()))
-    };
-    templates.into_iter().map(constant).collect()
+fn operators(
+    settings: &FileLogReceiver,
+    template: EntryTemplate,
+    file: FileNames,
+) -> Result<Arc<OperatorSettings>, BuildError> {
+    if settings.body_parsing.json {
+        return Err(unsupported("body_parsing` together with these `operators"));
+    }
+    if settings.joins_stack_traces {
+        return Err(unsupported("join_stack_traces` together with these `operators"));
+    }
+    Ok(Arc::new(OperatorSettings {
+        graph: settings.operators.clone(),
+        template,
+        file,
+        adds_record_number: settings.file_attributes.record_number,
+        adds_record_offset: settings.file_attributes.record_offset,
+    }))
 }
 
 fn oversize(settings: &FileLogReceiver) -> OversizeBehavior {

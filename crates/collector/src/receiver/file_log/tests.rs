@@ -1,6 +1,8 @@
 //! The receiver with real files, real queues and scripted backends.
 
 mod delivery;
+mod engine;
+mod operators;
 mod support;
 
 use self::support::{Fixture, Mood, wait_until};

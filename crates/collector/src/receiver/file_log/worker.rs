@@ -3,6 +3,7 @@
 //! *Guarantees*: it holds no pipeline while it waits. Positions move only with receipts, and are stored when it ends.
 
 mod outputs;
+mod progress;
 mod reading;
 
 use std::{
@@ -24,7 +25,7 @@ use super::{
     read_settings::ReadSettings,
     worker_control::{WorkerControl, WorkerPhase, WorkerRequest, WorkerTask},
 };
-use crate::core::{Pipeline, PipelineSet};
+use crate::core::{LogFileStats, Pipeline, PipelineSet};
 
 /// How often the pipelines are looked at while nothing is written.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -57,12 +58,17 @@ pub(super) struct FileLogWorker {
     next_request: u64,
     open: Option<OpenLogs>,
     open_retry_at: Option<Instant>,
+    stats: Arc<LogFileStats>,
+    /// When the progress of outputs is published again.
+    progress_at: Instant,
 }
 
 /// A request whose receipts are awaited.
 struct SubmittedRequest {
     stream: StreamId,
     bytes: u64,
+    /// The time of its last record, in nanoseconds since 1970.
+    last_time: u64,
     /// Outputs whose receipts are missing.
     outputs: usize,
 }
@@ -84,7 +90,7 @@ struct OpenLogs {
 
 impl FileLogWorker {
     pub(super) fn new(id: ComponentId, control: Arc<WorkerControl>, task: WorkerTask) -> Self {
-        let WorkerTask { read, place, pipelines, runtime } = task;
+        let WorkerTask { read, place, pipelines, runtime, stats } = task;
         Self {
             id,
             control,
@@ -99,6 +105,8 @@ impl FileLogWorker {
             next_request: 0,
             open: None,
             open_retry_at: None,
+            stats,
+            progress_at: Instant::now(),
         }
     }
 
@@ -129,7 +137,7 @@ impl FileLogWorker {
     }
 
     fn take_task(&mut self, task: WorkerTask) {
-        let WorkerTask { read, place, pipelines, runtime: _ } = task;
+        let WorkerTask { read, place, pipelines, runtime: _, stats: _ } = task;
         self.close();
         if place != self.place && !position_stores::move_positions(&self.place, &place, &self.memory) {
             // The numbers of logs are those of the other place.
@@ -179,6 +187,7 @@ impl FileLogWorker {
         self.resume_outputs(began);
         self.flush_unfinished(&pipelines, began);
         drop(pipelines);
+        self.publish_progress();
         if !has_more {
             self.control.pause(ROUND_INTERVAL.saturating_sub(began.elapsed()), WorkerRequest::Read);
         }
@@ -240,6 +249,9 @@ impl FileLogWorker {
             LogEvent::Opened(stream) => self.open_stream(stream),
             LogEvent::Ended(stream) => self.end_stream(stream),
             LogEvent::Lost(lost) => {
+                for id in lost.outputs.iter() {
+                    self.outputs.get_mut(id).into_iter().for_each(|output| output.note_lost(lost.bytes.known()));
+                }
                 tracing::warn!(receiver = %self.id, path = %lost.path.display(), bytes = lost.bytes.known(),
                     cause = lost.cause.as_str(), outputs = lost.outputs.iter().count(),
                     "log files were removed before they were read; their lines are lost");
@@ -258,7 +270,8 @@ impl FileLogWorker {
             .open
             .iter()
             .flat_map(|open| open.readers.iter().filter(|(id, _)| !open.paused.contains(id)).map(|(_, reader)| reader));
-        let flushes = readers.filter_map(|reader| reader.flush_due(self.read.flush_after));
+        let now = Instant::now();
+        let flushes = readers.filter_map(|reader| reader.next_due(self.read.flush_after, now));
         resumes.chain(flushes).chain(self.open_retry_at.filter(|_| self.open.is_none())).min()
     }
 }

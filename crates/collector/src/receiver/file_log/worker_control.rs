@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{position_stores::PositionPlace, read_settings::ReadSettings, receipt_inbox::ReceiptInbox};
-use crate::core::PipelineSet;
+use crate::core::{LogFileStats, PipelineSet};
 
 /// What the thread does.
 pub(super) struct WorkerTask {
@@ -14,6 +14,7 @@ pub(super) struct WorkerTask {
     pub(super) pipelines: Arc<PipelineSet>,
     /// Where the components of the pipelines run.
     pub(super) runtime: Handle,
+    pub(super) stats: Arc<LogFileStats>,
 }
 
 /// How far the thread has come. The order matters.

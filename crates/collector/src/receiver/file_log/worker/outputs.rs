@@ -21,7 +21,7 @@ impl FileLogWorker {
     fn take_receipt(&mut self, ended: EndedToken) {
         let EndedToken { request: number, output: key, outcome } = ended;
         let Some(request) = self.requests.get_mut(&number) else { return };
-        let (stream, bytes) = (request.stream, request.bytes);
+        let (stream, bytes, last_time) = (request.stream, request.bytes, request.last_time);
         request.outputs = request.outputs.saturating_sub(1);
         if request.outputs == 0 {
             self.requests.remove(&number);
@@ -32,11 +32,12 @@ impl FileLogWorker {
         let has_room = output.has_room();
         match outcome {
             DeliveryOutcome::Settled => {
-                output.note_settled();
+                output.note_settled(last_time);
                 let committed = self.ledger.settle(key, stream, number);
                 self.commit(id, stream, committed);
             }
             DeliveryOutcome::Returned => {
+                output.note_returned();
                 self.ledger.take_back(key, stream, number);
                 self.detach(id);
             }

@@ -2,8 +2,8 @@
 
 use std::{
     mem,
-    sync::Arc,
-    time::{Instant, SystemTime},
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
 };
 
 use kubewake_log_files::{LogPosition, OutputId, OutputSet, ReadEnd, ReadTurn, ReaderId, StreamId};
@@ -12,7 +12,8 @@ use super::{FileLogWorker, SubmittedRequest};
 use crate::{
     core::Pipeline,
     receiver::file_log::{
-        log_reader::{ChunkEnd, LogChunk, ReadPortion},
+        delivery_ledger::LogRange,
+        log_reader::{ChunkEnd, LogChunk, ReadPortion, unix_nanoseconds},
         request_submission::{self, ReceiptedRequest},
     },
 };
@@ -39,6 +40,7 @@ impl FileLogWorker {
         }
         let room = buffer.get_mut(..wanted).unwrap_or_default();
         let outcome = open.files.read(id, room);
+        self.stats.read_bytes.fetch_add(outcome.bytes as u64, Ordering::Relaxed);
         let (bytes, is_bounded) = match self.distance_to_bound(id, outcome.position) {
             Some(distance) if distance <= outcome.bytes as u64 => (usize::try_from(distance).unwrap_or(0), true),
             _ => (outcome.bytes, false),
@@ -166,6 +168,7 @@ impl FileLogWorker {
             }
             return;
         };
+        self.stats.records.fetch_add(request.records as u64, Ordering::Relaxed);
         let mut without_memory = Vec::new();
         for pipeline in pipelines {
             let its = self.outputs.of_pipeline(outputs, pipeline);
@@ -184,7 +187,8 @@ impl FileLogWorker {
             for (_, output) in &its {
                 self.ledger.give(output.key, stream, range, number);
             }
-            self.requests.insert(number, SubmittedRequest { stream, bytes, outputs: ids.len() });
+            self.requests
+                .insert(number, SubmittedRequest { stream, bytes, last_time: request.last_time, outputs: ids.len() });
             let receipted = ReceiptedRequest {
                 number,
                 body: request.body.clone(),
@@ -201,12 +205,7 @@ impl FileLogWorker {
     }
 
     /// Notes a range in which there is nothing to deliver.
-    fn pass(
-        &mut self,
-        stream: StreamId,
-        outputs: OutputSet,
-        range: crate::receiver::file_log::delivery_ledger::LogRange,
-    ) {
+    fn pass(&mut self, stream: StreamId, outputs: OutputSet, range: LogRange) {
         for id in outputs.iter() {
             let Some(output) = self.outputs.get(id).filter(|output| !output.is_detached()) else { continue };
             let committed = self.ledger.pass(output.key, stream, range);
@@ -225,6 +224,19 @@ impl FileLogWorker {
                 self.read_chunk(id, KEPT_BUFFER_BYTES, pipelines);
             }
         }
+        let clock = unix_nanoseconds();
+        let readers = self.open.iter().flat_map(|open| &open.readers);
+        let due: Vec<ReaderId> =
+            readers.filter(|(_, reader)| reader.is_operator_due(clock)).map(|(id, _)| *id).collect();
+        for id in due {
+            if !self.separate_full_outputs(id) {
+                continue;
+            }
+            let Some(reader) = self.open.as_mut().and_then(|open| open.readers.get_mut(&id)) else { continue };
+            let (stream, outputs) = (reader.stream, reader.outputs);
+            let portion = reader.take_due(clock);
+            self.submit(stream, outputs, portion, pipelines);
+        }
     }
 
     /// Nothing will follow in this log.
@@ -242,9 +254,4 @@ impl FileLogWorker {
             }
         }
     }
-}
-
-fn unix_nanoseconds() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
