@@ -27,6 +27,8 @@ pub(super) struct LogReader {
     pub(super) wanted_bytes: usize,
     /// The length of the unfinished record at the end of the file, and since when it has not grown.
     unfinished: Option<(usize, Instant)>,
+    /// Whether it has read all that was written. Before, nothing that it holds waits for too long.
+    pub(super) is_caught_up: bool,
 }
 
 /// What was read of a log.
@@ -89,6 +91,7 @@ impl LogReader {
             skips: skips.into(),
             wanted_bytes: 0,
             unfinished: None,
+            is_caught_up: false,
         }
     }
 
@@ -170,8 +173,9 @@ impl LogReader {
         (self.finish_portion(), is_cut)
     }
 
-    /// Takes what operators have held for long enough.
+    /// Takes what the decoder and the operators have held for long enough.
     pub(super) fn take_due(&mut self, now: u64) -> ReadPortion {
+        self.decoder.flush_due(now, &mut self.builder);
         self.builder.flush_due(now);
         self.finish_portion()
     }
@@ -183,18 +187,22 @@ impl LogReader {
         ReadPortion { request: self.builder.finish(commit), range }
     }
 
-    /// Whether operators have held something for long enough.
-    pub(super) fn is_operator_due(&self, now: u64) -> bool {
-        self.builder.deadline().is_some_and(|deadline| deadline <= now)
+    /// When it hands on what it holds, in nanoseconds since 1970.
+    fn deadline(&self) -> Option<u64> {
+        let deadline = self.decoder.deadline().into_iter().chain(self.builder.deadline()).min();
+        deadline.filter(|_| self.is_caught_up)
+    }
+
+    /// Whether it has held something for long enough.
+    pub(super) fn is_held_due(&self, now: u64) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
     }
 
     /// When it has something to do without an event.
     pub(super) fn next_due(&self, flush_after: Option<Duration>, now: Instant) -> Option<Instant> {
-        let operators = self
-            .builder
-            .deadline()
-            .map(|deadline| now + Duration::from_nanos(deadline.saturating_sub(unix_nanoseconds())));
-        operators.into_iter().chain(self.flush_due(flush_after)).min()
+        let held =
+            self.deadline().map(|deadline| now + Duration::from_nanos(deadline.saturating_sub(unix_nanoseconds())));
+        held.into_iter().chain(self.flush_due(flush_after)).min()
     }
 
     /// Notes how much of an unfinished record is at the end of the file.

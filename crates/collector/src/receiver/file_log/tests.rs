@@ -3,6 +3,7 @@
 mod delivery;
 mod engine;
 mod operators;
+mod rotation;
 mod support;
 
 use self::support::{Fixture, Mood, wait_until};
@@ -142,4 +143,19 @@ async fn killed_receiver_loses_nothing() {
         fixture.kill();
     }
     assert_each(&backend.bodies(), 0..1000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_of_a_stack_trace_waits_for_its_lines_and_no_longer() {
+    let mut fixture = Fixture::new(
+        "start_at: beginning, include_file_path: true, operators: [{type: container}], join_stack_traces: true",
+    );
+    let time = "2026-11-19T18:00:00Z";
+    fixture.set_include("*/*/*.log");
+    let trace = ["java.lang.IllegalStateException: no", "\tat shop.Cart.add(Cart.java:7)"];
+    let text: String = trace.iter().map(|line| format!("{time} stderr F {line}\n")).collect();
+    fixture.write("shop_cart-1_0b9c/app/0.log", &text);
+    fixture.start(&["nop"]);
+    fixture.backend("nop").wait_for_bodies(&[&trace.join("\n")]).await;
+    fixture.stop().await;
 }
