@@ -1,7 +1,8 @@
-//! `kubewake tail`: prints spans as they arrive at the viewer.
+//! `kubewake tail`: prints spans or log records as they arrive at the viewer.
 //!
-//! The command reconnects when the viewer comes back, and reports spans that were skipped because it read too
-//! slowly.
+//! The command reconnects when the viewer comes back, and reports what was skipped because it read too slowly.
+
+mod logs;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -10,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::logs::{LogArgs, TailLog, format_log};
 use crate::{
     discovery::{KubeconfigArgs, ViewerArgs},
     http_client::{JsonHttpClient, ServerSentEvent, percent_encode},
@@ -35,23 +37,26 @@ const SERVICE_COLUMN_WIDTH: usize = 22;
   kubewake tail --service head-operator --errors
   kubewake tail -o json | jq -r '[.service, .name, .duration] | @tsv'
   kubewake tail --limit 1 -o json                          wait for one span
+  kubewake tail --logs --namespace shop --severity warn    log records instead of spans
 
 Ctrl-C ends the command with exit code 0. Times are in UTC.")]
 pub(crate) struct TailArgs {
-    /// Show only spans of this service
+    /// Show only spans, or log records, of this service
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// Show only spans with an error
+    /// Show only spans with an error, or log records of severity error or higher
     #[arg(long)]
     errors: bool,
-    /// End after this number of spans
+    /// End after this number of spans or log records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
+    #[command(flatten)]
+    logs: LogArgs,
     #[command(flatten)]
     viewer: ViewerArgs,
     #[command(flatten)]
     kubeconfig_args: KubeconfigArgs,
-    /// Output format; `json` prints one object per line, `yaml` one document per span, `name` their trace ids
+    /// Output format; `json` prints one object per line, `yaml` one document per span or record, `name` their trace ids
     #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
 }
@@ -118,6 +123,9 @@ async fn tail(args: &TailArgs) -> anyhow::Result<()> {
 
 impl TailArgs {
     fn stream_url(&self, viewer: &str) -> String {
+        if self.logs.logs {
+            return format!("{viewer}{}", self.logs.stream_path(self.service.as_deref(), self.errors));
+        }
         let service = self.service.as_ref().map(|service| format!("service={}", percent_encode(service)));
         let errors = self.errors.then(|| "errors=true".to_owned());
         let query: Vec<String> = service.into_iter().chain(errors).collect();
@@ -127,7 +135,7 @@ impl TailArgs {
 
     fn show(&self, event: &ServerSentEvent, screen: &TerminalLayout, left: &mut u64) -> anyhow::Result<TailFlow> {
         let Some(text) = self.format_event(event, screen) else { return Ok(TailFlow::Continue) };
-        if event.name != "span" {
+        if event.name == "skipped" {
             eprintln!("{text}");
             return Ok(TailFlow::Continue);
         }
@@ -141,30 +149,37 @@ impl TailArgs {
         match event.name.as_str() {
             "span" => {
                 let span: TailSpan = serde_json::from_str(&event.data).ok()?;
-                Some(match self.output {
-                    // On one line, whatever the viewer sent.
-                    OutputFormat::Yaml => span_document(&event.data)?,
-                    OutputFormat::Json => serde_json::from_str::<Value>(&event.data).ok()?.to_string(),
-                    OutputFormat::Name => sanitize(&span.trace_id),
-                    OutputFormat::Table => format_span(&span, screen),
-                })
+                self.format_data(&event.data, &span.trace_id, || format_span(&span, screen))
+            }
+            "log" => {
+                let log: TailLog = serde_json::from_str(&event.data).ok()?;
+                self.format_data(&event.data, &log.trace_id, || format_log(&log, screen))
             }
             "skipped" => {
                 let skipped: Value = serde_json::from_str(&event.data).ok()?;
-                Some(format!(
-                    "{} skipped: spans arrive faster than they are printed",
-                    format_count(skipped.get("spans")?.as_u64()?, "span")
-                ))
+                let (field, item) = if self.logs.logs { ("records", "record") } else { ("spans", "span") };
+                let count = format_count(skipped.get(field)?.as_u64()?, item);
+                Some(format!("{count} skipped: {field} arrive faster than they are printed"))
             }
             _ => None,
         }
     }
+
+    fn format_data(&self, data: &str, trace_id: &str, table: impl FnOnce() -> String) -> Option<String> {
+        Some(match self.output {
+            OutputFormat::Yaml => data_document(data)?,
+            // On one line, whatever the viewer sent.
+            OutputFormat::Json => serde_json::from_str::<Value>(data).ok()?.to_string(),
+            OutputFormat::Name => sanitize(trace_id),
+            OutputFormat::Table => table(),
+        })
+    }
 }
 
 /// With its mark, so that one is told from the next.
-fn span_document(data: &str) -> Option<String> {
-    let span: Value = serde_json::from_str(data).ok()?;
-    let text = output::serialize_document(OutputFormat::Yaml, &span).ok()??;
+fn data_document(data: &str) -> Option<String> {
+    let data: Value = serde_json::from_str(data).ok()?;
+    let text = output::serialize_document(OutputFormat::Yaml, &data).ok()??;
     Some(format!("---\n{}", text.trim_end()))
 }
 
@@ -212,6 +227,7 @@ mod tests {
             service: None,
             errors: false,
             limit: None,
+            logs: LogArgs::default(),
             viewer: ViewerArgs { viewer: None },
             kubeconfig_args: reach,
             output,

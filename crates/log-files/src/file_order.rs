@@ -1,7 +1,7 @@
 //! Which of the files that match are read, by parts of their names: the Collector's `ordering_criteria`.
 //!
-//! *Guarantees*: of each group, the first `top_n` files by the sort rules remain. As in the Collector a file is left out
-//! whose path an expression does not match, or which has no value for one of the rules.
+//! *Guarantees*: of each group, the first `top_n` files by the sort rules remain. A file whose path the expression
+//! does not match is left out, as in the Collector.
 //!
 //! *Does not*: read anything but paths and modification times.
 

@@ -39,6 +39,8 @@ pub struct LogStream {
     pub(crate) is_ended: bool,
     /// The newest rotation that was seen; older files that turn up later have been dealt with.
     pub(crate) last_rotation: Option<String>,
+    /// Files were missed behind the last generation, so that a number is left out.
+    pub(crate) has_gap: bool,
 }
 
 /// Where a position is among the generations.
@@ -64,6 +66,7 @@ impl LogStream {
             is_superseded: false,
             is_ended: false,
             last_rotation: None,
+            has_gap: false,
         }
     }
 
@@ -144,6 +147,6 @@ impl LogStream {
     }
 
     pub(crate) fn next_number(&self) -> u64 {
-        self.generations.back().map_or(0, |generation| generation.number + 1)
+        self.generations.back().map_or(0, |generation| generation.number + 1 + u64::from(self.has_gap))
     }
 }

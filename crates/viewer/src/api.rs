@@ -3,6 +3,7 @@
 //! Ids are lower case hexadecimal, times strings of nanoseconds since 1970, durations numbers of nanoseconds.
 
 pub(crate) mod import;
+mod log_stream;
 mod objects;
 pub(crate) mod params;
 mod pipelines;
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> Router<ViewerState> {
         .route("/traces/{id}/spans/{span}", get(trace::span))
         .route("/live", get(stream::live))
         .route("/tail", get(stream::tail))
+        .route("/tail/logs", get(log_stream::tail))
         .route("/import", post(import::import))
         .route("/objects", get(objects::objects))
         .route("/objects/{kind}/{namespace}/{name}", get(objects::object))

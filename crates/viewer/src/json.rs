@@ -172,6 +172,23 @@ fn value_prefix<'a>(value: &AnyValue<'a>) -> Cow<'a, str> {
     }
 }
 
+/// A value for display. One of more than [`MAX_SHOWN_BYTES`] becomes its first part, as text.
+pub(crate) struct TruncatedValue<'a> {
+    pub(crate) value: AnyValue<'a>,
+    /// The size of the value as it was sent.
+    pub(crate) size: usize,
+}
+
+impl Serialize for TruncatedValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.size <= MAX_SHOWN_BYTES {
+            ValueJson::new(self.value).serialize(serializer)
+        } else {
+            serializer.serialize_str(&value_prefix(&self.value))
+        }
+    }
+}
+
 /// Text for display, truncated to [`MAX_SHOWN_BYTES`].
 pub(crate) struct TruncatedText<'a>(pub(crate) &'a [u8]);
 

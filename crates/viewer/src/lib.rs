@@ -1,6 +1,7 @@
 //! A local backend for traces, with a page that shows them.
 //!
 //! * [`store`]: traces, bounded in bytes. [`receive`]: OTLP into it.
+//! * `log_tail`: log records for readers who follow them; they are not stored.
 //! * [`query`]: pure functions on a snapshot of the store: search, one trace, objects, dependencies.
 //! * `api`: the viewer's own JSON. `jaeger`: Jaeger's API, for its UI and Grafana. `serve`: HTTP, and the page.
 //! * `cluster`: pipelines and objects of a cluster, if there is one.
@@ -14,6 +15,7 @@ mod cluster;
 pub mod fuzzing;
 mod jaeger;
 mod json;
+mod log_tail;
 mod metrics;
 mod page;
 pub mod query;

@@ -2,8 +2,9 @@
 //!
 //! gRPC and HTTP, protobuf and JSON, and every compression that the collector supports. Spans that the store
 //! rejects are reported to their sender (partial success). The memory for requests in flight is bounded
-//! separately from the store's. Metrics and logs are accepted and dropped, so that a program that exports all
-//! three needs no other configuration for the viewer; the log says so once.
+//! separately from the store's. Logs are passed to readers who follow them, and not stored. Metrics are accepted
+//! and dropped, so that a program that exports all three needs no other configuration for the viewer; the log
+//! says so once.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -32,6 +33,7 @@ use kubewake_otlp::Signal;
 
 use crate::{
     ViewerError,
+    log_tail::LogTail,
     serve::is_known_host,
     store::{RejectedSpans, StoreWriter},
 };
@@ -79,8 +81,12 @@ impl std::fmt::Debug for ViewerReceiver {
 }
 
 impl ViewerReceiver {
-    /// Starts the receivers, which write to the store.
-    pub(crate) fn start(settings: &ReceiverAddresses, keeper: StoreWriter) -> Result<Self, ViewerError> {
+    /// Starts the receivers, which write to the store, and pass log records to their readers.
+    pub(crate) fn start(
+        settings: &ReceiverAddresses,
+        keeper: StoreWriter,
+        logs: Arc<LogTail>,
+    ) -> Result<Self, ViewerError> {
         let budget = Budget::new(MAX_IN_FLIGHT_BYTES, 0);
         let intake = Arc::new(PipelineSet::default());
         let feed = |signal, consumer: Arc<dyn Consumer>| {
@@ -90,8 +96,8 @@ impl ViewerReceiver {
             intake.set_pipelines(signal, vec![pipeline]);
         };
         feed(Signal::Traces, Arc::new(StoreConsumer(keeper)));
+        feed(Signal::Logs, Arc::new(LogConsumer(logs)));
         feed(Signal::Metrics, Arc::new(DiscardingConsumer::new("metrics")));
-        feed(Signal::Logs, Arc::new(DiscardingConsumer::new("logs")));
         let grpc = settings.grpc.map(|at| GrpcServer {
             endpoint: at.to_string().into(),
             max_message_bytes: MAX_REQUEST_BYTES,
@@ -152,6 +158,20 @@ impl Consumer for StoreConsumer {
     fn count_lost(&self, _: &Batch, _: DropReason) {}
 }
 
+/// Passes log records to readers who follow them.
+struct LogConsumer(Arc<LogTail>);
+
+impl Consumer for LogConsumer {
+    fn consume(self: Arc<Self>, batch: Batch, _: OverflowPolicy) -> ConsumeOutcome {
+        batch.parts().iter().for_each(|part| self.0.publish(&part.bytes));
+        ConsumeOutcome::Now(Ok(()))
+    }
+
+    fn count_refused(&self, _: &Batch) {}
+
+    fn count_lost(&self, _: &Batch, _: DropReason) {}
+}
+
 struct DiscardingConsumer {
     signal: &'static str,
     has_warned: AtomicBool,
@@ -166,7 +186,7 @@ impl DiscardingConsumer {
 impl Consumer for DiscardingConsumer {
     fn consume(self: Arc<Self>, _: Batch, _: OverflowPolicy) -> ConsumeOutcome {
         if !self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::info!(signal = self.signal, "received data is dropped: the viewer stores only traces");
+            tracing::info!(signal = self.signal, "received data is dropped: the viewer has no metrics");
         }
         ConsumeOutcome::Now(Ok(()))
     }

@@ -28,7 +28,9 @@ use self::connections::ServerLimits;
 use crate::{
     ViewerAddresses, ViewerOptions, api,
     cluster::ClusterReader,
-    jaeger, metrics, page,
+    jaeger,
+    log_tail::LogTail,
+    metrics, page,
     store::{StoreWriter, TraceStore},
 };
 
@@ -43,6 +45,7 @@ const MAX_STREAMS: usize = 128;
 pub(crate) struct ViewerState {
     pub(crate) store: Arc<TraceStore>,
     pub(crate) keeper: StoreWriter,
+    pub(crate) logs: Arc<LogTail>,
     pub(crate) addresses: ViewerAddresses,
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) cluster: Option<ClusterReader>,
@@ -59,6 +62,7 @@ impl ViewerState {
     pub(crate) fn new(
         store: Arc<TraceStore>,
         keeper: StoreWriter,
+        logs: Arc<LogTail>,
         addresses: ViewerAddresses,
         options: &ViewerOptions,
         stopping: watch::Receiver<bool>,
@@ -68,7 +72,7 @@ impl ViewerState {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         let hosts = options.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         let data_dir = options.data_dir.clone();
-        Self { store, keeper, addresses, data_dir, cluster, importing, streams, hosts, stopping }
+        Self { store, keeper, logs, addresses, data_dir, cluster, importing, streams, hosts, stopping }
     }
 }
 

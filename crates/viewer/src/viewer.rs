@@ -6,6 +6,7 @@ use kubewake_runtime::listener::ConnectionListener;
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
+    log_tail::LogTail,
     receive::{self, ReceiverAddresses, ViewerReceiver},
     serve::{self, ViewerState},
     store::{DiskError, StoreLimits, StoreWriter, TraceStore},
@@ -100,10 +101,11 @@ impl Viewer {
         let keeper = open_store_writer(&options, store.clone()).await?;
         let hosts = options.hosts.clone();
         let settings = ReceiverAddresses { grpc: options.otlp_grpc, http: options.otlp_http, hosts };
-        let receiver = ViewerReceiver::start(&settings, keeper.clone())?;
+        let logs = Arc::<LogTail>::default();
+        let receiver = ViewerReceiver::start(&settings, keeper.clone(), Arc::clone(&logs))?;
         let addresses = ViewerAddresses { page, otlp_grpc: receiver.grpc(), otlp_http: receiver.http() };
         let stopping = watch::Sender::new(false);
-        let state = ViewerState::new(store.clone(), keeper.clone(), addresses, &options, stopping.subscribe());
+        let state = ViewerState::new(store.clone(), keeper.clone(), logs, addresses, &options, stopping.subscribe());
         let server = serve::start(listener, state).map_err(failed)?;
         Ok(Self { store, keeper, receiver, addresses, stopping, server })
     }

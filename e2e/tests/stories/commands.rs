@@ -4,6 +4,7 @@ mod check;
 mod documents;
 mod help;
 mod status;
+mod tail_logs;
 mod trace;
 
 use std::{path::Path, process::Output};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{LogFiles, NameOwner, time_since};
 use crate::{
     events::LogEvent,
+    file_opener::FileOpener,
     generation::Generation,
     log_stream::{LogLayout, LogStream},
     position::StreamId,
@@ -67,7 +68,13 @@ impl LogFiles {
         for id in due {
             self.cared_for.remove(&id);
             let Some(stream) = self.streams.get_mut(&id) else { continue };
-            let (changed, again) = complete_generations(stream, now, &self.wait_times, fingerprint_size);
+            let look = CareLook {
+                times: &self.wait_times,
+                opener: &self.opener,
+                fingerprint_size,
+                may_end: self.changes.directories.is_empty(),
+            };
+            let (changed, again) = complete_generations(stream, now, &look);
             if changed {
                 self.positions.note_change();
             }
@@ -169,14 +176,19 @@ impl LogFiles {
     }
 }
 
+/// What is needed to look after a stream.
+struct CareLook<'a> {
+    times: &'a WaitTimes,
+    opener: &'a FileOpener,
+    fingerprint_size: usize,
+    /// No directory has to be listed, where a copy may be found that goes on.
+    may_end: bool,
+}
+
 /// Finds out which generations will not grow any more. Returns whether that has changed, and whether it has to be
 /// asked again soon.
-fn complete_generations(
-    stream: &mut LogStream,
-    now: Instant,
-    times: &WaitTimes,
-    fingerprint_size: usize,
-) -> (bool, bool) {
+fn complete_generations(stream: &mut LogStream, now: Instant, look: &CareLook<'_>) -> (bool, bool) {
+    let times = look.times;
     let mut changed = false;
     let mut again = false;
     let sizes: Vec<u64> = stream.generations.iter().map(|generation| generation.size).collect();
@@ -186,7 +198,7 @@ fn complete_generations(
         if generation.is_complete {
             continue;
         }
-        refresh(generation, fingerprint_size);
+        refresh(generation, look.opener, look.fingerprint_size);
         let next_size = sizes.get(index + 1).copied().unwrap_or(0);
         let quiet = time_since(generation.modified);
         let nameless = generation
@@ -203,7 +215,7 @@ fn complete_generations(
         } else if stream.is_superseded {
             quiet >= times.superseded
         } else {
-            nameless >= times.nameless && quiet >= times.nameless
+            look.may_end && nameless >= times.nameless && quiet >= times.nameless
         };
         generation.is_complete = is_complete;
         generation.is_size_final |= is_complete && generation.has_file();
@@ -225,8 +237,8 @@ fn has_later(sizes: &[u64], index: usize) -> bool {
 }
 
 /// Takes size and time of the plain file, unless it was cut: then they are those of other content.
-pub(super) fn refresh(generation: &mut Generation, fingerprint_size: usize) {
-    let Some(file) = generation.plain.as_ref().and_then(|slot| slot.handle.clone()) else { return };
+pub(super) fn refresh(generation: &mut Generation, opener: &FileOpener, fingerprint_size: usize) {
+    let Some(Ok(Some(file))) = generation.plain.as_mut().map(|slot| slot.open(opener)) else { return };
     if let Ok(status) = file.status()
         && !generation.awaits_growth
         && status.size >= generation.size

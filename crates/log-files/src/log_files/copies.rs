@@ -38,7 +38,7 @@ impl LogFiles {
             self.look_for_truncation(id);
             let last = self.streams.get_mut(&id).and_then(|stream| stream.generations.back_mut());
             if let Some(last) = last {
-                care::refresh(last, self.settings.fingerprint_size);
+                care::refresh(last, &self.opener, self.settings.fingerprint_size);
             }
         }
         let alike: Vec<(StreamId, u64)> = self

@@ -62,6 +62,7 @@ impl LogFiles {
         }
         self.statistics.streams_opened += 1;
         self.events.push(LogEvent::Opened(id));
+        self.report_unseen_ends(id);
         self.positions.note_change();
         self.care_soon(id);
     }

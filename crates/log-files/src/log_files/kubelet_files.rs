@@ -194,6 +194,7 @@ impl LogFiles {
         if last_known.is_none() && has_new_rotations && last.has_file() {
             let position = last.last_position();
             let modified = last.modified;
+            stream.has_gap = true;
             self.lose_unknown_bytes(id, position, modified);
         }
     }
@@ -236,6 +237,7 @@ impl LogFiles {
         let number = generation.number;
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.generations.push_back(generation);
+            stream.has_gap = false;
             stream.is_ended = false;
         }
         self.owners.insert(entry.key, (id, number));

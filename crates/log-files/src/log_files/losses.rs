@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::SystemTime};
 use super::LogFiles;
 use crate::{
     events::{LogEvent, LossCause, LostBytes, LostRange},
+    generation::Generation,
     log_stream::LogStream,
     position::{LogPosition, OutputId, OutputSet, StreamId},
 };
@@ -49,6 +50,22 @@ impl LogFiles {
                 before,
                 cause,
             }));
+        }
+    }
+
+    /// Outputs have committed all that had been seen of generations that are gone, so that no reader will come there;
+    /// what was written after the last look is lost to them.
+    pub(super) fn report_unseen_ends(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        let gone = stream.generations.iter().filter(|generation| !generation.has_file() && !generation.is_size_final);
+        let mut ends: BTreeMap<LogPosition, OutputSet> = BTreeMap::new();
+        for end in gone.map(Generation::last_position) {
+            for output in all_outputs(stream).iter().filter(|output| stream.committed(*output) == Some(end)) {
+                ends.entry(end).or_default().insert(output);
+            }
+        }
+        for (end, outputs) in ends {
+            self.lose_rest_of_generation(id, end, outputs);
         }
     }
 

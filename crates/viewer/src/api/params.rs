@@ -122,7 +122,10 @@ impl QueryParams {
     }
 
     pub(crate) fn filter(&mut self, now: u64) -> TraceFilter {
-        self.check_names();
+        self.check_names(&KNOWN_PARAMETERS);
+        if self.text("lookback").is_some() && self.text("start").is_some() {
+            self.add_problem("lookback", "cannot be combined with start");
+        }
         let durations = (self.duration("minDuration"), self.duration("maxDuration"));
         let duration = self.range(("minDuration", "maxDuration"), durations.0, durations.1);
         let times = (self.number("start"), self.number("end"));
@@ -143,21 +146,18 @@ impl QueryParams {
     }
 
     /// Rejects unknown parameters: a query that is only partly understood must not be answered.
-    fn check_names(&mut self) {
+    pub(crate) fn check_names(&mut self, known: &[&str]) {
         let mut unknown: Vec<_> =
             self.pairs.iter().map(|(name, _)| truncate(name, MAX_NAME_BYTES).to_owned()).collect();
-        unknown.retain(|name| !KNOWN_PARAMETERS.contains(&name.as_str()));
+        unknown.retain(|name| !known.contains(&name.as_str()));
         unknown.sort_unstable();
         unknown.dedup();
-        let message = format!("unknown parameter; known parameters: {}", KNOWN_PARAMETERS.join(", "));
+        let message = format!("unknown parameter; known parameters: {}", known.join(", "));
         unknown.iter().take(MAX_UNKNOWN_PARAMETERS).for_each(|name| self.add_problem(name, message.clone()));
-        if self.text("lookback").is_some() && self.text("start").is_some() {
-            self.add_problem("lookback", "cannot be combined with start");
-        }
     }
 
     /// A name, truncated as names in the store are.
-    fn name(&self, name: &str) -> Option<String> {
+    pub(crate) fn name(&self, name: &str) -> Option<String> {
         self.text(name).map(|text| truncate(text, MAX_NAME_BYTES).to_owned())
     }
 

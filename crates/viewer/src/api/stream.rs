@@ -40,9 +40,9 @@ const MAX_TRACES_PER_EVENT: usize = 100;
 /// Events that are buffered for a reader.
 const MAX_PENDING_EVENTS: usize = 256;
 
-struct ReaderGone;
+pub(super) struct ReaderGone;
 
-type EventSender = mpsc::Sender<Event>;
+pub(super) type EventSender = mpsc::Sender<Event>;
 
 pub(crate) async fn live(
     extract::State(state): extract::State<ViewerState>,
@@ -72,7 +72,7 @@ fn parse_filter(pairs: Vec<(String, String)>) -> Result<TraceFilter, Vec<Paramet
 }
 
 /// Streams the events of `work` until it ends, the reader disconnects, or the viewer stops.
-fn stream_response<F>(state: ViewerState, work: impl FnOnce(ViewerState, EventSender) -> F) -> Response
+pub(super) fn stream_response<F>(state: ViewerState, work: impl FnOnce(ViewerState, EventSender) -> F) -> Response
 where
     F: Future<Output = Result<(), ReaderGone>> + Send + 'static,
 {
@@ -102,7 +102,7 @@ fn into_stream(receiver: mpsc::Receiver<Event>) -> impl Stream<Item = Result<Eve
     stream::unfold(receiver, async |mut receiver| receiver.recv().await.map(|event| (Ok(event), receiver)))
 }
 
-async fn send(events: &EventSender, name: &str, data: &impl Serialize) -> Result<(), ReaderGone> {
+pub(super) async fn send(events: &EventSender, name: &str, data: &impl Serialize) -> Result<(), ReaderGone> {
     let data = serde_json::to_string(data).map_err(|_| ReaderGone)?;
     events.send(Event::default().event(name).data(data)).await.map_err(|_| ReaderGone)
 }

@@ -34,6 +34,11 @@ impl Client {
         parse(&exchange(self.otlp, "POST", "/v1/traces", &headers, request).await)
     }
 
+    pub async fn otlp_logs(&self, request: &str) -> (u16, Value) {
+        let headers = [("Content-Type", "application/json")];
+        parse(&exchange(self.otlp, "POST", "/v1/logs", &headers, request).await)
+    }
+
     /// Returns the body of a response that must be successful.
     pub async fn get(&self, path: &str) -> Value {
         let (status, answer) = self.ask(path).await;

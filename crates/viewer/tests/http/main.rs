@@ -213,6 +213,36 @@ async fn what_comes_is_told_as_it_comes() {
 }
 
 #[tokio::test]
+async fn log_records_are_passed_to_readers_who_follow_them() {
+    with_viewer(|client| async move {
+        let mut all = client.events("/api/v1/tail/logs").await;
+        let mut warnings = client.events("/api/v1/tail/logs?namespace=shop&pod=web&severity=warn").await;
+        assert_eq!((all.next().await.0, warnings.next().await.0), ("ready".to_owned(), "ready".to_owned()));
+        let attribute = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
+        let of_pod = |pod: &str, severity: u32, body: &str| {
+            let attributes = [attribute("k8s.namespace.name", "shop"), attribute("k8s.pod.name", pod)];
+            let record = json!({"timeUnixNano": "7", "severityNumber": severity, "body": {"stringValue": body}});
+            json!({"resource": {"attributes": attributes}, "scopeLogs": [{"logRecords": [record]}]})
+        };
+        let resources = [of_pod("web", 9, "fine"), of_pod("db", 17, "full"), of_pod("web", 13, "slow")];
+        let sent = client.otlp_logs(&json!({"resourceLogs": resources}).to_string()).await;
+        assert_eq!(sent.0, 200, "{}", sent.1);
+        for body in ["fine", "full", "slow"] {
+            assert_eq!(all.find("log").await.1["body"], body);
+        }
+        let (_, warning) = warnings.find("log").await;
+        assert_eq!(
+            (&warning["body"], &warning["severity"], &warning["time"]),
+            (&json!("slow"), &json!("warn"), &json!("7"))
+        );
+        let (status, refused) = client.ask("/api/v1/tail/logs?severity=loud&color=red").await;
+        let wrong: Vec<&Value> = refused["problems"].as_array().unwrap().iter().map(|one| &one["parameter"]).collect();
+        assert_eq!((status, wrong), (400, vec![&json!("color"), &json!("severity")]));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn hostile_spans_break_nothing() {
     with_viewer(|client| async move {
         let huge = "h".repeat(1 << 20);

@@ -129,6 +129,8 @@ struct LineReader {
     stream: StreamId,
     /// A line that goes on in the next generation.
     part: Vec<u8>,
+    /// The generation that it goes on in, if no other one was lost between.
+    next: Option<u64>,
 }
 
 /// What the readers of a receiver got.
@@ -219,7 +221,7 @@ impl Follower {
                 if !self.answering.contains(output) {
                     self.files.pause(reader);
                 }
-                self.readers.insert(reader, LineReader { outputs, stream, part: Vec::new() });
+                self.readers.insert(reader, LineReader { outputs, stream, part: Vec::new(), next: None });
             }
         }
     }
@@ -246,6 +248,12 @@ impl Follower {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let consumed = if is_end || outcome.bytes == self.buffer.len() { outcome.bytes } else { whole };
         let mut position = outcome.position;
+        if outcome.bytes > 0 && reader.next.take().is_some_and(|next| next != position.generation) {
+            reader.part.clear();
+        }
+        if !matches!(outcome.end, ReadEnd::CaughtUp | ReadEnd::More) || !reader.part.is_empty() {
+            reader.next = Some(position.generation + u64::from(outcome.end == ReadEnd::EndOfGeneration));
+        }
         let path = self.files.stream(reader.stream).and_then(|stream| stream.path_at(position)).map(Path::to_path_buf);
         for piece in bytes[..consumed].split_inclusive(|byte| *byte == b'\n') {
             position.offset += piece.len() as u64;
