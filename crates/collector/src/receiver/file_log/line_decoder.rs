@@ -150,14 +150,14 @@ impl LineDecoder {
         }
     }
 
-    /// Hands on what was held for long enough: parts of lines, and lines that could begin a stack trace.
+    /// Hands on the parts of lines and the stack traces that nothing has followed for long enough.
     pub(super) fn flush_due<S: RecordSink>(&mut self, now: u64, builder: &mut S) {
         if let FormatDecoder::Container(decoder) = &mut self.decoder {
             decoder.flush_due(now, builder);
         }
     }
 
-    /// When something that is held is handed on, in nanoseconds since 1970.
+    /// When something is due, in nanoseconds since 1970.
     pub(super) fn deadline(&self) -> Option<u64> {
         match &self.decoder {
             FormatDecoder::Container(decoder) => decoder.deadline(),

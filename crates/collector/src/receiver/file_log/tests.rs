@@ -76,6 +76,19 @@ async fn lines_of_containers_are_joined_and_their_pods_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn stack_trace_at_the_end_of_a_log_is_delivered_as_one_record() {
+    let mut fixture = Fixture::new("start_at: beginning, join_stack_traces: true, operators: [{type: container}]");
+    let time = "2026-11-19T18:00:00.123456789Z";
+    let text =
+        format!("{time} stderr F java.lang.Error: x\n{time} stdout F out\n{time} stderr F \tat a.B.c(B.java:1)\n");
+    fixture.write("shop_cart-1_0b9c/app/0.log", &text);
+    fixture.set_include("*/*/*.log");
+    fixture.start(&["nop"]);
+    fixture.backend("nop").wait_for_bodies(&["out", "java.lang.Error: x\n\tat a.B.c(B.java:1)"]).await;
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unfinished_last_line_is_delivered_when_it_does_not_grow() {
     let mut fixture = Fixture::new("start_at: beginning, force_flush_period: 50ms");
     fixture.write("a.log", "one\nhalf");
@@ -143,19 +156,4 @@ async fn killed_receiver_loses_nothing() {
         fixture.kill();
     }
     assert_each(&backend.bodies(), 0..1000);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn head_of_a_stack_trace_waits_for_its_lines_and_no_longer() {
-    let mut fixture = Fixture::new(
-        "start_at: beginning, include_file_path: true, operators: [{type: container}], join_stack_traces: true",
-    );
-    let time = "2026-11-19T18:00:00Z";
-    fixture.set_include("*/*/*.log");
-    let trace = ["java.lang.IllegalStateException: no", "\tat shop.Cart.add(Cart.java:7)"];
-    let text: String = trace.iter().map(|line| format!("{time} stderr F {line}\n")).collect();
-    fixture.write("shop_cart-1_0b9c/app/0.log", &text);
-    fixture.start(&["nop"]);
-    fixture.backend("nop").wait_for_bodies(&[&trace.join("\n")]).await;
-    fixture.stop().await;
 }

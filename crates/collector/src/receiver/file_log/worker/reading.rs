@@ -105,7 +105,7 @@ impl FileLogWorker {
         let Some(reader) = open.readers.get_mut(&id) else { return };
         let left = read.saturating_sub(consumed.len());
         reader.note_unfinished(if end == ReadEnd::CaughtUp { left } else { 0 }, Instant::now());
-        reader.is_caught_up = end != ReadEnd::More;
+        reader.note_end(end);
         // A line that is longer than what was read.
         let is_stuck = consumed.is_empty() && read == wanted;
         let limit = reader.decoder.max_line_bytes().saturating_add(1);
