@@ -230,7 +230,12 @@ impl LogFiles {
             return;
         }
         let Some(arrived) = entry.arrived else { return };
-        let was_dealt_with = entry.name.rotated_at.is_some() && entry.name.rotated_at <= stream.last_rotation;
+        let is_known = || {
+            let opened = FileContent::open(&arrived.file, entry.name.is_compressed, self.settings.fingerprint_size);
+            opened.is_ok_and(|mut content| stream.has_done(&mut content))
+        };
+        let was_dealt_with =
+            entry.name.rotated_at.is_some() && (entry.name.rotated_at <= stream.last_rotation || is_known());
         if is_older || was_dealt_with {
             self.record_name(&arrived, NameOwner::Nothing);
             return;
