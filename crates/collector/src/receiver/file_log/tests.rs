@@ -3,6 +3,7 @@
 mod delivery;
 mod engine;
 mod operators;
+mod rotation;
 mod support;
 
 use self::support::{Fixture, Mood, wait_until};

@@ -95,6 +95,14 @@ impl LogFiles {
                 if is_end { self.end_read(place, bytes) } else { Some(place.outcome(bytes, ReadEnd::More)) }
             }
             ReadStep::Wait => Some(place.outcome(0, ReadEnd::CaughtUp)),
+            ReadStep::Renamed => {
+                generation.awaits_scan = true;
+                let name = generation.slots().find_map(|slot| slot.name.as_ref());
+                let directory = name.and_then(|name| name.path.parent()).map(Into::into);
+                self.changes.directories.extend(directory);
+                self.awaiting_scan.insert(place.stream);
+                Some(place.outcome(0, ReadEnd::CaughtUp))
+            }
             ReadStep::Skipping => {
                 self.readers.note_decompression(place.reader);
                 Some(place.outcome(0, ReadEnd::More))
