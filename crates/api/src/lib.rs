@@ -19,6 +19,7 @@
 
 mod condition;
 mod crds;
+pub mod destination;
 pub mod pipeline;
 mod reference;
 pub mod render;

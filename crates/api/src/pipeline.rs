@@ -7,10 +7,11 @@ pub use kubewake_otlp::Signal;
 
 use crate::{
     ValueReference,
+    destination::PipelineDestination,
     v1alpha1::{
-        self, AttributeMatcher, LogFilter, LogPipeline, LogSeverity, MatchType, MetricFilter, MetricPipeline,
-        NamespaceSelector, OtlpOutput, SamplingOptions, SpanFilter, SpanKind, StatusCode, TracePipeline, ValueType,
-        WorkloadSelector,
+        self, AttributeMatcher, ContainerSelector, LogFilter, LogPipeline, LogSeverity, MatchType, MetricFilter,
+        MetricPipeline, MultilineMode, NamespaceSelector, RuntimeInput, RuntimeNamespaceSelector, SamplingOptions,
+        SpanFilter, SpanKind, StatusCode, TracePipeline, WorkloadSelector,
     },
 };
 
@@ -27,12 +28,14 @@ pub struct TelemetryPipeline {
     pub generation: i64,
     /// The senders from which it receives.
     pub input: InputSelection,
+    /// The containers whose logs it receives; `None` for none.
+    pub runtime: Option<RuntimeLogs>,
     /// It drops records that match one of these.
     pub filter: Vec<RecordFilter>,
     /// Which traces it keeps; `None` for all.
     pub sampling: Option<SamplingOptions>,
-    /// The destination.
-    pub output: Option<OtlpOutput>,
+    /// The destinations that are set: a valid pipeline has one.
+    pub destinations: Vec<PipelineDestination>,
     /// Whether it is suspended: no data flows.
     pub paused: bool,
 }
@@ -47,6 +50,51 @@ pub struct InputSelection {
     /// The workloads from which it receives.
     pub workloads: WorkloadSelector,
 }
+
+/// The logs of containers that a pipeline receives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuntimeLogs {
+    /// The namespaces from which it receives. System namespaces are in the list if they are excluded.
+    pub namespaces: NamespaceSelector,
+    /// The containers from which it receives.
+    pub containers: ContainerSelector,
+    /// The workloads from which it receives.
+    pub workloads: WorkloadSelector,
+    /// Whether records have the annotations of their pod.
+    pub keep_annotations: bool,
+    /// Whether records lack the labels of their pod.
+    pub drop_labels: bool,
+    /// How lines become records.
+    pub lines: LineSettings,
+}
+
+/// How lines of containers become records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LineSettings {
+    /// How lines are joined.
+    pub multiline: MultilineMode,
+    /// Whether the fields of JSON lines become attributes.
+    pub json: bool,
+    /// Whether the message of JSON lines becomes the body.
+    pub message: bool,
+    /// Whether the severity is read from JSON lines.
+    pub severity: bool,
+    /// Whether the ids of trace and span are read from JSON lines.
+    pub trace_context: bool,
+    /// Whether a record from a JSON line also has the line.
+    pub keep_original: bool,
+}
+
+/// Namespaces whose logs a pipeline receives only on request, beside those of the operator and its collectors.
+pub const SYSTEM_NAMESPACES: [&str; 7] = [
+    "kube-system",
+    "kube-public",
+    "kube-node-lease",
+    "istio-system",
+    "kubewake-system",
+    "kubewake-agents",
+    "kubewake-webhook",
+];
 
 /// Records to drop, of any signal. Conditions that do not apply to a signal are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,29 +133,8 @@ impl TelemetryPipeline {
 
     /// All keys of Secrets and ConfigMaps that it references.
     pub fn references(&self) -> BTreeSet<ValueReference> {
-        self.values().iter().filter_map(ValueReference::from_value).collect()
-    }
-
-    /// All values that may be references.
-    fn values(&self) -> Vec<ValueType> {
-        let Some(otlp) = &self.output else { return Vec::new() };
-        let mut values = vec![otlp.endpoint.clone()];
-        values.extend(otlp.headers.iter().map(v1alpha1::RequestHeader::source));
-        let mut tls: Vec<_> = otlp.tls.iter().collect();
-        if let Some(authentication) = &otlp.authentication {
-            if let Some(basic) = &authentication.basic {
-                values.extend([basic.user.clone(), basic.password.clone()]);
-            }
-            if let Some(bearer) = &authentication.bearer {
-                values.push(bearer.token.clone());
-            }
-            if let Some(oauth2) = &authentication.oauth2 {
-                values.extend([oauth2.token_url.clone(), oauth2.client_id.clone(), oauth2.client_secret.clone()]);
-                tls.extend(&oauth2.tls);
-            }
-        }
-        values.extend(tls.into_iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]).flatten().cloned());
-        values
+        let values = self.destinations.iter().flat_map(PipelineDestination::values);
+        values.filter_map(|value| ValueReference::from_value(&value)).collect()
     }
 
     fn from_metadata(signal: Signal, metadata: &ObjectMeta) -> Self {
@@ -117,9 +144,10 @@ impl TelemetryPipeline {
             uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             input: InputSelection::default(),
+            runtime: None,
             filter: Vec::new(),
             sampling: None,
-            output: None,
+            destinations: Vec::new(),
             paused: false,
         }
     }
@@ -138,7 +166,7 @@ impl From<&TracePipeline> for TelemetryPipeline {
             input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
             filter: spec.filter.iter().map(RecordFilter::from).collect(),
             sampling: spec.sampling.clone(),
-            output: spec.output.otlp.clone(),
+            destinations: (&spec.output).into(),
             paused: spec.paused,
             ..Self::from_metadata(Signal::Traces, &resource.metadata)
         }
@@ -148,10 +176,12 @@ impl From<&TracePipeline> for TelemetryPipeline {
 impl From<&LogPipeline> for TelemetryPipeline {
     fn from(resource: &LogPipeline) -> Self {
         let spec = &resource.spec;
+        let input = spec.input.as_ref();
         Self {
-            input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
+            input: InputSelection::from(input.and_then(|input| input.otlp.as_ref())),
+            runtime: input.and_then(|input| RuntimeLogs::from_enabled(input.runtime.as_ref()?)),
             filter: spec.filter.iter().map(RecordFilter::from).collect(),
-            output: spec.output.otlp.clone(),
+            destinations: (&spec.output).into(),
             paused: spec.paused,
             ..Self::from_metadata(Signal::Logs, &resource.metadata)
         }
@@ -164,7 +194,7 @@ impl From<&MetricPipeline> for TelemetryPipeline {
         Self {
             input: spec.input.as_ref().map(InputSelection::from).unwrap_or_default(),
             filter: spec.filter.iter().map(RecordFilter::from).collect(),
-            output: spec.output.otlp.clone(),
+            destinations: (&spec.output).into(),
             paused: spec.paused,
             ..Self::from_metadata(Signal::Metrics, &resource.metadata)
         }
@@ -183,11 +213,67 @@ impl From<&v1alpha1::TracePipelineInput> for InputSelection {
 
 impl From<&v1alpha1::PipelineInputs> for InputSelection {
     fn from(inputs: &v1alpha1::PipelineInputs) -> Self {
-        let Some(otlp) = &inputs.otlp else { return Self::default() };
+        Self::from(inputs.otlp.as_ref())
+    }
+}
+
+/// An input that is not set receives everything.
+impl From<Option<&v1alpha1::OtlpInput>> for InputSelection {
+    fn from(otlp: Option<&v1alpha1::OtlpInput>) -> Self {
+        let Some(otlp) = otlp else { return Self::default() };
         Self {
             enabled: otlp.enabled.unwrap_or(true),
             namespaces: otlp.namespaces.clone().unwrap_or_default(),
             workloads: otlp.workloads.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Default for LineSettings {
+    fn default() -> Self {
+        let multiline = MultilineMode::default();
+        Self { multiline, json: true, message: true, severity: true, trace_context: true, keep_original: false }
+    }
+}
+
+impl RuntimeLogs {
+    /// The logs that an input selects; `None` if it is disabled.
+    fn from_enabled(input: &RuntimeInput) -> Option<Self> {
+        input.enabled.unwrap_or(true).then(|| Self {
+            namespaces: input.namespaces.clone().unwrap_or_default().into(),
+            containers: input.containers.clone().unwrap_or_default(),
+            workloads: input.workloads.clone().unwrap_or_default(),
+            keep_annotations: input.keep_annotations.unwrap_or_default(),
+            drop_labels: input.drop_labels.unwrap_or_default(),
+            lines: LineSettings::from(input),
+        })
+    }
+}
+
+/// System namespaces are excluded unless they are included, all together or one by one.
+impl From<RuntimeNamespaceSelector> for NamespaceSelector {
+    fn from(selector: RuntimeNamespaceSelector) -> Self {
+        let RuntimeNamespaceSelector { include, mut exclude, system } = selector;
+        if include.is_empty() && !system.unwrap_or_default() {
+            let missing = SYSTEM_NAMESPACES.iter().filter(|name| !exclude.iter().any(|one| one == *name));
+            let missing: Vec<String> = missing.map(|name| (*name).to_owned()).collect();
+            exclude.extend(missing);
+        }
+        Self { include, exclude }
+    }
+}
+
+impl From<&RuntimeInput> for LineSettings {
+    fn from(input: &RuntimeInput) -> Self {
+        let parse = input.parse.clone().unwrap_or_default();
+        let json = parse.json.unwrap_or(true);
+        Self {
+            multiline: input.multiline.unwrap_or_default(),
+            json,
+            message: parse.message.unwrap_or(json),
+            severity: parse.severity.unwrap_or(json),
+            trace_context: parse.trace_context.unwrap_or(json),
+            keep_original: json && input.keep_original_body.unwrap_or_default(),
         }
     }
 }

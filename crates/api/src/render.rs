@@ -5,6 +5,7 @@
 //!                      ├─ …             for each pipeline of any kind that does not wait for whole traces
 //!                      └─ traces/_sticky   memory_limiter → k8s_attributes → load_balancing by trace id
 //! sticky    otlp ─────── traces/NAME   memory_limiter → filter → probabilistic_sampler → tail_sampling → its exporter
+//! agent     file_log ─── logs/NAME     memory_limiter → k8s_attributes → filter → its exporter
 //! ```
 //!
 //! # Guarantees
@@ -15,7 +16,10 @@
 //! - Each pipeline has components of its own, so that its backend affects no other pipeline, and a change of it
 //!   leaves the others as they are.
 
+mod agent;
 mod exporter;
+mod log_exporter;
+mod receiver;
 mod selection;
 
 use std::collections::BTreeMap;
@@ -24,10 +28,11 @@ use kubewake_config::{
     CollectorDocument, ComponentId, ConfigText, EncodeError, FixedSources, PipelineId, SecretString, TextReference,
     fingerprint,
     model::{
-        ClientTls, CompressionType, ExporterConfig, ExtensionConfig, GrpcServer, HealthCheck, HttpServer,
-        LoadBalancingExporter, LogLevel, LogsConfig, MemoryLimit, MemoryLimiter, MetricsConfig, OpenCensusReceiver,
-        OtlpGrpcExporter, OtlpReceiver, PeerResolver, PipelineConfig, ProbabilisticSampler, ProcessorConfig,
-        QueueConfig, QueueSizer, ReceiverConfig, RoutingKey, SamplerMode, ServiceResolver, TelemetryConfig,
+        ClientTls, CompressionType, ExporterConfig, ExtensionConfig, FilterProcessor, GrpcServer, HealthCheck,
+        HttpServer, LoadBalancingExporter, LogLevel, LogsConfig, MemoryLimit, MemoryLimiter, MetricsConfig,
+        OpenCensusReceiver, OtlpGrpcExporter, OtlpReceiver, PeerResolver, PipelineConfig, ProbabilisticSampler,
+        ProcessorConfig, QueueConfig, QueueSizer, ReceiverConfig, RoutingKey, SamplerMode, ServiceResolver,
+        TelemetryConfig,
     },
 };
 
@@ -39,6 +44,16 @@ use exporter::SecretKeys;
 
 /// The path at which collectors mount the Secret.
 pub const SECRETS_DIRECTORY: &str = "/etc/kubewake/secrets";
+/// The directory of a node in which the kubelet has the logs of containers.
+pub const POD_LOG_DIRECTORY: &str = "/var/log/pods";
+/// The directory of a node in which collectors there record their positions.
+pub const STATE_DIRECTORY: &str = "/var/lib/kubewake/agent";
+/// The environment variable with the name of a collector's node.
+pub const NODE_NAME_VARIABLE: &str = "NODE_NAME";
+/// The namespace of the collectors on the nodes.
+pub const AGENT_NAMESPACE: &str = "kubewake-agents";
+/// The DaemonSet of the collectors on the nodes.
+pub const AGENT_NAME: &str = "kubewake-agent";
 /// The headless Service of the sticky tier.
 pub const STICKY_SERVICE: &str = "kubewake-sticky";
 /// The environment variable with the address of a collector's pod.
@@ -63,8 +78,12 @@ pub struct CollectorConfigs {
     pub gateway: Option<RenderedDocument>,
     /// The document of the sticky tier; none if no pipeline waits for whole traces.
     pub sticky: Option<RenderedDocument>,
-    /// The keys and values of the Secret that both documents refer to.
+    /// The document of the collectors on the nodes; none if no pipeline reads logs of containers.
+    pub agent: Option<RenderedDocument>,
+    /// The keys and values of the Secret that the documents of gateway and sticky tier refer to.
     pub secrets: BTreeMap<String, SecretString>,
+    /// The keys and values of the Secret that the document of the collectors on the nodes refers to.
+    pub agent_secrets: BTreeMap<String, SecretString>,
     /// Whether the gateway looks up senders' pods in the cluster, and so needs the right to.
     pub enriched: bool,
 }
@@ -79,12 +98,17 @@ pub struct RenderedDocument {
 }
 
 impl CollectorConfigs {
+    /// The documents of all tiers.
+    pub fn documents(&self) -> impl Iterator<Item = &RenderedDocument> {
+        [&self.gateway, &self.sticky, &self.agent].into_iter().flatten()
+    }
+
     /// The files and variables that the documents refer to, so that [`load`](kubewake_config::load()) can check
     /// them.
     pub fn sources(&self) -> FixedSources {
         let empty = FixedSources::new().with_env(POD_IP_VARIABLE, CHECKED_POD_IP);
-        self.secrets
-            .iter()
+        let secrets = self.secrets.iter().chain(&self.agent_secrets);
+        secrets
             .fold(empty, |sources, (key, text)| sources.with_file(format!("{SECRETS_DIRECTORY}/{key}"), text.reveal()))
     }
 }
@@ -97,17 +121,32 @@ impl CollectorConfigs {
 pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> Result<CollectorConfigs, EncodeError> {
     let mut rendered: Vec<&ValidPipeline> = pipelines.iter().filter(|pipeline| pipeline.is_rendered()).collect();
     rendered.sort_by_key(|pipeline| (pipeline.signal.name(), &pipeline.name));
-    if rendered.is_empty() {
-        return Ok(CollectorConfigs::default());
+    let mut configs = CollectorConfigs::default();
+    let receiving: Vec<&ValidPipeline> = rendered.iter().copied().filter(|it| it.receives_otlp()).collect();
+    if !receiving.is_empty() {
+        add_receiving_tiers(&mut configs, &receiving, settings)?;
     }
+    let reading: Vec<&ValidPipeline> = rendered.into_iter().filter(|it| it.reads_logs()).collect();
+    if !reading.is_empty() {
+        agent::add_agent(&mut configs, &reading, settings)?;
+    }
+    Ok(configs)
+}
+
+/// Renders the documents of the gateway and of the sticky tier, for the pipelines that receive what is sent.
+fn add_receiving_tiers(
+    configs: &mut CollectorConfigs,
+    receiving: &[&ValidPipeline],
+    settings: &CollectorSettings,
+) -> Result<(), EncodeError> {
     let (waiting, flowing): (Vec<&ValidPipeline>, Vec<&ValidPipeline>) =
-        rendered.iter().copied().partition(|pipeline| pipeline.is_sticky());
-    let enriched = settings.enrichment || rendered.iter().any(|pipeline| selection::has_selection(&pipeline.input));
+        receiving.iter().copied().partition(|pipeline| pipeline.is_sticky());
+    let enriched = settings.enrichment || receiving.iter().any(|pipeline| selection::has_selection(&pipeline.input));
     let mut keys = SecretKeys::default();
     let mut gateway = base_document(settings);
-    add_receivers(&mut gateway, settings, rendered.iter().any(|pipeline| pipeline.signal == Signal::Traces));
+    add_receivers(&mut gateway, settings, receiving.iter().any(|pipeline| pipeline.signal == Signal::Traces));
     if enriched {
-        let enrichment = selection::enrichment(&rendered, settings);
+        let enrichment = selection::enrichment(receiving, settings);
         let id = ComponentId::new(ENRICHMENT_PROCESSOR);
         gateway.processors.insert(id, ProcessorConfig::KubernetesAttributes(enrichment.into()));
     }
@@ -117,16 +156,18 @@ pub fn render(pipelines: &[ValidPipeline], settings: &CollectorSettings) -> Resu
     if !waiting.is_empty() {
         add_sticky_forwarding(&mut gateway, &waiting, settings, enriched);
     }
-    let mut sticky = None;
     if !waiting.is_empty() {
         let mut document = base_document(settings);
         document.receivers.insert(ComponentId::new(OTLP_RECEIVER), ReceiverConfig::Otlp(otlp_over_grpc().into()));
         for pipeline in waiting {
             add_pipeline(&mut document, &mut keys, pipeline, settings, false);
         }
-        sticky = Some(finish_document(document)?);
+        configs.sticky = Some(finish_document(document)?);
     }
-    Ok(CollectorConfigs { gateway: Some(finish_document(gateway)?), sticky, secrets: keys.0, enriched })
+    configs.gateway = Some(finish_document(gateway)?);
+    configs.secrets = keys.0;
+    configs.enriched = enriched;
+    Ok(())
 }
 
 impl RenderedDocument {
@@ -220,23 +261,26 @@ fn add_pipeline(
 ) {
     let name = pipeline.component_name();
     let mut processors = first_processors(enriched);
-    for processor in own_processors(pipeline) {
+    for processor in own_processors(pipeline, selection::filter(pipeline)) {
         let id = ComponentId::new(format!("{}/{name}", processor.type_name()));
         document.processors.insert(id.clone(), processor);
         processors.push(id);
     }
     let exporters = vec![exporter::add_exporter(document, keys, pipeline, settings)];
     let receivers = receivers_of(document, pipeline.signal);
-    // A resource that is deleted and created again is another pipeline: metrics and data of the first are not
-    // its own.
-    let uid = Some(pipeline.uid.clone()).filter(|uid| !uid.is_empty());
+    let uid = pipeline_uid(pipeline);
     let config = PipelineConfig { receivers, processors, exporters, uid, carries: Vec::new() };
     document.service.pipelines.insert(pipeline.pipeline_id(), config);
 }
 
+/// A resource that is deleted and created again is another pipeline: metrics and data of the first are not its own.
+fn pipeline_uid(pipeline: &ValidPipeline) -> Option<String> {
+    Some(pipeline.uid.clone()).filter(|uid| !uid.is_empty())
+}
+
 /// The processors that belong to a pipeline alone.
-fn own_processors(pipeline: &ValidPipeline) -> impl Iterator<Item = ProcessorConfig> {
-    let filter = selection::filter(pipeline).map(|filter| ProcessorConfig::Filter(filter.into()));
+fn own_processors(pipeline: &ValidPipeline, filter: Option<FilterProcessor>) -> impl Iterator<Item = ProcessorConfig> {
+    let filter = filter.map(|filter| ProcessorConfig::Filter(filter.into()));
     // Proportional, so that data that was sampled before is sampled again; undecidable items are kept.
     let sampler = pipeline.sampling.percentage.map(|percentage| ProbabilisticSampler {
         mode: SamplerMode::Proportional,

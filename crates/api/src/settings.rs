@@ -12,6 +12,7 @@ use kubewake_config::model::{QueueBatch, QueueConfig, QueueSizer, RetryConfig};
 pub use self::{image::image_name_error, resources::EffectiveResources};
 use crate::{
     ConditionReason, Signal, SpecProblem, TelemetryPipeline, ValidationReport,
+    destination::PipelineDestination,
     v1alpha1::{
         CollectorLogLevel, ContainerResources, OtlpCompression, PipelineSlots, PullSecret, QueueOptions, TelemetrySpec,
         TrustedRelay,
@@ -35,6 +36,10 @@ pub struct CollectorSettings {
     pub sticky_replicas: i32,
     /// The resources of a sticky collector that differ from the defaults.
     pub sticky_resources: ContainerResources,
+    /// The resources of a collector on a node that differ from the defaults.
+    pub agent_resources: ContainerResources,
+    /// Directories of the nodes that links in the directory of logs lead to.
+    pub linked_log_directories: Vec<String>,
     /// The image, unless it is the default.
     pub image: Option<String>,
     /// The Secrets with which the image is pulled.
@@ -68,6 +73,8 @@ impl CollectorSettings {
             resources: ContainerResources::default(),
             sticky_replicas: DEFAULT_MIN_REPLICAS,
             sticky_resources: ContainerResources::default(),
+            agent_resources: ContainerResources::default(),
+            linked_log_directories: Vec::new(),
             image: None,
             image_pull_secrets: Vec::new(),
             slots: PipelineSlots::default(),
@@ -104,12 +111,24 @@ impl CollectorSettings {
         EffectiveResources::new(&self.sticky_resources, resources::STICKY_MEMORY)
     }
 
+    /// The resources of a collector on a node.
+    pub fn agent(&self) -> EffectiveResources {
+        EffectiveResources::new(&self.agent_resources, resources::AGENT_MEMORY)
+    }
+
     /// Warnings about a pipeline that depend on these settings.
     pub fn warnings(&self, pipeline: &TelemetryPipeline) -> Vec<SpecProblem> {
         let is_sticky = pipeline.sampling.as_ref().is_some_and(|sampling| sampling.tail.is_some());
-        let amounts = if is_sticky { self.sticky() } else { self.gateway() };
-        let queue = pipeline.output.as_ref().and_then(|otlp| otlp.queue.as_ref());
-        too_large("spec.output.otlp.queue", queue, &amounts).into_iter().collect()
+        let amounts = match &pipeline.runtime {
+            Some(_) => self.agent(),
+            None if is_sticky => self.sticky(),
+            None => self.gateway(),
+        };
+        let destinations = pipeline.destinations.iter();
+        let warning = |one: &PipelineDestination| {
+            too_large(&format!("{}.queue", one.path()), one.sending.queue.as_ref(), &amounts)
+        };
+        destinations.filter_map(warning).collect()
     }
 
     /// How many pipelines of a kind may be active at once.

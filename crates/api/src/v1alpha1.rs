@@ -6,6 +6,7 @@
 
 mod filter;
 mod input;
+mod log_output;
 mod output;
 mod pipelines;
 mod policy;
@@ -16,7 +17,12 @@ mod value;
 
 pub use filter::{AttributeMatcher, LogFilter, LogSeverity, MatchType, MetricFilter, SpanFilter, SpanKind, StatusCode};
 pub use input::{
-    NamespaceSelector, OtlpInput, PipelineInputs, TracePipelineInput, WorkloadKind, WorkloadReference, WorkloadSelector,
+    ContainerSelector, LineParsing, LogPipelineInputs, MultilineMode, NamespaceSelector, OtlpInput, PipelineInputs,
+    RuntimeInput, RuntimeNamespaceSelector, TracePipelineInput, WorkloadKind, WorkloadReference, WorkloadSelector,
+};
+pub use log_output::{
+    DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
+    LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
 };
 pub use output::{
     AuthenticationOptions, BasicAuthOptions, BearerAuthOptions, OAuth2Options, OtlpCompression, OtlpOutput,
@@ -35,8 +41,8 @@ pub use policy::{
 pub use sampling::{DecisionCacheOptions, SamplingOptions, TailSamplingOptions};
 pub use sending::{BatchOptions, OutputDefaults, QueueOptions, RetryOptions};
 pub use telemetry::{
-    CollectorEndpoints, CollectorLogLevel, ContainerResources, EnrichmentOptions, OpenCensusOptions, OtlpEndpoints,
-    PipelineSlots, PullSecret, ReceiverOptions, ReplicaRange, ResourceQuantity, ScalingOptions, StickyTierOptions,
-    Telemetry, TelemetrySpec, TelemetryStatus, TrustedRelay,
+    AgentOptions, CollectorEndpoints, CollectorLogLevel, ContainerResources, EnrichmentOptions, OpenCensusOptions,
+    OtlpEndpoints, PipelineSlots, PullSecret, ReceiverOptions, ReplicaRange, ResourceQuantity, ScalingOptions,
+    StickyTierOptions, Telemetry, TelemetrySpec, TelemetryStatus, TrustedRelay,
 };
 pub use value::{KeyRef, ValueFrom, ValueType};

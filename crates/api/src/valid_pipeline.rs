@@ -7,8 +7,8 @@ use kubewake_config::{PipelineId, SecretString, model::TailSamplingProcessor};
 
 use crate::{
     Signal, SpecProblem,
-    pipeline::{InputSelection, RecordFilter, TelemetryPipeline},
-    v1alpha1::OtlpProtocol,
+    pipeline::{InputSelection, RecordFilter, RuntimeLogs, TelemetryPipeline},
+    v1alpha1::{DocumentOptions, ElasticsearchMapping, OpensearchMapping, OtlpProtocol},
     validate::EXPIRY_WARNING_PERIOD,
 };
 
@@ -21,6 +21,7 @@ pub struct ValidPipeline {
     pub(crate) generation: i64,
     pub(crate) paused: bool,
     pub(crate) input: InputSelection,
+    pub(crate) runtime: Option<RuntimeLogs>,
     pub(crate) filter: Vec<RecordFilter>,
     pub(crate) sampling: ValidSampling,
     pub(crate) output: ValidOutput,
@@ -47,7 +48,17 @@ impl ValidPipeline {
 
     /// Whether it is part of a document: one that is paused, or has no input, is not.
     pub fn is_rendered(&self) -> bool {
-        !self.paused && self.input.enabled
+        !self.paused && (self.receives_otlp() || self.reads_logs())
+    }
+
+    /// Whether the gateway receives for it what is sent to the collectors.
+    pub fn receives_otlp(&self) -> bool {
+        self.input.enabled
+    }
+
+    /// Whether the collectors on the nodes read logs of containers for it.
+    pub fn reads_logs(&self) -> bool {
+        self.runtime.is_some()
     }
 
     /// Whether `spec.paused` is true.
@@ -128,12 +139,33 @@ pub(crate) struct ValidSampling {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ValidOutput {
-    pub(crate) protocol: OtlpProtocol,
+    pub(crate) backend: ValidBackend,
     pub(crate) endpoint: DocumentText,
     pub(crate) tls: Option<ValidTls>,
     pub(crate) authentication: Option<ValidAuthentication>,
     pub(crate) headers: Vec<(String, DocumentText)>,
     pub(crate) sending: crate::settings::SendingSettings,
+}
+
+/// A kind of backend, with the settings that only it has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ValidBackend {
+    Otlp(OtlpProtocol),
+    Loki {
+        tenant: Option<String>,
+        /// If empty, the exporter's defaults.
+        labels: Vec<(String, String)>,
+        allow_record_attributes: Vec<String>,
+    },
+    Elasticsearch {
+        api_key: Option<DocumentText>,
+        documents: DocumentOptions,
+        mapping: Option<ElasticsearchMapping>,
+    },
+    Opensearch {
+        documents: DocumentOptions,
+        mapping: Option<OpensearchMapping>,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,6 +11,7 @@
 
 mod context;
 mod endpoint;
+mod names;
 mod output;
 mod sampling;
 mod selection;
@@ -93,13 +94,18 @@ pub fn validate_spec(pipeline: &TelemetryPipeline, now: Timestamp) -> Validation
 fn validate_in_context(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) -> Option<ValidPipeline> {
     name(check, &pipeline.name);
     selection::input(check, pipeline);
+    selection::runtime(check, pipeline);
     selection::filter(check, pipeline);
     let sampling = sampling::sampling(check, pipeline);
-    let Some(otlp) = &pipeline.output else {
-        check.refuse("spec.output", ConditionReason::SpecInvalid, "an output must be set: `otlp`");
+    let [destination] = pipeline.destinations.as_slice() else {
+        let message = match pipeline.signal {
+            Signal::Traces | Signal::Metrics => "an output must be set: `otlp`",
+            Signal::Logs => "set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`",
+        };
+        check.refuse("spec.output", ConditionReason::SpecInvalid, message);
         return None;
     };
-    let output = output::output(check, pipeline.signal, otlp);
+    let output = output::output(check, pipeline.signal, destination);
     Some(ValidPipeline {
         signal: pipeline.signal,
         name: pipeline.name.clone(),
@@ -107,9 +113,10 @@ fn validate_in_context(check: &mut ValidationContext<'_>, pipeline: &TelemetryPi
         generation: pipeline.generation,
         paused: pipeline.paused,
         input: pipeline.input.clone(),
+        runtime: pipeline.runtime.clone(),
         filter: pipeline.filter.clone(),
         sampling,
-        backend: output::backend(otlp),
+        backend: output::backend(destination),
         output: output?,
         warnings: Vec::new(),
         expires: None,

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use std::{fmt::Write as _, fs, path::PathBuf};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
 
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
@@ -15,7 +15,7 @@ use kubewake_api::{
     v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TracePipeline},
     validate,
 };
-use kubewake_config::load;
+use kubewake_config::{SecretString, load};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn case(name: &str) {
     let mut reversed = pipelines;
     reversed.reverse();
     assert_eq!(layer, render(&reversed, &settings).unwrap(), "the order does not matter");
-    for document in layer.gateway.iter().chain(&layer.sticky) {
+    for document in layer.documents() {
         let loaded = load(&document.yaml, &layer.sources());
         let loaded = loaded.unwrap_or_else(|errors| panic!("{name}: {errors}\n{}", document.yaml));
         assert_eq!(loaded.warnings, [], "{name}");
@@ -42,17 +42,24 @@ fn case(name: &str) {
 
 fn shown(layer: &CollectorConfigs) -> String {
     let mut text = String::new();
-    let documents = [("gateway", &layer.gateway), ("sticky", &layer.sticky)];
+    let documents = [("gateway", &layer.gateway), ("sticky", &layer.sticky), ("agent", &layer.agent)];
     for (name, document) in documents.iter().filter_map(|(name, document)| Some((name, document.as_ref()?))) {
         let RenderedDocument { yaml, .. } = document;
         write!(text, "# {name}\n{yaml}---\n").unwrap();
     }
-    text.push_str("# the keys of the Secret\n");
-    for (key, value) in &layer.secrets {
+    show_keys(&mut text, "# the keys of the Secret", &layer.secrets);
+    if layer.agent.is_some() {
+        show_keys(&mut text, "# the keys of the Secret of the agents", &layer.agent_secrets);
+    }
+    text
+}
+
+fn show_keys(text: &mut String, title: &str, secrets: &BTreeMap<String, SecretString>) {
+    writeln!(text, "{title}").unwrap();
+    for (key, value) in secrets {
         let value = value.reveal().lines().next().unwrap_or_default();
         writeln!(text, "{key}: {}", serde_json::to_string(value).unwrap()).unwrap();
     }
-    text
 }
 
 /// Parses the resources of a file, all at generation 2.
@@ -128,6 +135,43 @@ fn pipelines_that_select_and_drop() {
 #[test]
 fn pipelines_that_sample() {
     case("sampled");
+}
+
+#[test]
+fn pipelines_that_read_logs_of_containers() {
+    case("agents");
+}
+
+#[test]
+fn pipelines_to_other_backends() {
+    case("backends");
+}
+
+#[test]
+fn receiver_of_logs_stays_while_pipelines_come_go_and_change_what_they_select() {
+    let valid = |name: &str, runtime: Value| {
+        let spec = serde_json::json!({
+            "input": {"otlp": {"enabled": false}, "runtime": runtime},
+            "output": {"otlp": {"endpoint": {"value": "backend:4317"}}},
+        });
+        let resource = LogPipeline::new(name, serde_json::from_value(spec).unwrap());
+        let pipeline = TelemetryPipeline::from(&resource);
+        validate(&pipeline, &ResolvedReferences::new(), Timestamp::now()).unwrap()
+    };
+    let receivers = |pipelines: &[ValidPipeline]| {
+        let layer = render(pipelines, &CollectorSettings::new("kubewake-system")).unwrap();
+        assert!(layer.gateway.is_none() && layer.secrets.is_empty());
+        let document: Value = serde_saphyr::from_str(&layer.agent.unwrap().yaml).unwrap();
+        document["receivers"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    let all = valid("all", serde_json::json!({}));
+    let some = valid("some", serde_json::json!({"namespaces": {"include": ["shop"]}}));
+    assert_eq!(receivers(std::slice::from_ref(&all)), ["file_log/pods"]);
+    assert_eq!(receivers(std::slice::from_ref(&some)), ["file_log/pods"]);
+    assert_eq!(receivers(&[all.clone(), some]), ["file_log/pods"]);
+    let plain = valid("plain", serde_json::json!({"parse": {"json": false}, "multiline": "none"}));
+    let receivers = receivers(&[all, plain]);
+    assert!(receivers.len() == 2 && receivers.contains(&"file_log/pods".to_owned()), "{receivers:?}");
 }
 
 #[test]

@@ -112,6 +112,18 @@ impl Maker {
                 object.insert(name.into(), self.make(&format!("{path}.{name}"), property(name).unwrap()));
             }
         }
+        if property("apiKey").is_some() && object.contains_key("authentication") {
+            object.remove("apiKey");
+        }
+        if property("dataStream").is_some() && object.contains_key("index") {
+            object.remove("dataStream");
+        }
+        if object.get("json") == Some(&json!(false)) {
+            *object = Map::from_iter([("json".to_owned(), json!(false))]);
+        }
+        if object.contains_key("include") {
+            object.remove("system");
+        }
         if object.get("protocol") != Some(&json!("http")) {
             object.remove("path");
         }
@@ -164,6 +176,9 @@ impl Maker {
             return format!("{}{}", self.secret_at(path), self.pick(ODD)).chars().take(most).collect();
         }
         match name {
+            "value" if path.contains(".endpoint.") && !path.contains(".otlp.") => {
+                self.pick(&["https://backend", "http://backend:3100/base", "https://[::1]:9200/"]).into()
+            }
             "value" if path.contains(".endpoint.") => {
                 self.pick(&["backend:4317", "https://backend:4317", "https://[::1]:4318", "http://backend:80/"]).into()
             }
@@ -178,6 +193,10 @@ impl Maker {
             "timeout" | "maxElapsedTime" | "decisionWaitAfterRootReceived" => self.pick(&["0s", "5s", "2h"]).into(),
             "path" => self.pick(&["/v1/traces", "x/y"]).into(),
             "include" | "exclude" | "namespace" => self.pick(&["default", "shop", "kube-system"]).into(),
+            "linkedLogDirectories" => "/var/lib/docker/containers".into(),
+            "x" | "index" | "tenant" | "dataset" => {
+                self.pick(&["a", "%{k8s.namespace.name}-x", "%{team:-none}"]).into()
+            }
             _ => format!("{}{}", self.pick(&["a", "shop", "x-y"]), self.rng.u8(..)),
         }
     }
@@ -236,7 +255,7 @@ fn pipeline(maker: &mut Maker, which: usize, name: &str) -> (TelemetryPipeline, 
 
 /// Resolves all references of a pipeline, by their purpose.
 fn resolved(maker: &mut Maker, pipeline: &TelemetryPipeline) -> ResolvedReferences {
-    let otlp = pipeline.output.as_ref();
+    let otlp = pipeline.destinations.first();
     let oauth2 = otlp.and_then(|otlp| otlp.authentication.as_ref()).and_then(|given| given.oauth2.as_ref());
     let endpoints = [otlp.map(|otlp| &otlp.endpoint), oauth2.map(|oauth2| &oauth2.token_url)];
     let tls: Vec<_> = [otlp.and_then(|otlp| otlp.tls.as_ref()), oauth2.and_then(|oauth2| oauth2.tls.as_ref())]
@@ -306,7 +325,7 @@ fn tried(seed: u64, folly: u32) -> usize {
     });
     let valid: Vec<ValidPipeline> = made.into_iter().flatten().collect();
     let layer = render(&valid, &settings(&mut maker)).unwrap();
-    for document in layer.gateway.iter().chain(&layer.sticky) {
+    for document in layer.documents() {
         assert_hidden(&document.yaml, "a document");
         if let Err(errors) = load(&document.yaml, &layer.sources()) {
             panic!("{errors}\n{}", document.yaml);
@@ -315,8 +334,10 @@ fn tried(seed: u64, folly: u32) -> usize {
     let fits = |key: &String| {
         key.len() <= 253 && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     };
-    assert!(layer.secrets.keys().all(fits), "{:?}", layer.secrets);
-    assert_eq!(layer.gateway.is_some(), valid.iter().any(ValidPipeline::is_rendered));
+    assert!(layer.secrets.keys().chain(layer.agent_secrets.keys()).all(fits), "{:?}", layer.secrets);
+    let has = |reads: fn(&ValidPipeline) -> bool| valid.iter().any(|valid| valid.is_rendered() && reads(valid));
+    assert_eq!(layer.gateway.is_some(), has(ValidPipeline::receives_otlp));
+    assert_eq!(layer.agent.is_some(), has(ValidPipeline::reads_logs));
     valid.len()
 }
 

@@ -174,6 +174,28 @@ async fn bad_selections_and_samplings_are_refused_in_clear_words() {
     let logs = |filter: Value| json!({"filter": [filter], "output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
     let severity = logs(json!({"severityBelow": "WARN", "bodies": ["x"]}));
     world.refuses("LogPipeline", "x", severity, &["`severityBelow` must be the only condition of a filter"]).await;
+    let with_runtime = |runtime: Value| json!({"input": {"runtime": runtime}, "output": {"otlp": {"endpoint": {"value": "backend:4317"}}}});
+    let refuses_logs = async |spec: Value, words: &[&str]| world.refuses("LogPipeline", "x", spec, words).await;
+    let both = json!({"namespaces": {"include": ["a"], "exclude": ["b"]}});
+    refuses_logs(with_runtime(both), &["spec.input.runtime.namespaces", "set either `include` or `exclude`"]).await;
+    let named = json!({"namespaces": {"include": ["a"], "system": true}});
+    refuses_logs(with_runtime(named), &["spec.input.runtime.namespaces", "`system` cannot be combined"]).await;
+    let words = ["spec.input.runtime.parse", "`message`, `severity` and `traceContext` need `json`"];
+    refuses_logs(with_runtime(json!({"parse": {"json": false, "severity": true}})), &words).await;
+    refuses_logs(with_runtime(json!({"multiline": "java"})), &["multiline", "\"auto\", \"none\""]).await;
+    let url = json!({"endpoint": {"value": "https://backend"}});
+    let one = "set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`";
+    refuses_logs(json!({"output": {}}), &["spec.output", one]).await;
+    refuses_logs(json!({"output": {"loki": url, "opensearch": url}}), &["spec.output", one]).await;
+    let index = json!({"endpoint": {"value": "https://backend"}, "index": "a", "dataStream": {}});
+    for kind in ["elasticsearch", "opensearch"] {
+        refuses_logs(json!({"output": {kind: index}}), &["set either `index` or `dataStream`"]).await;
+    }
+    let token = json!({"bearer": {"token": {"value": "x"}}});
+    let key = json!({"endpoint": {"value": "https://b"}, "apiKey": {"value": "x"}, "authentication": token});
+    refuses_logs(json!({"output": {"elasticsearch": key}}), &["set either `apiKey` or `authentication`"]).await;
+    let etc = json!({"agent": {"linkedLogDirectories": ["/etc"]}});
+    world.refuses("Telemetry", "default", etc, &["spec.agent.linkedLogDirectories[0]"]).await;
     world
         .refuses("MetricPipeline", "x", logs(json!({})), &["a filter without a condition would drop everything"])
         .await;

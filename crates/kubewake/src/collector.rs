@@ -2,6 +2,7 @@
 
 mod file_root;
 mod otelcol_compat;
+mod state_directory;
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +22,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::file_root::FileRoot;
+use self::{file_root::FileRoot, state_directory::StateArgs};
 use crate::logging;
 
 /// Arguments of `kubewake collector`.
@@ -55,6 +56,9 @@ enum CollectorCommand {
     #[command(after_help = "Examples:
   kubewake collector components")]
     Components,
+    /// Gives the directory with the positions of a collector on a node to its user
+    #[command(hide = true)]
+    PrepareState(StateArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,6 +90,15 @@ pub(crate) async fn run(args: CollectorArgs) -> ExitCode {
             }
             Err(code) => code,
         },
+        (Some(CollectorCommand::PrepareState(given)), _) => {
+            match state_directory::prepare(&given, &FileRoot::from_env()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("error: {error:#}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
         // Without a command the parser requires a file.
         (Some(CollectorCommand::Components), _) | (None, None) => {
             print!("{}", kubewake_collector::components::list_components());

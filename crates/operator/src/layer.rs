@@ -30,7 +30,12 @@ use tokio::{
     time::Instant,
 };
 
-use self::{build::BuildContext, error::LayerError, rendering::RenderedLayer};
+use self::{
+    agents::{AgentInputs, PipelineStates},
+    build::BuildContext,
+    error::LayerError,
+    rendering::RenderedLayer,
+};
 use crate::{
     feedback::{deleted_pipelines::PipelineCleanup, delivery_health::DeliveryHealthCache},
     model::{names, object_kind::ObjectKind, pipeline_key::PipelineKey},
@@ -43,6 +48,7 @@ use crate::{
     runtime::{failure_cause::FailureCause, metrics::OperatorMetrics},
 };
 
+mod agents;
 mod anchor_owners;
 mod build;
 mod error;
@@ -70,6 +76,8 @@ pub struct LayerOutcome {
     pub refused: BTreeMap<PipelineKey, String>,
     /// Why the run failed, if it did.
     pub failure: Option<LayerFailure>,
+    /// Why the collectors on the nodes could not be reconciled. It concerns only the pipelines that read logs.
+    pub agent_failure: Option<LayerFailure>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,6 +85,29 @@ pub struct LayerFailure {
     /// The message for a status.
     pub message: String,
     pub cause: FailureCause,
+    /// Whether a retry may succeed in a moment.
+    is_transient: bool,
+}
+
+impl From<&LayerError> for LayerFailure {
+    fn from(error: &LayerError) -> Self {
+        Self { message: error.message(), cause: FailureCause::from(error), is_transient: error.is_transient() }
+    }
+}
+
+#[cfg(test)]
+impl LayerFailure {
+    /// A failure that stays, with this message.
+    pub(crate) fn example(message: &str) -> Self {
+        Self { message: message.to_owned(), cause: FailureCause::Invalid, is_transient: false }
+    }
+}
+
+impl LayerOutcome {
+    /// Why a pipeline may not be in effect, if it is not known to be: `reads_logs` if it needs the agents.
+    pub fn failure_for(&self, reads_logs: bool) -> Option<&LayerFailure> {
+        self.failure.as_ref().or(self.agent_failure.as_ref().filter(|_| reads_logs))
+    }
 }
 
 /// What the layer depends on, beside pipelines and settings.
@@ -84,6 +115,8 @@ pub struct LayerFailure {
 pub struct LayerOptions {
     /// The namespace of the collectors.
     pub namespace: String,
+    /// The namespace of the collectors on the nodes.
+    pub agent_namespace: String,
     /// The collectors' image, unless a Telemetry names one.
     pub image: String,
 }
@@ -97,6 +130,8 @@ pub struct CollectorReconciler {
     pub delivery_health: Arc<DeliveryHealthCache>,
     pub cleanup: Arc<PipelineCleanup>,
     pub applier: ServerSideApplier,
+    /// For the agents' namespace.
+    pub agent_applier: ServerSideApplier,
     pub metrics: Arc<OperatorMetrics>,
     pub runs: LayerRuns,
 }
@@ -117,12 +152,15 @@ struct LastRun {
     outcome: Arc<LayerOutcome>,
     /// The time of the last write of a document.
     documents_written: Option<Instant>,
+    /// The time of the last write of the agents' document.
+    agent_document_written: Option<Instant>,
     rendered: Option<RenderedLayer>,
 }
 
 /// The state that a run reads before it writes.
 struct LayerInputs {
     documents: BTreeMap<&'static str, ConfigMap>,
+    agents: Result<AgentInputs, LayerError>,
     locks: Vec<ConfigMap>,
     has_anchor: bool,
 }
@@ -153,7 +191,7 @@ impl CollectorReconciler {
         let covers = requested.load(Ordering::SeqCst);
         // Boxed, or the future of every caller that waits here would have room for it.
         let outcome = Box::pin(self.run_with_retries(&mut last)).await;
-        self.set_failure(outcome.failure.as_ref().map(|failure| failure.message.as_str()));
+        self.set_failure(outcome.failure_for(true).map(|failure| failure.message.as_str()));
         last.covers = covers;
         last.outcome = Arc::new(outcome);
         Some(Arc::clone(&last.outcome))
@@ -184,11 +222,15 @@ impl CollectorReconciler {
         for attempt in 1..=MAX_RUN_ATTEMPTS {
             self.metrics.count_layer_run();
             outcome = LayerOutcome::default();
-            let Err(error) = self.run(&mut outcome, last).await else { return outcome };
-            let failure =
-                outcome.failure.insert(LayerFailure { message: error.message(), cause: FailureCause::from(&error) });
-            if attempt == MAX_RUN_ATTEMPTS || !error.is_transient() {
-                tracing::warn!(error = failure.message, "failed to reconcile the collector layer");
+            outcome.failure = self.run(&mut outcome, last).await.err().map(|error| LayerFailure::from(&error));
+            let failures: Vec<&LayerFailure> = outcome.failure.iter().chain(&outcome.agent_failure).collect();
+            if failures.is_empty() {
+                return outcome;
+            }
+            if attempt == MAX_RUN_ATTEMPTS || !failures.iter().any(|failure| failure.is_transient) {
+                for failure in failures {
+                    tracing::warn!(error = failure.message, "failed to reconcile the collector layer");
+                }
                 break;
             }
             tokio::time::sleep(RETRY_DELAY).await;
@@ -202,12 +244,12 @@ impl CollectorReconciler {
         self.cleanup.forget_deleted();
         let entries = self.pipeline_cache.list(&self.view.pipelines.live_uids());
         let holders = slot_holders(&read.locks, &entries);
-        let LastRun { rendered, documents_written: written, .. } = last;
+        let LastRun { rendered, documents_written: written, agent_document_written, .. } = last;
         let rendered = self.render(&holders, rendered)?;
         outcome.refused = rendered.refused.clone();
         outcome.rendered = rendered.valid.keys().cloned().collect();
         let layer = &rendered.layer;
-        outcome.documents = [&layer.gateway, &layer.sticky].into_iter().flatten().map(|it| it.hash.clone()).collect();
+        outcome.documents = layer.documents().map(|it| it.hash.clone()).collect();
         let keepers = anchor_owners::select_owners(&entries, &holders);
         if keepers.is_empty() {
             return self.sweep_all().await;
@@ -216,8 +258,13 @@ impl CollectorReconciler {
             // A waiting pipeline is about to take over a slot. Until then nothing changes.
             return Ok(());
         }
+        let agents = self.reconcile_agents(&entries, &holders, read.agents, layer, agent_document_written);
+        // Boxed, or this future would have room for it all the time.
+        outcome.agent_failure = Box::pin(agents).await;
+        let anchor = build::anchor_object(&self.options.namespace, &keepers);
         let around = BuildContext {
-            anchor: self.ensure_anchor(&keepers, &read).await?,
+            namespace: self.options.namespace.clone(),
+            anchor: self.ensure_anchor(&self.applier, &anchor, read.has_anchor).await?,
             anchor_owners: keepers,
             settings: self.view.settings.current(),
             image: self.options.image.clone(),
@@ -226,7 +273,8 @@ impl CollectorReconciler {
         let (rights, others) = build::layer_objects(&around, layer).into_iter().partition(|it| it.kind.is_rbac());
         let min_replicas = around.settings.min_replicas;
         let mut wanted = self.apply(rights, min_replicas).await?;
-        wanted.extend(self.write_documents(&around, layer, &read, written).await?);
+        wanted.extend(agents::needed_rights(layer));
+        wanted.extend(self.write_documents(&around, layer, &read.documents, written).await?);
         wanted.insert((ObjectKind::ConfigMap, names::LAYER_CONFIG_MAP.to_owned()));
         wanted.extend(self.apply(others, min_replicas).await?);
         let given_up = written.is_some_and(|written| written.elapsed() >= OBSOLETE_RETENTION);
@@ -238,7 +286,7 @@ impl CollectorReconciler {
     /// Renders the documents, or reuses the last ones if neither pipelines nor settings changed.
     fn render<'a>(
         &self,
-        holders: &BTreeMap<PipelineKey, Arc<PipelineState>>,
+        holders: &PipelineStates,
         last: &'a mut Option<RenderedLayer>,
     ) -> Result<&'a RenderedLayer, LayerError> {
         let valid = |entry: &PipelineState| entry.valid.clone().filter(|valid| valid.is_rendered());
@@ -255,6 +303,7 @@ impl CollectorReconciler {
     /// another operator acted on it.
     async fn read(&self) -> Result<LayerInputs, LayerError> {
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.options.namespace);
+        let agents = self.read_agents().await;
         let mut documents = BTreeMap::new();
         for name in [names::GATEWAY, names::STICKY] {
             let document = find_object(&api, name).await.map_err(|error| LayerError::Read(Box::new(error)))?;
@@ -266,15 +315,12 @@ impl CollectorReconciler {
         }
         let anchor =
             find_object(&api, names::LAYER_CONFIG_MAP).await.map_err(|error| LayerError::Read(Box::new(error)))?;
-        Ok(LayerInputs { documents, locks, has_anchor: anchor.is_some() })
+        Ok(LayerInputs { documents, agents, locks, has_anchor: anchor.is_some() })
     }
 }
 
 /// The pipelines that hold a slot by the locks that were just read.
-fn slot_holders(
-    locks: &[ConfigMap],
-    entries: &BTreeMap<PipelineKey, Arc<PipelineState>>,
-) -> BTreeMap<PipelineKey, Arc<PipelineState>> {
+fn slot_holders(locks: &[ConfigMap], entries: &PipelineStates) -> PipelineStates {
     let uids: BTreeSet<&str> =
         locks.iter().flat_map(ConfigMap::owner_references).map(|owner| owner.uid.as_str()).collect();
     let holds = |entry: &PipelineState| uids.contains(entry.owner.uid.as_str());

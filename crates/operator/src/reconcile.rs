@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Client, ResourceExt as _, runtime::controller::Action};
-use kubewake_api::{ResolvedReferences, TelemetryPipeline};
+use kubewake_api::{ResolvedReferences, TelemetryPipeline, ValidPipeline};
 use kubewake_trail::{Trail, events::EventPublisher};
 use tokio::sync::Semaphore;
 
@@ -27,7 +27,7 @@ use crate::{
         shutdown_losses::{self, ShutdownLosses},
     },
     layer::{CollectorReconciler, LayerFailure, LayerOutcome},
-    model::pipeline_key::PipelineKey,
+    model::{names::CollectorTier, pipeline_key::PipelineKey},
     objects::{apply::ServerSideApplier, object_cache::ObjectCacheWriter},
     pipeline::{
         cluster_view::ClusterView,
@@ -167,7 +167,8 @@ impl PipelineReconciler {
             return Ok(Action::await_change());
         };
         let last_loss = self.update_status(object, &pipeline, &id, &state, &outcome).await?;
-        if let Some(failure) = outcome.failure.clone() {
+        let reads_logs = state.valid.as_ref().is_some_and(|valid| valid.reads_logs());
+        if let Some(failure) = outcome.failure_for(reads_logs).cloned() {
             return Err(PipelineReconcileError::Layer(failure));
         }
         self.backoff.reset(&pipeline.uid);
@@ -229,8 +230,8 @@ impl PipelineReconciler {
         outcome: &LayerOutcome,
     ) -> Result<Option<Timestamp>, PipelineReconcileError> {
         let settings = self.view.settings.current();
-        let is_sticky = state.valid.as_ref().is_some_and(|valid| valid.is_sticky());
-        let readiness = CollectorReadiness::from_cache(&self.view.objects, is_sticky);
+        let tiers = state.valid.as_ref().map(|valid| needed_tiers(valid)).unwrap_or_default();
+        let readiness = CollectorReadiness::from_caches(&self.view.objects, &self.view.agent_objects, tiers);
         let facts = PipelineFacts {
             id,
             generation: object.meta().generation,
@@ -252,6 +253,16 @@ impl PipelineReconciler {
         self.losses.mark_counted(&pipeline.uid, facts.losses.len());
         Ok(last_loss)
     }
+}
+
+/// The tiers that carry a pipeline.
+fn needed_tiers(pipeline: &ValidPipeline) -> Vec<CollectorTier> {
+    let needs = |tier: &CollectorTier| match tier {
+        CollectorTier::Gateway => pipeline.receives_otlp(),
+        CollectorTier::Sticky => pipeline.is_sticky(),
+        CollectorTier::Agent => pipeline.reads_logs(),
+    };
+    CollectorTier::ALL.into_iter().filter(needs).collect()
 }
 
 /// Reconciles one pipeline; the steps are those of the module.

@@ -6,15 +6,16 @@ use kubewake_config::{
     CollectorDocument, ComponentId, ConfigText, SecretString, TextReference, escape,
     model::{
         BasicAuth, BasicClientCredentials, BearerTokenAuth, ClientTls, CompressionType, ExporterConfig,
-        ExtensionConfig, HttpExportConfig, KeyPair, OAuth2Client, OtlpGrpcExporter, OtlpHttpExporter, PemSource,
+        ExtensionConfig, HttpExportConfig, KeyPair, LokiExporter, OAuth2Client, OtlpGrpcExporter, OtlpHttpExporter,
+        PemSource,
     },
 };
 
-use super::SECRETS_DIRECTORY;
+use super::{SECRETS_DIRECTORY, log_exporter};
 use crate::{
     CollectorSettings, Signal, ValidPipeline,
     v1alpha1::{OtlpCompression, OtlpProtocol},
-    valid_pipeline::{DocumentText, ValidAuthentication, ValidTls},
+    valid_pipeline::{DocumentText, ValidAuthentication, ValidBackend, ValidTls},
 };
 
 /// The keys of the Secret that were added so far.
@@ -89,9 +90,29 @@ pub(super) fn add_exporter(
         document.extensions.insert(id.clone(), extension);
         id
     });
-    let (kind, exporter) = match pipeline.output.protocol {
-        OtlpProtocol::Grpc => ("otlp_grpc", ExporterConfig::OtlpGrpc(grpc_exporter(keys, pipeline, settings, auth))),
-        OtlpProtocol::Http => ("otlp_http", ExporterConfig::OtlpHttp(http_exporter(keys, pipeline, settings, auth))),
+    let (kind, exporter) = match &pipeline.output.backend {
+        ValidBackend::Otlp(OtlpProtocol::Grpc) => {
+            ("otlp_grpc", ExporterConfig::OtlpGrpc(grpc_exporter(keys, pipeline, settings, auth)))
+        }
+        ValidBackend::Otlp(OtlpProtocol::Http) => {
+            ("otlp_http", ExporterConfig::OtlpHttp(http_exporter(keys, pipeline, settings, auth)))
+        }
+        ValidBackend::Loki { tenant, labels, allow_record_attributes } => {
+            let exporter = LokiExporter::new(keys.config_text(&pipeline.output.endpoint));
+            let http = http_client(keys, pipeline, settings, auth, &exporter.http);
+            ("loki", log_exporter::loki(exporter, tenant.as_deref(), labels, allow_record_attributes, http))
+        }
+        ValidBackend::Elasticsearch { api_key, documents, mapping } => {
+            let endpoint = keys.config_text(&pipeline.output.endpoint);
+            let api_key = api_key.as_ref().map(|key| keys.secret(key));
+            let http = |default: &_| http_client(keys, pipeline, settings, auth, default);
+            ("elasticsearch", log_exporter::elasticsearch(endpoint, *mapping, api_key, documents, http))
+        }
+        ValidBackend::Opensearch { documents, mapping } => {
+            let endpoint = keys.config_text(&pipeline.output.endpoint);
+            let http = |default: &_| http_client(keys, pipeline, settings, auth, default);
+            ("opensearch", log_exporter::opensearch(endpoint, *mapping, documents, http))
+        }
     };
     let id = ComponentId::new(format!("{kind}/{name}"));
     document.exporters.insert(id.clone(), exporter);
@@ -132,7 +153,7 @@ fn http_exporter(
         traces_url: url_for(Signal::Traces),
         metrics_url: url_for(Signal::Metrics),
         logs_url: url_for(Signal::Logs),
-        http: http_client(keys, pipeline, settings, auth),
+        http: http_client(keys, pipeline, settings, auth, &HttpExportConfig::default()),
         ..OtlpHttpExporter::default()
     }
 }
@@ -143,9 +164,9 @@ fn http_client(
     pipeline: &ValidPipeline,
     settings: &CollectorSettings,
     auth: Option<ComponentId>,
+    default: &HttpExportConfig,
 ) -> HttpExportConfig {
     let (output, defaults) = (&pipeline.output, &settings.defaults);
-    let default = HttpExportConfig::default();
     let sending = &output.sending;
     HttpExportConfig {
         tls: output.tls.as_ref().map(|tls| keys.tls(tls)).unwrap_or_default(),

@@ -13,7 +13,8 @@ use crate::{
     CollectorSettings, Signal, ValidPipeline,
     pipeline::{InputSelection, RecordFilter},
     v1alpha1::{
-        self, AttributeMatcher, LogSeverity, SpanKind, StatusCode, TrustedRelay, WorkloadKind, WorkloadReference,
+        self, AttributeMatcher, ContainerSelector, LogSeverity, NamespaceSelector, SpanKind, StatusCode, TrustedRelay,
+        WorkloadKind, WorkloadReference, WorkloadSelector,
     },
 };
 
@@ -28,31 +29,13 @@ pub(super) fn has_selection(input: &InputSelection) -> bool {
 
 /// `k8s_attributes`, with the attributes by which the pipelines select.
 pub(super) fn enrichment(pipelines: &[&ValidPipeline], settings: &CollectorSettings) -> KubernetesAttributesProcessor {
-    let by_set = pipelines.iter().any(|pipeline| {
-        let workloads = &pipeline.input.workloads;
-        workloads.include.iter().chain(&workloads.exclude).any(|one| one.kind == WorkloadKind::ReplicaSet)
-    });
-    let mut metadata = vec![
-        Field::NamespaceName,
-        Field::PodName,
-        Field::PodUid,
-        Field::PodStartTime,
-        Field::NodeName,
-        Field::DeploymentName,
-        Field::StatefulSetName,
-        Field::DaemonSetName,
-        Field::JobName,
-        Field::CronJobName,
-        Field::ContainerName,
-    ];
-    metadata.extend(by_set.then_some(Field::ReplicaSetName));
     let by_attribute = |field: Field| vec![AssociationSource::Attribute(field.name().to_owned())];
     let relay = |relay: &TrustedRelay| RelayServiceAccount {
         namespace: relay.namespace.clone(),
         service_account: relay.service_account.clone(),
     };
     KubernetesAttributesProcessor {
-        metadata,
+        metadata: pod_fields(pipelines.iter().map(|pipeline| &pipeline.input.workloads)),
         associations: vec![
             by_attribute(Field::PodUid),
             by_attribute(Field::PodIp),
@@ -65,12 +48,49 @@ pub(super) fn enrichment(pipelines: &[&ValidPipeline], settings: &CollectorSetti
     }
 }
 
-/// The `filter` of a pipeline; none if it keeps everything.
+/// The attributes that data gets of its pod, with those by which these selectors select.
+pub(super) fn pod_fields<'a>(selectors: impl IntoIterator<Item = &'a WorkloadSelector>) -> Vec<Field> {
+    let by_set = selectors.into_iter().any(|workloads| {
+        workloads.include.iter().chain(&workloads.exclude).any(|one| one.kind == WorkloadKind::ReplicaSet)
+    });
+    let mut fields = vec![
+        Field::NamespaceName,
+        Field::PodName,
+        Field::PodUid,
+        Field::PodStartTime,
+        Field::NodeName,
+        Field::DeploymentName,
+        Field::StatefulSetName,
+        Field::DaemonSetName,
+        Field::JobName,
+        Field::CronJobName,
+        Field::ContainerName,
+    ];
+    fields.extend(by_set.then_some(Field::ReplicaSetName));
+    fields
+}
+
+/// The `filter` of a pipeline for what is sent; none if it keeps everything.
 pub(super) fn filter(pipeline: &ValidPipeline) -> Option<FilterProcessor> {
+    let InputSelection { namespaces, workloads, .. } = &pipeline.input;
+    let senders = SenderSelection { namespaces, containers: &ContainerSelector::default(), workloads };
+    filter_senders(pipeline, &senders)
+}
+
+/// The namespaces, containers and workloads whose data a pipeline keeps.
+#[derive(Clone, Copy)]
+pub(super) struct SenderSelection<'a> {
+    pub(super) namespaces: &'a NamespaceSelector,
+    pub(super) containers: &'a ContainerSelector,
+    pub(super) workloads: &'a WorkloadSelector,
+}
+
+/// The `filter` of a pipeline for data of these senders; none if it keeps everything.
+pub(super) fn filter_senders(pipeline: &ValidPipeline, senders: &SenderSelection<'_>) -> Option<FilterProcessor> {
     let signal = pipeline.signal;
     let selection = RecordSelection {
-        include: included(&pipeline.input, least_severity(&pipeline.filter)),
-        exclude: excluded(signal, pipeline),
+        include: included(senders, least_severity(&pipeline.filter)),
+        exclude: excluded(signal, senders, &pipeline.filter),
     };
     if selection == RecordSelection::default() {
         return None;
@@ -85,30 +105,32 @@ pub(super) fn filter(pipeline: &ValidPipeline) -> Option<FilterProcessor> {
 
 /// Conditions for the data that is kept: from one of the namespaces and from one of the workloads, and severe
 /// enough.
-fn included(input: &InputSelection, min_severity: Option<i32>) -> Vec<MatchProperties> {
-    let namespaces =
-        (!input.namespaces.include.is_empty()).then(|| one_of(Field::NamespaceName, &input.namespaces.include));
+fn included(senders: &SenderSelection<'_>, min_severity: Option<i32>) -> Vec<MatchProperties> {
+    let names =
+        [(Field::NamespaceName, &senders.namespaces.include), (Field::ContainerName, &senders.containers.include)];
+    let named = names.into_iter().filter(|(_, names)| !names.is_empty());
+    let named: Vec<AttributeMatch> = named.map(|(field, names)| one_of(field, names)).collect();
     let severity_number = min_severity.map(|min| SeverityNumber { min, match_undefined: true });
     let with = |workload: Vec<AttributeMatch>| {
-        let resources = namespaces.iter().cloned().chain(workload).collect();
+        let resources = named.iter().cloned().chain(workload).collect();
         MatchProperties { resources, severity_number, ..MatchProperties::default() }
     };
-    match (input.workloads.include.as_slice(), &namespaces, min_severity) {
-        ([], None, None) => Vec::new(),
+    match (senders.workloads.include.as_slice(), named.as_slice(), min_severity) {
+        ([], [], None) => Vec::new(),
         ([], ..) => vec![with(Vec::new())],
         (workloads, ..) => workloads.iter().map(|one| with(workload(one))).collect(),
     }
 }
 
-fn excluded(signal: Signal, pipeline: &ValidPipeline) -> Vec<MatchProperties> {
-    let InputSelection { namespaces, workloads, .. } = &pipeline.input;
+fn excluded(signal: Signal, senders: &SenderSelection<'_>, filters: &[RecordFilter]) -> Vec<MatchProperties> {
     let by_resource = |resources| MatchProperties { resources, ..MatchProperties::default() };
     let mut excluded = Vec::new();
-    if !namespaces.exclude.is_empty() {
-        excluded.push(by_resource(vec![one_of(Field::NamespaceName, &namespaces.exclude)]));
-    }
-    excluded.extend(workloads.exclude.iter().map(|one| by_resource(workload(one))));
-    let drops = pipeline.filter.iter().filter(|filter| filter.severity_below.is_none());
+    let names =
+        [(Field::NamespaceName, &senders.namespaces.exclude), (Field::ContainerName, &senders.containers.exclude)];
+    let named = names.into_iter().filter(|(_, names)| !names.is_empty());
+    excluded.extend(named.map(|(field, names)| by_resource(vec![one_of(field, names)])));
+    excluded.extend(senders.workloads.exclude.iter().map(|one| by_resource(workload(one))));
+    let drops = filters.iter().filter(|filter| filter.severity_below.is_none());
     excluded.extend(drops.map(|filter| conditions(signal, filter)));
     excluded
 }

@@ -17,6 +17,8 @@ use crate::{
 pub(super) const GATEWAY_MEMORY: &str = "512Mi";
 /// The default memory limit of a sticky collector: traces wait there, in memory.
 pub(super) const STICKY_MEMORY: &str = "1Gi";
+/// The default memory limit of a collector on a node, which holds only what is on its way: the logs are on disk.
+pub(super) const AGENT_MEMORY: &str = "256Mi";
 /// The process itself takes half of it. A smaller limit is most likely `512m` instead of `512Mi`, which is half
 /// a byte.
 const MIN_MEMORY_BYTES: f64 = 33554432.0;

@@ -14,6 +14,8 @@ use crate::{
 const MAX_COUNT: i64 = 1000;
 /// The schema's limit.
 const MAX_TRUSTED_RELAYS: i64 = 32;
+/// The schema's limit.
+const MAX_LINKED_LOG_DIRECTORIES: i64 = 8;
 
 /// Applies a spec over the defaults, and returns all problems.
 pub(super) fn apply_spec(
@@ -39,6 +41,12 @@ pub(super) fn apply_spec(
     let own = sticky.and_then(|sticky| sticky.resources.as_ref());
     settings.sticky_resources =
         read_if_valid(found, |problems| resources("spec.sticky.resources", own, problems)).unwrap_or_default();
+    let agent = spec.agent.as_ref();
+    let own = agent.and_then(|agent| agent.resources.as_ref());
+    settings.agent_resources =
+        read_if_valid(found, |problems| resources("spec.agent.resources", own, problems)).unwrap_or_default();
+    settings.linked_log_directories =
+        read_if_valid(found, |problems| linked_log_directories(spec, problems)).unwrap_or_default();
     settings.image = read_if_valid(found, |problems| container_image(spec, problems)).flatten();
     settings.image_pull_secrets = read_if_valid(found, |problems| pull_secrets(spec, problems)).unwrap_or_default();
     settings.slots = read_if_valid(found, |problems| slots(spec, problems)).unwrap_or_default();
@@ -82,6 +90,32 @@ fn resources(path: &str, said: Option<&ContainerResources>, problems: &mut Vec<S
     let said = said.cloned().unwrap_or_default();
     resources::check(path, &said, problems);
     said
+}
+
+/// Each must be a directory as container runtimes have it, so that no other files of a node can be mounted.
+fn linked_log_directories(spec: &TelemetrySpec, problems: &mut Vec<SpecProblem>) -> Vec<String> {
+    let given = spec.agent.as_ref().map(|agent| agent.linked_log_directories.as_slice()).unwrap_or_default();
+    let path = "spec.agent.linkedLogDirectories";
+    check_range(path, i64::try_from(given.len()).ok(), 0, MAX_LINKED_LOG_DIRECTORIES, problems);
+    for (index, _) in given.iter().enumerate().filter(|(_, directory)| !is_log_directory(directory)) {
+        let message =
+            "is not the directory of a container runtime: write an absolute path that ends with `/containers`";
+        refuse(format!("{path}[{index}]"), message, problems);
+    }
+    let mut directories = given.to_vec();
+    directories.sort_unstable();
+    directories.dedup();
+    directories
+}
+
+fn is_log_directory(path: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && part.chars().all(inner);
+    let parts = path.strip_prefix('/').map(|rest| rest.split('/').collect::<Vec<_>>()).unwrap_or_default();
+    path.len() <= 255
+        && parts.len() > 1
+        && parts.iter().all(|part| is_part(part))
+        && parts.last() == Some(&"containers")
 }
 
 fn container_image(spec: &TelemetrySpec, problems: &mut Vec<SpecProblem>) -> Option<String> {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     filter::{LogFilter, MetricFilter, SpanFilter},
-    input::{PipelineInputs, TracePipelineInput},
+    input::{LogPipelineInputs, PipelineInputs, TracePipelineInput},
+    log_output::LogPipelineOutput,
     output::PipelineOutput,
     sampling::SamplingOptions,
 };
@@ -56,15 +57,16 @@ pub struct TracePipelineSpec {
 #[kube(printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[serde(rename_all = "camelCase")]
 pub struct LogPipelineSpec {
-    /// Input of the pipeline. By default the pipeline receives all logs that are sent to the collectors.
+    /// Inputs of the pipeline. By default the pipeline receives all logs that are sent to the collectors, and no
+    /// logs of containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<PipelineInputs>,
+    pub input: Option<LogPipelineInputs>,
     /// Filters of the pipeline. A log record that matches any of them is dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub filter: Vec<LogFilter>,
     /// Output of the pipeline: the backend that it sends to.
-    pub output: PipelineOutput,
+    pub output: LogPipelineOutput,
     /// Pauses the pipeline: it receives nothing and keeps its slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,

@@ -40,11 +40,15 @@ pub struct TelemetrySpec {
     /// Collectors of the sticky tier, which run while a pipeline has `sampling.tail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sticky: Option<StickyTierOptions>,
+    /// Collectors on the nodes, which run while a LogPipeline has `input.runtime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentOptions>,
     /// Image of the collectors. Default: `--collector-image` of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub image: Option<String>,
-    /// Secrets in the operator's namespace for pulling the image.
+    /// Secrets in the operator's namespace for pulling the image. Collectors on the nodes need Secrets of the same
+    /// names in the namespace `kubewake-agents`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub image_pull_secrets: Vec<PullSecret>,
@@ -157,6 +161,24 @@ pub struct StickyTierOptions {
     /// Resource requests and limits of each collector in the sticky tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ContainerResources>,
+}
+
+/// Collectors on the nodes, which read the logs of containers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentOptions {
+    /// Resource requests and limits of the collector on each node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ContainerResources>,
+    /// Directories of the nodes that links in `/var/log/pods` lead to, such as Docker's
+    /// `/var/lib/docker/containers`. Each ends with `/containers`. Collectors follow no other links. Container
+    /// runtimes that write to `/var/log/pods` itself, such as containerd and CRI-O, need none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 8),
+        inner(length(max = 255), regex(pattern = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+/containers$"))
+    )]
+    pub linked_log_directories: Vec<String>,
 }
 
 /// A Secret for pulling images.

@@ -1,22 +1,21 @@
-//! `spec.output.otlp`
+//! `spec.output`
 
 use std::collections::HashSet;
 
 use super::{
     context::{ResolvedText, ValidationContext},
-    endpoint, sending, tls,
+    endpoint, names, sending, tls,
 };
 use crate::{
     ConditionReason, Signal, ValueReference,
-    v1alpha1::{self, OtlpOutput, OtlpProtocol, RequestHeader, ValueType},
-    valid_pipeline::{DocumentText, ValidAuthentication, ValidOAuth2, ValidOutput},
+    destination::{BackendKind, PipelineDestination},
+    v1alpha1::{self, OtlpProtocol, RequestHeader, ValueType},
+    valid_pipeline::{DocumentText, ValidAuthentication, ValidBackend, ValidOAuth2, ValidOutput},
 };
 
-const OTLP_PATH: &str = "spec.output.otlp";
-
 /// The destination of a pipeline for its status.
-pub(super) fn backend(otlp: &OtlpOutput) -> String {
-    match (&otlp.endpoint.value, ValueReference::from_value(&otlp.endpoint)) {
+pub(super) fn backend(destination: &PipelineDestination) -> String {
+    match (&destination.endpoint.value, ValueReference::from_value(&destination.endpoint)) {
         // Text with an `@` may hold credentials, and is not shown although it will be refused.
         (Some(text), None) if text.contains('@') => "***".to_owned(),
         (Some(text), None) => {
@@ -28,17 +27,23 @@ pub(super) fn backend(otlp: &OtlpOutput) -> String {
     }
 }
 
-pub(super) fn output(check: &mut ValidationContext<'_>, signal: Signal, otlp: &OtlpOutput) -> Option<ValidOutput> {
-    let target = target(check, signal, otlp);
+pub(super) fn output(
+    check: &mut ValidationContext<'_>,
+    signal: Signal,
+    destination: &PipelineDestination,
+) -> Option<ValidOutput> {
+    let place = destination.path();
+    let target = target(check, signal, destination);
     let secure = target.as_ref().and_then(|target| target.secure);
-    let tls = tls::tls(check, &format!("{OTLP_PATH}.tls"), "tls", otlp.tls.as_ref(), secure);
-    let authentication = otlp.authentication.as_ref().map(|given| authentication(check, given));
-    let headers = headers(check, otlp);
-    let sending = sending::output_settings(check, otlp);
-    warn_plaintext_credentials(check, otlp, secure);
+    let tls = tls::tls(check, &format!("{place}.tls"), "tls", destination.tls.as_ref(), secure);
+    let authentication = destination.authentication.as_ref().map(|given| authentication(check, &place, given));
+    let headers = headers(check, destination);
+    let sending = sending::output_settings(check, destination);
+    let backend = backend_settings(check, destination);
+    warn_plaintext_credentials(check, destination, secure);
     let target = target?;
     Some(ValidOutput {
-        protocol: otlp.protocol,
+        backend: backend?,
         endpoint: target.endpoint,
         tls: tls?,
         authentication: match authentication {
@@ -50,30 +55,74 @@ pub(super) fn output(check: &mut ValidationContext<'_>, signal: Signal, otlp: &O
     })
 }
 
+/// The settings that only this kind of backend has.
+fn backend_settings(check: &mut ValidationContext<'_>, destination: &PipelineDestination) -> Option<ValidBackend> {
+    let place = destination.path();
+    names::check_templates(check, destination);
+    Some(match &destination.backend {
+        BackendKind::Otlp { protocol, .. } => ValidBackend::Otlp(*protocol),
+        BackendKind::Loki { tenant, labels, allow_record_attributes } => ValidBackend::Loki {
+            tenant: tenant.clone(),
+            labels: labels.clone(),
+            allow_record_attributes: allow_record_attributes.clone(),
+        },
+        BackendKind::Elasticsearch { api_key, documents, mapping } => {
+            if api_key.is_some() && destination.authentication.is_some() {
+                let message = "set either `apiKey` or `authentication`";
+                check.refuse(format!("{place}.apiKey"), ConditionReason::SpecInvalid, message);
+            }
+            let api_key = api_key.as_ref().map(|key| secret(check, &format!("{place}.apiKey"), "api-key", key));
+            ValidBackend::Elasticsearch {
+                api_key: match api_key {
+                    Some(key) => Some(key?),
+                    None => None,
+                },
+                documents: documents.clone(),
+                mapping: *mapping,
+            }
+        }
+        BackendKind::Opensearch { documents, mapping } => {
+            ValidBackend::Opensearch { documents: documents.clone(), mapping: *mapping }
+        }
+    })
+}
+
 struct OutputTarget {
     endpoint: DocumentText,
     secure: Option<bool>,
 }
 
-fn target(check: &mut ValidationContext<'_>, signal: Signal, otlp: &OtlpOutput) -> Option<OutputTarget> {
-    let path = format!("{OTLP_PATH}.endpoint");
-    request_path(check, otlp);
-    let ResolvedText { text, revision } = check.text(&path, &otlp.endpoint)?;
+fn target(
+    check: &mut ValidationContext<'_>,
+    signal: Signal,
+    destination: &PipelineDestination,
+) -> Option<OutputTarget> {
+    let place = format!("{}.endpoint", destination.path());
+    if let BackendKind::Otlp { protocol, path: Some(path) } = &destination.backend {
+        request_path(check, &format!("{}.path", destination.path()), *protocol, path);
+    }
+    let ResolvedText { text, revision } = check.text(&place, &destination.endpoint)?;
     let text = text.trim();
-    let checked = match otlp.protocol {
-        OtlpProtocol::Grpc => endpoint::grpc(text).map(|address| (address.authority, address.secure)),
-        OtlpProtocol::Http => endpoint::url(text).map(|secure| (text.to_owned(), Some(secure))),
+    let checked = match &destination.backend {
+        BackendKind::Otlp { protocol: OtlpProtocol::Grpc, .. } => {
+            endpoint::grpc(text).map(|address| (address.authority, address.secure))
+        }
+        BackendKind::Otlp { protocol: OtlpProtocol::Http, path } => endpoint::url(text)
+            .map(|secure| (join_url_path(text, path.as_deref().unwrap_or(default_path(signal))), Some(secure))),
+        BackendKind::Elasticsearch { .. } | BackendKind::Opensearch { .. } if text.contains('?') => {
+            Err("has a query, which requests for documents would replace".to_owned())
+        }
+        BackendKind::Loki { .. } | BackendKind::Elasticsearch { .. } | BackendKind::Opensearch { .. } => {
+            endpoint::url(text).map(|secure| (text.to_owned(), Some(secure)))
+        }
     };
-    let (mut endpoint, secure) = match checked {
+    let (endpoint, secure) = match checked {
         Ok(checked) => checked,
         Err(message) => {
-            check.refuse(path, ConditionReason::EndpointInvalid, message);
+            check.refuse(place, ConditionReason::EndpointInvalid, message);
             return None;
         }
     };
-    if otlp.protocol == OtlpProtocol::Http {
-        endpoint = join_url_path(&endpoint, otlp.path.as_deref().unwrap_or(default_path(signal)));
-    }
     // A query may hold a credential.
     let endpoint = match revision {
         None if !endpoint.contains('?') => DocumentText::Inline(endpoint),
@@ -99,14 +148,12 @@ fn join_url_path(url: &str, path: &str) -> String {
     format!("{}/{}{query}", url.trim_end_matches('/'), path.trim_start_matches('/'))
 }
 
-fn request_path(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) {
-    let Some(path) = &otlp.path else { return };
-    let place = format!("{OTLP_PATH}.path");
-    if otlp.protocol != OtlpProtocol::Http {
-        check.refuse(&place, ConditionReason::EndpointInvalid, "is only allowed with `protocol: http`");
+fn request_path(check: &mut ValidationContext<'_>, place: &str, protocol: OtlpProtocol, path: &str) {
+    if protocol != OtlpProtocol::Http {
+        check.refuse(place, ConditionReason::EndpointInvalid, "is only allowed with `protocol: http`");
     }
     if path.is_empty() {
-        check.refuse(&place, ConditionReason::EndpointInvalid, "is empty; write a path such as /v1/traces");
+        check.refuse(place, ConditionReason::EndpointInvalid, "is empty; write a path such as /v1/traces");
     }
     let is_of_path = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '<' | '>' | '`');
     if let Some((index, c)) = path.chars().enumerate().find(|(_, c)| !is_of_path(*c)) {
@@ -121,24 +168,31 @@ fn request_path(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) {
 }
 
 /// Warns about credentials that are sent without TLS.
-fn warn_plaintext_credentials(check: &mut ValidationContext<'_>, otlp: &OtlpOutput, secure: Option<bool>) {
-    let insecure = secure == Some(false) || otlp.tls.as_ref().is_some_and(|tls| tls.insecure);
-    let field = match (&otlp.authentication, otlp.headers.is_empty()) {
+fn warn_plaintext_credentials(
+    check: &mut ValidationContext<'_>,
+    destination: &PipelineDestination,
+    secure: Option<bool>,
+) {
+    let insecure = secure == Some(false) || destination.tls.as_ref().is_some_and(|tls| tls.insecure);
+    let has_key = matches!(&destination.backend, BackendKind::Elasticsearch { api_key: Some(_), .. });
+    let field = match (&destination.authentication, destination.headers.is_empty()) {
         (Some(_), _) => "authentication",
+        (None, _) if has_key => "apiKey",
         (None, false) => "headers",
         (None, true) => return,
     };
     if insecure {
         let message = "is sent without TLS, so that others on the network can read it";
-        check.warn(format!("{OTLP_PATH}.{field}"), ConditionReason::AuthenticationInvalid, message);
+        check.warn(format!("{}.{field}", destination.path()), ConditionReason::AuthenticationInvalid, message);
     }
 }
 
 fn authentication(
     check: &mut ValidationContext<'_>,
+    place: &str,
     given: &v1alpha1::AuthenticationOptions,
 ) -> Option<ValidAuthentication> {
-    let path = format!("{OTLP_PATH}.authentication");
+    let path = format!("{place}.authentication");
     match (&given.basic, &given.bearer, &given.oauth2) {
         (Some(basic), None, None) => {
             let user = credential(check, &format!("{path}.basic.user"), "basic.user", &basic.user);
@@ -229,13 +283,18 @@ fn warn_inline_secret(check: &mut ValidationContext<'_>, path: &str) {
 /// Words in names of headers whose values are usually secrets.
 const SECRET_HEADER_WORDS: [&str; 5] = ["auth", "token", "secret", "password", "api-key"];
 
-fn headers(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) -> Option<Vec<(String, DocumentText)>> {
+fn headers(
+    check: &mut ValidationContext<'_>,
+    destination: &PipelineDestination,
+) -> Option<Vec<(String, DocumentText)>> {
     let mut seen = HashSet::new();
     let mut headers = Some(Vec::new());
-    for (index, header) in otlp.headers.iter().enumerate() {
-        let path = format!("{OTLP_PATH}.headers[{index}]");
+    let has_key = matches!(&destination.backend, BackendKind::Elasticsearch { api_key: Some(_), .. });
+    let sets_authorization = destination.authentication.is_some() || has_key;
+    for (index, header) in destination.headers.iter().enumerate() {
+        let path = format!("{}.headers[{index}]", destination.path());
         let name = header.name.to_ascii_lowercase();
-        if name == "authorization" && otlp.authentication.is_some() {
+        if name == "authorization" && sets_authorization {
             let message = "is also set by `authentication`: remove one of the two";
             check.refuse(format!("{path}.name"), ConditionReason::AuthenticationInvalid, message);
         }

@@ -6,7 +6,7 @@ use super::{context::ValidationContext, input_path};
 use crate::{
     ConditionReason, Signal, TelemetryPipeline,
     pipeline::RecordFilter,
-    v1alpha1::{AttributeMatcher, MatchType, WorkloadReference},
+    v1alpha1::{AttributeMatcher, MatchType, NamespaceSelector, WorkloadReference, WorkloadSelector},
 };
 
 /// More than enough, as each expression may take megabytes in a collector.
@@ -17,11 +17,40 @@ const MAX_TEXT_BYTES: usize = 1024;
 pub(super) fn input(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) {
     let input = &pipeline.input;
     let path = input_path(pipeline.signal);
-    if !input.enabled {
+    if !input.enabled && pipeline.runtime.is_none() {
         let message = "is false, and the pipeline has no other input: it receives nothing";
         check.warn(format!("{path}.enabled"), ConditionReason::InputInvalid, message);
     }
-    let namespaces = &input.namespaces;
+    namespaces(check, path, &input.namespaces);
+    workloads(check, path, &input.workloads);
+}
+
+/// `spec.input.runtime`
+pub(super) fn runtime(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipeline) {
+    let Some(runtime) = &pipeline.runtime else { return };
+    let path = "spec.input.runtime";
+    namespaces(check, path, &runtime.namespaces);
+    let containers = &runtime.containers;
+    check_exclusive(check, &format!("{path}.containers"), &containers.include, &containers.exclude);
+    for (field, names) in [("include", &containers.include), ("exclude", &containers.exclude)] {
+        for (index, _) in names.iter().enumerate().filter(|(_, name)| !is_label(name)) {
+            let path = format!("{path}.containers.{field}[{index}]");
+            check.refuse(path, ConditionReason::InputInvalid, "is not the name of a container");
+        }
+    }
+    workloads(check, path, &runtime.workloads);
+    let lines = runtime.lines;
+    for (field, is_set) in
+        [("message", lines.message), ("severity", lines.severity), ("traceContext", lines.trace_context)]
+    {
+        if is_set && !lines.json {
+            let path = format!("{path}.parse.{field}");
+            check.refuse(path, ConditionReason::InputInvalid, "needs `json`, which is false");
+        }
+    }
+}
+
+fn namespaces(check: &mut ValidationContext<'_>, path: &str, namespaces: &NamespaceSelector) {
     check_exclusive(check, &format!("{path}.namespaces"), &namespaces.include, &namespaces.exclude);
     for (field, names) in [("include", &namespaces.include), ("exclude", &namespaces.exclude)] {
         for (index, _) in names.iter().enumerate().filter(|(_, name)| !is_label(name)) {
@@ -29,7 +58,9 @@ pub(super) fn input(check: &mut ValidationContext<'_>, pipeline: &TelemetryPipel
             check.refuse(path, ConditionReason::InputInvalid, "is not the name of a namespace");
         }
     }
-    let workloads = &input.workloads;
+}
+
+fn workloads(check: &mut ValidationContext<'_>, path: &str, workloads: &WorkloadSelector) {
     check_exclusive(check, &format!("{path}.workloads"), &workloads.include, &workloads.exclude);
     for (field, list) in [("include", &workloads.include), ("exclude", &workloads.exclude)] {
         for (index, one) in list.iter().enumerate() {

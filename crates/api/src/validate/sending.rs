@@ -7,22 +7,17 @@ use kubewake_config::parse_duration;
 use super::{SpecProblem, context::ValidationContext};
 use crate::{
     ConditionReason,
+    destination::PipelineDestination,
     settings::{RetrySettings, SendingQueueSettings, SendingSettings},
-    v1alpha1::{BatchOptions, OtlpOutput, OutputDefaults, QueueOptions, RetryOptions},
+    v1alpha1::{BatchOptions, OutputDefaults, QueueOptions, RetryOptions},
 };
 
 /// A month: longer than any duration that makes sense.
 const MAX_DURATION: Duration = Duration::from_secs(720 * 3600);
 
 /// The settings of an output.
-pub(super) fn output_settings(check: &mut ValidationContext<'_>, otlp: &OtlpOutput) -> SendingSettings {
-    let given = OutputDefaults {
-        compression: otlp.compression,
-        timeout: otlp.timeout.clone(),
-        retry: otlp.retry.clone(),
-        queue: otlp.queue.clone(),
-    };
-    sending("spec.output.otlp", &given, &mut check.problems)
+pub(super) fn output_settings(check: &mut ValidationContext<'_>, destination: &PipelineDestination) -> SendingSettings {
+    sending(&destination.path(), &destination.sending, &mut check.problems)
 }
 
 /// The settings of an output, or the defaults of all outputs.

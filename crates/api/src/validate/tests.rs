@@ -335,7 +335,7 @@ fn every_certificate_of_a_bundle_is_read() {
     let (pipeline, resolved) = authorities(&format!("{old}{good}"));
     assert!(warned(&pipeline, &resolved)[0].contains("1 of 2 certificates are not valid now"));
     let (mut pipeline, resolved) = authorities(&good);
-    pipeline.output.as_mut().unwrap().tls.as_mut().unwrap().insecure = true;
+    pipeline.destinations[0].tls.as_mut().unwrap().insecure = true;
     assert!(refused(&pipeline, &resolved)[0].contains("has certificates, but TLS is disabled"));
 }
 
@@ -461,4 +461,146 @@ fn samplings_are_refused_for_what_is_wrong_with_them() {
         warned(&pipeline_with_field("sampling", json!({"percentage": 0})), &ResolvedReferences::new())[0]
             .contains("is 0: no traces are kept")
     );
+}
+
+fn logs(spec: Value) -> TelemetryPipeline {
+    TelemetryPipeline::from(&LogPipeline::new("backend", serde_json::from_value(spec).unwrap()))
+}
+
+/// A pipeline with this output beside its endpoint.
+fn log_output(kind: &str, more: Value) -> TelemetryPipeline {
+    let mut output = json!({"endpoint": {"value": "https://backend.example.com"}});
+    output.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    logs(json!({"output": {kind: output}}))
+}
+
+fn runtime(input: Value) -> TelemetryPipeline {
+    let mut pipeline = log_output("loki", json!({}));
+    let spec = json!({"input": {"runtime": input}, "output": {"loki": {"endpoint": {"value": "https://loki"}}}});
+    pipeline.runtime = logs(spec).runtime;
+    pipeline
+}
+
+#[test]
+fn log_pipeline_has_exactly_one_output() {
+    let words = "SpecInvalid spec.output: set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`";
+    is_refused(&logs(json!({"output": {}})), words);
+    let url = json!({"endpoint": {"value": "https://backend"}});
+    is_refused(&logs(json!({"output": {"loki": url, "opensearch": url}})), words);
+    for kind in ["loki", "elasticsearch", "opensearch"] {
+        let pipeline = log_output(kind, json!({}));
+        let valid = validate(&pipeline, &ResolvedReferences::new(), now()).unwrap();
+        assert_eq!(valid.backend(), "https://backend.example.com", "{kind}");
+        let wrong = log_output(kind, json!({"endpoint": {"value": "backend:3100"}, "timeout": "soon"}));
+        let problems = refused(&wrong, &ResolvedReferences::new());
+        let paths = [format!("spec.output.{kind}.endpoint"), format!("spec.output.{kind}.timeout")];
+        assert!(
+            problems.len() == 2 && paths.iter().zip(&problems).all(|(path, said)| said.contains(path)),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
+fn templates_of_names_are_refused_with_their_paths() {
+    let index = |index: &str| log_output("elasticsearch", json!({"index": index}));
+    for (pipeline, words) in [
+        (index("logs-%{"), "SettingInvalid spec.output.elasticsearch.index: is not a template"),
+        (
+            log_output("opensearch", json!({"dataStream": {"dataset": "%{}"}})),
+            "SettingInvalid spec.output.opensearch.dataStream.dataset: is not a template",
+        ),
+        (
+            log_output("elasticsearch", json!({"index": "logs", "dataStream": {}})),
+            "SpecInvalid spec.output.elasticsearch: set either `index` or `dataStream`",
+        ),
+        (
+            log_output("loki", json!({"labels": {"a.b": "x"}})),
+            "SettingInvalid spec.output.loki.labels[a.b]: is not the name of a label",
+        ),
+        (log_output("loki", json!({"labels": {"__a": "x"}})), "spec.output.loki.labels[__a]: is not the name"),
+        (log_output("loki", json!({"tenant": "%{a"})), "SettingInvalid spec.output.loki.tenant: is not a template"),
+        (
+            log_output("elasticsearch", json!({"endpoint": {"value": "https://backend/?a=b"}})),
+            "EndpointInvalid spec.output.elasticsearch.endpoint: has a query",
+        ),
+    ] {
+        is_refused(&pipeline, words);
+    }
+    let allowed = json!({"index": "logs-%{k8s.namespace.name}-%{+yyyy.MM.dd}", "allowRecordAttributes": ["team"]});
+    let said = warned(&log_output("elasticsearch", allowed), &ResolvedReferences::new());
+    assert_eq!(
+        said,
+        [
+            "SettingInvalid spec.output.elasticsearch.allowRecordAttributes[0]: has no effect: no template of the output names this attribute"
+        ]
+    );
+    let used = json!({"index": "logs-%{team}", "allowRecordAttributes": ["team"]});
+    assert_eq!(warned(&log_output("elasticsearch", used), &ResolvedReferences::new()), [""; 0]);
+}
+
+#[test]
+fn api_key_is_a_credential_like_any_other() {
+    let key = |value: Value| log_output("elasticsearch", json!({"apiKey": value}));
+    assert_eq!(
+        refused(&key(secret("key")), &ResolvedReferences::new()),
+        ["SecretMissing spec.output.elasticsearch.apiKey: Secret n/s does not exist"]
+    );
+    let said = warned(&key(json!({"value": "planted"})), &ResolvedReferences::new());
+    assert!(
+        said.len() == 1 && said[0].contains("spec.output.elasticsearch.apiKey: is readable by everyone"),
+        "{said:?}"
+    );
+    let both = json!({"apiKey": {"value": "a"}, "authentication": {"bearer": {"token": {"value": "b"}}}});
+    is_refused(&log_output("elasticsearch", both), "set either `apiKey` or `authentication`");
+}
+
+#[test]
+fn selection_of_container_logs_is_refused_with_its_path() {
+    for (input, words) in [
+        (json!({"containers": {"include": ["A"]}}), "spec.input.runtime.containers.include[0]: is not the name"),
+        (json!({"namespaces": {"include": ["a.b"]}}), "spec.input.runtime.namespaces.include[0]: is not the name"),
+        (
+            json!({"namespaces": {"include": ["a"], "exclude": ["b"]}}),
+            "spec.input.runtime.namespaces: set either `include` or `exclude`",
+        ),
+        (
+            json!({"workloads": {"include": [{"kind": "Pod", "name": "A"}]}}),
+            "spec.input.runtime.workloads.include[0].name: is not the name of a workload",
+        ),
+        (
+            json!({"parse": {"json": false, "severity": true}}),
+            "InputInvalid spec.input.runtime.parse.severity: needs `json`, which is false",
+        ),
+    ] {
+        is_refused(&runtime(input), words);
+    }
+}
+
+#[test]
+fn system_namespaces_are_read_only_if_they_are_named() {
+    let selected = |namespaces: Value| runtime(json!({"namespaces": namespaces})).runtime.unwrap().namespaces;
+    let system = crate::pipeline::SYSTEM_NAMESPACES.map(str::to_owned);
+    assert_eq!(selected(json!({})).exclude, system);
+    let without = selected(json!({"exclude": ["noisy", "kube-system"]})).exclude;
+    assert!(without.starts_with(&["noisy".to_owned(), "kube-system".to_owned()]), "{without:?}");
+    assert_eq!(without.len(), system.len() + 1, "each once");
+    let named = selected(json!({"include": ["kube-system"]}));
+    assert_eq!((named.include, named.exclude), (vec!["kube-system".to_owned()], Vec::new()));
+    assert_eq!(selected(json!({"system": true})), crate::v1alpha1::NamespaceSelector::default());
+}
+
+#[test]
+fn pipeline_without_otlp_and_runtime_receives_nothing() {
+    let spec = |input: Value| logs(json!({"input": input, "output": {"loki": {"endpoint": {"value": "https://b"}}}}));
+    let nothing = spec(json!({"otlp": {"enabled": false}, "runtime": {"enabled": false}}));
+    let said = warned(&nothing, &ResolvedReferences::new());
+    assert!(said.len() == 1 && said[0].contains("it receives nothing"), "{said:?}");
+    let valid = validate(&nothing, &ResolvedReferences::new(), now()).unwrap();
+    assert!(!valid.is_rendered());
+    let reading = spec(json!({"otlp": {"enabled": false}, "runtime": {}}));
+    let valid = validate(&reading, &ResolvedReferences::new(), now()).unwrap();
+    assert!(valid.is_rendered() && valid.reads_logs() && !valid.receives_otlp());
+    assert_eq!(valid.warnings(), []);
+    assert!(!validate(&spec(json!({})), &ResolvedReferences::new(), now()).unwrap().reads_logs());
 }

@@ -126,6 +126,29 @@ pub struct BulkIndexConfig {
 }
 
 impl BulkIndexConfig {
+    /// Documents of this structure in data streams with these names, with the defaults of all other settings.
+    pub(crate) fn new(endpoint: ConfigText, mode: MappingMode, [dataset, namespace]: [NameTemplate; 2]) -> Self {
+        Self {
+            endpoints: vec![endpoint],
+            login: None,
+            stream_prefix: "",
+            dataset,
+            namespace,
+            logs_index: None,
+            traces_index: None,
+            allow_record_attributes: Vec::new(),
+            max_indices: DEFAULT_MAX_INDICES,
+            action: BulkAction::default(),
+            require_data_stream: false,
+            pipeline: None,
+            mode,
+            dedot: default_dedot(mode),
+            document_ids: DocumentIds::default(),
+            max_bulk_bytes: DEFAULT_BULK_BYTES,
+            http: HttpExportConfig::default(),
+        }
+    }
+
     /// The index for a signal; `None`: a data stream.
     pub fn index(&self, signal: Signal) -> Option<&NameTemplate> {
         match signal {

@@ -12,7 +12,7 @@ use super::{
     },
 };
 use crate::{
-    ComponentId,
+    ComponentId, ConfigText,
     component::{ComponentSettings, ExporterSettings, PipelinePlace, PlaceProblem},
     decode::{Cursor, DecodeReport, FieldReader, scalar},
     encode::YamlMap,
@@ -25,6 +25,16 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElasticsearchExporter {
     pub bulk: BulkIndexConfig,
+}
+
+impl ElasticsearchExporter {
+    /// An exporter to this URL of documents of this structure, with the defaults of all other settings.
+    pub fn new(endpoint: ConfigText, mode: Option<MappingMode>) -> Self {
+        let stream = [attribute_or("data_stream.dataset", "generic"), attribute_or("data_stream.namespace", "default")];
+        let bulk = BulkIndexConfig::new(endpoint, mode.unwrap_or(MappingMode::Otel), stream);
+        let http = HttpExportConfig { timeout: Some(DEFAULT_TIMEOUT), ..bulk.http };
+        Self { bulk: BulkIndexConfig { require_data_stream: true, http, ..bulk } }
+    }
 }
 
 impl ComponentSettings for ElasticsearchExporter {

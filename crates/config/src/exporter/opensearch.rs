@@ -26,6 +26,15 @@ pub struct OpensearchExporter {
     pub bulk: BulkIndexConfig,
 }
 
+impl OpensearchExporter {
+    /// An exporter to this URL of documents of this structure, with the defaults of all other settings.
+    pub fn new(endpoint: ConfigText, mode: Option<MappingMode>) -> Self {
+        let stream = ["default", "namespace"].map(NameTemplate::from_text);
+        let bulk = BulkIndexConfig::new(endpoint, mode.unwrap_or(MappingMode::Ss4o), stream);
+        Self { bulk: BulkIndexConfig { stream_prefix: "ss4o_", ..bulk } }
+    }
+}
+
 impl ComponentSettings for OpensearchExporter {
     fn decode(at: &Cursor<'_>, report: &DecodeReport) -> Option<Self> {
         let mut fields = FieldReader::new(at, report);

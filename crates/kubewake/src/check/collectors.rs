@@ -1,5 +1,7 @@
 //! Checks of the collectors.
 
+use std::collections::BTreeSet;
+
 use kubewake_api::render::HEALTH_PORT;
 use kubewake_trail::error_chain;
 
@@ -48,33 +50,35 @@ fn check_collectors(
             format!("kubectl get deployments,events --namespace {namespace}"),
         )],
         (false, _) => {
-            let mut lines = vec![check_readiness(namespace, &collectors)];
-            lines.extend(check_reports(namespace, &collectors));
+            let mut lines = vec![check_readiness(&collectors)];
+            lines.extend(check_reports(&collectors));
             lines
         }
     }
 }
 
-fn check_readiness(namespace: &str, collectors: &[&CollectorInstance]) -> CheckLine {
-    let bad: Vec<String> = collectors
-        .iter()
-        .filter(|it| !it.is_ready)
-        .map(|it| format!("{} ({})", it.pod, it.trouble.as_deref().unwrap_or(&it.phase)))
-        .collect();
+fn check_readiness(collectors: &[&CollectorInstance]) -> CheckLine {
+    let unready = || collectors.iter().filter(|it| !it.is_ready);
+    let bad: Vec<String> =
+        unready().map(|it| format!("{} ({})", it.pod, it.trouble.as_deref().unwrap_or(&it.phase))).collect();
     let ready = collectors.len() - bad.len();
     if bad.is_empty() {
         return CheckLine::passed(codes::KW601, format!("{ready} collectors are ready"));
     }
     let detail = format!("{ready} of {} collectors are ready; not ready: {}", collectors.len(), join_first_names(&bad));
-    let mend =
-        format!("kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/component=collector");
+    // Collectors on nodes are in a namespace of their own.
+    let namespaces: BTreeSet<&str> = unready().map(|it| it.namespace.as_str()).collect();
+    let describe = |namespace: &&str| {
+        format!("kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/component=collector")
+    };
+    let mend = namespaces.iter().map(describe).collect::<Vec<_>>().join("\n");
     match ready {
         0 => CheckLine::failed(codes::KW601, detail, mend),
         _ => CheckLine::warned(codes::KW601, detail, mend).with_in_progress(true),
     }
 }
 
-fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<CheckLine> {
+fn check_reports(collectors: &[&CollectorInstance]) -> Vec<CheckLine> {
     let silent = collectors.iter().filter(|it| it.is_ready);
     let silent: Vec<_> = silent.filter_map(|it| it.report.as_ref().err().map(|why| (it, why))).collect();
     let reports: Vec<_> =
@@ -83,7 +87,7 @@ fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<Chec
     if let Some((first, _)) = silent.first() {
         let names: Vec<String> = silent.iter().map(|(it, why)| format!("{} ({why})", it.pod)).collect();
         let detail = format!("failed to read the status of {}", join_first_names(&names));
-        lines.push(CheckLine::warned(codes::KW602, detail, debug_command(namespace, first)));
+        lines.push(CheckLine::warned(codes::KW602, detail, debug_command(first)));
     } else if !reports.is_empty() {
         lines.push(CheckLine::passed(codes::KW602, ""));
     }
@@ -119,12 +123,12 @@ fn check_reports(namespace: &str, collectors: &[&CollectorInstance]) -> Vec<Chec
 
 /// How to query a collector where it runs: it listens at its pod's address, which `kubectl port-forward` does
 /// not reach.
-fn debug_command(namespace: &str, collector: &CollectorInstance) -> String {
+fn debug_command(collector: &CollectorInstance) -> String {
     // A pod that is a process of this machine supports no ephemeral containers.
     if let Some(address) = collector.address.filter(|address| address.ip().is_loopback()) {
         return format!("curl http://{address}/status   # run this on the machine of the cluster");
     }
-    let pod = &collector.pod;
+    let CollectorInstance { namespace, pod, .. } = collector;
     format!(
         "kubectl debug --namespace {namespace} {pod} --profile restricted --image busybox --attach -- sh -c 'wget -qO- http://$(hostname -i):{HEALTH_PORT}/status'"
     )
@@ -187,7 +191,7 @@ mod tests {
             lines.last().unwrap().mend.clone()
         });
         // The Pod Security Standard of the installed namespace rejects other containers.
-        assert!(inside.starts_with("kubectl debug --namespace ns b --profile restricted "), "{inside}");
+        assert!(inside.starts_with("kubectl debug --namespace kubewake-system b --profile restricted "), "{inside}");
         assert!(here.starts_with("curl http://127.201.1.2:13133/status "), "{here}");
         let refused =
             Some(RefusalReport { hash: "abc".into(), time: String::new(), reasons: vec!["no such field".to_owned()] });

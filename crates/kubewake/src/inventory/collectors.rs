@@ -15,6 +15,7 @@ const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct CollectorInstance {
+    pub(crate) namespace: String,
     pub(crate) pod: String,
     pub(crate) tier: &'static str,
     pub(crate) phase: String,
@@ -41,9 +42,14 @@ pub(crate) struct PipelineTotals {
 }
 
 pub(crate) async fn list_collectors(client: &Client, namespace: &str) -> Result<Vec<CollectorInstance>, kube::Error> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let pods = pods.list(&ListParams::default().labels(&names::collector_selector())).await?;
-    let asked = pods.items.into_iter().filter_map(|pod| {
+    let mut pods = list_collector_pods(client, namespace).await?;
+    match list_collector_pods(client, names::AGENT_NAMESPACE).await {
+        Ok(agents) => pods.extend(agents),
+        // Who may only read the operator's namespace sees the collectors there.
+        Err(kube::Error::Api(status)) if status.code == 403 => {}
+        Err(error) => return Err(error),
+    }
+    let asked = pods.into_iter().filter_map(|pod| {
         let tier = CollectorTier::from_name(pod.labels().get(names::NAME_LABEL)?)?;
         Some(inspect_pod(client, tier, pod))
     });
@@ -52,6 +58,12 @@ pub(crate) async fn list_collectors(client: &Client, namespace: &str) -> Result<
     let mut all: Vec<CollectorInstance> = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REQUESTS).collect().await;
     all.sort_by(|a, b| a.pod.cmp(&b.pod));
     Ok(all)
+}
+
+/// The pods of a namespace that have the label of collectors.
+async fn list_collector_pods(client: &Client, namespace: &str) -> Result<Vec<Pod>, kube::Error> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    Ok(pods.list(&ListParams::default().labels(&names::collector_selector())).await?.items)
 }
 
 async fn inspect_pod(client: &Client, tier: CollectorTier, pod: Pod) -> CollectorInstance {
@@ -69,10 +81,12 @@ async fn inspect_pod(client: &Client, tier: CollectorTier, pod: Pod) -> Collecto
     };
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
     CollectorInstance {
+        namespace: pod.namespace().unwrap_or_default(),
         pod: pod.name_any(),
         tier: match tier {
             CollectorTier::Gateway => "gateway",
             CollectorTier::Sticky => "sticky",
+            CollectorTier::Agent => "agent",
         },
         phase: if ends { "Terminating".to_owned() } else { status.phase.unwrap_or_default() },
         address: address.map(|address| SocketAddr::new(address, STATUS_PORT)),
@@ -124,6 +138,7 @@ pub(crate) mod tests {
     /// A running collector with this report.
     pub(crate) fn collector(pod: &str, report: Result<CollectorStatus, String>) -> CollectorInstance {
         CollectorInstance {
+            namespace: "kubewake-system".to_owned(),
             pod: pod.to_owned(),
             tier: "gateway",
             phase: "Running".to_owned(),

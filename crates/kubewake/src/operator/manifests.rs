@@ -14,9 +14,10 @@ const DEFINITION_MANIFESTS: [&str; 4] = [
     include_str!("../../../../deploy/crds/telemetries.yaml"),
 ];
 /// The operator.
-const OPERATOR_MANIFESTS: [&str; 8] = [
+const OPERATOR_MANIFESTS: [&str; 9] = [
     include_str!("../../../../deploy/base/namespace.yaml"),
     include_str!("../../../../deploy/base/account.yaml"),
+    include_str!("../../../../deploy/base/agents.yaml"),
     include_str!("../../../../deploy/base/references.yaml"),
     include_str!("../../../../deploy/base/users.yaml"),
     include_str!("../../../../deploy/base/service.yaml"),

@@ -8,7 +8,7 @@ use kube::Client;
 use kubewake_operator::{
     LeaseConfig, Operator, OperatorMetrics, OperatorOptions, READY_CONDITION,
     admission::{self, AdmissionServer},
-    health,
+    health, names,
 };
 use kubewake_release::ReleaseImage;
 use kubewake_trail::{Options as TrailOptions, TelemetrySetup, Trail};
@@ -148,6 +148,7 @@ impl RunArgs {
     fn options(&self) -> OperatorOptions {
         OperatorOptions {
             namespace: self.namespace.clone(),
+            agent_namespace: names::AGENT_NAMESPACE.to_owned(),
             image: self.collector_image.clone(),
             resync: Duration::from_secs(self.resync_seconds),
         }

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use kube::core::admission::Operation;
 use kubewake_api::{
     SpecProblem, TelemetryPipeline,
-    v1alpha1::{LogPipeline, MetricPipeline, OtlpOutput, Telemetry, TelemetrySpec, TracePipeline},
+    destination::PipelineDestination,
+    v1alpha1::{LogPipeline, MetricPipeline, Telemetry, TelemetrySpec, TracePipeline},
     validate_spec, validate_telemetry,
 };
 use kubewake_webhook::review::ReviewRequest;
@@ -120,10 +121,9 @@ fn access_targets(pipeline: &TelemetryPipeline, before: Option<&TelemetryPipelin
     }
 }
 
-/// The output without the settings that affect only when and how often data is sent.
-fn destination(pipeline: &TelemetryPipeline) -> Option<OtlpOutput> {
-    let output = pipeline.output.clone()?;
-    Some(OtlpOutput { compression: None, timeout: None, retry: None, queue: None, ..output })
+/// The outputs without the settings that affect only when and how often data is sent.
+fn destination(pipeline: &TelemetryPipeline) -> Vec<PipelineDestination> {
+    pipeline.destinations.iter().map(PipelineDestination::without_sending).collect()
 }
 
 #[cfg(test)]

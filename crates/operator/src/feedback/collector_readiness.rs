@@ -12,7 +12,10 @@ use kubewake_api::CollectorSettings;
 use serde_json::Value;
 
 use crate::{
-    model::{names, object_kind::ObjectKind},
+    model::{
+        names::{self, CollectorTier},
+        object_kind::ObjectKind,
+    },
     objects::{collector_pods::CollectorPods, object_cache::ObjectCache},
 };
 
@@ -26,8 +29,7 @@ const UNSCHEDULABLE_REASON: &str = "Unschedulable";
 /// The reasons for which an image cannot be pulled; a pod alternates between some of them.
 const IMAGE_PULL_REASONS: [&str; 4] = ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"];
 
-/// The readiness of each tier that a pipeline needs: the gateway, and the sticky tier if it waits for whole
-/// traces.
+/// The readiness of each tier that a pipeline needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorReadiness {
     /// Never empty, so that a condition on all tiers is not vacuously true.
@@ -52,12 +54,25 @@ struct StartupProblem {
 }
 
 impl CollectorReadiness {
-    /// The readiness of the tiers that carry a pipeline: the gateway, and the sticky tier if `is_sticky`.
-    pub fn from_cache(live: &ObjectCache, is_sticky: bool) -> Self {
-        let gateway = TierReadiness::new(names::GATEWAY, live.get(ObjectKind::Deployment, names::GATEWAY).as_deref());
-        let sticky = is_sticky
-            .then(|| TierReadiness::new(names::STICKY, live.get(ObjectKind::StatefulSet, names::STICKY).as_deref()));
-        Self { tiers: [gateway].into_iter().chain(sticky).collect() }
+    /// The readiness of these tiers. Without any, that of the gateway.
+    pub fn from_caches(
+        objects: &ObjectCache,
+        agent_objects: &ObjectCache,
+        tiers: impl IntoIterator<Item = CollectorTier>,
+    ) -> Self {
+        let readiness = |tier: CollectorTier| {
+            let workload = match tier {
+                CollectorTier::Gateway => objects.get(ObjectKind::Deployment, tier.name()),
+                CollectorTier::Sticky => objects.get(ObjectKind::StatefulSet, tier.name()),
+                CollectorTier::Agent => agent_objects.get(ObjectKind::DaemonSet, tier.name()),
+            };
+            TierReadiness::new(tier.name(), workload.as_deref())
+        };
+        let mut tiers: Vec<TierReadiness> = tiers.into_iter().map(readiness).collect();
+        if tiers.is_empty() {
+            tiers.push(readiness(CollectorTier::Gateway));
+        }
+        Self { tiers }
     }
 
     /// Adds problems that only pods report: while old pods run, a Deployment reports a new pod that does not
@@ -140,6 +155,13 @@ impl fmt::Display for CollectorReadiness {
 impl TierReadiness {
     fn new(name: &'static str, workload: Option<&Value>) -> Self {
         let number = |pointer: &str| workload.and_then(|it| it.pointer(pointer)).and_then(Value::as_i64);
+        // A DaemonSet has as many collectors as there are nodes, which only its status tells.
+        let is_daemon_set = workload.is_some_and(|it| it.get("kind").and_then(Value::as_str) == Some("DaemonSet"));
+        let [ready, desired] = if is_daemon_set {
+            ["/status/numberReady", "/status/desiredNumberScheduled"]
+        } else {
+            ["/status/readyReplicas", "/spec/replicas"]
+        };
         let conditions = workload.and_then(|it| it.pointer("/status/conditions")?.as_array());
         let is_trouble = |it: &&Value| {
             let is = |key: &str, value: &str| it.get(key).and_then(Value::as_str) == Some(value);
@@ -149,8 +171,8 @@ impl TierReadiness {
         Self {
             name,
             exists: workload.is_some(),
-            ready: number("/status/readyReplicas").unwrap_or(0),
-            desired: number("/spec/replicas").unwrap_or(0),
+            ready: number(ready).unwrap_or(0),
+            desired: number(desired).unwrap_or(0),
             problem: trouble
                 .and_then(|it| it.get("message")?.as_str())
                 .map(|words| StartupProblem { message: words.to_owned(), is_stuck: true }),
@@ -195,7 +217,7 @@ fn startup_problem(pod: &Pod, some_end: bool, image_source: ImageSource) -> Opti
             is_stuck,
         });
     }
-    let containers = status.container_statuses.iter().flatten();
+    let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
     let waits = containers.filter_map(|it| Some((it, it.state.as_ref()?.waiting.as_ref()?.reason.as_deref()?)));
     let (container, reason) = waits.into_iter().find(|(_, reason)| !ROUTINE_WAITING_REASONS.contains(reason))?;
     let why = if IMAGE_PULL_REASONS.contains(&reason) {

@@ -1,6 +1,10 @@
 //! Cache of the pipelines' delivery health, as collectors report it. Only the polls write it.
 
-use std::{collections::BTreeMap, ops::Deref, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+    sync::Arc,
+};
 
 use kubewake_api::{ConditionReason, DeliveryOutcome, RenderedDocument};
 use kubewake_runtime::lock::Mutex;
@@ -16,8 +20,19 @@ pub struct DeliveryHealth {
     pub message: String,
     /// Whether the pipeline's section is in force at all collectors.
     pub rollout: RolloutState,
-    /// The hash of the document that `rollout` is about. It does not apply to later ones.
-    pub document: String,
+    /// The hashes of the documents that `rollout` is about, one for each tier that takes data for the pipeline. It
+    /// does not apply to later ones.
+    pub documents: BTreeSet<String>,
+}
+
+impl DeliveryHealth {
+    /// Adds what is known from the collectors of another tier. What they deliver was assessed together.
+    #[must_use]
+    pub fn with_tier(mut self, other: Self) -> Self {
+        self.rollout = self.rollout.with_tier(other.rollout);
+        self.documents.extend(other.documents);
+        self
+    }
 }
 
 /// Whether a pipeline's section of the document is in force at the collectors.
@@ -32,6 +47,17 @@ pub enum RolloutState {
 }
 
 impl RolloutState {
+    /// The state at the collectors of both tiers: the one with news first.
+    fn with_tier(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Incomplete(reason, words), _) | (_, Self::Incomplete(reason, words)) => {
+                Self::Incomplete(reason, words)
+            }
+            (Self::InForce, Self::InForce) => Self::InForce,
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+        }
+    }
+
     /// The reason why it is not in force at all collectors, if that is known.
     pub fn reason(&self) -> Option<ConditionReason> {
         match self {
@@ -147,7 +173,7 @@ mod tests {
             delivery: DeliveryOutcome::DataDropped,
             message: String::new(),
             rollout: RolloutState::InForce,
-            document: String::new(),
+            documents: BTreeSet::new(),
         };
         verdicts.set_health(BTreeMap::from([(id.clone(), verdict(Some("one")))]));
         assert!(verdicts.health_of(&id, "one").is_some());

@@ -4,8 +4,9 @@
 //! change of either is read in place; only a change of the settings rolls the collectors. The number of
 //! collectors is the autoscaler's, so no object here has `replicas` of the gateway.
 //!
-//! *Guaranteed*: every namespaced object is owned by the anchor, a ConfigMap. The anchor and all
-//! cluster-scoped objects are owned by the pipelines that keep the layer. So the garbage collector removes
+//! *Guaranteed*: every namespaced object is owned by the anchor of its namespace, a ConfigMap. The anchors and all
+//! cluster-scoped objects are owned by the pipelines that keep the layer. Owners in another namespace do not count, so
+//! the agents' namespace has an anchor of its own, which the pipelines own that read logs of containers. So the garbage collector removes
 //! all of it after the last of these, whether an operator runs or not.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -20,6 +21,7 @@ use crate::{
     objects::apply::DesiredObject,
 };
 
+mod agents;
 mod documents;
 mod network;
 mod rbac;
@@ -29,11 +31,14 @@ mod workloads;
 #[cfg(test)]
 mod tests;
 
-pub use documents::{retained_values, values_secret};
+pub use agents::{agent_objects, agent_rights};
+pub use documents::{document_config_map, retained_values, values_secret};
 
 /// The input of all objects besides the documents.
 #[derive(Clone, Debug)]
 pub struct BuildContext {
+    /// The namespace of the objects: the operator's, or that of the agents.
+    pub namespace: String,
     /// The anchor as an owner.
     pub anchor: OwnerReference,
     /// The pipelines that own the anchor.
@@ -49,8 +54,8 @@ pub fn anchor_object(namespace: &str, keepers: &[OwnerReference]) -> DesiredObje
     desired_object(ObjectKind::ConfigMap, names::LAYER_CONFIG_MAP, metadata, Value::Null)
 }
 
-/// All objects but documents, secrets and the anchor, in the order in which they are applied. While all
-/// pipelines are paused, only the Service that senders use.
+/// All objects of the operator's namespace but documents, secrets and the anchor, in the order in which they are
+/// applied. While no pipeline receives what is sent, only the Service that senders use.
 pub fn layer_objects(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
     if layer.gateway.is_none() {
         return vec![network::otlp_service(around)];
@@ -64,7 +69,7 @@ pub fn layer_objects(around: &BuildContext, layer: &CollectorConfigs) -> Vec<Des
     objects
 }
 
-/// One ConfigMap for each document.
+/// One ConfigMap for each document of the operator's namespace.
 pub fn document_objects(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
     let all = [(names::GATEWAY, &layer.gateway), (names::STICKY, &layer.sticky)];
     let all = all.into_iter().filter_map(|(name, document)| Some((name, document.as_ref()?)));
@@ -73,7 +78,7 @@ pub fn document_objects(around: &BuildContext, layer: &CollectorConfigs) -> Vec<
 
 fn namespaced_object(around: &BuildContext, kind: ObjectKind, name: &str, rest: Value) -> DesiredObject {
     let mut metadata = metadata(name, std::slice::from_ref(&around.anchor));
-    metadata.insert("namespace".to_owned(), around.settings.namespace.clone().into());
+    metadata.insert("namespace".to_owned(), around.namespace.clone().into());
     desired_object(kind, name, metadata, rest)
 }
 

@@ -26,6 +26,9 @@ pub enum LayerError {
     /// The anchor, which owns all other objects, was deleted in between.
     #[error("ConfigMap {name} was deleted while the operator reconciled", name = names::LAYER_CONFIG_MAP)]
     AnchorLost,
+    /// The objects of a namespace have not been listed.
+    #[error("failed to list the objects of the namespace {0}")]
+    Unwatched(String),
     /// The collector's rules refuse the document, and no pipeline is at fault.
     #[error("the collectors would reject the configuration: {0}")]
     Refused(String),
@@ -37,7 +40,7 @@ impl LayerError {
         match self {
             Self::Apply(error) => error.is_transient(),
             Self::AnchorLost => true,
-            Self::Lock(_) | Self::Read(_) | Self::List(_) | Self::Refused(_) => false,
+            Self::Lock(_) | Self::Read(_) | Self::List(_) | Self::Refused(_) | Self::Unwatched(_) => false,
         }
     }
 
@@ -47,7 +50,9 @@ impl LayerError {
             Self::Apply(error) => return error.message(),
             Self::Read(error) | Self::List(error) => error,
             Self::Lock(SlotLockError::Api { source, .. }) => source,
-            Self::Lock(SlotLockError::Contended(_)) | Self::Refused(_) | Self::AnchorLost => return self.to_string(),
+            Self::Lock(SlotLockError::Contended(_)) | Self::Refused(_) | Self::AnchorLost | Self::Unwatched(_) => {
+                return self.to_string();
+            }
         };
         format!("{self}: {}", api_error_message(source, ErrorDisclosure::Full))
     }
@@ -59,7 +64,7 @@ impl From<&LayerError> for FailureCause {
             LayerError::Lock(error) => error.into(),
             LayerError::Read(source) | LayerError::List(source) => Self::from(&**source),
             LayerError::Apply(error) => error.into(),
-            LayerError::AnchorLost => Self::NotFound,
+            LayerError::AnchorLost | LayerError::Unwatched(_) => Self::NotFound,
             LayerError::Refused(_) => Self::DocumentRefused,
         }
     }

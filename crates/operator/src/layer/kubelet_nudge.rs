@@ -13,13 +13,14 @@ use serde_json::json;
 
 use crate::{model::names, objects::collector_pods::CollectorPods};
 
-/// Annotates the pods that lack the current hash. A failure is not an error: the kubelet only takes longer.
+/// Annotates the pods of a namespace that lack the current hash. A failure is not an error: the kubelet only takes longer.
 pub(super) async fn annotate_pods(client: &Client, namespace: &str, pods: &CollectorPods, layer: &CollectorConfigs) {
     let api = Api::<Pod>::namespaced(client.clone(), namespace);
-    for pod in pods.all() {
+    for pod in pods.all().into_iter().filter(|pod| pod.namespace().as_deref() == Some(namespace)) {
         let document = match pod.labels().get(names::NAME_LABEL).map(String::as_str) {
             Some(names::GATEWAY) => layer.gateway.as_ref(),
             Some(names::STICKY) => layer.sticky.as_ref(),
+            Some(names::AGENT) => layer.agent.as_ref(),
             _ => None,
         };
         let Some(document) = document else { continue };

@@ -95,8 +95,9 @@ impl OrphanCollector {
         let mut triggers = pin!(resync_trigger.subscribe());
         loop {
             // No pipeline is left whose reconcile would request a run of the layer.
-            let is_layer_left =
-                !self.view.pipelines.has_live() && !self.view.objects.keys(ManagedPart::Layer).is_empty();
+            let caches = [&self.view.objects, &self.view.agent_objects];
+            let is_layer_left = !self.view.pipelines.has_live()
+                && caches.iter().any(|cache| !cache.keys(ManagedPart::Layer).is_empty());
             let is_swept = !is_layer_left || layer.reconcile().await.failure.is_none();
             let is_cleared = self.collect_once().await;
             let retry =

@@ -88,8 +88,7 @@ impl RenderedLayer {
 
 fn check_with_collector(layer: &CollectorConfigs) -> Result<(), DocumentErrors> {
     let sources = layer.sources();
-    let documents = [&layer.gateway, &layer.sticky];
-    documents.into_iter().flatten().try_for_each(|RenderedDocument { yaml, .. }| load(yaml, &sources).map(drop))
+    layer.documents().try_for_each(|RenderedDocument { yaml, .. }| load(yaml, &sources).map(drop))
 }
 
 /// A setting that the collectors would reject, or that no document can contain, and why.

@@ -11,6 +11,7 @@ use crate::{
         names::{self, CollectorTier, ManagedPart},
         object_kind::ObjectKind,
     },
+    pipeline::cluster_view::ClusterView,
 };
 
 impl CollectorReconciler {
@@ -47,7 +48,8 @@ impl CollectorReconciler {
     /// Removes all objects, as no pipeline keeps them. A pipeline that no watch event has shown yet takes them
     /// over instead.
     pub(super) async fn sweep_all(&self) -> Result<(), LayerError> {
-        let is_there = !self.view.objects.keys(ManagedPart::Layer).is_empty();
+        let ClusterView { objects, agent_objects, .. } = &self.view;
+        let is_there = [objects, agent_objects].iter().any(|cache| !cache.keys(ManagedPart::Layer).is_empty());
         let unseen = async || {
             orphans::has_unwatched_pipeline(&self.client, &self.view.pipelines)
                 .await
@@ -56,10 +58,11 @@ impl CollectorReconciler {
         if !is_there || unseen().await? {
             return Ok(());
         }
+        self.sweep_agents_beside(&BTreeSet::new()).await?;
         self.sweep(&BTreeSet::new()).await
     }
 
-    /// Deletes all objects of the layer that are not in `wanted`.
+    /// Deletes all objects of the operator's namespace and of the cluster that are not in `wanted`.
     async fn sweep(&self, wanted: &BTreeSet<(ObjectKind, String)>) -> Result<(), LayerError> {
         for (kind, name) in self.view.objects.keys(ManagedPart::Layer) {
             if !wanted.contains(&(kind, name.clone())) {

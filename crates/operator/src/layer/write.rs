@@ -1,6 +1,6 @@
 //! Writes the objects of the layer: the anchor, values before documents, and every other object that differs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
@@ -11,7 +11,7 @@ use kubewake_api::{CollectorConfigs, RenderedDocument};
 use tokio::time::Instant;
 
 use super::{
-    CollectorReconciler, LayerInputs, OBSOLETE_RETENTION,
+    CollectorReconciler, OBSOLETE_RETENTION,
     build::{self, BuildContext},
     error::LayerError,
 };
@@ -21,25 +21,24 @@ use crate::{
         names::{self, CollectorTier},
         object_kind::ObjectKind,
     },
-    objects::apply::{DesiredObject, ObjectApplyError},
+    objects::apply::{DesiredObject, ObjectApplyError, ServerSideApplier},
     runtime::{failure_cause::FailureCause, metrics::ReconcileStep},
 };
 
 impl CollectorReconciler {
-    /// Applies the anchor, which owns all other namespaced objects, and returns it as an owner.
+    /// Applies the anchor of a namespace, which owns all other objects there, and returns it as an owner.
     pub(super) async fn ensure_anchor(
         &self,
-        keepers: &[OwnerReference],
-        read: &LayerInputs,
+        applier: &ServerSideApplier,
+        anchor: &DesiredObject,
+        is_there: bool,
     ) -> Result<OwnerReference, LayerError> {
-        if !read.has_anchor {
+        if !is_there {
             // The anchor is gone, although no watch event has shown it yet.
-            self.applier.record_absent(ObjectKind::ConfigMap, names::LAYER_CONFIG_MAP);
+            applier.record_absent(anchor.kind, &anchor.name);
         }
-        let anchor = build::anchor_object(&self.options.namespace, keepers);
-        self.count_write(ObjectKind::ConfigMap, self.applier.apply(&anchor).await?);
-        let live =
-            self.view.objects.get(ObjectKind::ConfigMap, names::LAYER_CONFIG_MAP).ok_or(LayerError::AnchorLost)?;
+        self.count_write(anchor.kind, applier.apply(anchor).await?);
+        let live = applier.live_object(anchor.kind, &anchor.name).ok_or(LayerError::AnchorLost)?;
         let live = serde_json::from_value::<ConfigMap>((*live).clone()).map_err(|_| LayerError::AnchorLost)?;
         live.owner_ref(&()).ok_or(LayerError::AnchorLost)
     }
@@ -71,7 +70,7 @@ impl CollectorReconciler {
         &self,
         around: &BuildContext,
         layer: &CollectorConfigs,
-        read: &LayerInputs,
+        read: &BTreeMap<&'static str, ConfigMap>,
         written: &mut Option<Instant>,
     ) -> Result<BTreeSet<(ObjectKind, String)>, LayerError> {
         if layer.gateway.is_none() {
@@ -80,12 +79,12 @@ impl CollectorReconciler {
         let stay = written.is_none_or(|written| written.elapsed() < OBSOLETE_RETENTION) && !self.is_rolled_out(layer);
         let live = self.view.objects.get(ObjectKind::Secret, names::GATEWAY);
         let live: Option<Secret> = live.and_then(|live| serde_json::from_value((*live).clone()).ok());
-        let staying = build::retained_values(live.as_ref(), read.documents.values(), stay);
-        let secret = build::values_secret(around, layer, &staying);
+        let staying = build::retained_values(live.as_ref(), read.values(), stay);
+        let secret = build::values_secret(around, names::GATEWAY, &layer.secrets, &staying);
         self.count_write(ObjectKind::Secret, self.applier.apply(&secret).await?);
         let mut wanted = BTreeSet::from([(ObjectKind::Secret, secret.name)]);
         for document in build::document_objects(around, layer) {
-            let before = read.documents.get(document.name.as_str());
+            let before = read.get(document.name.as_str());
             let changed = self.applier.replace(before, &document).await?;
             self.count_write(ObjectKind::ConfigMap, changed);
             if changed || written.is_none() {
@@ -125,7 +124,7 @@ impl CollectorReconciler {
         made: Result<bool, ObjectApplyError>,
     ) -> Result<(), LayerError> {
         match made {
-            Err(error) if !ObjectKind::REQUIRED.contains(&kind) => {
+            Err(error) if kind.is_optional() => {
                 self.metrics.count_failure(ReconcileStep::Layer, FailureCause::from(&error));
                 tracing::warn!(
                     error = error.message(),
@@ -137,7 +136,7 @@ impl CollectorReconciler {
         Ok(())
     }
 
-    fn count_write(&self, kind: ObjectKind, sent: bool) {
+    pub(super) fn count_write(&self, kind: ObjectKind, sent: bool) {
         if sent {
             self.metrics.count_write(kind);
         }

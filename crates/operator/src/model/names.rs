@@ -24,7 +24,12 @@ pub const DOCUMENT_ANNOTATION: &str = "telemetry.kubewake.io/document";
 pub const GATEWAY: &str = "kubewake-gateway";
 /// The StatefulSet of the collectors that sample whole traces, and its related objects.
 pub const STICKY: &str = "kubewake-sticky";
-/// The anchor: a ConfigMap that owns all other namespaced objects of the layer, and is owned by pipelines.
+/// The DaemonSet of the collectors on the nodes, which read logs of containers, and its related objects. All of them but
+/// the rights are in a namespace of their own.
+pub const AGENT: &str = kubewake_api::render::AGENT_NAME;
+/// The namespace of the collectors on the nodes, which is part of the manifests.
+pub const AGENT_NAMESPACE: &str = kubewake_api::render::AGENT_NAMESPACE;
+/// The anchor: a ConfigMap that owns all other objects of the layer in its namespace, and is owned by pipelines.
 pub const LAYER_CONFIG_MAP: &str = "kubewake-layer";
 /// The Service that senders use.
 pub const OTLP_SERVICE: &str = "kubewake-otlp";
@@ -63,16 +68,19 @@ pub enum CollectorTier {
     Gateway,
     /// The collectors in which whole traces wait.
     Sticky,
+    /// The collectors on the nodes.
+    Agent,
 }
 
 impl CollectorTier {
-    pub const ALL: [Self; 2] = [Self::Gateway, Self::Sticky];
+    pub const ALL: [Self; 3] = [Self::Gateway, Self::Sticky, Self::Agent];
 
     /// The name of the tier's workload and document.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gateway => GATEWAY,
             Self::Sticky => STICKY,
+            Self::Agent => AGENT,
         }
     }
 
@@ -100,7 +108,7 @@ pub fn managed_selector() -> String {
     PART_LABEL.to_owned()
 }
 
-/// The labels of every collector's pod, of either tier.
+/// The labels of every collector's pod, of any tier.
 pub fn collector_labels() -> BTreeMap<String, String> {
     BTreeMap::from([("app.kubernetes.io/component".to_owned(), "collector".to_owned())])
 }

@@ -1,7 +1,7 @@
 //! The kinds of objects that the operator makes.
 
 use k8s_openapi::api::{
-    apps::v1::{Deployment, StatefulSet},
+    apps::v1::{DaemonSet, Deployment, StatefulSet},
     autoscaling::v2::HorizontalPodAutoscaler,
     core::v1::{ConfigMap, Secret, Service, ServiceAccount},
     networking::v1::NetworkPolicy,
@@ -29,6 +29,7 @@ pub enum ObjectKind {
     NetworkPolicy,
     Deployment,
     StatefulSet,
+    DaemonSet,
     /// How many pods may be evicted at once.
     PodDisruptionBudget,
     HorizontalPodAutoscaler,
@@ -37,7 +38,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// All kinds but those that a cluster may lack.
+    /// The kinds of the operator's namespace and of the cluster, but those that a cluster may lack.
     pub const REQUIRED: [Self; 13] = [
         Self::ServiceAccount,
         Self::Role,
@@ -53,6 +54,15 @@ impl ObjectKind {
         Self::PodDisruptionBudget,
         Self::HorizontalPodAutoscaler,
     ];
+
+    /// The kinds of the agents' namespace, but those that a cluster may lack.
+    pub const AGENT_KINDS: [Self; 6] =
+        [Self::ServiceAccount, Self::Secret, Self::ConfigMap, Self::Service, Self::NetworkPolicy, Self::DaemonSet];
+
+    /// Whether a cluster may lack the kind.
+    pub fn is_optional(self) -> bool {
+        self == Self::PodMonitor
+    }
 
     /// Whether the kind is an identity of collectors, or their rights.
     pub fn is_rbac(self) -> bool {
@@ -76,6 +86,7 @@ impl ObjectKind {
             Self::NetworkPolicy => ApiResource::erase::<NetworkPolicy>(&()),
             Self::Deployment => ApiResource::erase::<Deployment>(&()),
             Self::StatefulSet => ApiResource::erase::<StatefulSet>(&()),
+            Self::DaemonSet => ApiResource::erase::<DaemonSet>(&()),
             Self::PodDisruptionBudget => ApiResource::erase::<PodDisruptionBudget>(&()),
             Self::HorizontalPodAutoscaler => ApiResource::erase::<HorizontalPodAutoscaler>(&()),
             Self::PodMonitor => {
@@ -92,7 +103,7 @@ impl ObjectKind {
 
     /// Whether the status of objects is read, and not only their spec.
     pub fn has_status(self) -> bool {
-        matches!(self, Self::Deployment | Self::StatefulSet)
+        matches!(self, Self::Deployment | Self::StatefulSet | Self::DaemonSet)
     }
 
     /// The API of the kind, in this namespace unless the kind is cluster-scoped.

@@ -7,6 +7,8 @@
 //!
 //! *Guaranteed*: a second run sends no request. *Assumed*: [`ObjectCache`](super::object_cache::ObjectCache) is synced.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
@@ -111,6 +113,11 @@ impl ServerSideApplier {
         let answer = answer.map_err(|error| apply_error(desired.kind, &desired.name, "apply", error))?;
         self.object_cache.record_response(desired.kind, &answer);
         Ok(true)
+    }
+
+    /// An object as the cache has it.
+    pub fn live_object(&self, kind: ObjectKind, name: &str) -> Option<Arc<Value>> {
+        self.object_cache.get(kind, name)
     }
 
     /// Drops an object from the cache that the API server does not have any more.

@@ -79,7 +79,6 @@ impl ObjectCache {
     }
 
     /// Whether all awaited kinds have been listed.
-    #[cfg(test)]
     pub fn is_synced(&self) -> bool {
         self.listed.borrow().is_superset(&self.awaited)
     }

@@ -52,20 +52,22 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 impl Operator {
     /// Runs all controllers until `stop`, and finishes work in progress.
     pub(super) async fn run_as_leader(&self, stop: impl Future<Output = ()> + Clone + Send + Sync + 'static) {
-        let Self { client, options: OperatorOptions { namespace, resync, .. }, metrics, .. } = self;
+        let Self { client, options: OperatorOptions { namespace, agent_namespace, resync, .. }, metrics, .. } = self;
         let resync_trigger = ResyncTrigger::default();
         let controllers = PipelineControllers::new(client, metrics);
         let writers = CacheWriters::new(namespace, &resync_trigger);
         let losses = Arc::new(ShutdownLosses::new(resync_trigger.clone()));
         let (telemetries, watch_telemetries) = self.watch_telemetries(&resync_trigger, &writers.settings);
-        let (pods, watch_pods) = self.watch_collector_pods(&resync_trigger, &losses);
+        let (pods, watch_pods) = self.watch_collector_pods(namespace, &resync_trigger, &losses);
+        let (agent_pods, watch_agent_pods) = self.watch_collector_pods(agent_namespace, &resync_trigger, &losses);
         let synced = watch::Sender::new(false);
         let view = ClusterView {
             pipelines: controllers.stores(),
             telemetries,
             settings: writers.settings.reader(),
             objects: writers.objects.reader(),
-            pods: CollectorPods::new(pods),
+            agent_objects: writers.agent_objects.reader(),
+            pods: CollectorPods::new(pods, agent_pods),
             synced: synced.subscribe(),
         };
         let deletions = controllers.deletions().into_iter().map(|deletions| {
@@ -98,8 +100,12 @@ impl Operator {
             writers.objects.watch_kinds(ObjectKind::REQUIRED, client, namespace, metrics),
             pod_monitors::follow_pod_monitors(&writers.objects, client, namespace, metrics, *resync),
             watch_telemetries,
-            watch_pods,
+            future::join(watch_pods, watch_agent_pods),
             deletions,
+        );
+        let agent_watches = future::join(
+            writers.agent_objects.watch_kinds(ObjectKind::AGENT_KINDS, client, agent_namespace, metrics),
+            pod_monitors::follow_pod_monitors(&writers.agent_objects, client, agent_namespace, metrics, *resync),
         );
         let duties = future::join4(
             delivery::poll_collectors(&view, &writers.delivery_health),
@@ -110,6 +116,7 @@ impl Operator {
         tokio::select! {
             _ = reconciles => {}
             _ = watches => {}
+            _ = agent_watches => {}
             _ = duties => {}
             () = deadline => tracing::warn!("stopping before all reconciles have finished"),
         }
@@ -137,12 +144,21 @@ impl Operator {
         });
         let layer = Arc::new(CollectorReconciler {
             client: client.clone(),
-            options: LayerOptions { namespace: options.namespace.clone(), image: options.image.clone() },
+            options: LayerOptions {
+                namespace: options.namespace.clone(),
+                agent_namespace: options.agent_namespace.clone(),
+                image: options.image.clone(),
+            },
             view: view.clone(),
             pipeline_cache: writers.pipelines.reader(),
             delivery_health: writers.delivery_health.reader(),
             cleanup: Arc::clone(&cleanup),
             applier: applier.clone(),
+            agent_applier: ServerSideApplier::new(
+                client.clone(),
+                &options.agent_namespace,
+                writers.agent_objects.clone(),
+            ),
             metrics: Arc::clone(metrics),
             runs: LayerRuns::default(),
         });
@@ -237,6 +253,8 @@ impl PipelineControllers {
 struct CacheWriters {
     /// For the watches of objects, and for steps that record responses to their writes.
     objects: ObjectCacheWriter,
+    /// The same for the agents' namespace.
+    agent_objects: ObjectCacheWriter,
     /// For reconciles, and for the cleanup after deleted pipelines.
     pipelines: PipelineCacheWriter,
     /// For the watch of the Telemetry.
@@ -249,6 +267,7 @@ impl CacheWriters {
     fn new(namespace: &str, resync_trigger: &ResyncTrigger) -> Self {
         Self {
             objects: ObjectCacheWriter::new(ObjectKind::REQUIRED, resync_trigger.clone()),
+            agent_objects: ObjectCacheWriter::new(ObjectKind::AGENT_KINDS, resync_trigger.clone()),
             pipelines: PipelineCacheWriter::default(),
             settings: Arc::new(SettingsWriter::new(namespace)),
             delivery_health: DeliveryHealthWriter::new(resync_trigger.clone()),

@@ -20,6 +20,8 @@ pub enum OperatorError {
 pub struct OperatorOptions {
     /// The namespace of the collectors, the operator's Lease and the locks.
     pub namespace: String,
+    /// The namespace of the collectors on the nodes.
+    pub agent_namespace: String,
     /// The collectors' image, unless a Telemetry names one.
     pub image: String,
     /// The interval of reconciles of a pipeline without events.

@@ -41,15 +41,16 @@ impl Operator {
         })
     }
 
-    /// Watches the pods of collectors, for the losses that they report when they end. A deleted pod is observed in
+    /// Watches the pods of collectors in a namespace, for the losses that they report when they end. A deleted pod is observed in
     /// its last state.
     pub(super) fn watch_collector_pods(
         &self,
+        namespace: &str,
         resync_trigger: &ResyncTrigger,
         losses: &Arc<ShutdownLosses>,
     ) -> (Store<Pod>, impl Future<Output = ()> + use<>) {
         let losses = Arc::clone(losses);
-        let api = Api::<Pod>::namespaced(self.client.clone(), &self.options.namespace);
+        let api = Api::<Pod>::namespaced(self.client.clone(), namespace);
         let of_collectors = watcher::Config::default().labels(&names::collector_selector());
         self.watch_objects(api, of_collectors, resync_trigger, move |event, _| match event {
             Event::Apply(pod) | Event::InitApply(pod) | Event::Delete(pod) => losses.observe_pod(pod),

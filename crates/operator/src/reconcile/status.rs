@@ -113,6 +113,11 @@ impl PipelineFacts<'_> {
         self.outcome.rendered.contains(self.id)
     }
 
+    /// Whether it needs the collectors on the nodes.
+    fn reads_logs(&self) -> bool {
+        self.pipeline.valid.as_ref().is_some_and(|valid| valid.reads_logs())
+    }
+
     /// Whether there are collectors that could carry it.
     fn is_carried(&self) -> bool {
         self.is_rendered() && self.collectors.exist()
@@ -156,7 +161,8 @@ fn configured_content(facts: &PipelineFacts<'_>, old: &[Condition]) -> Condition
         reason,
         message: message.to_owned(),
     };
-    if let Some(failure) = facts.outcome.failure.as_ref().filter(|_| facts.pipeline.slot == Some(Slot::Held)) {
+    let failure = facts.outcome.failure_for(facts.reads_logs());
+    if let Some(failure) = failure.filter(|_| facts.pipeline.slot == Some(Slot::Held)) {
         return said(false, ConditionReason::ApplyFailed, &failure.message);
     }
     if let Some(why) = facts.outcome.refused.get(facts.id) {
@@ -189,9 +195,8 @@ fn configured_content(facts: &PipelineFacts<'_>, old: &[Condition]) -> Condition
         let is_current = old.observed_generation == facts.generation;
         old.type_ == ConditionType::Configured.as_str() && old.status == "True" && is_current
     };
-    let is_read = |it: &DeliveryHealth| {
-        it.rollout == RolloutState::InForce && facts.outcome.documents.contains(it.document.as_str())
-    };
+    let is_read =
+        |it: &DeliveryHealth| it.rollout == RolloutState::InForce && facts.outcome.documents.is_superset(&it.documents);
     match &facts.health {
         Some(DeliveryHealth { rollout: RolloutState::Incomplete(reason, words), .. }) => said(false, *reason, words),
         Some(verdict) if is_read(verdict) => said(true, ConditionReason::Configured, CONFIGURED_MESSAGE),

@@ -22,7 +22,10 @@ use super::{status::MAX_MESSAGE_CHARS, status_event::StatusEvent, status_patch::
 use crate::{
     feedback::{collector_readiness::CollectorReadiness, deleted_pipelines::PipelineCleanup},
     layer::CollectorReconciler,
-    model::{names, object_kind::ObjectKind},
+    model::{
+        names::{self, CollectorTier},
+        object_kind::ObjectKind,
+    },
     pipeline::cluster_view::ClusterView,
     runtime::{
         error_message::{ErrorDisclosure, api_error_message},
@@ -116,15 +119,22 @@ impl TelemetryReconciler {
     }
 
     fn summarize_layer(&self, settings: CollectorSettings) -> LayerSummary {
-        let ClusterView { objects, pipelines, pods, .. } = &self.view;
+        let ClusterView { objects, agent_objects, pipelines, pods, .. } = &self.view;
         let has_pipelines = pipelines.has_live();
         let is_there = |kind, name| has_pipelines && objects.get(kind, name).is_some();
-        let is_sticky = objects.get(ObjectKind::StatefulSet, names::STICKY).is_some();
+        let has_agents = has_pipelines && agent_objects.get(ObjectKind::DaemonSet, names::AGENT).is_some();
+        let exists = |tier: &CollectorTier| match tier {
+            CollectorTier::Gateway => is_there(ObjectKind::Deployment, names::GATEWAY),
+            CollectorTier::Sticky => is_there(ObjectKind::StatefulSet, names::STICKY),
+            CollectorTier::Agent => has_agents,
+        };
+        let tiers: Vec<CollectorTier> = CollectorTier::ALL.into_iter().filter(exists).collect();
         LayerSummary {
-            collectors: is_there(ObjectKind::Deployment, names::GATEWAY)
-                .then(|| CollectorReadiness::from_cache(objects, is_sticky).with_pods(pods, &settings)),
-            // The document is written before anything that depends on it, and deleted when all pipelines are paused.
-            is_needed: is_there(ObjectKind::ConfigMap, names::GATEWAY),
+            collectors: (!tiers.is_empty())
+                .then(|| CollectorReadiness::from_caches(objects, agent_objects, tiers).with_pods(pods, &settings)),
+            // The documents are written before anything that depends on them, and deleted when all pipelines are paused.
+            is_needed: is_there(ObjectKind::ConfigMap, names::GATEWAY)
+                || has_pipelines && agent_objects.get(ObjectKind::ConfigMap, names::AGENT).is_some(),
             has_service: is_there(ObjectKind::Service, names::OTLP_SERVICE),
             failure: self.layer.failure().borrow().clone(),
             settings,

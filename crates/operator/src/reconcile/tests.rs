@@ -73,7 +73,7 @@ fn a_certificate_that_expires_soon_is_said_while_all_is_well() {
             delivery: DeliveryOutcome::NoData,
             message: String::new(),
             rollout: RolloutState::InForce,
-            document: "new".to_owned(),
+            documents: ["new".to_owned()].into(),
         }),
         slots: 1,
         warnings: Vec::new(),

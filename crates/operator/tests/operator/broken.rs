@@ -65,7 +65,9 @@ async fn a_secret_that_comes_changes_and_goes() {
     let asked: Vec<String> = operator.asked().into_iter().filter(|uri| uri.contains("/secrets")).collect();
     assert!(asked.iter().any(|uri| uri.contains("/namespaces/default/secrets") && uri.contains("token")), "{asked:?}");
     for uri in asked {
-        let own = uri.contains("/namespaces/kubewake-system/secrets") && uri.contains("labelSelector=");
+        let namespaces = ["kubewake-system", "kubewake-agents"];
+        let is_own_namespace = namespaces.iter().any(|name| uri.contains(&format!("/namespaces/{name}/secrets")));
+        let own = is_own_namespace && uri.contains("labelSelector=");
         assert!(own || uri.contains("fieldSelector=metadata.name%3D"), "{uri}");
     }
     operator.stop().await;

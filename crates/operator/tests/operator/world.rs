@@ -78,9 +78,11 @@ impl TestCluster {
             Api::<Telemetry>::all(client.clone()).list(&all).await.ok()
         })
         .await;
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(NAMESPACE.to_owned());
-        Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        for name in [NAMESPACE, names::AGENT_NAMESPACE] {
+            let mut namespace = Namespace::default();
+            namespace.metadata.name = Some(name.to_owned());
+            Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        }
         Self { server, client }
     }
 
@@ -103,6 +105,7 @@ impl TestCluster {
         let client = builder.with_layer(&line).build();
         let mut options = OperatorOptions {
             namespace: NAMESPACE.into(),
+            agent_namespace: names::AGENT_NAMESPACE.into(),
             image: "kubewake/collector".into(),
             resync: Duration::from_secs(300),
         };

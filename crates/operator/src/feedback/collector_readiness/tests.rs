@@ -2,6 +2,7 @@ use kube::runtime::{reflector, watcher::Event};
 use serde_json::json;
 
 use super::*;
+use crate::{objects::object_cache::ObjectCacheWriter, runtime::resync_trigger::ResyncTrigger};
 
 fn pod(status: Value) -> Pod {
     serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
@@ -55,11 +56,36 @@ fn ending(name: &str) -> Pod {
 fn store(pods: impl IntoIterator<Item = Pod>) -> CollectorPods {
     let (reader, mut writer) = reflector::store();
     pods.into_iter().for_each(|pod| writer.apply_watcher_event(&Event::Apply(pod)));
-    CollectorPods::new(reader)
+    CollectorPods::new(reader, reflector::store().0)
 }
 
 fn among(pods: impl IntoIterator<Item = Pod>) -> CollectorReadiness {
     CollectorReadiness::example(2, 2).with_pods(&store(pods), &CollectorSettings::new("here"))
+}
+
+#[test]
+fn init_container_that_fails_is_named_although_the_others_only_wait_for_it() {
+    let mut status = waiting("PodInitializing");
+    status["initContainerStatuses"] = waiting("CrashLoopBackOff")["containerStatuses"].clone();
+    let found = startup_problem(&pod(status), false, ImageSource::Telemetry).unwrap();
+    assert_eq!(found.message, "the pod p failed to start: CrashLoopBackOff");
+}
+
+#[test]
+fn daemon_set_has_as_many_collectors_as_its_status_says() {
+    let agents = ObjectCacheWriter::new([], ResyncTrigger::default());
+    let live = json!({
+        "kind": "DaemonSet", "metadata": {"name": names::AGENT, "resourceVersion": "1"},
+        "status": {"numberReady": 3, "desiredNumberScheduled": 5},
+    });
+    agents.record_response(ObjectKind::DaemonSet, &live);
+    let objects = ObjectCacheWriter::new([], ResyncTrigger::default());
+    let readiness = CollectorReadiness::from_caches(&objects, &agents, [CollectorTier::Agent]);
+    assert_eq!(readiness.to_string(), "3/5");
+    assert_eq!(readiness.describe(), "3 of 5 collectors of kubewake-agent are ready");
+    assert!(readiness.exist() && readiness.are_serving());
+    let both = CollectorReadiness::from_caches(&objects, &agents, [CollectorTier::Gateway, CollectorTier::Agent]);
+    assert!(!both.exist() && !both.are_serving(), "the gateway does not exist");
 }
 
 #[test]

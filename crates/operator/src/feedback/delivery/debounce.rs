@@ -52,7 +52,7 @@ impl DebouncedHealth {
         // A newer document in the same rollout state is published at once: until then it would count as
         // unread.
         if found.rollout == self.reported.rollout {
-            self.reported.document.clone_from(&found.document);
+            self.reported.documents.clone_from(&found.documents);
         }
         let is_second = self.candidate.as_ref().is_some_and(|next| comparison_key(next) == comparison_key(&found));
         self.candidate = None;
@@ -79,7 +79,7 @@ mod tests {
 
     fn verdict(uid: Option<&str>, delivery: DeliveryOutcome, rollout: RolloutState, document: &str) -> DeliveryHealth {
         let uid = uid.map(str::to_owned);
-        DeliveryHealth { uid, delivery, message: String::new(), rollout, document: document.to_owned() }
+        DeliveryHealth { uid, delivery, message: String::new(), rollout, documents: [document.to_owned()].into() }
     }
 
     fn said(rounds: &[DeliveryOutcome]) -> Vec<DeliveryOutcome> {
@@ -125,7 +125,7 @@ mod tests {
         let mut said = |rollout: RolloutState, document: &str| {
             let found = verdict(None, DeliveryOutcome::Delivering, rollout, document);
             let said = steady.debounce(BTreeMap::from([(id.clone(), found)]))[&id].clone();
-            (said.rollout, said.document)
+            (said.rollout, said.documents.into_iter().collect::<Vec<_>>().join(" "))
         };
         let waits = || RolloutState::Incomplete(ConditionReason::RolloutInProgress, "1 of 2".to_owned());
         assert_eq!(said(RolloutState::InForce, "one"), (RolloutState::InForce, "one".to_owned()));

@@ -38,7 +38,7 @@ pub fn assess_delivery(
     answers: &[CollectorAnswer],
     documents: &DocumentHistory,
 ) -> BTreeMap<PipelineKey, DeliveryHealth> {
-    let mut verdicts = BTreeMap::new();
+    let mut verdicts = BTreeMap::<PipelineKey, DeliveryHealth>::new();
     for tier in CollectorTier::ALL {
         let Some((hash, sections)) = documents.wanted(tier) else { continue };
         let asked: Vec<&CollectorAnswer> = answers.iter().filter(|answer| answer.tier == tier).collect();
@@ -50,8 +50,13 @@ pub fn assess_delivery(
         {
             let (delivery, message) = delivery_outcome(text, section.uid.as_deref(), tier, answers);
             let rollout = rollout_state(text, tier, &asked, documents);
-            let document = hash.to_owned();
-            verdicts.insert(id, DeliveryHealth { uid: section.uid.clone(), delivery, message, rollout, document });
+            let documents = BTreeSet::from([hash.to_owned()]);
+            let health = DeliveryHealth { uid: section.uid.clone(), delivery, message, rollout, documents };
+            let health = match verdicts.remove(&id) {
+                Some(before) => health.with_tier(before),
+                None => health,
+            };
+            verdicts.insert(id, health);
         }
     }
     verdicts

@@ -6,7 +6,8 @@ use k8s_openapi::{
     ByteString,
     api::core::v1::{ConfigMap, Secret},
 };
-use kubewake_api::{CollectorConfigs, RenderedDocument};
+use kubewake_api::RenderedDocument;
+use kubewake_config::SecretString;
 use serde_json::json;
 
 use super::{BuildContext, namespaced_object};
@@ -17,22 +18,22 @@ use crate::{
 
 pub(super) const CONFIG_DIR: &str = "/etc/kubewake/config";
 
-pub(super) fn document_config_map(around: &BuildContext, name: &str, document: &RenderedDocument) -> DesiredObject {
+pub fn document_config_map(around: &BuildContext, name: &str, document: &RenderedDocument) -> DesiredObject {
     namespaced_object(around, ObjectKind::ConfigMap, name, json!({"data": {names::CONFIG_FILE: document.yaml}}))
 }
 
-/// The Secret with the documents' values. It also keeps retained values: collectors that have not read the
-/// new documents still need them.
+/// The Secret of this name with the values of documents. It also keeps retained values: collectors that have not read
+/// the new documents still need them.
 pub fn values_secret(
     around: &BuildContext,
-    layer: &CollectorConfigs,
+    name: &str,
+    values: &BTreeMap<String, SecretString>,
     staying: &BTreeMap<String, Vec<u8>>,
 ) -> DesiredObject {
     let mut data: BTreeMap<&str, ByteString> =
         staying.iter().map(|(key, value)| (key.as_str(), ByteString(value.clone()))).collect();
-    let values = layer.secrets.iter();
-    data.extend(values.map(|(key, value)| (key.as_str(), ByteString(value.reveal().as_bytes().to_vec()))));
-    namespaced_object(around, ObjectKind::Secret, names::GATEWAY, json!({"type": "Opaque", "data": data}))
+    data.extend(values.iter().map(|(key, value)| (key.as_str(), ByteString(value.reveal().as_bytes().to_vec()))));
+    namespaced_object(around, ObjectKind::Secret, name, json!({"type": "Opaque", "data": data}))
 }
 
 /// The values that are retained beside new ones: all of them if they must `stay`, or else those that a

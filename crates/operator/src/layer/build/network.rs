@@ -68,6 +68,18 @@ pub(super) fn otlp_service(around: &BuildContext) -> DesiredObject {
     )
 }
 
+/// The metrics of all collectors of a namespace. Each has counters of its own, so scrapers need the address of each.
+pub(super) fn metrics_service(around: &BuildContext) -> DesiredObject {
+    let selector = names::collector_labels();
+    let spec = json!({"clusterIP": "None", "selector": selector, "ports": service_ports(&[METRICS_LISTENER])});
+    service(around, names::METRICS_SERVICE, spec)
+}
+
+/// Pods in any namespace that may read metrics.
+pub(super) fn labelled_scrapers() -> Value {
+    json!({"namespaceSelector": {}, "podSelector": {"matchLabels": {SCRAPER_LABEL: "allowed"}}})
+}
+
 fn service(around: &BuildContext, name: &str, spec: Value) -> DesiredObject {
     namespaced_object(around, ObjectKind::Service, name, json!({"spec": spec}))
 }
@@ -77,9 +89,7 @@ fn service_ports(ports: &[CollectorPort]) -> Vec<Value> {
 }
 
 fn services(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
-    // Each collector has counters of its own, so scrapers need the address of each.
-    let metrics = json!({"clusterIP": "None", "selector": names::collector_labels(), "ports": service_ports(&[METRICS_LISTENER])});
-    let mut services = vec![otlp_service(around), service(around, names::METRICS_SERVICE, metrics)];
+    let mut services = vec![otlp_service(around), metrics_service(around)];
     if layer.sticky.is_some() {
         let selector = names::selector_labels(names::STICKY);
         let peers = json!({"clusterIP": "None", "selector": selector, "ports": service_ports(&sticky_ports())});
@@ -96,10 +106,7 @@ fn policies(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObjec
         let spec = json!({"podSelector": {"matchLabels": selector}, "policyTypes": ["Ingress"], "ingress": [rule]});
         namespaced_object(around, ObjectKind::NetworkPolicy, name, json!({"spec": spec}))
     };
-    let scrapers = json!([
-        {"podSelector": {}},
-        {"namespaceSelector": {}, "podSelector": {"matchLabels": {SCRAPER_LABEL: "allowed"}}},
-    ]);
+    let scrapers = json!([{"podSelector": {}}, labelled_scrapers()]);
     let mut policies = vec![
         policy(
             names::GATEWAY,

@@ -10,7 +10,7 @@ use crate::{
     objects::apply::DesiredObject,
 };
 
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+pub(super) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) fn rbac_objects(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
     let account = |name| {
@@ -41,7 +41,7 @@ pub(super) fn rbac_objects(around: &BuildContext, layer: &CollectorConfigs) -> V
     objects
 }
 
-fn policy_rules(group: &str, resources: &[&str]) -> Value {
+pub(super) fn policy_rules(group: &str, resources: &[&str]) -> Value {
     json!({"rules": [{"apiGroups": [group], "resources": resources, "verbs": ["get", "list", "watch"]}]})
 }
 
@@ -49,6 +49,6 @@ fn policy_rules(group: &str, resources: &[&str]) -> Value {
 fn role_binding(around: &BuildContext, kind: &str) -> Value {
     json!({
         "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": names::GATEWAY},
-        "subjects": [{"kind": "ServiceAccount", "name": names::GATEWAY, "namespace": around.settings.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": names::GATEWAY, "namespace": around.namespace}],
     })
 }

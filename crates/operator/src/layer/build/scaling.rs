@@ -34,7 +34,7 @@ fn autoscaler(around: &BuildContext) -> DesiredObject {
     namespaced_object(around, ObjectKind::HorizontalPodAutoscaler, names::GATEWAY, json!({"spec": spec}))
 }
 
-fn pod_monitor(around: &BuildContext) -> DesiredObject {
+pub(super) fn pod_monitor(around: &BuildContext) -> DesiredObject {
     let spec = json!({
         "selector": {"matchLabels": names::collector_labels()},
         "podMetricsEndpoints": [{"port": METRICS_LISTENER.name}],

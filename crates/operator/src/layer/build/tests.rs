@@ -52,6 +52,7 @@ fn pipeline(name: &str, rest: Value) -> ValidPipeline {
 fn around(spec: Value) -> BuildContext {
     let spec: TelemetrySpec = serde_json::from_value(spec).unwrap();
     BuildContext {
+        namespace: NAMESPACE.into(),
         anchor: owner("ConfigMap", "kubewake-layer"),
         anchor_owners: vec![owner("TracePipeline", "backend")],
         settings: CollectorSettings::from_spec(&spec, NAMESPACE).unwrap(),
@@ -82,25 +83,85 @@ fn cases() -> Vec<(&'static str, BuildContext, CollectorConfigs)> {
 }
 
 fn all(around: &BuildContext, layer: &CollectorConfigs) -> Vec<DesiredObject> {
-    let mut all = vec![values_secret(around, layer, &BTreeMap::new())];
+    let mut all = vec![values_secret(around, names::GATEWAY, &layer.secrets, &BTreeMap::new())];
     all.extend(document_objects(around, layer));
     all.extend(layer_objects(around, layer));
     all
 }
 
+/// The agents, in a namespace of their own.
+fn agents() -> (BuildContext, Vec<DesiredObject>) {
+    let settings = json!({
+        "agent": {
+            "resources": {"limits": {"memory": "384Mi"}},
+            "linkedLogDirectories": ["/var/lib/docker/containers"],
+        },
+        "imagePullSecrets": [{"name": "registry"}],
+    });
+    let around = BuildContext {
+        namespace: "kubewake-agents".to_owned(),
+        anchor_owners: vec![owner("LogPipeline", "logs")],
+        ..around(settings)
+    };
+    let mut objects = agent_rights(&around);
+    objects.extend(agent_objects(&around));
+    (around, objects)
+}
+
+fn compare_golden(name: &str, objects: &[DesiredObject]) {
+    let text: Vec<String> = objects.iter().map(|it| serde_saphyr::to_string(&it.value).unwrap()).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.yaml"));
+    let text = text.join("---\n");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "UPDATE_GOLDEN=1 writes {}", path.display());
+}
+
 #[test]
 fn objects_look_like_this() {
     for (name, around, layer) in cases() {
-        let objects = layer_objects(&around, &layer);
-        let text: Vec<String> = objects.iter().map(|it| serde_saphyr::to_string(&it.value).unwrap()).collect();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.yaml"));
-        let text = text.join("---\n");
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, &text).unwrap();
-        }
-        let golden = fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(text, golden, "UPDATE_GOLDEN=1 writes {}", path.display());
+        compare_golden(name, &layer_objects(&around, &layer));
+    }
+    compare_golden("agents", &agents().1);
+}
+
+#[test]
+fn agents_mount_directories_of_their_node_and_write_only_to_their_own() {
+    let (_, objects) = agents();
+    let set = objects.iter().find(|it| it.kind == ObjectKind::DaemonSet).unwrap();
+    let pod = set.value.pointer("/spec/template/spec").unwrap();
+    let container = &pod["containers"][0];
+    let mounted = |name: &str| {
+        let mounts = container["volumeMounts"].as_array().unwrap();
+        mounts.iter().find(|mount| mount["name"] == name).unwrap()
+    };
+    let volumes = pod["volumes"].as_array().unwrap();
+    let of_node = volumes.iter().filter(|volume| volume.get("hostPath").is_some());
+    let writable: Vec<&str> = of_node
+        .map(|volume| volume["name"].as_str().unwrap())
+        .filter(|name| mounted(name).get("readOnly") != Some(&json!(true)))
+        .collect();
+    assert_eq!(writable, ["state"]);
+    assert_eq!(container["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(container["securityContext"]["runAsGroup"], 0, "kubelets let this group read logs");
+    let init = &pod["initContainers"][0]["securityContext"]["capabilities"];
+    assert_eq!(*init, json!({"drop": ["ALL"], "add": ["CHOWN", "FOWNER"]}));
+    assert_eq!(pod["tolerations"], json!([{"operator": "Exists"}]));
+    assert!(pod.get("hostNetwork").is_none() && pod.get("hostPID").is_none());
+}
+
+#[test]
+fn agents_go_with_the_pipelines_that_read_logs() {
+    let (around, objects) = agents();
+    for desired in &objects {
+        let is_cluster_scoped = desired.kind.is_cluster_scoped();
+        let owners = if is_cluster_scoped { json!(around.anchor_owners) } else { json!([around.anchor]) };
+        assert_eq!(desired.value["metadata"]["ownerReferences"], owners, "{}", desired.name);
+        let namespace = desired.value["metadata"].get("namespace");
+        assert_eq!(namespace, (!is_cluster_scoped).then(|| json!("kubewake-agents")).as_ref());
     }
 }
 
@@ -174,6 +235,16 @@ async fn an_api_server_takes_all_of_it_and_nothing_is_sent_twice() {
         all.push(anchor_object(NAMESPACE, &around.anchor_owners));
         // The embedded API server has no such kind.
         all.retain(|desired| desired.kind != ObjectKind::PodMonitor);
+        if name == "default" {
+            let in_default = |mut desired: DesiredObject| {
+                if !desired.kind.is_cluster_scoped() {
+                    desired.value["metadata"]["namespace"] = json!(NAMESPACE);
+                }
+                desired
+            };
+            let agents = agents().1.into_iter().filter(|it| it.name == names::AGENT).map(in_default);
+            all.extend(agents);
+        }
         for desired in &mut all {
             // The owners do not exist, and the garbage collector would notice.
             desired.value["metadata"]["ownerReferences"] = json!([]);

@@ -2,7 +2,7 @@
 
 use kubewake_api::{
     EffectiveResources,
-    render::{POD_IP_VARIABLE, SECRETS_DIRECTORY},
+    render::{NODE_NAME_VARIABLE, POD_IP_VARIABLE, SECRETS_DIRECTORY},
 };
 use kubewake_release::pull_policy;
 use serde_json::{Value, json};
@@ -52,8 +52,8 @@ impl ShutdownTimes {
     }
 }
 
-/// An arbitrary unprivileged user, who owns no files.
-const RUN_AS_USER: u32 = 10001;
+/// An arbitrary unprivileged user, who owns no files but the state of agents.
+pub(super) const RUN_AS_USER: u32 = 10001;
 
 pub(super) fn gateway_deployment(around: &BuildContext) -> DesiredObject {
     let pod = CollectorPodTemplate {
@@ -159,12 +159,7 @@ impl CollectorPodTemplate {
             // changes.
             "imagePullPolicy": pull_policy(image),
             "args": [format!("--config={}/{}", documents::CONFIG_DIR, names::CONFIG_FILE), format!("--drain-seconds={}", self.shutdown.drain_seconds)],
-            "env": [
-                env_from_field(POD_IP_VARIABLE, "status.podIP"),
-                env_from_field("POD_NAME", "metadata.name"),
-                env_from_field("POD_NAMESPACE", "metadata.namespace"),
-                env_from_field("NODE_NAME", "spec.nodeName"),
-            ],
+            "env": pod_variables(),
             "ports": ports.collect::<Vec<_>>(),
             "resources": {"requests": self.amounts.requests, "limits": self.amounts.limits},
             "startupProbe": {"httpGet": at("/readyz"), "periodSeconds": 1, "failureThreshold": 60},
@@ -182,6 +177,16 @@ impl CollectorPodTemplate {
             ],
         })
     }
+}
+
+/// The variables by which a collector knows its pod.
+pub(super) fn pod_variables() -> Vec<Value> {
+    vec![
+        env_from_field(POD_IP_VARIABLE, "status.podIP"),
+        env_from_field("POD_NAME", "metadata.name"),
+        env_from_field("POD_NAMESPACE", "metadata.namespace"),
+        env_from_field(NODE_NAME_VARIABLE, "spec.nodeName"),
+    ]
 }
 
 fn env_from_field(name: &str, path: &str) -> Value {

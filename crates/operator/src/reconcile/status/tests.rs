@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewake_api::{DeliveryOutcome, Signal, SpecProblem};
 
 use super::*;
-use crate::{layer::LayerFailure, runtime::failure_cause::FailureCause};
+use crate::layer::LayerFailure;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -28,8 +28,8 @@ fn rendered() -> LayerOutcome {
 /// Health of a pipeline whose collectors have all read the document with this hash.
 fn in_force(document: &str, delivery: DeliveryOutcome) -> Option<DeliveryHealth> {
     let message = "so it is".to_owned();
-    let document = document.to_owned();
-    Some(DeliveryHealth { uid: None, delivery, message, rollout: RolloutState::InForce, document })
+    let documents = BTreeSet::from([document.to_owned()]);
+    Some(DeliveryHealth { uid: None, delivery, message, rollout: RolloutState::InForce, documents })
 }
 
 struct Case {
@@ -100,7 +100,7 @@ fn a_pipeline_goes_from_pending_to_ready() {
 }
 
 fn failure() -> LayerFailure {
-    LayerFailure { message: "no".into(), cause: FailureCause::Invalid }
+    LayerFailure::example("no")
 }
 
 #[test]

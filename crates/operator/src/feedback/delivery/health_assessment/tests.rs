@@ -49,6 +49,28 @@ fn said(pipelines: &[Value]) -> (DeliveryOutcome, String) {
 }
 
 #[test]
+fn pipeline_of_two_tiers_is_as_healthy_and_as_far_as_the_worse_of_them() {
+    const AGENT: &str = "service: {pipelines: {logs/backend: {receivers: [file_log]}}}";
+    let mut documents = documents();
+    documents.set_desired(CollectorTier::Agent, Some(AGENT));
+    let logs = PipelineKey { signal: Signal::Logs, name: "backend".to_owned() };
+    let of = |gateway: &str, agent: &str, read: &str| {
+        let answers = [
+            answer(CollectorTier::Gateway, GATEWAY, json!({"logs/backend": pipeline(gateway)})),
+            answer(CollectorTier::Agent, read, json!({"logs/backend": pipeline(agent)})),
+        ];
+        assess_delivery(&answers, &documents).remove(&logs).unwrap()
+    };
+    let well = of("NoData", "Delivering", AGENT);
+    assert_eq!((well.delivery, &well.rollout), (DeliveryOutcome::Delivering, &RolloutState::InForce));
+    assert_eq!(well.documents, BTreeSet::from([fingerprint(GATEWAY), fingerprint(AGENT)]));
+    assert_eq!(of("BackendRefuses", "Delivering", AGENT).delivery, DeliveryOutcome::BackendRefuses);
+    assert_eq!(of("Delivering", "BackendRefuses", AGENT).delivery, DeliveryOutcome::BackendRefuses);
+    let behind = of("Delivering", "Delivering", "service: {pipelines: {}}");
+    assert_eq!(behind.rollout.reason(), Some(ConditionReason::RolloutInProgress));
+}
+
+#[test]
 fn every_diagnosis_is_a_verdict() {
     use DeliveryOutcome::*;
     let cases = [
