@@ -83,7 +83,12 @@ impl LogFiles {
             if again {
                 self.cared_for.insert(id, now + self.wait_times.care);
             }
-            self.drop_done_generations(id);
+            if self.changes.directories.is_empty() {
+                self.drop_done_generations(id);
+            } else {
+                // Its files may have names that were not seen yet, and that would be new files afterwards.
+                self.cared_for.entry(id).or_insert(now + self.wait_times.care);
+            }
         }
     }
 
