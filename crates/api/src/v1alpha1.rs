@@ -21,7 +21,7 @@ pub use input::{
     RuntimeInput, RuntimeNamespaceSelector, TracePipelineInput, WorkloadKind, WorkloadReference, WorkloadSelector,
 };
 pub use log_output::{
-    DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
+    DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection, HttpOutput, HttpOutputCompression, HttpOutputFormat,
     LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
 };
 pub use output::{
