@@ -1,9 +1,9 @@
 //! The destination of a pipeline, whatever kind of backend it is.
 
 use crate::v1alpha1::{
-    AuthenticationOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection, HttpOutput, HttpOutputCompression, HttpOutputFormat,
-    LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput, OtlpOutput, OtlpProtocol, OutputDefaults,
-    PipelineOutput, RequestHeader, TlsOptions, ValueType,
+    AuthenticationOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
+    HttpOutput, HttpOutputCompression, HttpOutputFormat, LogPipelineOutput, LokiOutput, OpensearchMapping,
+    OpensearchOutput, OtlpOutput, OtlpProtocol, OutputDefaults, PipelineOutput, RequestHeader, TlsOptions, ValueType,
 };
 
 /// A backend, and how it is reached.

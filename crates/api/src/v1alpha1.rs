@@ -21,8 +21,9 @@ pub use input::{
     RuntimeInput, RuntimeNamespaceSelector, TracePipelineInput, WorkloadKind, WorkloadReference, WorkloadSelector,
 };
 pub use log_output::{
-    DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection, HttpOutput, HttpOutputCompression, HttpOutputFormat,
-    LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
+    DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
+    HttpOutput, HttpOutputCompression, HttpOutputFormat, LogPipelineOutput, LokiOutput, OpensearchMapping,
+    OpensearchOutput,
 };
 pub use output::{
     AuthenticationOptions, BasicAuthOptions, BearerAuthOptions, OAuth2Options, OtlpCompression, OtlpOutput,

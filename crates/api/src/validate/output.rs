@@ -113,9 +113,10 @@ fn target(
         BackendKind::Elasticsearch { .. } | BackendKind::Opensearch { .. } if text.contains('?') => {
             Err("has a query, which requests for documents would replace".to_owned())
         }
-        BackendKind::Loki { .. } | BackendKind::Elasticsearch { .. } | BackendKind::Opensearch { .. } | BackendKind::Http(_) => {
-            endpoint::url(text).map(|secure| (text.to_owned(), Some(secure)))
-        }
+        BackendKind::Loki { .. }
+        | BackendKind::Elasticsearch { .. }
+        | BackendKind::Opensearch { .. }
+        | BackendKind::Http(_) => endpoint::url(text).map(|secure| (text.to_owned(), Some(secure))),
     };
     let (endpoint, secure) = match checked {
         Ok(checked) => checked,
