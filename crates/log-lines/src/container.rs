@@ -32,6 +32,8 @@ use crate::timestamp::TimestampReader;
 
 /// Bytes of a line beside its content: time, stream and tags, or the other fields of a Docker line.
 const LINE_OVERHEAD: usize = 4096;
+/// Bytes of memory that are kept for the text of the next Docker line.
+const SCRATCH_CAPACITY: usize = 1024;
 
 /// Reads the log of one container. It goes on from generation to generation of the log.
 #[derive(Debug)]
@@ -312,7 +314,7 @@ impl ContainerLogDecoder {
             }
             self.put_part(docker.stream, content, is_final, at, observed, sink);
         }
-        scratch.shrink_to(LINE_OVERHEAD);
+        scratch.shrink_to(SCRATCH_CAPACITY);
         self.scratch = scratch;
         Some(())
     }
@@ -386,7 +388,12 @@ impl ContainerLogDecoder {
         self.number += 1;
         self.counts.records += 1;
         record.number = self.number;
-        record.body = self.settings.trimming.apply(record.body).0;
+        // The line feed of a Docker line is part of its JSON; only lines of CRI have tags.
+        let is_as_written =
+            self.settings.docker == DockerBodies::AsWritten && record.stream.is_some() && record.tags.is_empty();
+        if !is_as_written {
+            record.body = self.settings.trimming.apply(record.body).0;
+        }
         sink.put(&record);
     }
 

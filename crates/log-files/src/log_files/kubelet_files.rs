@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{LogFiles, NameOwner, scan::ArrivedFile};
+use super::{LogFiles, NameOwner, care, scan::ArrivedFile};
 use crate::{
     directory_tree::ScannedDirectory,
     events::{LossCause, ProblemKind},
@@ -175,6 +175,8 @@ impl LogFiles {
             let has_its_name = generation.rotated_at.is_some() && generation.rotated_at == entry.name.rotated_at;
             // A file in place of one that is open and written is another one.
             let may_continue = has_its_name || !generation.has_name();
+            // It may have been empty when it was looked at last.
+            care::refresh(generation, &self.opener, fingerprint_size);
             if may_continue && generation.has_content_of(&mut content).unwrap_or(false) {
                 entry.generation = Some(generation.number);
                 return;
@@ -228,7 +230,12 @@ impl LogFiles {
             return;
         }
         let Some(arrived) = entry.arrived else { return };
-        let was_dealt_with = entry.name.rotated_at.is_some() && entry.name.rotated_at <= stream.last_rotation;
+        let is_known = || {
+            let opened = FileContent::open(&arrived.file, entry.name.is_compressed, self.settings.fingerprint_size);
+            opened.is_ok_and(|mut content| stream.has_done(&mut content))
+        };
+        let was_dealt_with =
+            entry.name.rotated_at.is_some() && (entry.name.rotated_at <= stream.last_rotation || is_known());
         if is_older || was_dealt_with {
             self.record_name(&arrived, NameOwner::Nothing);
             return;

@@ -150,6 +150,21 @@ impl LineDecoder {
         }
     }
 
+    /// Hands on the parts of lines and the stack traces that nothing has followed for long enough.
+    pub(super) fn flush_due<S: RecordSink>(&mut self, now: u64, builder: &mut S) {
+        if let FormatDecoder::Container(decoder) = &mut self.decoder {
+            decoder.flush_due(now, builder);
+        }
+    }
+
+    /// When something is due, in nanoseconds since 1970.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        match &self.decoder {
+            FormatDecoder::Container(decoder) => decoder.deadline(),
+            FormatDecoder::Plain(_) => None,
+        }
+    }
+
     /// Behind the last byte that was consumed.
     pub(super) fn position(&self) -> LogPosition {
         self.position

@@ -27,6 +27,8 @@ pub(super) struct LogReader {
     pub(super) wanted_bytes: usize,
     /// The length of the unfinished record at the end of the file, and since when it has not grown.
     unfinished: Option<(usize, Instant)>,
+    /// Whether it has read all that was written, as far as it knows.
+    is_caught_up: bool,
 }
 
 /// What was read of a log.
@@ -89,6 +91,7 @@ impl LogReader {
             skips: skips.into(),
             wanted_bytes: 0,
             unfinished: None,
+            is_caught_up: false,
         }
     }
 
@@ -170,9 +173,18 @@ impl LogReader {
         (self.finish_portion(), is_cut)
     }
 
-    /// Takes what operators have held for long enough.
+    /// Takes what the decoder and operators have held for long enough.
     pub(super) fn take_due(&mut self, now: u64) -> ReadPortion {
+        if self.is_caught_up {
+            self.decoder.flush_due(now, &mut self.builder);
+        }
         self.builder.flush_due(now);
+        self.finish_portion()
+    }
+
+    /// Takes all that operators hold.
+    pub(super) fn take_held(&mut self) -> ReadPortion {
+        self.builder.flush_all();
         self.finish_portion()
     }
 
@@ -183,18 +195,28 @@ impl LogReader {
         ReadPortion { request: self.builder.finish(commit), range }
     }
 
-    /// Whether operators have held something for long enough.
-    pub(super) fn is_operator_due(&self, now: u64) -> bool {
-        self.builder.deadline().is_some_and(|deadline| deadline <= now)
+    /// Whether the decoder or operators have held something for long enough.
+    pub(super) fn is_held_due(&self, now: u64) -> bool {
+        self.held_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// When that is. What a decoder holds may go on in what was not read yet.
+    fn held_deadline(&self) -> Option<u64> {
+        let decoded = self.decoder.deadline().filter(|_| self.is_caught_up);
+        self.builder.deadline().into_iter().chain(decoded).min()
     }
 
     /// When it has something to do without an event.
     pub(super) fn next_due(&self, flush_after: Option<Duration>, now: Instant) -> Option<Instant> {
-        let operators = self
-            .builder
-            .deadline()
+        let held = self
+            .held_deadline()
             .map(|deadline| now + Duration::from_nanos(deadline.saturating_sub(unix_nanoseconds())));
-        operators.into_iter().chain(self.flush_due(flush_after)).min()
+        held.into_iter().chain(self.flush_due(flush_after)).min()
+    }
+
+    /// Notes whether it has read all that was written.
+    pub(super) fn note_end(&mut self, end: ReadEnd) {
+        self.is_caught_up = end == ReadEnd::CaughtUp;
     }
 
     /// Notes how much of an unfinished record is at the end of the file.

@@ -3,20 +3,26 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use kubewake_config::{
+    RegexPattern,
     file_log::{
-        FileCompression as CompressionSetting, LongLineBehavior, MultilinePattern, OperatorGraph, StartPosition,
-        TextEncoding as EncodingSetting, TextTemplate, TruncateBehavior,
+        FileCompression as CompressionSetting, FileOrdering, FileSort, FileSortKind, LongLineBehavior,
+        MultilinePattern, OperatorGraph, StartPosition, TextEncoding as EncodingSetting, TextTemplate,
+        TruncateBehavior,
         operator::{ContainerFormat as ContainerSetting, ContainerRuntime},
     },
     model::FileLogReceiver,
 };
-use kubewake_log_files::{FileCompression, FileLimits, GlobPattern, LinkPolicy, LogFilesSettings, OnTruncate, StartAt};
+use kubewake_log_files::{
+    FileCompression, FileLimits, GlobPattern, LinkPolicy, LogFilesSettings, OnTruncate, OrderingCriteria, SortKind,
+    SortRule, StartAt,
+};
 use kubewake_log_lines::{
     BlankTrimming, BodyParsing, ContainerFormat, ContainerSettings, DockerBodies, LineFraming, LinePattern,
     OversizeBehavior, PlainSettings, RecordEnvelope, RecordSettings, RequestLimits, TextEncoding,
 };
 
 use kubewake_log_operators::{ContainerOnly, EntryTemplate};
+use regex::Regex;
 
 use super::{line_decoder::LineFormat, pod_path::PodPath};
 use crate::components::BuildError;
@@ -66,13 +72,25 @@ pub(super) struct OperatorSettings {
 pub(super) struct FileNames {
     name: bool,
     path: bool,
+    name_resolved: bool,
+    path_resolved: bool,
 }
 
 impl FileNames {
-    pub(super) fn attributes(self, path: &Path) -> impl Iterator<Item = (&'static str, String)> {
-        let name = path.file_name().filter(|_| self.name).map(|name| name.to_string_lossy().into_owned());
-        let path = self.path.then(|| path.to_string_lossy().into_owned());
-        name.map(|name| ("log.file.name", name)).into_iter().chain(path.map(|path| ("log.file.path", path)))
+    /// The attributes of a file. Links are resolved only if one of them asks for it.
+    pub(super) fn attributes(self, path: &Path) -> Vec<(&'static str, String)> {
+        let is_resolved = self.name_resolved || self.path_resolved;
+        let resolved = is_resolved.then(|| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let resolved = resolved.as_deref();
+        let all = [
+            ("log.file.name", Some(path).filter(|_| self.name).and_then(name)),
+            ("log.file.path", Some(path).filter(|_| self.path).map(text)),
+            ("log.file.name_resolved", resolved.filter(|_| self.name_resolved).and_then(name)),
+            ("log.file.path_resolved", resolved.filter(|_| self.path_resolved).map(text)),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
     }
 }
 
@@ -82,7 +100,13 @@ impl ReadSettings {
     /// If a setting is not supported.
     pub(super) fn new(settings: &FileLogReceiver) -> Result<Self, BuildError> {
         refuse_unsupported(settings)?;
-        let file = FileNames { name: settings.file_attributes.name, path: settings.file_attributes.path };
+        let names = &settings.file_attributes;
+        let file = FileNames {
+            name: names.name,
+            path: names.path,
+            name_resolved: names.name_resolved,
+            path_resolved: names.path_resolved,
+        };
         let template = EntryTemplate::new(&settings.attributes, &settings.resource);
         let container = ContainerOnly::from_graph(&settings.operators).filter(|_| template.is_constant());
         let is_plain = settings.operators.operators.is_empty() && template.is_constant();
@@ -145,8 +169,6 @@ fn refuse_unsupported(settings: &FileLogReceiver) -> Result<(), BuildError> {
     let used = [
         ("header", settings.header.is_some()),
         ("delete_after_read", settings.delete_after_read),
-        ("include_file_name_resolved", files.name_resolved),
-        ("include_file_path_resolved", files.path_resolved),
         ("include_file_owner_name", files.owner_name),
         ("include_file_owner_group_name", files.owner_group_name),
         ("include_file_permissions", files.permissions),
@@ -237,7 +259,8 @@ fn container_settings(
         docker: if settings.joins_stack_traces { DockerBodies::Joined } else { DockerBodies::AsWritten },
         max_record_bytes: container.max_log_size,
         oversize: oversize(settings),
-        trimming: BlankTrimming::default(),
+        // The blanks at the start of a line belong to its content.
+        trimming: BlankTrimming { removes_leading: false, ..trimming(settings) },
         joins_stack_traces: settings.joins_stack_traces,
     })
 }
@@ -279,9 +302,7 @@ fn files_settings(settings: &FileLogReceiver) -> Result<LogFilesSettings, BuildE
     files.poll_interval = settings.poll_interval;
     files.fingerprint_size = settings.fingerprint_size;
     files.exclude_older_than = settings.exclude_older_than;
-    if settings.ordering.is_some() {
-        return Err(unsupported("ordering_criteria"));
-    }
+    files.ordering = settings.ordering.as_ref().map(ordering).transpose()?;
     files.compression = match settings.compression {
         CompressionSetting::None => FileCompression::None,
         CompressionSetting::Gzip => FileCompression::Gzip,
@@ -299,6 +320,31 @@ fn files_settings(settings: &FileLogReceiver) -> Result<LogFilesSettings, BuildE
     };
     files.limits = FileLimits { open_files: settings.max_concurrent_files, ..FileLimits::default() };
     Ok(files)
+}
+
+fn ordering(settings: &FileOrdering) -> Result<OrderingCriteria, BuildError> {
+    let compile = |pattern: &RegexPattern| {
+        Regex::new(pattern.regex().as_str()).map_err(|_| {
+            unsupported("ordering_criteria` with an expression that matches bytes which are no text in `regex")
+        })
+    };
+    let rule = |sort: &FileSort| {
+        let kind = match &sort.kind {
+            FileSortKind::Numeric { group } => SortKind::Numeric { key: group.clone() },
+            FileSortKind::Alphabetical { group } => SortKind::Alphabetical { key: group.clone() },
+            FileSortKind::Timestamp { group, layout } => {
+                SortKind::Timestamp { key: group.clone(), layout: layout.text.clone() }
+            }
+            FileSortKind::ModificationTime => SortKind::ModificationTime,
+        };
+        SortRule { kind, ascending: sort.ascending }
+    };
+    Ok(OrderingCriteria {
+        regex: settings.regex.as_ref().map(compile).transpose()?,
+        group_by: settings.group_by.as_ref().map(compile).transpose()?,
+        top_n: settings.top_n.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)),
+        sort_by: settings.sort_by.iter().map(rule).collect(),
+    })
 }
 
 fn patterns(field: &str, texts: &[String]) -> Result<Vec<GlobPattern>, BuildError> {

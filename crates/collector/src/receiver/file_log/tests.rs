@@ -3,6 +3,7 @@
 mod delivery;
 mod engine;
 mod operators;
+mod rotation;
 mod support;
 
 use self::support::{Fixture, Mood, wait_until};
@@ -71,6 +72,19 @@ async fn lines_of_containers_are_joined_and_their_pods_named() {
         ("k8s.pod.uid", "0b9c"),
     ];
     assert_eq!(resource, expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stack_trace_at_the_end_of_a_log_is_delivered_as_one_record() {
+    let mut fixture = Fixture::new("start_at: beginning, join_stack_traces: true, operators: [{type: container}]");
+    let time = "2026-11-19T18:00:00.123456789Z";
+    let text =
+        format!("{time} stderr F java.lang.Error: x\n{time} stdout F out\n{time} stderr F \tat a.B.c(B.java:1)\n");
+    fixture.write("shop_cart-1_0b9c/app/0.log", &text);
+    fixture.set_include("*/*/*.log");
+    fixture.start(&["nop"]);
+    fixture.backend("nop").wait_for_bodies(&["out", "java.lang.Error: x\n\tat a.B.c(B.java:1)"]).await;
     fixture.stop().await;
 }
 

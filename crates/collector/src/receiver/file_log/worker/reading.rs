@@ -105,6 +105,7 @@ impl FileLogWorker {
         let Some(reader) = open.readers.get_mut(&id) else { return };
         let left = read.saturating_sub(consumed.len());
         reader.note_unfinished(if end == ReadEnd::CaughtUp { left } else { 0 }, Instant::now());
+        reader.note_end(end);
         // A line that is longer than what was read.
         let is_stuck = consumed.is_empty() && read == wanted;
         let limit = reader.decoder.max_line_bytes().saturating_add(1);
@@ -226,8 +227,7 @@ impl FileLogWorker {
         }
         let clock = unix_nanoseconds();
         let readers = self.open.iter().flat_map(|open| &open.readers);
-        let due: Vec<ReaderId> =
-            readers.filter(|(_, reader)| reader.is_operator_due(clock)).map(|(id, _)| *id).collect();
+        let due: Vec<ReaderId> = readers.filter(|(_, reader)| reader.is_held_due(clock)).map(|(id, _)| *id).collect();
         for id in due {
             if !self.separate_full_outputs(id) {
                 continue;
@@ -235,6 +235,17 @@ impl FileLogWorker {
             let Some(reader) = self.open.as_mut().and_then(|open| open.readers.get_mut(&id)) else { continue };
             let (stream, outputs) = (reader.stream, reader.outputs);
             let portion = reader.take_due(clock);
+            self.submit(stream, outputs, portion, pipelines);
+        }
+    }
+
+    /// Hands on what the operators of all logs hold.
+    pub(super) fn submit_held(&mut self, pipelines: &[Arc<Pipeline>]) {
+        let readers: Vec<ReaderId> = self.open.iter().flat_map(|open| open.readers.keys().copied()).collect();
+        for id in readers {
+            let Some(reader) = self.open.as_mut().and_then(|open| open.readers.get_mut(&id)) else { continue };
+            let (stream, outputs) = (reader.stream, reader.outputs);
+            let portion = reader.take_held();
             self.submit(stream, outputs, portion, pipelines);
         }
     }
