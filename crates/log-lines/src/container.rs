@@ -386,7 +386,12 @@ impl ContainerLogDecoder {
         self.number += 1;
         self.counts.records += 1;
         record.number = self.number;
-        record.body = self.settings.trimming.apply(record.body).0;
+        // The line feed of a Docker line is part of its JSON; only lines of CRI have tags.
+        let is_as_written =
+            self.settings.docker == DockerBodies::AsWritten && record.stream.is_some() && record.tags.is_empty();
+        if !is_as_written {
+            record.body = self.settings.trimming.apply(record.body).0;
+        }
         sink.put(&record);
     }
 

@@ -188,6 +188,14 @@ fn blanks_are_removed_behind_the_join_only() {
 }
 
 #[test]
+fn docker_line_as_written_keeps_its_line_feed_when_blanks_are_removed() {
+    let trimming = BlankTrimming { removes_leading: false, removes_trailing: true };
+    let as_written = ContainerSettings { trimming, docker: DockerBodies::AsWritten, ..settings() };
+    let log = b"{\"log\":\"a\\n\",\"stream\":\"stdout\",\"time\":\"1970-01-01T00:00:00.5Z\"}\n";
+    assert_eq!(decode_with(as_written, log, true).0, ["0.500000000 stdout a\n"]);
+}
+
+#[test]
 fn full_sink_stops_in_front_of_the_next_line() {
     let line = format!("{T0} stdout F a\n");
     let log = line.repeat(3);

@@ -6,6 +6,7 @@ mod transform;
 
 use kubewake_config::file_log::OperatorGraph;
 use kubewake_log_lines::LinePosition;
+use proptest::prelude::*;
 
 use crate::{LogEntry, LogMap, LogValue, OperatorChain};
 
@@ -76,4 +77,39 @@ fn map_text(map: &LogMap) -> String {
 #[track_caller]
 fn attributes(operators: &str, text: &str, expected: &str) {
     assert_eq!(map_text(&one(operators, text).attributes), expected, "{operators}");
+}
+
+/// Parsers that send what they cannot read.
+const PARSERS: [&str; 12] = [
+    "{type: json_parser}",
+    "{type: json_array_parser, parse_to: attributes.l}",
+    "{type: regex_parser, regex: '(?P<a>.)(?P<b>.*)'}",
+    "{type: key_value_parser}",
+    "{type: csv_parser, header: 'a,b', lazy_quotes: true}",
+    "{type: uri_parser}",
+    "{type: syslog_parser, protocol: rfc5424}",
+    "{type: syslog_parser, protocol: rfc3164, enable_octet_counting: true}",
+    "{type: container}",
+    "{type: unquote, field: body}",
+    "{type: time_parser, parse_from: body, layout: '%Y-%m-%d %H:%M:%S%z'}",
+    "{type: severity_parser, parse_from: body}",
+];
+
+proptest! {
+    #[test]
+    fn any_line_leaves_a_parser_as_one_record(
+        parser in prop::sample::select(&PARSERS[..]),
+        line in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..60),
+            r#"[ -~é]{0,60}"#.prop_map(String::into_bytes),
+            r#"(<[0-9]{1,3}>1? ?)?[0-9T:Z.-]{0,25} (stdout|stderr|-) [FP-] [\[\]{}a-z="' ,:\\]{0,20}"#
+                .prop_map(String::into_bytes),
+        ],
+    ) {
+        let mut chain = chain(&format!("[{parser}]"));
+        let mut out = Vec::new();
+        chain.process(LogEntry::new(LogValue::Text(line)), &mut out);
+        chain.flush_all(&mut out);
+        prop_assert_eq!(out.len(), 1);
+    }
 }

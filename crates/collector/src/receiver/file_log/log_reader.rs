@@ -182,6 +182,12 @@ impl LogReader {
         self.finish_portion()
     }
 
+    /// Takes all that operators hold.
+    pub(super) fn take_held(&mut self) -> ReadPortion {
+        self.builder.flush_all();
+        self.finish_portion()
+    }
+
     fn finish_portion(&mut self) -> ReadPortion {
         let commit = self.commit_position().max(self.submitted);
         let range = LogRange { from: self.submitted, to: commit };

@@ -259,7 +259,8 @@ fn container_settings(
         docker: if settings.joins_stack_traces { DockerBodies::Joined } else { DockerBodies::AsWritten },
         max_record_bytes: container.max_log_size,
         oversize: oversize(settings),
-        trimming: BlankTrimming::default(),
+        // The blanks at the start of a line belong to its content.
+        trimming: BlankTrimming { removes_leading: false, ..trimming(settings) },
         joins_stack_traces: settings.joins_stack_traces,
     })
 }

@@ -150,8 +150,10 @@ impl FileLogWorker {
     }
 
     fn stop_reading(&mut self) {
-        if self.pipelines.take().is_none() {
-            return;
+        let Some(set) = self.pipelines.take() else { return };
+        // Without stored positions nothing reads these lines again.
+        if self.place == PositionPlace::Memory {
+            self.submit_held(&set.current(Signal::Logs));
         }
         if let Some(open) = &mut self.open {
             open.close_all_readers();

@@ -239,6 +239,17 @@ impl FileLogWorker {
         }
     }
 
+    /// Hands on what the operators of all logs hold.
+    pub(super) fn submit_held(&mut self, pipelines: &[Arc<Pipeline>]) {
+        let readers: Vec<ReaderId> = self.open.iter().flat_map(|open| open.readers.keys().copied()).collect();
+        for id in readers {
+            let Some(reader) = self.open.as_mut().and_then(|open| open.readers.get_mut(&id)) else { continue };
+            let (stream, outputs) = (reader.stream, reader.outputs);
+            let portion = reader.take_held();
+            self.submit(stream, outputs, portion, pipelines);
+        }
+    }
+
     /// Nothing will follow in this log.
     pub(super) fn end_stream(&mut self, stream: StreamId) {
         let Some(open) = &mut self.open else { return };
