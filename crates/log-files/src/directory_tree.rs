@@ -76,7 +76,7 @@ pub(crate) struct ScannedDirectory {
     pub(crate) files: BTreeMap<OsString, FoundFile>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundFile {
     /// As the directory states it: on some file systems not the one of the file itself, but it changes with it.
     pub(crate) inode: u64,
@@ -146,6 +146,19 @@ impl DirectoryTree {
         });
         let visits = visits.collect();
         self.visit(visits, watcher)
+    }
+
+    /// Whether the directory holds the same files under the same names as when it was listed.
+    pub(crate) fn is_unchanged(&self, directory: &ScannedDirectory) -> bool {
+        let Some(node) = self.nodes.get(&directory.path) else { return false };
+        let relative = directory.path.strip_prefix(&directory.base).unwrap_or(Path::new(""));
+        let listed = self
+            .opener
+            .open_directory(&directory.base, relative)
+            .and_then(|opened| listing::list(opened, self.limits.directory_entries));
+        let Ok((entries, _)) = listed else { return false };
+        let visit = Visit { path: directory.path.clone(), base: node.base.clone(), states: node.states.clone() };
+        self.match_entries(&visit, &entries).0 == directory.files
     }
 
     fn visit(&mut self, mut visits: VecDeque<Visit>, watcher: &mut DirectoryWatcher) -> ScanResult {

@@ -39,7 +39,16 @@ pub(super) struct StateArgs {
 /// # Errors
 /// If it is no directory, or the process lacks a capability.
 pub(super) fn prepare(args: &StateArgs, root: &FileRoot) -> anyhow::Result<()> {
-    prepare_directory(&root.locate(&args.directory), args.owner)
+    let directory = mounted_directory(&args.directory, root.locate(&args.directory))?;
+    prepare_directory(&directory, args.owner)
+}
+
+/// The directory itself. On a node of the embedded cluster, its place under the root is a link to the volume.
+fn mounted_directory(given: &Path, located: PathBuf) -> anyhow::Result<PathBuf> {
+    if located == given {
+        return Ok(located);
+    }
+    located.canonicalize().with_context(|| format!("failed to read {}", located.display()))
 }
 
 fn prepare_directory(directory: &Path, owner: u32) -> anyhow::Result<()> {
@@ -74,6 +83,19 @@ fn owns_its_files(uid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mount_under_a_root_is_followed_and_a_link_elsewhere_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("volume")).unwrap();
+        std::os::unix::fs::symlink(path("volume"), path("mount")).unwrap();
+        let volume = path("volume").canonicalize().unwrap();
+        assert_eq!(mounted_directory(Path::new("/var/lib/agent"), path("mount")).unwrap(), volume);
+        assert_eq!(mounted_directory(&path("mount"), path("mount")).unwrap(), path("mount"));
+        assert!(prepare_directory(&path("mount"), 10001).unwrap_err().to_string().contains("not a directory"));
+        assert!(mounted_directory(Path::new("/var/lib/agent"), path("none")).is_err());
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & PERMISSION_BITS

@@ -83,7 +83,12 @@ impl LogFiles {
             if again {
                 self.cared_for.insert(id, now + self.wait_times.care);
             }
-            self.drop_done_generations(id);
+            if self.changes.directories.is_empty() {
+                self.drop_done_generations(id);
+            } else {
+                // Its files may have names that were not seen yet, and that would be new files afterwards.
+                self.cared_for.entry(id).or_insert(now + self.wait_times.care);
+            }
         }
     }
 
@@ -108,6 +113,7 @@ impl LogFiles {
             }
             let Some(done) = stream.generations.pop_front() else { return };
             stream.reported.retain(|(_, generation), _| *generation != done.number);
+            stream.note_done(&done);
             if let Some(rotated_at) = &done.rotated_at {
                 stream.last_rotation = stream.last_rotation.take().max(Some(rotated_at.clone()));
             }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use super::{LogFiles, NameOwner, care, scan::ArrivedFile};
 use crate::{
     file_content::FileContent,
+    file_opener::FileOpener,
     fingerprint::{ContentMark, MARK_BYTES, mark_length},
     generation::Generation,
     log_stream::{LogLayout, LogStream},
@@ -56,7 +57,7 @@ impl LogFiles {
             let Some(generation) = generation else { continue };
             let was_copy = self.copies.contains(&(arrived.file.key(), id));
             let since = if was_copy { None } else { Some(self.scan_began) };
-            match compare(generation, arrived, content, since).unwrap_or(Likeness::Other) {
+            match compare(generation, &self.opener, arrived, content, since).unwrap_or(Likeness::Other) {
                 Likeness::Replacement => {
                     self.copies.remove(&(arrived.file.key(), id));
                     self.attach_file(id, number, arrived, content);
@@ -91,11 +92,12 @@ impl LogFiles {
 /// Compares a file with a generation, whose own file may have lost its name no sooner than given.
 fn compare(
     generation: &mut Generation,
+    opener: &FileOpener,
     arrived: &ArrivedFile,
     content: &mut FileContent,
     nameless_since: Option<Instant>,
 ) -> std::io::Result<Likeness> {
-    let original = generation.plain.as_ref().and_then(|slot| slot.handle.clone());
+    let original = generation.plain.as_mut().and_then(|slot| slot.open(opener).ok().flatten());
     let has_name = generation.has_name();
     let Some(original) = original else {
         // Its content is gone, or only what was read of it can be compared.

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{LogFiles, NameOwner, scan::ArrivedFile};
+use super::{LogFiles, NameOwner, care, scan::ArrivedFile};
 use crate::{
     directory_tree::ScannedDirectory,
     events::{LossCause, ProblemKind},
@@ -175,6 +175,8 @@ impl LogFiles {
             let has_its_name = generation.rotated_at.is_some() && generation.rotated_at == entry.name.rotated_at;
             // A file in place of one that is open and written is another one.
             let may_continue = has_its_name || !generation.has_name();
+            // It may have been empty when it was looked at last.
+            care::refresh(generation, &self.opener, fingerprint_size);
             if may_continue && generation.has_content_of(&mut content).unwrap_or(false) {
                 entry.generation = Some(generation.number);
                 return;
@@ -201,7 +203,12 @@ impl LogFiles {
 
     fn adopt_entry(&mut self, id: StreamId, entry: LogFileEntry, is_older: bool) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if let Some(number) = entry.generation {
+        // The plain file was adopted just now: for a moment, a kubelet has both.
+        let has_plain = |found: &&Generation| {
+            entry.name.is_compressed && found.gzip.is_none() && found.rotated_at == entry.name.rotated_at
+        };
+        let adopted = || stream.generations.iter().find(has_plain).map(|found| found.number);
+        if let Some(number) = entry.generation.or_else(adopted) {
             let Some(generation) = stream.generation_mut(number) else { return };
             generation.rotated_at = entry.name.rotated_at.clone().or(generation.rotated_at.take());
             if entry.name.rotated_at.is_none() {
@@ -228,7 +235,12 @@ impl LogFiles {
             return;
         }
         let Some(arrived) = entry.arrived else { return };
-        let was_dealt_with = entry.name.rotated_at.is_some() && entry.name.rotated_at <= stream.last_rotation;
+        let is_known = || {
+            let opened = FileContent::open(&arrived.file, entry.name.is_compressed, self.settings.fingerprint_size);
+            opened.is_ok_and(|mut content| stream.has_done(&mut content))
+        };
+        let was_dealt_with =
+            entry.name.rotated_at.is_some() && (entry.name.rotated_at <= stream.last_rotation || is_known());
         if is_older || was_dealt_with {
             self.record_name(&arrived, NameOwner::Nothing);
             return;

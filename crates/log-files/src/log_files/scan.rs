@@ -132,6 +132,7 @@ impl LogFiles {
         for directory in &result.directories {
             self.compare_names(directory, &mut arrived, &mut containers, now);
         }
+        self.leave_changing_containers(&result.directories, &mut arrived);
         let arrived = self.recognise_files(arrived);
         let (kubelet, plain): (Vec<_>, Vec<_>) =
             arrived.into_iter().partition(|arrived| arrived.found.kubelet.is_some());
@@ -141,6 +142,20 @@ impl LogFiles {
             self.adopt_kubelet_files(directory, &mut kubelet);
         }
         self.adopt_plain_files(plain);
+    }
+
+    /// The order of a container's files is that of their names, which a rotation between the listing and the opening
+    /// has changed. Such a directory is listed once more.
+    fn leave_changing_containers(&mut self, directories: &[ScannedDirectory], arrived: &mut Vec<ArrivedFile>) {
+        for directory in directories {
+            let is_its = |arrived: &ArrivedFile| {
+                arrived.found.kubelet.is_some() && arrived.path().parent() == Some(&*directory.path)
+            };
+            if arrived.iter().any(is_its) && !self.tree.is_unchanged(directory) {
+                arrived.retain(|arrived| !is_its(arrived));
+                self.changes.directories.insert(directory.path.clone());
+            }
+        }
     }
 
     /// Finds the names that are gone, and opens the files of new ones.

@@ -5,6 +5,7 @@ mod follower;
 mod kubelet;
 mod limits;
 mod plain;
+mod race;
 mod restarts;
 mod written_logs;
 

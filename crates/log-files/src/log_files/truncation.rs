@@ -9,8 +9,10 @@ use crate::{
 impl LogFiles {
     /// Compares the last file with what was read of it.
     pub(super) fn look_for_truncation(&mut self, id: StreamId) {
-        let Some(generation) = self.streams.get(&id).and_then(|stream| stream.generations.back()) else { return };
-        let Some(file) = generation.plain.as_ref().and_then(|slot| slot.handle.clone()) else { return };
+        let last = self.streams.get_mut(&id).and_then(|stream| stream.generations.back_mut());
+        let Some(generation) = last else { return };
+        let opened = generation.plain.as_mut().map(|slot| slot.open(&self.opener));
+        let Some(Ok(Some(file))) = opened else { return };
         if !generation.awaits_growth && generation.is_intact(&file).is_ok_and(|is_intact| !is_intact) {
             self.begin_after_truncation(id, &file);
         }

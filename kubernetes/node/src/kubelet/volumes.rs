@@ -11,8 +11,8 @@
 //! as long as the [`PodVolumes`] live. Tokens are renewed at four fifths of their lifetime. A mount with a
 //! `subPath` is a copy from the start of its container. A volume whose ConfigMap is deleted keeps its files.
 //!
-//! *Not done*, as all processes belong to one user on one machine: read-only mounts (a mount is a link), `fsGroup`, memory as a
-//! medium, and enforced size limits (they are [checked](PodVolumes::exceeded_size_limit) instead).
+//! *Not done*, as all processes belong to one user on one machine: read-only mounts (a mount is a link), `fsGroup`,
+//! memory as a medium, and enforced size limits (they are [checked](PodVolumes::exceeded_size_limit) instead).
 
 mod atomic_writer;
 pub mod claims;

@@ -21,6 +21,8 @@ pub(super) enum ReadStep {
     Bytes(usize, bool),
     /// The content cannot be read at present.
     Wait,
+    /// The file was closed, and another one has its name now: its directory has to be listed.
+    Renamed,
     /// It takes more than this call to get to the position.
     Skipping,
     /// No file has the content any more.
@@ -51,6 +53,7 @@ pub(super) fn read_generation(
                 }
                 generation.gzip = generation.plain.take();
             }
+            Ok(None) if slot.name.is_some() => return ReadStep::Renamed,
             Ok(None) if generation.gzip.is_some() => generation.plain = None,
             Ok(None) => {
                 generation.plain = None;
@@ -65,6 +68,7 @@ pub(super) fn read_generation(
     let Some(slot) = &mut generation.gzip else { return ReadStep::Missing };
     match slot.open(opener) {
         Ok(Some(file)) => read_gzip(generation, reader, buffer, file).unwrap_or_else(ReadStep::Failed),
+        Ok(None) if slot.name.is_some() => ReadStep::Renamed,
         Ok(None) => {
             generation.gzip = None;
             generation.lost.get_or_insert(LossCause::Removed);

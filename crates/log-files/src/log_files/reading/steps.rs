@@ -89,12 +89,23 @@ impl LogFiles {
                     generation.was_end_read |= is_end;
                     self.readers.note_decompression(place.reader);
                 }
+                let outcome =
+                    if is_end { self.end_read(place, bytes) } else { Some(place.outcome(bytes, ReadEnd::More)) };
+                // It may have grown by now, which must not look as if it was longer before.
                 if bytes > 0 {
                     self.complete_head(place.stream, place.position.generation);
                 }
-                if is_end { self.end_read(place, bytes) } else { Some(place.outcome(bytes, ReadEnd::More)) }
+                outcome
             }
             ReadStep::Wait => Some(place.outcome(0, ReadEnd::CaughtUp)),
+            ReadStep::Renamed => {
+                generation.awaits_scan = true;
+                let name = generation.slots().find_map(|slot| slot.name.as_ref());
+                let directory = name.and_then(|name| name.path.parent()).map(Into::into);
+                self.changes.directories.extend(directory);
+                self.awaiting_scan.insert(place.stream);
+                Some(place.outcome(0, ReadEnd::CaughtUp))
+            }
             ReadStep::Skipping => {
                 self.readers.note_decompression(place.reader);
                 Some(place.outcome(0, ReadEnd::More))
