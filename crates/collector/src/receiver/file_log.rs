@@ -14,6 +14,8 @@
 //! request, some megabytes if lines are long.
 
 mod delivery_ledger;
+mod file_header;
+mod file_names;
 mod line_decoder;
 mod log_reader;
 mod output_table;

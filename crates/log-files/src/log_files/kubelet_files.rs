@@ -193,7 +193,9 @@ impl LogFiles {
                 && entry.name.rotated_at > stream.last_rotation
         });
         let Some(last) = stream.generations.back() else { return };
-        if last_known.is_none() && has_new_rotations && last.has_file() {
+        // Of a restored generation, what followed is reported as its end that was not seen.
+        let is_restored = !last.has_file() && last.lost.is_none();
+        if last_known.is_none() && has_new_rotations && !is_restored {
             let position = last.last_position();
             let modified = last.modified;
             stream.has_gap = true;
