@@ -1,9 +1,9 @@
 //! A strict stand-in for the bulk API of Elasticsearch and of OpenSearch.
 //!
-//! *Guaranteed.* It answers for each document as the real servers do: by status, type and reason of an error. It refuses
-//! unknown parameters and fields of actions, names that indices must not have, documents with a key twice, anything but
-//! `create` on data streams, and documents of data streams without a time. Like them it sets the type of a field by its
-//! first value. It can be busy, take only small requests, and lose answers.
+//! *Guaranteed.* It answers for each document as the real servers do: by status, type and reason of an error. It
+//! refuses unknown parameters and fields of actions, names that indices must not have, documents with a key twice,
+//! anything but `create` on data streams, and documents of data streams without a time. Like them it sets the type of
+//! a field by its first value. It can be busy, take only small requests, and lose answers.
 //!
 //! *Does not* store anything but the documents, and knows no templates.
 
@@ -32,7 +32,7 @@ pub enum SearchKind {
 pub struct SearchBehavior {
     /// So many documents are not taken for now.
     pub busy_documents: usize,
-    /// So many requests are carried out, and not answered.
+    /// So many requests that store something are carried out, and not answered.
     pub lost_answers: usize,
     /// Larger requests get 413.
     pub max_request_bytes: Option<usize>,
@@ -116,7 +116,8 @@ impl SearchState {
             }
         };
         let items: Vec<Value> = lines.into_iter().map(|line| self.item(line)).collect();
-        if self.behavior.lost_answers > 0 {
+        let has_stored = items.iter().any(|item| item["create"]["status"] == 201 || item["index"]["status"] == 201);
+        if has_stored && self.behavior.lost_answers > 0 {
             self.behavior.lost_answers -= 1;
             return CLOSE_WITHOUT_ANSWER;
         }

@@ -17,12 +17,14 @@ mod http;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
 #[cfg(any(feature = "exporter-http", feature = "exporter-loki"))]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 mod log_source;
 #[cfg(all(test, any(feature = "exporter-http", feature = "exporter-loki")))]
 mod log_testing;
 #[cfg(feature = "exporter-loki")]
 mod loki;
-#[cfg(feature = "exporter-loki")]
+#[cfg(any(feature = "exporter-elasticsearch", feature = "exporter-loki", feature = "exporter-opensearch"))]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 mod name_resolver;
 #[cfg(feature = "exporter-nop")]
 mod nop;
@@ -32,7 +34,8 @@ mod opensearch;
 mod otlp_grpc;
 #[cfg(feature = "exporter-otlphttp")]
 mod otlp_http;
-#[allow(dead_code, unused_imports, reason = "the exporters of documents use it")]
+#[cfg(any(feature = "exporter-elasticsearch", feature = "exporter-http", feature = "exporter-opensearch"))]
+#[cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, reason = "a component uses the part that it needs"))]
 mod record_json;
 
 use kubewake_config::model::ExporterConfig;

@@ -193,7 +193,11 @@ impl Generation {
 
     /// Whether a file has the content of this generation, as far as that was read.
     pub(crate) fn has_content_of(&self, file: &mut FileContent) -> io::Result<bool> {
-        let identity = ContentIdentity { key: self.key, first_line: self.first_line, head: self.head, mark: self.mark };
-        identity.is_of(file)
+        self.identity().is_of(file)
+    }
+
+    /// What tells its content from that of others.
+    pub(crate) fn identity(&self) -> ContentIdentity {
+        ContentIdentity { key: self.key, first_line: self.first_line, head: self.head, mark: self.mark }
     }
 }

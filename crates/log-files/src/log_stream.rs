@@ -6,10 +6,14 @@ use std::{
 };
 
 use crate::{
+    file_content::{ContentIdentity, FileContent},
     generation::Generation,
     open_file::FileDescription,
     position::{LogPosition, OutputId, ReaderId, StreamId},
 };
+
+/// More rotated files than a kubelet keeps by default.
+const MAX_REMEMBERED_GENERATIONS: usize = 8;
 
 /// How the files of a log follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +45,8 @@ pub struct LogStream {
     pub(crate) last_rotation: Option<String>,
     /// Files were missed behind the last generation, so that a number is left out.
     pub(crate) has_gap: bool,
+    /// Generations that were dealt with last, whose files may turn up under names that were not seen yet.
+    pub(crate) done: VecDeque<ContentIdentity>,
 }
 
 /// Where a position is among the generations.
@@ -67,6 +73,7 @@ impl LogStream {
             is_ended: false,
             last_rotation: None,
             has_gap: false,
+            done: VecDeque::new(),
         }
     }
 
@@ -144,6 +151,18 @@ impl LogStream {
     /// The position that all outputs have committed.
     pub(crate) fn first_needed(&self) -> LogPosition {
         self.committed.iter().min().copied().unwrap_or_else(|| self.end())
+    }
+
+    pub(crate) fn note_done(&mut self, done: &Generation) {
+        self.done.push_back(done.identity());
+        if self.done.len() > MAX_REMEMBERED_GENERATIONS {
+            self.done.pop_front();
+        }
+    }
+
+    /// Whether the file is one that was dealt with.
+    pub(crate) fn has_done(&self, file: &mut FileContent) -> bool {
+        self.done.iter().any(|done| done.is_of(file).unwrap_or(false))
     }
 
     pub(crate) fn next_number(&self) -> u64 {

@@ -26,15 +26,18 @@ fn main() {
     println!("case          bytes/line  out/line   bare ns   ns/line   ratio   lines per second");
     let text = "the order 4711 of customer 0815 was sold for 12.50 EUR and is now on its way to the warehouse with number 7, said the shop";
     let json = r#"{"level":"info","ts":"2026-11-18T03:46:53.562319Z","msg":"request done","http":{"method":"GET","path":"/a?b=c","status":200},"ms":12.5,"user":"4711","trace_id":"4bf92f3577b34da6a3ce929d0e0e4731","span_id":"00f067aa0ba902b7"}"#;
-    for (case, body, parsing) in [
-        ("cri", text, BodyParsing::OFF),
-        ("cri-parsing", text, BodyParsing::ALL),
-        ("json", json, BodyParsing { keeps_original: false, ..BodyParsing::ALL }),
-        ("json-original", json, BodyParsing::ALL),
+    let without_original = BodyParsing { keeps_original: false, ..BodyParsing::ALL };
+    for (case, body, parsing, joins_stack_traces) in [
+        ("cri", text, BodyParsing::OFF, false),
+        ("cri-parsing", text, BodyParsing::ALL, false),
+        ("cri-traces", text, BodyParsing::ALL, true),
+        ("json", json, without_original, false),
+        ("json-traces", json, without_original, true),
+        ("json-original", json, BodyParsing::ALL, false),
     ] {
         if wanted(case) {
             let log = container_log(body, lines);
-            report(case, &log, lines, || decode_container(&log, parsing));
+            report(case, &log, lines, || decode_container(&log, parsing, joins_stack_traces));
         }
     }
     if wanted("plain") {
@@ -52,9 +55,11 @@ fn container_log(body: &str, lines: usize) -> Vec<u8> {
     (0..lines).flat_map(|index| line(index).into_bytes()).collect()
 }
 
-fn decode_container(log: &[u8], parsing: BodyParsing) -> u64 {
+#[inline(never)]
+fn decode_container(log: &[u8], parsing: BodyParsing, joins_stack_traces: bool) -> u64 {
     let mut builder = builder(parsing);
-    let mut decoder = ContainerLogDecoder::new(ContainerSettings::default());
+    let mut decoder =
+        ContainerLogDecoder::new(ContainerSettings { joins_stack_traces, ..ContainerSettings::default() });
     let (mut written, mut at) = (0, 0);
     while at < log.len() {
         let chunk = &log[at..(at + CHUNK_BYTES).min(log.len())];
@@ -67,6 +72,7 @@ fn decode_container(log: &[u8], parsing: BodyParsing) -> u64 {
     written
 }
 
+#[inline(never)]
 fn decode_plain(log: &[u8]) -> u64 {
     let mut builder = builder(BodyParsing::OFF);
     let mut decoder = PlainLogDecoder::new(PlainSettings::default());
@@ -93,6 +99,7 @@ fn builder(parsing: BodyParsing) -> RequestBuilder {
 }
 
 /// Finds the line ends, and copies as many bytes for each line into requests of the same size.
+#[inline(never)]
 fn read_bare(log: &[u8], bytes_per_line: usize) -> u64 {
     let filler = vec![b'x'; bytes_per_line];
     let mut out = Vec::with_capacity(LIMITS.max_bytes + bytes_per_line);

@@ -32,6 +32,8 @@ use crate::timestamp::TimestampReader;
 
 /// Bytes of a line beside its content: time, stream and tags, or the other fields of a Docker line.
 const LINE_OVERHEAD: usize = 4096;
+/// Bytes of memory that are kept for the text of the next Docker line.
+const SCRATCH_CAPACITY: usize = 1024;
 
 /// Reads the log of one container. It goes on from generation to generation of the log.
 #[derive(Debug)]
@@ -312,7 +314,7 @@ impl ContainerLogDecoder {
             }
             self.put_part(docker.stream, content, is_final, at, observed, sink);
         }
-        scratch.shrink_to(LINE_OVERHEAD);
+        scratch.shrink_to(SCRATCH_CAPACITY);
         self.scratch = scratch;
         Some(())
     }

@@ -163,6 +163,7 @@ impl RequestBuilder {
         if self.records == 0 {
             return None;
         }
+        self.json.release_memory();
         let mut out = std::mem::take(&mut self.out);
         let records_length = out.len().saturating_sub(self.headroom);
         let prefix = self.encode_prefix(records_length);

@@ -83,9 +83,32 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 /// Days from 1 March of the year 0 to 1 January 1970.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// Reads the digits behind the point, at least one. Returns nanoseconds.
+/// Reads the digits behind the point, at least one. Returns nanoseconds. Nine times in ten there are nine of them.
 #[inline]
 fn read_fraction(text: &[u8]) -> Option<(u64, &[u8])> {
+    if let Some((first, [ninth @ b'0'..=b'9', rest @ ..])) = text.split_first_chunk::<8>()
+        && !matches!(rest, [b'0'..=b'9', ..])
+        && let Some(eight) = read_eight_digits(*first)
+    {
+        return Some((eight * 10 + u64::from(ninth - b'0'), rest));
+    }
+    read_any_fraction(text)
+}
+
+/// The number that eight digits are: neighbours are joined to pairs, pairs to fours, and these to eight.
+#[inline]
+fn read_eight_digits(text: [u8; 8]) -> Option<u64> {
+    let digits = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
+    // A digit is at most 9, so that six more do not reach the upper half of its byte.
+    if (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0 != 0 {
+        return None;
+    }
+    let pairs = digits.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
+}
+
+fn read_any_fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut nanos = 0u64;
     let mut digits = 0u32;
     let mut rest = text;
@@ -137,6 +160,21 @@ mod tests {
             ("2023-11-14T22:13:20.1234567899999Z", 1_700_000_000_123_456_789),
         ] {
             assert_eq!(read(text), Some(nanos), "{text}");
+        }
+    }
+
+    #[test]
+    fn eight_digits_are_read_at_once() {
+        for number in [0, 1, 9, 10, 12_345_678, 98_765_432, 99_999_999, 10_000_000, 90_909_090] {
+            let text: [u8; 8] = format!("{number:08}").into_bytes().try_into().unwrap();
+            assert_eq!(read_eight_digits(text), Some(number));
+            for at in 0..8 {
+                for other in [b'/', b':', b' ', b'Z', 0, 0xff, b'@', b'p'] {
+                    let mut damaged = text;
+                    damaged[at] = other;
+                    assert_eq!(read_eight_digits(damaged), None, "{damaged:?}");
+                }
+            }
         }
     }
 

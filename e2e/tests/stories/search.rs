@@ -50,7 +50,7 @@ fn every_record_is_stored_once_whatever_the_server_does() {
         let state = SearchBehavior {
             busy_documents: 150,
             lost_answers: 3,
-            max_request_bytes: Some(2000),
+            max_request_bytes: Some(600),
             ..SearchBehavior::default()
         };
         let server = SearchServer::start(kind, state);

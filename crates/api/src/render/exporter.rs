@@ -113,6 +113,11 @@ pub(super) fn add_exporter(
             let http = |default: &_| http_client(keys, pipeline, settings, auth, default);
             ("opensearch", log_exporter::opensearch(endpoint, *mapping, documents, http))
         }
+        ValidBackend::Http(options) => {
+            let endpoint = keys.config_text(&pipeline.output.endpoint);
+            let http = |default: &_| http_client(keys, pipeline, settings, auth, default);
+            ("http", log_exporter::http(endpoint, *options, http))
+        }
     };
     let id = ComponentId::new(format!("{kind}/{name}"));
     document.exporters.insert(id.clone(), exporter);

@@ -142,7 +142,7 @@ mod tests {
         let error = settle(&batch, &[Delivered, Unsent, MAPPING, Unsent, Unsent, Delivered]).unwrap_err();
         let partial = error.partial.unwrap();
         assert_eq!(numbers(&partial.rest), [2, 4, 5]);
-        assert_eq!(partial.outcome.rejected, RejectionCounts::of(RejectReason::Mapping, 1));
+        assert_eq!(partial.outcome.rejected, RejectionCounts::from_reason(RejectReason::Mapping, 1));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct RejectionCounts([u64; RejectReason::ALL.len()]);
 
 impl RejectionCounts {
     /// So many items, rejected for this reason.
-    pub fn of(reason: RejectReason, items: u64) -> Self {
+    pub fn from_reason(reason: RejectReason, items: u64) -> Self {
         let mut counts = Self::default();
         counts.add(reason, items);
         counts
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn counts_are_kept_by_reason() {
-        let mut counts = RejectionCounts::of(RejectReason::Other, 2);
+        let mut counts = RejectionCounts::from_reason(RejectReason::Other, 2);
         counts.add(RejectReason::Mapping, 1);
         counts.add(RejectReason::Other, u64::MAX);
         let by_reason: Vec<_> = counts.iter().collect();

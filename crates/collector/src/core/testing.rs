@@ -202,7 +202,7 @@ impl Exporter for Destination {
                 Reply::Panic => panic!("of the exporter"),
             }
             let rejected = if let Reply::TakeAllBut(n) = reply { n } else { 0 };
-            let rejected = RejectionCounts::of(RejectReason::Other, rejected);
+            let rejected = RejectionCounts::from_reason(RejectReason::Other, rejected);
             Ok(SendSuccess { rejected, ..SendSuccess::default() })
         })
     }

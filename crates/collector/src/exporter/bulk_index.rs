@@ -1,10 +1,10 @@
 //! What `elasticsearch` and `opensearch` share: documents, and the bulk API that takes them.
 //!
-//! *Guarantees.* A document is delivered when the answer says so, whatever the status of the whole answer is. Documents
-//! that the destination has no room for (429, 5xx) are sent again, and only those; documents that it rejects are counted
-//! with the reason. A request that is too large for the destination is halved, down to single documents, and the size
-//! that it takes is remembered. An attempt that is sent again makes no document twice within one index, because ids
-//! follow from the content ([`document_id`]).
+//! *Guarantees.* A document is delivered when the answer says so, whatever the status of the whole answer is.
+//! Documents that the destination has no room for (429, 5xx) are sent again, and only those; documents that it
+//! rejects are counted with the reason. A request that is too large for the destination is halved, down to single
+//! documents, and the size that it takes is remembered. An attempt that is sent again makes no document twice within
+//! one index, because ids follow from the content ([`document_id`]).
 //!
 //! *Does not* create templates, indices or pipelines.
 

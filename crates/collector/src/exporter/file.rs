@@ -181,7 +181,11 @@ impl FileWriter {
                 written => written.map_err(|error| write_error(&path, &error))?,
             }
         }
-        Ok(SendSuccess { rejected: RejectionCounts::of(RejectReason::Target, rejected as u64), message, truncated: 0 })
+        Ok(SendSuccess {
+            rejected: RejectionCounts::from_reason(RejectReason::Target, rejected as u64),
+            message,
+            truncated: 0,
+        })
     }
 }
 

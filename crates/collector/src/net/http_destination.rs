@@ -103,8 +103,8 @@ impl HttpDestination {
         self.send_and_read(more, body, interpret, &mut request::response_limit()).await
     }
 
-    /// As [`HttpDestination::send`], for responses that may be long: `read` gets all bytes of a success, piece by piece,
-    /// until it has enough.
+    /// As [`HttpDestination::send`], for responses that may be long: `read` gets all bytes of a success, piece by
+    /// piece, until it has enough.
     pub(crate) async fn send_and_read<T>(
         &self,
         more: &HeaderMap,

@@ -51,7 +51,7 @@ pub(crate) fn parse_export_response(response: &[u8]) -> Option<SendSuccess> {
     let partial = well_formed(partial.as_len()?)?;
     let rejected = partial.last_of(1).and_then(|field| field.as_varint()).map_or(0, non_negative);
     let message = partial.last_of(2).and_then(|field| field.as_len()).map(message_from_utf8).unwrap_or_default();
-    Some(SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, rejected), message, truncated: 0 })
+    Some(SendSuccess { rejected: RejectionCounts::from_reason(RejectReason::Other, rejected), message, truncated: 0 })
 }
 
 /// The result of an export response in JSON; `None` if the bytes are not an object.
@@ -63,7 +63,7 @@ pub(crate) fn parse_export_response_json(response: &[u8]) -> Option<SendSuccess>
     let names = ["rejectedSpans", "rejectedDataPoints", "rejectedLogRecords"];
     let rejected = names.iter().find_map(|name| partial.get(name)).and_then(parse_json_u64).unwrap_or(0);
     let message = partial.get("errorMessage").and_then(Value::as_str).map(clip_message).unwrap_or_default();
-    Some(SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, rejected), message, truncated: 0 })
+    Some(SendSuccess { rejected: RejectionCounts::from_reason(RejectReason::Other, rejected), message, truncated: 0 })
 }
 
 /// `Retry-After`, in seconds or as a date. Past dates and invalid values are no hint.

@@ -14,6 +14,8 @@
 //! request, some megabytes if lines are long.
 
 mod delivery_ledger;
+mod file_header;
+mod file_names;
 mod line_decoder;
 mod log_reader;
 mod output_table;
@@ -75,16 +77,25 @@ fn spawn_worker(id: &ComponentId) -> Result<Arc<WorkerControl>, BuildError> {
     let own = control.clone();
     let name = id.clone();
     let run = move || {
+        // Also if the thread panics: nobody waits for it in vain.
+        let _ends = EndedOnDrop(own.clone());
         if let Some(task) = own.wait_for_task() {
             FileLogWorker::new(name, own.clone(), task).run();
         }
-        own.set_phase(WorkerPhase::Ended);
     };
     thread::Builder::new()
         .name("file_log".to_owned())
         .spawn(run)
         .map_err(|error| BuildError(format!("failed to start the thread that reads log files: {error}")))?;
     Ok(control)
+}
+
+struct EndedOnDrop(Arc<WorkerControl>);
+
+impl Drop for EndedOnDrop {
+    fn drop(&mut self) {
+        self.0.set_phase(WorkerPhase::Ended);
+    }
 }
 
 struct PreparedFileLog {

@@ -113,6 +113,7 @@ impl LogFiles {
             }
             let Some(done) = stream.generations.pop_front() else { return };
             stream.reported.retain(|(_, generation), _| *generation != done.number);
+            stream.note_done(&done);
             if let Some(rotated_at) = &done.rotated_at {
                 stream.last_rotation = stream.last_rotation.take().max(Some(rotated_at.clone()));
             }

@@ -24,8 +24,8 @@ pub(super) struct OpenRecord {
 /// How long a part waits for the next one, as in the Collector. Runtimes write all parts of a line at once, except for
 /// output that has not ended.
 const PART_WAIT_NANOSECONDS: u64 = 5_000_000_000;
-/// Memory that an idle record keeps for the next one.
-const KEPT_CAPACITY: usize = 16 * 1024;
+/// Memory that an idle record keeps for the next one. An agent may have a thousand logs, with several records each.
+const KEPT_CAPACITY: usize = 1024;
 
 impl OpenRecord {
     /// Begins a record unless it is open.

@@ -5,6 +5,9 @@ use kubewake_otlp::wire::WireField;
 /// Members of all objects of a line, at most. It bounds the comparisons that a line can cause.
 const MAX_MEMBERS: usize = 1024;
 
+/// Members for which memory is kept between requests.
+const KEPT_MEMBERS: usize = 32;
+
 /// A member that was written.
 #[derive(Clone, Copy, Debug)]
 struct WrittenMember {
@@ -30,6 +33,12 @@ impl ObjectKeys {
         self.members.clear();
         self.frame = 0;
         self.members_left = MAX_MEMBERS;
+    }
+
+    /// Releases the memory that objects with many members have left.
+    pub(super) fn release_memory(&mut self) {
+        self.members.clear();
+        self.members.shrink_to(KEPT_MEMBERS);
     }
 
     /// Begins an object within another. Returns what [`ObjectKeys::end_object`] gets.

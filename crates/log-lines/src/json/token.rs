@@ -4,7 +4,15 @@ use super::{JsonString, MAX_DEPTH, read_number, unescape};
 
 /// Skips the blanks that may be between values.
 #[inline]
-pub(crate) fn skip_blanks(mut text: &[u8]) -> &[u8] {
+pub(crate) fn skip_blanks(text: &[u8]) -> &[u8] {
+    match text {
+        [0..=b' ', ..] => skip_some_blanks(text),
+        // Most programs write none.
+        _ => text,
+    }
+}
+
+fn skip_some_blanks(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = text {
         text = rest;
     }

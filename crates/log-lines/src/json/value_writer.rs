@@ -13,6 +13,8 @@ use crate::any_value::{ARRAY, KEY, KEY_VALUE_LIST, Scalar, VALUE, put_attribute,
 
 /// Values of a line, at most. Real lines have some dozens.
 const MAX_VALUES: usize = 4096;
+/// Bytes of memory that a buffer keeps between requests.
+const KEPT_CAPACITY: usize = 1024;
 /// Field of `ArrayValue` and of `KeyValueList`.
 const VALUES: u32 = 1;
 
@@ -65,6 +67,15 @@ impl JsonScratch {
     pub(crate) fn begin(&mut self) {
         self.values_left = MAX_VALUES;
         self.keys.clear();
+    }
+
+    /// Releases the memory that long lines have left.
+    pub(crate) fn release_memory(&mut self) {
+        for buffer in [&mut self.key, &mut self.text] {
+            buffer.clear();
+            buffer.shrink_to(KEPT_CAPACITY);
+        }
+        self.keys.release_memory();
     }
 
     /// Reads the members of an object behind its opening bracket, up to and with its closing one. `put` gets each key

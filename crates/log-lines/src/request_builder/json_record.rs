@@ -98,6 +98,12 @@ impl JsonBuffers {
     pub(super) fn scratch(&mut self) -> &mut JsonScratch {
         &mut self.scratch
     }
+
+    /// Releases the memory that long lines have left.
+    pub(super) fn release_memory(&mut self) {
+        self.scratch.release_memory();
+        self.text = Vec::new();
+    }
 }
 
 /// Whether a body may be a JSON object: it is in braces. Only then is it worth parsing.

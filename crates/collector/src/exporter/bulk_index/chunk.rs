@@ -1,8 +1,8 @@
 //! The body of a bulk request: documents, each behind a line that says what to do with it.
 //!
-//! *Guarantees.* A batch is written piece by piece, so that the memory for it is bounded by the size of a request and not
-//! by that of the batch. All memory is reserved first; without memory for all of it a piece ends early. The documents of
-//! one record are in the same piece.
+//! *Guarantees.* A batch is written piece by piece, so that the memory for it is bounded by the size of a request and
+//! not by that of the batch. All memory is reserved first; without memory for all of it a piece ends early. The
+//! documents of one record are in the same piece.
 
 use std::ops::Range;
 

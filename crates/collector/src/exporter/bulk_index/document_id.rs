@@ -4,10 +4,10 @@
 //! is a hash that nobody can find another record for, and a log line cannot get the id of another resource's.
 //!
 //! - A span: its trace id, its span id and its bytes.
-//! - A log record with the attribute `log.record.uid`: the uid, and the container that it is from, or else its resource.
-//!   A receiver that knows the position of a record sets it.
-//! - Another log record: its bytes and its resource. Equal records of one request are counted, so that each has an id of
-//!   its own. A record without any time has no id: others may be equal.
+//! - A log record with the attribute `log.record.uid`: the uid, and the container that it is from, or else its
+//!   resource. A receiver that knows the position of a record sets it.
+//! - Another log record: its bytes and its resource. Equal records of one request are counted, so that each has an id
+//!   of its own. A record without any time has no id: others may be equal.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ impl IdMaker {
     }
 
     /// Makes ids from the content of records.
-    pub(super) fn of_content() -> Self {
+    pub(super) fn with_content() -> Self {
         Self::new(DocumentIds::Content)
     }
 

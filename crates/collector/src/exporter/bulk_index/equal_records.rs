@@ -1,8 +1,8 @@
 //! Equal records of one request, whose ids differ by their order alone.
 //!
-//! The rest of a request that is sent again must give each of them the same id as before. If only the second of two were
-//! in it, it would get the id of the first one, and the destination would take it for the first. Equal records are
-//! therefore sent again together; those that are stored are stored once.
+//! The rest of a request that is sent again must give each of them the same id as before. If only the second of two
+//! were in it, it would get the id of the first one, and the destination would take it for the first. Equal records
+//! are therefore sent again together; those that are stored are stored once.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ pub(super) fn keep_together(batch: &Batch, mut outcomes: RecordOutcomes) -> Reco
 
 /// Records that are equal to an earlier one, each with the first that it is equal to.
 fn equal_records(part: &Part, first: usize) -> Vec<(usize, usize)> {
-    let mut ids = IdMaker::of_content();
+    let mut ids = IdMaker::with_content();
     let mut earliest = HashMap::new();
     let mut equal = Vec::new();
     let mut number = first;

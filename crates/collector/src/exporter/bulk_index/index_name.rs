@@ -1,9 +1,9 @@
 //! Names of indices and data streams.
 //!
 //! *Guarantees.* A name is one that Elasticsearch and OpenSearch take, whatever the attributes hold, and no name of
-//! another kind: values are in lower case, without the characters that names must not have, and not too long. At most so
-//! many names are in use at once; records with another one go to one index whose name has `overflow` in the place of all
-//! attributes and dates.
+//! another kind: values are in lower case, without the characters that names must not have, and not too long. At most
+//! so many names are in use at once; records with another one go to one index whose name has `overflow` in the place
+//! of all attributes and dates.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -108,7 +108,7 @@ async fn backend(script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static)
     Backend::start(Speaks::Http1, None, script).await
 }
 
-fn to(backend: &Backend, more: &str) -> BulkIndexConfig {
+fn settings_for(backend: &Backend, more: &str) -> BulkIndexConfig {
     settings(&format!("{{endpoint: 'http://{}', compression: none, {more}}}", backend.address))
 }
 
@@ -166,7 +166,7 @@ async fn request_is_a_post_of_lines_with_the_credentials() {
 #[tokio::test]
 async fn api_key_is_sent_as_the_server_showed_it() {
     let backend = backend(|_, _| ok(r#"{"errors":false}"#)).await;
-    let exporter = exporter(&to(&backend, "api_key: a2V5"), Signal::Logs);
+    let exporter = exporter(&settings_for(&backend, "api_key: a2V5"), Signal::Logs);
     exporter.export(&logs(&["a"])).await.unwrap();
     assert_eq!(backend.only().header("authorization"), "ApiKey a2V5");
 }
@@ -174,27 +174,27 @@ async fn api_key_is_sent_as_the_server_showed_it() {
 #[tokio::test]
 async fn only_documents_without_room_are_sent_again() {
     let backend = backend(|_, _| statuses(&[201, 429, 400, 409, 503])).await;
-    let exporter = exporter(&to(&backend, ""), Signal::Logs);
+    let exporter = exporter(&settings_for(&backend, ""), Signal::Logs);
     let error = exporter.export(&logs(&["a", "b", "c", "d", "e"])).await.unwrap_err();
     assert!(error.retryable && error.class == ErrorClass::Throttled, "{error:?}");
     let partial = error.partial.unwrap();
     assert_eq!(texts(&partial.rest), ["b", "e"]);
-    assert_eq!(partial.outcome.rejected, RejectionCounts::of(RejectReason::Mapping, 1));
+    assert_eq!(partial.outcome.rejected, RejectionCounts::from_reason(RejectReason::Mapping, 1));
     assert_eq!(partial.outcome.message, "status 400: document_parsing_exception: because");
 }
 
 #[tokio::test]
 async fn rejected_documents_are_settled_with_the_others() {
     let backend = backend(|_, _| statuses(&[201, 400])).await;
-    let success = exporter(&to(&backend, ""), Signal::Logs).export(&logs(&["a", "b"])).await.unwrap();
-    assert_eq!(success.rejected, RejectionCounts::of(RejectReason::Mapping, 1));
+    let success = exporter(&settings_for(&backend, ""), Signal::Logs).export(&logs(&["a", "b"])).await.unwrap();
+    assert_eq!(success.rejected, RejectionCounts::from_reason(RejectReason::Mapping, 1));
 }
 
 #[tokio::test]
 async fn answer_that_is_not_that_of_a_bulk_request_settles_nothing() {
     for body in ["", "{}", "<html>", r#"{"errors":true,"items":[]}"#] {
         let backend = backend(move |_, _| ok(body)).await;
-        let error = exporter(&to(&backend, ""), Signal::Logs).export(&logs(&["a"])).await.unwrap_err();
+        let error = exporter(&settings_for(&backend, ""), Signal::Logs).export(&logs(&["a"])).await.unwrap_err();
         assert!(error.retryable && error.partial.is_none(), "{body}: {error:?}");
         assert_eq!(error.class, ErrorClass::Protocol);
         assert!(error.message.contains("/_bulk: ") && !error.message.contains("filter_path"), "{error}");
@@ -209,10 +209,10 @@ async fn request_that_is_too_large_is_halved_down_to_the_document_at_fault() {
     })
     .await;
     let large = "x".repeat(4000);
-    let exporter = exporter(&to(&backend, ""), Signal::Logs);
+    let exporter = exporter(&settings_for(&backend, ""), Signal::Logs);
     let batch = logs(&["a", "b", "c", &large, "d", "e", "f", "g"]);
     let success = exporter.export(&batch).await.unwrap();
-    assert_eq!(success.rejected, RejectionCounts::of(RejectReason::TooLarge, 1));
+    assert_eq!(success.rejected, RejectionCounts::from_reason(RejectReason::TooLarge, 1));
     let taken: Vec<String> = backend.seen().iter().filter(|seen| seen.body.len() <= 3000).flat_map(bodies_of).collect();
     assert_eq!(taken, ["a", "b", "c", "d", "e", "f", "g"]);
 }
@@ -224,7 +224,7 @@ async fn size_that_was_too_large_is_not_tried_again() {
         _ => statuses(&vec![201; bodies_of(seen).len()]),
     })
     .await;
-    let exporter = exporter(&to(&backend, ""), Signal::Logs);
+    let exporter = exporter(&settings_for(&backend, ""), Signal::Logs);
     let long = "x".repeat(10_000);
     let batch = logs(&[long.as_str(); 15]);
     exporter.export(&batch).await.unwrap();
@@ -241,7 +241,7 @@ async fn what_was_taken_before_an_error_is_settled() {
         _ => Reply::http(503, &[("retry-after", "7")], r#"{"error":{"type":"busy","reason":"later"},"status":503}"#),
     })
     .await;
-    let exporter = exporter(&to(&backend, "flush: {bytes: 1}"), Signal::Logs);
+    let exporter = exporter(&settings_for(&backend, "flush: {bytes: 1}"), Signal::Logs);
     let error = exporter.export(&logs(&["a", "b", "c"])).await.unwrap_err();
     assert_eq!((error.retryable, error.retry_after), (true, Some(Duration::from_secs(7))));
     assert!(error.message.ends_with("HTTP 503 busy: later"), "{error}");
@@ -251,7 +251,8 @@ async fn what_was_taken_before_an_error_is_settled() {
 #[tokio::test]
 async fn bad_credentials_are_not_tried_again_and_not_shown() {
     let backend = backend(|seen, _| Reply::http(401, &[], format!("no {}", seen.header("authorization")))).await;
-    let error = exporter(&to(&backend, "api_key: hunter2"), Signal::Logs).export(&logs(&["a"])).await.unwrap_err();
+    let error =
+        exporter(&settings_for(&backend, "api_key: hunter2"), Signal::Logs).export(&logs(&["a"])).await.unwrap_err();
     assert!(!error.retryable && error.class == ErrorClass::Authentication);
     assert!(!error.message.contains("hunter2"), "{error}");
 }
@@ -284,7 +285,7 @@ async fn lost_answer_makes_no_document_twice() {
         if number == 0 { statuses(&all).after(Duration::from_secs(60)) } else { statuses(&all) }
     })
     .await;
-    let exporter = exporter(&to(&backend, "timeout: 60s"), Signal::Logs);
+    let exporter = exporter(&settings_for(&backend, "timeout: 60s"), Signal::Logs);
     let batch = logs(&["a", "b"]);
     let attempt = async {
         let failed = exporter.export(&batch).await.unwrap_err();
@@ -318,7 +319,7 @@ async fn equal_records_keep_their_ids_when_only_one_is_sent_again() {
         statuses(&lines.into_iter().enumerate().map(store).collect::<Vec<u16>>())
     })
     .await;
-    let exporter = exporter(&to(&backend, ""), Signal::Logs);
+    let exporter = exporter(&settings_for(&backend, ""), Signal::Logs);
     let record = serde_json::json!({"timeUnixNano": TIME.to_string(), "body": {"stringValue": "same"}});
     let other = serde_json::json!({"timeUnixNano": TIME.to_string(), "body": {"stringValue": "other"}});
     let text = serde_json::json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record, other, record]}]}]});

@@ -212,7 +212,7 @@ async fn partial_success_is_success_with_a_count() {
     assert_eq!(
         delivered,
         SendSuccess {
-            rejected: RejectionCounts::of(RejectReason::Other, 2),
+            rejected: RejectionCounts::from_reason(RejectReason::Other, 2),
             message: "two are bad".into(),
             truncated: 0
         }

@@ -154,8 +154,11 @@ async fn any_2xx_is_success_whatever_its_body_is_about() {
 
 #[tokio::test]
 async fn partial_success_is_read_from_protobuf_and_json() {
-    let expected =
-        SendSuccess { rejected: RejectionCounts::of(RejectReason::Other, 2), message: "bad".into(), truncated: 0 };
+    let expected = SendSuccess {
+        rejected: RejectionCounts::from_reason(RejectReason::Other, 2),
+        message: "bad".into(),
+        truncated: 0,
+    };
     let proto = Reply::http(200, &[("content-type", PROTOBUF_CONTENT_TYPE)], [10, 7, 8, 2, 18, 3, b'b', b'a', b'd']);
     assert_eq!(answer(proto).await.unwrap(), expected);
 

@@ -89,10 +89,13 @@ impl LogFiles {
                     generation.was_end_read |= is_end;
                     self.readers.note_decompression(place.reader);
                 }
+                let outcome =
+                    if is_end { self.end_read(place, bytes) } else { Some(place.outcome(bytes, ReadEnd::More)) };
+                // It may have grown by now, which must not look as if it was longer before.
                 if bytes > 0 {
                     self.complete_head(place.stream, place.position.generation);
                 }
-                if is_end { self.end_read(place, bytes) } else { Some(place.outcome(bytes, ReadEnd::More)) }
+                outcome
             }
             ReadStep::Wait => Some(place.outcome(0, ReadEnd::CaughtUp)),
             ReadStep::Renamed => {

@@ -50,6 +50,8 @@ pub(super) struct WrittenLogs {
     logs: Vec<WrittenLog>,
     written: BTreeMap<String, u64>,
     may_be_lost: BTreeSet<String>,
+    /// Lines that begin in one file and end in the next.
+    divided: BTreeSet<String>,
     has_unseen_losses: bool,
 }
 
@@ -64,7 +66,14 @@ impl WrittenLogs {
         for directory in ["pods", "plain", "away"] {
             fs::create_dir_all(node.path(directory)).unwrap();
         }
-        Self { random, logs, written: BTreeMap::new(), may_be_lost: BTreeSet::new(), has_unseen_losses: false }
+        Self {
+            random,
+            logs,
+            written: BTreeMap::new(),
+            may_be_lost: BTreeSet::new(),
+            divided: BTreeSet::new(),
+            has_unseen_losses: false,
+        }
     }
 
     /// The agent has looked at everything.
@@ -86,6 +95,11 @@ impl WrittenLogs {
 
     pub(super) fn lines_that_may_be_lost(&self) -> &BTreeSet<String> {
         &self.may_be_lost
+    }
+
+    /// Lines whose parts are not joined when files may have been missed between them.
+    pub(super) fn divided_lines(&self) -> &BTreeSet<String> {
+        &self.divided
     }
 
     /// Whether files were destroyed that the agent cannot know.
@@ -137,14 +151,19 @@ impl WrittenLogs {
 
     fn append(&mut self, node: &Node, index: usize, count: usize) {
         let log = &mut self.logs[index];
+        let files = log.files.len();
         let mut text = std::mem::take(&mut log.rest);
-        let mut lines: Vec<String> = log.open_line.take().into_iter().collect();
+        let open_line = log.open_line.take();
+        let mut lines: Vec<String> = open_line.iter().cloned().collect();
         for _ in 0..count {
             let (line, full) = self.next_line(index);
             text.push_str(&full);
             lines.push(line);
         }
         self.write(node, index, &text, lines);
+        if self.logs[index].files.len() > files {
+            self.divided.extend(open_line);
+        }
     }
 
     fn append_part(&mut self, node: &Node, index: usize) {
