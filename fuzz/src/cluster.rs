@@ -136,8 +136,8 @@ fn collector_report(data: &[u8]) {
     documents.set_desired(CollectorTier::Gateway, Some(document));
     let answers: Vec<CollectorAnswer> = reports
         .into_iter()
-        .map(|report| CollectorAnswer { tier: CollectorTier::Gateway, report: Some(report) })
-        .chain([CollectorAnswer { tier: CollectorTier::Sticky, report: None }])
+        .map(|report| CollectorAnswer { tier: CollectorTier::Gateway, node: None, report: Some(report) })
+        .chain([CollectorAnswer { tier: CollectorTier::Sticky, node: None, report: None }])
         .collect();
     assert!(assess_delivery(&answers, &documents).len() <= 1);
 }

@@ -1,9 +1,9 @@
 //! The destination of a pipeline, whatever kind of backend it is.
 
 use crate::v1alpha1::{
-    AuthenticationOptions, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
-    LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput, OtlpOutput, OtlpProtocol, OutputDefaults,
-    PipelineOutput, RequestHeader, TlsOptions, ValueType,
+    AuthenticationOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
+    HttpOutput, HttpOutputCompression, HttpOutputFormat, LogPipelineOutput, LokiOutput, OpensearchMapping,
+    OpensearchOutput, OtlpOutput, OtlpProtocol, OutputDefaults, PipelineOutput, RequestHeader, TlsOptions, ValueType,
 };
 
 /// A backend, and how it is reached.
@@ -58,6 +58,19 @@ pub enum BackendKind {
         /// The structure of documents.
         mapping: Option<OpensearchMapping>,
     },
+    /// JSON over HTTP.
+    Http(HttpOptions),
+}
+
+/// How records become requests of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// The format of a request.
+    pub format: HttpOutputFormat,
+    /// The compression of a request.
+    pub compression: HttpOutputCompression,
+    /// What happens to dots.
+    pub dedot: Option<DedotMode>,
 }
 
 impl BackendKind {
@@ -68,6 +81,7 @@ impl BackendKind {
             Self::Loki { .. } => "loki",
             Self::Elasticsearch { .. } => "elasticsearch",
             Self::Opensearch { .. } => "opensearch",
+            Self::Http(_) => "http",
         }
     }
 
@@ -75,7 +89,7 @@ impl BackendKind {
     pub(crate) fn documents(&self) -> Option<&DocumentOptions> {
         match self {
             Self::Elasticsearch { documents, .. } | Self::Opensearch { documents, .. } => Some(documents),
-            Self::Otlp { .. } | Self::Loki { .. } => None,
+            Self::Otlp { .. } | Self::Loki { .. } | Self::Http(_) => None,
         }
     }
 }
@@ -134,11 +148,12 @@ impl From<&PipelineOutput> for Vec<PipelineDestination> {
 /// The destinations that are set.
 impl From<&LogPipelineOutput> for Vec<PipelineDestination> {
     fn from(output: &LogPipelineOutput) -> Self {
-        let LogPipelineOutput { otlp, loki, elasticsearch, opensearch } = output;
+        let LogPipelineOutput { otlp, loki, elasticsearch, opensearch, http } = output;
         let mut all: Self = otlp.iter().map(PipelineDestination::from).collect();
         all.extend(loki.as_deref().map(PipelineDestination::from));
         all.extend(elasticsearch.as_deref().map(PipelineDestination::from));
         all.extend(opensearch.as_deref().map(PipelineDestination::from));
+        all.extend(http.as_deref().map(PipelineDestination::from));
         all
     }
 }
@@ -172,5 +187,14 @@ impl From<&OpensearchOutput> for PipelineDestination {
     fn from(output: &OpensearchOutput) -> Self {
         let OpensearchOutput { connection, documents, mapping } = output.clone();
         Self::over_http(BackendKind::Opensearch { documents, mapping }, &connection)
+    }
+}
+
+impl From<&HttpOutput> for PipelineDestination {
+    fn from(output: &HttpOutput) -> Self {
+        let HttpOutput { connection, format, compression, dedot } = output.clone();
+        let format = format.unwrap_or_default();
+        let compression = compression.unwrap_or_default();
+        Self::over_http(BackendKind::Http(HttpOptions { format, compression, dedot }), &connection)
     }
 }

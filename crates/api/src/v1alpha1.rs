@@ -22,7 +22,8 @@ pub use input::{
 };
 pub use log_output::{
     DataStreamOptions, DedotMode, DocumentOptions, ElasticsearchMapping, ElasticsearchOutput, HttpConnection,
-    LogPipelineOutput, LokiOutput, OpensearchMapping, OpensearchOutput,
+    HttpOutput, HttpOutputCompression, HttpOutputFormat, LogPipelineOutput, LokiOutput, OpensearchMapping,
+    OpensearchOutput,
 };
 pub use output::{
     AuthenticationOptions, BasicAuthOptions, BearerAuthOptions, OAuth2Options, OtlpCompression, OtlpOutput,

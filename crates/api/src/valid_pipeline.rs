@@ -7,6 +7,7 @@ use kubewake_config::{PipelineId, SecretString, model::TailSamplingProcessor};
 
 use crate::{
     Signal, SpecProblem,
+    destination::HttpOptions,
     pipeline::{InputSelection, RecordFilter, RuntimeLogs, TelemetryPipeline},
     v1alpha1::{DocumentOptions, ElasticsearchMapping, OpensearchMapping, OtlpProtocol},
     validate::EXPIRY_WARNING_PERIOD,
@@ -166,6 +167,7 @@ pub(crate) enum ValidBackend {
         documents: DocumentOptions,
         mapping: Option<OpensearchMapping>,
     },
+    Http(HttpOptions),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -100,7 +100,7 @@ fn validate_in_context(check: &mut ValidationContext<'_>, pipeline: &TelemetryPi
     let [destination] = pipeline.destinations.as_slice() else {
         let message = match pipeline.signal {
             Signal::Traces | Signal::Metrics => "an output must be set: `otlp`",
-            Signal::Logs => "set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`",
+            Signal::Logs => "set exactly one of `otlp`, `loki`, `elasticsearch`, `opensearch` and `http`",
         };
         check.refuse("spec.output", ConditionReason::SpecInvalid, message);
         return None;

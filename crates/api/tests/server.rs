@@ -184,7 +184,7 @@ async fn bad_selections_and_samplings_are_refused_in_clear_words() {
     refuses_logs(with_runtime(json!({"parse": {"json": false, "severity": true}})), &words).await;
     refuses_logs(with_runtime(json!({"multiline": "java"})), &["multiline", "\"auto\", \"none\""]).await;
     let url = json!({"endpoint": {"value": "https://backend"}});
-    let one = "set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`";
+    let one = "set exactly one of `otlp`, `loki`, `elasticsearch`, `opensearch` and `http`";
     refuses_logs(json!({"output": {}}), &["spec.output", one]).await;
     refuses_logs(json!({"output": {"loki": url, "opensearch": url}}), &["spec.output", one]).await;
     let index = json!({"endpoint": {"value": "https://backend"}, "index": "a", "dataStream": {}});

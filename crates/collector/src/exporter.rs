@@ -17,6 +17,7 @@ mod http;
 #[cfg(feature = "exporter-loadbalancing")]
 mod loadbalancing;
 #[cfg(any(feature = "exporter-http", feature = "exporter-loki"))]
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "a component uses the part that it needs"))]
 mod log_source;
 #[cfg(all(test, any(feature = "exporter-http", feature = "exporter-loki")))]
 mod log_testing;

@@ -31,6 +31,9 @@ pub struct CollectorStatus {
     /// Processors that watch a cluster, by processor id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clusters: BTreeMap<String, ClusterReport>,
+    /// Receivers of log files, by id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub log_files: BTreeMap<String, LogFilesReport>,
 }
 
 impl CollectorStatus {
@@ -42,6 +45,34 @@ impl CollectorStatus {
         let dropped = carriers.map(|pipeline| &pipeline.dropped).chain(ended.map(|pipeline| &pipeline.dropped));
         dropped.flat_map(BTreeMap::values).fold(0, |sum, items| sum.saturating_add(*items))
     }
+}
+
+/// A receiver of log files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct LogFilesReport {
+    /// Logs that are followed.
+    pub logs: u64,
+    /// How often something was wrong with a file, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub problems: BTreeMap<String, u64>,
+    /// How far each exporter is.
+    pub outputs: Vec<LogOutputReport>,
+}
+
+/// How far an exporter is that log files are read for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct LogOutputReport {
+    /// The pipeline, such as `logs/backend`.
+    pub pipeline: String,
+    pub exporter: String,
+    /// Bytes of the logs that it has not dealt with.
+    pub lag_bytes: u64,
+    /// The age of the last line that it has dealt with; 0 if none is left.
+    pub lag_seconds: u64,
+    /// Bytes that were removed before it had dealt with them.
+    pub lost_bytes: u64,
 }
 
 /// The phase in the life of a collector.

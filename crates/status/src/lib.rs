@@ -11,8 +11,8 @@ mod pipeline;
 mod tests;
 
 pub use collector::{
-    ClusterReport, CollectorPhase, CollectorStatus, EventTime, RefusalReport, RevisionReport, SamplerReport,
-    SamplerState,
+    ClusterReport, CollectorPhase, CollectorStatus, EventTime, LogFilesReport, LogOutputReport, RefusalReport,
+    RevisionReport, SamplerReport, SamplerState,
 };
 pub use pipeline::{
     DropReport, EndedPipelineReport, ExporterReport, MemoryReport, PipelineDiagnosis, PipelineReport, SendState,

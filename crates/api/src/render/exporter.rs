@@ -113,6 +113,11 @@ pub(super) fn add_exporter(
             let http = |default: &_| http_client(keys, pipeline, settings, auth, default);
             ("opensearch", log_exporter::opensearch(endpoint, *mapping, documents, http))
         }
+        ValidBackend::Http(options) => {
+            let endpoint = keys.config_text(&pipeline.output.endpoint);
+            let http = |default: &_| http_client(keys, pipeline, settings, auth, default);
+            ("http", log_exporter::http(endpoint, *options, http))
+        }
     };
     let id = ComponentId::new(format!("{kind}/{name}"));
     document.exporters.insert(id.clone(), exporter);
@@ -125,7 +130,8 @@ fn grpc_exporter(
     settings: &CollectorSettings,
     auth: Option<ComponentId>,
 ) -> OtlpGrpcExporter {
-    let (output, defaults) = (&pipeline.output, &settings.defaults);
+    let output = &pipeline.output;
+    let defaults = &settings.defaults;
     let default = OtlpGrpcExporter::default();
     let sending = &output.sending;
     OtlpGrpcExporter {
@@ -166,7 +172,8 @@ fn http_client(
     auth: Option<ComponentId>,
     default: &HttpExportConfig,
 ) -> HttpExportConfig {
-    let (output, defaults) = (&pipeline.output, &settings.defaults);
+    let output = &pipeline.output;
+    let defaults = &settings.defaults;
     let sending = &output.sending;
     HttpExportConfig {
         tls: output.tls.as_ref().map(|tls| keys.tls(tls)).unwrap_or_default(),

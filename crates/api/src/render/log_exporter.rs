@@ -4,11 +4,16 @@ use kubewake_config::{
     ConfigText, SecretString,
     model::{
         BulkIndexConfig, BulkLogin, CompressionType, Dedot, ElasticsearchExporter, ExporterConfig, HttpExportConfig,
-        LokiExporter, MappingMode, NameTemplate, OpensearchExporter,
+        HttpExporter, HttpFormat, LokiExporter, MappingMode, NameTemplate, OpensearchExporter,
     },
 };
 
-use crate::v1alpha1::{DedotMode, DocumentOptions, ElasticsearchMapping, OpensearchMapping};
+use crate::{
+    destination::HttpOptions,
+    v1alpha1::{
+        DedotMode, DocumentOptions, ElasticsearchMapping, HttpOutputCompression, HttpOutputFormat, OpensearchMapping,
+    },
+};
 
 /// An exporter to Loki.
 pub(super) fn loki(
@@ -71,6 +76,35 @@ pub(super) fn opensearch(
     ExporterConfig::Opensearch(OpensearchExporter { bulk }.into())
 }
 
+/// An exporter of JSON.
+pub(super) fn http(
+    endpoint: ConfigText,
+    options: HttpOptions,
+    http: impl FnOnce(&HttpExportConfig) -> HttpExportConfig,
+) -> ExporterConfig {
+    let default = HttpExporter::new(endpoint);
+    let compression = match options.compression {
+        HttpOutputCompression::Gzip => CompressionType::Gzip,
+        HttpOutputCompression::None => CompressionType::None,
+    };
+    let format = match options.format {
+        HttpOutputFormat::Json => HttpFormat::Json,
+        HttpOutputFormat::Lines => HttpFormat::JsonLines,
+    };
+    let http = HttpExportConfig { compression, ..http(&default.http) };
+    let dedot = options.dedot.map_or(default.dedot, dedot);
+    ExporterConfig::Http(HttpExporter { format, dedot, http, ..default }.into())
+}
+
+fn dedot(mode: DedotMode) -> Dedot {
+    match mode {
+        DedotMode::None => Dedot::None,
+        DedotMode::AllKeys => Dedot::AllKeys,
+        DedotMode::Kubernetes => Dedot::Kubernetes,
+        DedotMode::Nested => Dedot::Nested,
+    }
+}
+
 /// Sets where documents go, and what happens to dots. Compression is gzip: the servers know no other.
 fn with_documents(default: BulkIndexConfig, options: &DocumentOptions) -> BulkIndexConfig {
     let stream = options.data_stream.as_ref();
@@ -85,12 +119,7 @@ fn with_documents(default: BulkIndexConfig, options: &DocumentOptions) -> BulkIn
         namespace,
         logs_index,
         pipeline: options.pipeline.clone(),
-        dedot: options.dedot.map_or(default.dedot, |dedot| match dedot {
-            DedotMode::None => Dedot::None,
-            DedotMode::AllKeys => Dedot::AllKeys,
-            DedotMode::Kubernetes => Dedot::Kubernetes,
-            DedotMode::Nested => Dedot::Nested,
-        }),
+        dedot: options.dedot.map_or(default.dedot, dedot),
         http: HttpExportConfig { compression: CompressionType::Gzip, ..default.http },
         ..default
     }

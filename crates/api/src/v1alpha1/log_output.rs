@@ -17,8 +17,8 @@ use super::{
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
-    "[has(self.otlp), has(self.loki), has(self.elasticsearch), has(self.opensearch)].exists_one(set, set)",
-    "set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`"
+    "[has(self.otlp), has(self.loki), has(self.elasticsearch), has(self.opensearch), has(self.http)].exists_one(set, set)",
+    "set exactly one of `otlp`, `loki`, `elasticsearch`, `opensearch` and `http`"
 ))]
 pub struct LogPipelineOutput {
     /// A backend that receives OTLP.
@@ -33,6 +33,9 @@ pub struct LogPipelineOutput {
     /// OpenSearch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opensearch: Option<Box<OpensearchOutput>>,
+    /// A server that receives JSON over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Box<HttpOutput>>,
 }
 
 /// The connection to a backend over HTTP.
@@ -212,4 +215,44 @@ pub enum DedotMode {
     Kubernetes,
     /// A name with dots becomes objects within each other.
     Nested,
+}
+
+/// A server that receives JSON over HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpOutput {
+    /// The connection. The endpoint is the whole URL that records are sent to.
+    #[serde(flatten)]
+    pub connection: HttpConnection,
+    /// Format of a request: `json` (default) is an array of records, `lines` has one record in each line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<HttpOutputFormat>,
+    /// Compression of requests: `gzip` (default) or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<HttpOutputCompression>,
+    /// What happens to dots in the names of attributes, as with `elasticsearch`. Default: `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedot: Option<DedotMode>,
+}
+
+/// Format of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HttpOutputFormat {
+    /// An array of records
+    #[default]
+    Json,
+    /// One record in each line
+    Lines,
+}
+
+/// Compression of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HttpOutputCompression {
+    /// Requests are compressed with gzip.
+    #[default]
+    Gzip,
+    /// Requests are sent without compression.
+    None,
 }

@@ -84,6 +84,7 @@ fn backend_settings(check: &mut ValidationContext<'_>, destination: &PipelineDes
         BackendKind::Opensearch { documents, mapping } => {
             ValidBackend::Opensearch { documents: documents.clone(), mapping: *mapping }
         }
+        BackendKind::Http(options) => ValidBackend::Http(*options),
     })
 }
 
@@ -112,9 +113,10 @@ fn target(
         BackendKind::Elasticsearch { .. } | BackendKind::Opensearch { .. } if text.contains('?') => {
             Err("has a query, which requests for documents would replace".to_owned())
         }
-        BackendKind::Loki { .. } | BackendKind::Elasticsearch { .. } | BackendKind::Opensearch { .. } => {
-            endpoint::url(text).map(|secure| (text.to_owned(), Some(secure)))
-        }
+        BackendKind::Loki { .. }
+        | BackendKind::Elasticsearch { .. }
+        | BackendKind::Opensearch { .. }
+        | BackendKind::Http(_) => endpoint::url(text).map(|secure| (text.to_owned(), Some(secure))),
     };
     let (endpoint, secure) = match checked {
         Ok(checked) => checked,

@@ -483,11 +483,11 @@ fn runtime(input: Value) -> TelemetryPipeline {
 
 #[test]
 fn log_pipeline_has_exactly_one_output() {
-    let words = "SpecInvalid spec.output: set exactly one of `otlp`, `loki`, `elasticsearch` and `opensearch`";
+    let words = "SpecInvalid spec.output: set exactly one of `otlp`, `loki`, `elasticsearch`, `opensearch` and `http`";
     is_refused(&logs(json!({"output": {}})), words);
     let url = json!({"endpoint": {"value": "https://backend"}});
     is_refused(&logs(json!({"output": {"loki": url, "opensearch": url}})), words);
-    for kind in ["loki", "elasticsearch", "opensearch"] {
+    for kind in ["loki", "elasticsearch", "opensearch", "http"] {
         let pipeline = log_output(kind, json!({}));
         let valid = validate(&pipeline, &ResolvedReferences::new(), now()).unwrap();
         assert_eq!(valid.backend(), "https://backend.example.com", "{kind}");

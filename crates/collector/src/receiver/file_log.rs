@@ -3,10 +3,11 @@
 //! The files are the buffer: each output of each pipeline has a position in each log, which moves when the output has
 //! dealt with the lines before it ([decision 21](../../../../docs/decisions/0021-log-files-are-the-buffer.md)).
 //!
-//! *Guarantees*: a line that can still be read is delivered to each output at least once, or dropped by a processor, or
-//! refused for good by the backend, which is counted. Twice only if the process was killed, a backend's answer was lost,
-//! or a request was delivered in part. An output that hangs holds no more memory than its window, and delays no other
-//! output. A thread of its own reads, so that slow disks delay no connection. Nothing runs while nothing is written.
+//! *Guarantees*: a line that can still be read is delivered to each output at least once, or dropped by a
+//! processor, or refused for good by the backend, which is counted. Twice only if the process was killed, a
+//! backend's answer was lost, or a request was delivered in part. An output that hangs holds no more memory than
+//! its window, and delays no other output. A thread of its own reads, so that slow disks delay no connection.
+//! Nothing runs while nothing is written.
 //!
 //! *Assumes* that what stands behind a connector settles together: outputs behind one share a position.
 //!
@@ -14,6 +15,8 @@
 //! request, some megabytes if lines are long.
 
 mod delivery_ledger;
+mod file_header;
+mod file_names;
 mod line_decoder;
 mod log_reader;
 mod output_table;
@@ -75,16 +78,25 @@ fn spawn_worker(id: &ComponentId) -> Result<Arc<WorkerControl>, BuildError> {
     let own = control.clone();
     let name = id.clone();
     let run = move || {
+        // Also if the thread panics: nobody waits for it in vain.
+        let _ends = EndedOnDrop(own.clone());
         if let Some(task) = own.wait_for_task() {
             FileLogWorker::new(name, own.clone(), task).run();
         }
-        own.set_phase(WorkerPhase::Ended);
     };
     thread::Builder::new()
         .name("file_log".to_owned())
         .spawn(run)
         .map_err(|error| BuildError(format!("failed to start the thread that reads log files: {error}")))?;
     Ok(control)
+}
+
+struct EndedOnDrop(Arc<WorkerControl>);
+
+impl Drop for EndedOnDrop {
+    fn drop(&mut self) {
+        self.0.set_phase(WorkerPhase::Ended);
+    }
 }
 
 struct PreparedFileLog {

@@ -16,14 +16,16 @@ use std::{
 
 use kubewake_config::{ComponentId, PipelineId, model::PipelineCheck};
 use kubewake_status::{
-    ClusterReport, CollectorPhase, CollectorStatus, EventTime, RefusalReport, RevisionReport, SamplerReport,
-    SamplerState,
+    ClusterReport, CollectorPhase, CollectorStatus, EventTime, LogFilesReport, LogOutputReport, RefusalReport,
+    RevisionReport, SamplerReport, SamplerState,
 };
 use tokio::time::Instant;
 
 pub use self::delivery::send_state;
 use super::{ProcessIdentity, format_rfc3339};
-use crate::core::{ClusterSnapshot, DestinationLabels, StatsRegistry, TailSamplerStats};
+use crate::core::{
+    ClusterSnapshot, DestinationLabels, LogFileStats, LogOutputProgress, StatsRegistry, TailSamplerStats,
+};
 
 /// The running state of the collector.
 #[derive(Clone, Debug)]
@@ -120,7 +122,23 @@ pub fn build_status(
             .iter()
             .filter_map(|(id, stats)| Some((id.to_string(), cluster_report(&stats.snapshot()?, clock))))
             .collect(),
+        log_files: registry.log_files().iter().filter_map(|(id, stats)| log_files_report(id, stats)).collect(),
     }
+}
+
+/// The receiver of log files, if it runs.
+fn log_files_report(id: &ComponentId, stats: &LogFileStats) -> Option<(String, LogFilesReport)> {
+    let output = |output: LogOutputProgress| LogOutputReport {
+        pipeline: output.pipeline.to_string(),
+        exporter: output.exporter.to_string(),
+        lag_bytes: output.lag_bytes,
+        lag_seconds: output.lag_seconds,
+        lost_bytes: output.lost_bytes,
+    };
+    let outputs: Vec<LogOutputReport> = stats.outputs().into_iter().map(output).collect();
+    let problems = stats.problems().into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
+    let logs = stats.logs.load(Ordering::Relaxed);
+    (!outputs.is_empty()).then(|| (id.to_string(), LogFilesReport { logs, problems, outputs }))
 }
 
 /// The tail samplers of the document in force. Counters of former ones remain in the registry and are not

@@ -193,7 +193,9 @@ impl LogFiles {
                 && entry.name.rotated_at > stream.last_rotation
         });
         let Some(last) = stream.generations.back() else { return };
-        if last_known.is_none() && has_new_rotations && last.has_file() {
+        // Of a restored generation, what followed is reported as its end that was not seen.
+        let is_restored = !last.has_file() && last.lost.is_none();
+        if last_known.is_none() && has_new_rotations && !is_restored {
             let position = last.last_position();
             let modified = last.modified;
             stream.has_gap = true;
@@ -203,7 +205,12 @@ impl LogFiles {
 
     fn adopt_entry(&mut self, id: StreamId, entry: LogFileEntry, is_older: bool) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if let Some(number) = entry.generation {
+        // The plain file was adopted just now: for a moment, a kubelet has both.
+        let has_plain = |found: &&Generation| {
+            entry.name.is_compressed && found.gzip.is_none() && found.rotated_at == entry.name.rotated_at
+        };
+        let adopted = || stream.generations.iter().find(has_plain).map(|found| found.number);
+        if let Some(number) = entry.generation.or_else(adopted) {
             let Some(generation) = stream.generation_mut(number) else { return };
             generation.rotated_at = entry.name.rotated_at.clone().or(generation.rotated_at.take());
             if entry.name.rotated_at.is_none() {

@@ -36,6 +36,7 @@ use crate::{
 pub mod debounce;
 pub mod document_history;
 pub mod health_assessment;
+mod log_lag;
 
 /// Wrong credentials must show within 15 s, and are published when two rounds saw them.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -82,12 +83,13 @@ async fn poll_all(pods: &[Arc<Pod>]) -> (Vec<CollectorAnswer>, BTreeMap<String, 
     let hash = |report: &CollectorStatus| report.revision.as_ref().map(|revision| revision.hash.clone());
     let read = answers.iter().map(|(asked, report)| (asked.uid.clone(), report.as_ref().and_then(hash))).collect();
     let staying = answers.into_iter().filter(|(asked, _)| !asked.is_ending);
-    (staying.map(|(asked, report)| CollectorAnswer { tier: asked.tier, report }).collect(), read)
+    (staying.map(|(asked, report)| CollectorAnswer { tier: asked.tier, node: asked.node, report }).collect(), read)
 }
 
 /// A collector that can be polled.
 struct PolledCollector {
     tier: CollectorTier,
+    node: Option<String>,
     name: String,
     uid: String,
     address: IpAddr,
@@ -100,6 +102,7 @@ impl PolledCollector {
         let status = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Running"))?;
         Some(Self {
             tier: CollectorTier::from_name(pod.labels().get(names::NAME_LABEL)?)?,
+            node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
             name: pod.name_any(),
             uid: pod.uid()?,
             address: status.pod_ip.as_ref()?.parse().ok()?,

@@ -4,6 +4,7 @@ mod lost;
 #[cfg(feature = "extension-health-check")]
 mod missing;
 mod model;
+mod receipts;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -86,7 +86,7 @@ impl LogReader {
             stream,
             outputs,
             decoder: LineDecoder::new(&settings.format, position),
-            builder: RecordBuilder::new(settings, path),
+            builder: RecordBuilder::new(settings, path, position),
             submitted: position,
             skips: skips.into(),
             wanted_bytes: 0,

@@ -1,11 +1,11 @@
 //! From the settings of the document to those of the files, the lines and the records.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use kubewake_config::{
     RegexPattern,
     file_log::{
-        FileCompression as CompressionSetting, FileOrdering, FileSort, FileSortKind, LongLineBehavior,
+        FileCompression as CompressionSetting, FileHeader, FileOrdering, FileSort, FileSortKind, LongLineBehavior,
         MultilinePattern, OperatorGraph, StartPosition, TextEncoding as EncodingSetting, TextTemplate,
         TruncateBehavior,
         operator::{ContainerFormat as ContainerSetting, ContainerRuntime},
@@ -24,13 +24,18 @@ use kubewake_log_lines::{
 use kubewake_log_operators::{ContainerOnly, EntryTemplate};
 use regex::Regex;
 
-use super::{line_decoder::LineFormat, pod_path::PodPath};
+use super::{file_names::FileNames, line_decoder::LineFormat, pod_path::PodPath};
 use crate::components::BuildError;
 
-/// A request ends with the record that reaches one of these: large enough that it costs little beside its records, small
-/// enough that many logs share the memory of a pipeline.
+/// A request ends with the record that reaches one of these: large enough that it costs little beside its records,
+/// small enough that many logs share the memory of a pipeline.
 const MAX_REQUEST_BYTES: usize = 512 << 10;
 const MAX_REQUEST_RECORDS: usize = 8192;
+
+/// How often positions are stored while they change: a second with the default of `poll_interval`.
+const POLLS_PER_CHECKPOINT: u32 = 5;
+const MIN_CHECKPOINT_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Everything that the thread that reads needs to know.
 #[derive(Clone, Debug)]
@@ -39,7 +44,7 @@ pub(super) struct ReadSettings {
     pub(super) format: LineFormat,
     pub(super) path: RecordPath,
     /// `None`: never.
-    pub(super) flush_after: Option<std::time::Duration>,
+    pub(super) flush_after: Option<Duration>,
     /// Attributes of every record.
     attributes: Vec<(String, String)>,
     /// Attributes of every resource.
@@ -62,36 +67,10 @@ pub(super) enum RecordPath {
 pub(super) struct OperatorSettings {
     pub(super) graph: OperatorGraph,
     pub(super) template: EntryTemplate,
+    pub(super) header: Option<FileHeader>,
     pub(super) file: FileNames,
     pub(super) adds_record_number: bool,
     pub(super) adds_record_offset: bool,
-}
-
-/// Which names of its file a record gets.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FileNames {
-    name: bool,
-    path: bool,
-    name_resolved: bool,
-    path_resolved: bool,
-}
-
-impl FileNames {
-    /// The attributes of a file. Links are resolved only if one of them asks for it.
-    pub(super) fn attributes(self, path: &Path) -> Vec<(&'static str, String)> {
-        let is_resolved = self.name_resolved || self.path_resolved;
-        let resolved = is_resolved.then(|| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
-        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let resolved = resolved.as_deref();
-        let all = [
-            ("log.file.name", Some(path).filter(|_| self.name).and_then(name)),
-            ("log.file.path", Some(path).filter(|_| self.path).map(text)),
-            ("log.file.name_resolved", resolved.filter(|_| self.name_resolved).and_then(name)),
-            ("log.file.path_resolved", resolved.filter(|_| self.path_resolved).map(text)),
-        ];
-        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
-    }
 }
 
 impl ReadSettings {
@@ -99,17 +78,11 @@ impl ReadSettings {
     ///
     /// If a setting is not supported.
     pub(super) fn new(settings: &FileLogReceiver) -> Result<Self, BuildError> {
-        refuse_unsupported(settings)?;
-        let names = &settings.file_attributes;
-        let file = FileNames {
-            name: names.name,
-            path: names.path,
-            name_resolved: names.name_resolved,
-            path_resolved: names.path_resolved,
-        };
+        let file = FileNames(settings.file_attributes);
         let template = EntryTemplate::new(&settings.attributes, &settings.resource);
-        let container = ContainerOnly::from_graph(&settings.operators).filter(|_| template.is_constant());
-        let is_plain = settings.operators.operators.is_empty() && template.is_constant();
+        let is_same_for_all = template.is_constant() && settings.header.is_none();
+        let container = ContainerOnly::from_graph(&settings.operators).filter(|_| is_same_for_all);
+        let is_plain = settings.operators.operators.is_empty() && is_same_for_all;
         let (format, path) = match &container {
             Some(container) => (
                 LineFormat::Container(container_settings(settings, &container.format)?),
@@ -164,21 +137,6 @@ fn unsupported(what: &str) -> BuildError {
     BuildError(format!("failed to read log files: `{what}` is not supported"))
 }
 
-fn refuse_unsupported(settings: &FileLogReceiver) -> Result<(), BuildError> {
-    let files = &settings.file_attributes;
-    let used = [
-        ("header", settings.header.is_some()),
-        ("delete_after_read", settings.delete_after_read),
-        ("include_file_owner_name", files.owner_name),
-        ("include_file_owner_group_name", files.owner_group_name),
-        ("include_file_permissions", files.permissions),
-    ];
-    match used.iter().find(|(_, is_used)| *is_used) {
-        Some((name, _)) => Err(unsupported(name)),
-        None => Ok(()),
-    }
-}
-
 /// Texts that are the same for all records.
 fn constants(templates: &BTreeMap<String, TextTemplate>) -> impl Iterator<Item = (String, String)> {
     templates.iter().filter_map(|(key, template)| Some((key.clone(), template.as_text()?.to_owned())))
@@ -208,6 +166,7 @@ fn operators(
     Ok(Arc::new(OperatorSettings {
         graph: settings.operators.clone(),
         template,
+        header: settings.header.clone(),
         file,
         adds_record_number: settings.file_attributes.record_number,
         adds_record_offset: settings.file_attributes.record_offset,
@@ -300,8 +259,12 @@ fn files_settings(settings: &FileLogReceiver) -> Result<LogFilesSettings, BuildE
         StartPosition::End => StartAt::End,
     };
     files.poll_interval = settings.poll_interval;
+    // Who polls more often than usual wants fresher positions, too.
+    files.checkpoint_interval =
+        (settings.poll_interval * POLLS_PER_CHECKPOINT).clamp(MIN_CHECKPOINT_INTERVAL, MAX_CHECKPOINT_INTERVAL);
     files.fingerprint_size = settings.fingerprint_size;
     files.exclude_older_than = settings.exclude_older_than;
+    files.delete_after_read = settings.delete_after_read;
     files.ordering = settings.ordering.as_ref().map(ordering).transpose()?;
     files.compression = match settings.compression {
         CompressionSetting::None => FileCompression::None,

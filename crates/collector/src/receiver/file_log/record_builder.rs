@@ -8,7 +8,10 @@ use kubewake_log_lines::{BodyKind, LinePosition, LineRecord, RecordSink, Request
 use kubewake_log_operators::{EntryTemplate, LogEntry, LogMap, LogValue, OperatorChain, encode_request};
 use tracing::warn;
 
-use super::read_settings::{OperatorSettings, ReadSettings, RecordPath};
+use super::{
+    file_header::HeaderTracker,
+    read_settings::{OperatorSettings, ReadSettings, RecordPath},
+};
 
 /// A finished request.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub(super) struct EntryBuilder {
     settings: Arc<OperatorSettings>,
     template: EntryTemplate,
     chain: OperatorChain,
+    header: Option<HeaderTracker>,
     /// Attributes of the file, which every record has.
     file: LogMap,
     out: Vec<LogEntry>,
@@ -45,13 +49,13 @@ pub(super) struct EntryBuilder {
 }
 
 impl RecordBuilder {
-    pub(super) fn new(settings: &ReadSettings, path: &Path) -> Self {
+    pub(super) fn new(settings: &ReadSettings, path: &Path, start: LogPosition) -> Self {
         match &settings.path {
             RecordPath::Lines(records) => {
                 let envelope = Arc::new(settings.envelope(path));
                 Self::Lines(Box::new(RequestBuilder::new(envelope, *records, ReadSettings::request_limits())))
             }
-            RecordPath::Operators(operators) => Self::Entries(Box::new(EntryBuilder::new(operators, path))),
+            RecordPath::Operators(operators) => Self::Entries(Box::new(EntryBuilder::new(operators, path, start))),
         }
     }
 
@@ -136,7 +140,7 @@ impl RecordSink for RecordBuilder {
 }
 
 impl EntryBuilder {
-    fn new(settings: &Arc<OperatorSettings>, path: &Path) -> Self {
+    fn new(settings: &Arc<OperatorSettings>, path: &Path, start: LogPosition) -> Self {
         let mut file = LogMap::default();
         for (key, value) in settings.file.attributes(path) {
             file.insert(key.to_owned(), LogValue::from(value.as_str()));
@@ -145,6 +149,7 @@ impl EntryBuilder {
             settings: settings.clone(),
             template: settings.template.clone(),
             chain: OperatorChain::new(&settings.graph),
+            header: settings.header.as_ref().map(|header| HeaderTracker::new(header, path, start)),
             file,
             out: Vec::new(),
             bytes: 0,
@@ -164,6 +169,9 @@ impl EntryBuilder {
             BodyKind::Bytes => LogValue::Bytes(record.body.to_vec()),
         };
         self.bytes += record.body.len();
+        if self.header.as_mut().is_some_and(|header| header.take(record)) {
+            return;
+        }
         let mut entry = LogEntry {
             start: record.start,
             timestamp: record.time,
@@ -171,6 +179,9 @@ impl EntryBuilder {
             attributes: self.file.clone(),
             ..LogEntry::new(body)
         };
+        if let Some(header) = &self.header {
+            entry.attributes.extend(header.attributes().clone());
+        }
         let number = |value: u64| LogValue::Int(i64::try_from(value).unwrap_or(i64::MAX));
         if self.settings.adds_record_number {
             entry.attributes.insert("log.file.record_number".to_owned(), number(record.number));

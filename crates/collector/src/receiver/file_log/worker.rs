@@ -134,6 +134,7 @@ impl FileLogWorker {
         self.stop_reading();
         self.take_receipts();
         self.close();
+        self.withdraw_progress();
     }
 
     fn take_task(&mut self, task: WorkerTask) {

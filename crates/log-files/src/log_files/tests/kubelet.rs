@@ -92,6 +92,17 @@ fn rotated_files_that_were_there_before_are_read_in_order() {
 }
 
 #[test]
+fn plain_file_and_its_compressed_copy_are_one_generation() {
+    let node = Node::new();
+    node.write(&rotated(1), "a\n");
+    node.write("copy", "a\n");
+    node.gzip("copy", &format!("{}.gz", rotated(1)));
+    node.write(LOG, "b\n");
+    let mut follower = follow(&node);
+    follower.expect_in_order(&["a", "b"]);
+}
+
+#[test]
 fn tail_of_a_run_that_has_ended_is_delivered() {
     let node = Node::new();
     node.write(LOG, "one\ntail");

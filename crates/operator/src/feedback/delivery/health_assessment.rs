@@ -12,7 +12,10 @@ use kubewake_status::{
     CollectorStatus, DropReport, EndedPipelineReport, ExporterReport, PipelineDiagnosis, PipelineReport,
 };
 
-use super::document_history::{DocumentHistory, SectionsById};
+use super::{
+    document_history::{DocumentHistory, SectionsById},
+    log_lag,
+};
 use crate::{
     feedback::delivery_health::{DeliveryHealth, RolloutState},
     model::{names::CollectorTier, pipeline_key::PipelineKey},
@@ -30,6 +33,8 @@ const MAX_REASON_CHARS: usize = 500;
 #[derive(Clone, Debug)]
 pub struct CollectorAnswer {
     pub tier: CollectorTier,
+    /// The node that it runs on.
+    pub node: Option<String>,
     pub report: Option<CollectorStatus>,
 }
 
@@ -49,6 +54,10 @@ pub fn assess_delivery(
             sections.iter().filter_map(|(text, section)| Some((text, parse_pipeline_key(text)?, section)))
         {
             let (delivery, message) = delivery_outcome(text, section.uid.as_deref(), tier, answers);
+            let message = match log_lag::describe(text, answers) {
+                Some(lag) => format!("{message}; {lag}"),
+                None => message,
+            };
             let rollout = rollout_state(text, tier, &asked, documents);
             let documents = BTreeSet::from([hash.to_owned()]);
             let health = DeliveryHealth { uid: section.uid.clone(), delivery, message, rollout, documents };

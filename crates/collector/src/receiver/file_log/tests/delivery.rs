@@ -167,3 +167,21 @@ async fn pipelines_are_fed_apart_from_each_other() {
     fixture.stop().await;
     assert_eq!((a.bodies(), b.bodies()), (bodies(0..300), bodies(0..300)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_of_each_output_is_published() {
+    let mut fixture = Fixture::new("start_at: beginning");
+    let (quick, slow) = (fixture.backend("quick"), fixture.backend("slow"));
+    slow.set_mood(Mood::Hangs);
+    fixture.write("a.log", "2 of 7\n");
+    fixture.start(&["quick", "slow"]);
+    quick.wait_for_count(1).await;
+    let stats = fixture.registry().log_file(&kubewake_config::ComponentId::new("file_log"));
+    let lags = || -> Vec<u64> { stats.outputs().iter().map(|output| output.lag_bytes).collect() };
+    wait_until("the lag of one", || lags() == [0, 7]).await;
+    slow.set_mood(Mood::Takes);
+    wait_until("the lag of none", || lags() == [0, 0]).await;
+    assert_eq!(stats.logs.load(std::sync::atomic::Ordering::Relaxed), 1);
+    fixture.stop().await;
+    assert!(stats.outputs().is_empty());
+}

@@ -208,6 +208,10 @@ impl Fixture {
         self.settings = settings.to_owned();
     }
 
+    pub(super) fn registry(&self) -> &StatsRegistry {
+        &self.registry
+    }
+
     pub(super) fn set_include(&mut self, pattern: &str) {
         self.include = pattern.to_owned();
     }

@@ -38,4 +38,10 @@ impl FileLogWorker {
         });
         self.stats.set_outputs(progress.collect());
     }
+
+    /// The receiver has ended: nothing lags any more.
+    pub(super) fn withdraw_progress(&self) {
+        self.stats.logs.store(0, Ordering::Relaxed);
+        self.stats.set_outputs(Vec::new());
+    }
 }

@@ -26,7 +26,7 @@ fn traces(name: &str) -> PipelineKey {
 
 fn answer(tier: CollectorTier, document: &str, pipelines: Value) -> CollectorAnswer {
     let report = json!({"revision": {"hash": fingerprint(document)}, "pipelines": pipelines});
-    CollectorAnswer { tier, report: Some(serde_json::from_value(report).unwrap()) }
+    CollectorAnswer { tier, node: None, report: Some(serde_json::from_value(report).unwrap()) }
 }
 
 fn pipeline(diagnosis: &str) -> Value {
@@ -231,7 +231,7 @@ fn the_worst_counts() {
 
 #[test]
 fn who_does_not_answer_says_nothing() {
-    let silent = CollectorAnswer { tier: CollectorTier::Gateway, report: None };
+    let silent = CollectorAnswer { tier: CollectorTier::Gateway, node: None, report: None };
     let well = answer(CollectorTier::Gateway, GATEWAY, json!({"traces/backend": pipeline("Delivering")}));
     let verdicts = assess_delivery(&[silent.clone(), well], &documents());
     assert_eq!(verdicts[&traces("backend")].delivery, DeliveryOutcome::Delivering);
