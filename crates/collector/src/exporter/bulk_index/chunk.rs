@@ -14,7 +14,7 @@ use kubewake_otlp::{
 };
 
 use super::{
-    document::{DocumentWriter, RecordSource, event_time, log_time},
+    document::{DocumentWriter, EventParent, RecordSource, log_time},
     document_id::{BYTES_PER_ID, DocumentId, IdMaker, id_text},
     index_name::{IndexNames, RecordIndex},
 };
@@ -267,11 +267,12 @@ impl ChunkEncoder<'_, '_> {
         self.writer.span(span, source, self.index.stream(), &mut self.out);
         self.end_document();
         let Some(names) = &self.rules.event_names else { return };
+        // What walks over the span is done once, and not for each of its events.
+        names.resolve(&subject, &mut self.event_index);
+        let parent = EventParent::new(span);
         for (position, event) in span.events().enumerate() {
-            let time = self.writer.time_or_now(event_time(event, span));
-            names.resolve(&NameSubject { time, ..subject }, &mut self.event_index);
-            self.action(true, self.ids.event(span, position));
-            self.writer.event(event, span, self.event_index.stream(), &mut self.out);
+            self.action(true, id.map(|id| IdMaker::event(&id, position)));
+            self.writer.event(event, &parent, self.event_index.stream(), &mut self.out);
             self.end_document();
             if self.out.is_exhausted() {
                 return;

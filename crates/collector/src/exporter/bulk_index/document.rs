@@ -105,15 +105,15 @@ impl DocumentWriter {
     pub(super) fn event(
         &self,
         event: kubewake_otlp::view::Event<'_>,
-        span: Span<'_>,
+        parent: &EventParent<'_>,
         stream: Option<&StreamName>,
         out: &mut JsonOutput<'_>,
     ) {
-        otel::push_event(event, span, self, stream, out);
+        otel::push_event(event, parent, self, stream, out);
     }
 }
 
-pub(super) use otel::event_time;
+pub(super) use otel::EventParent;
 
 /// The time of a log record, or the time at which it was observed.
 pub(super) fn log_time(record: LogRecord<'_>) -> u64 {

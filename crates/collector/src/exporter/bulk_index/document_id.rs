@@ -106,13 +106,13 @@ impl IdMaker {
         (self.ids != DocumentIds::None).then(|| finish(span_context(span)))
     }
 
-    /// The id of the event with this position in its span.
-    pub(super) fn event(&self, span: Span<'_>, position: usize) -> Option<DocumentId> {
-        (self.ids != DocumentIds::None).then(|| {
-            let mut context = span_context(span);
-            context.update(&(position as u64).to_le_bytes());
-            finish(context)
-        })
+    /// The id of the event with this position in the span with this id.
+    pub(super) fn event(span: &DocumentId, position: usize) -> DocumentId {
+        let mut context = Context::new(&SHA256);
+        context.update(b"event");
+        context.update(span);
+        context.update(&(position as u64).to_le_bytes());
+        finish(context)
     }
 }
 
@@ -227,7 +227,8 @@ mod tests {
         put_bytes(&mut bytes, 1, &[1; 16]);
         let span = Span::new(&bytes);
         let maker = maker(DocumentIds::Content, &[]);
-        let ids = [maker.span(span), maker.event(span, 0), maker.event(span, 1)].map(Option::unwrap);
+        let id = maker.span(span).unwrap();
+        let ids = [id, IdMaker::event(&id, 0), IdMaker::event(&id, 1)];
         assert!(ids[0] != ids[1] && ids[1] != ids[2]);
         assert_eq!(id_text(&ids[0]).len(), 20);
     }

@@ -154,24 +154,32 @@ fn push_status(span: Span<'_>, object: &mut ObjectWriter<'_, '_>) {
     inner.end();
 }
 
-/// The time of an event, or the start of its span.
-pub(in crate::exporter::bulk_index) fn event_time(event: Event<'_>, span: Span<'_>) -> u64 {
-    if event.time() > 0 { event.time() } else { span.start() }
+/// What the documents of events have from their span.
+pub(in crate::exporter::bulk_index) struct EventParent<'a> {
+    trace_id: &'a [u8],
+    span_id: &'a [u8],
+    start: u64,
+}
+
+impl<'a> EventParent<'a> {
+    pub(in crate::exporter::bulk_index) fn new(span: Span<'a>) -> Self {
+        Self { trace_id: span.trace_id(), span_id: span.span_id(), start: span.start() }
+    }
 }
 
 /// A document of logs.
 pub(super) fn push_event(
     event: Event<'_>,
-    span: Span<'_>,
+    parent: &EventParent<'_>,
     writer: &DocumentWriter,
     stream: Option<&StreamName>,
     out: &mut JsonOutput<'_>,
 ) {
     let mut object = ObjectWriter::begin(out);
-    object.milliseconds("@timestamp", writer.time_or_now(event_time(event, span)));
+    object.milliseconds("@timestamp", writer.time_or_now(if event.time() > 0 { event.time() } else { parent.start }));
     push_stream(stream, &mut object);
-    object.hex("trace_id", span.trace_id());
-    object.hex("span_id", span.span_id());
+    object.hex("trace_id", parent.trace_id);
+    object.hex("span_id", parent.span_id);
     object.text("event_name", event.name());
     object.attributes("attributes", without_stream(event.attributes()), writer.dedot);
     object.number("dropped_attributes_count", event.dropped_attributes());
