@@ -1,7 +1,7 @@
 //! The document as types, with the Collector's field names and defaults.
 //!
-//! Every type here is plain data. A [`CollectorDocument`] from [`load`](crate::load()) has passed all checks; one that a
-//! program makes writes itself ([`CollectorDocument::to_yaml`]).
+//! Every type here is plain data. A [`CollectorDocument`] from [`load`](crate::load()) has passed all checks; one
+//! that a program makes writes itself ([`CollectorDocument::to_yaml`]).
 
 use std::collections::BTreeMap;
 

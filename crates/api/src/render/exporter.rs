@@ -130,7 +130,8 @@ fn grpc_exporter(
     settings: &CollectorSettings,
     auth: Option<ComponentId>,
 ) -> OtlpGrpcExporter {
-    let (output, defaults) = (&pipeline.output, &settings.defaults);
+    let output = &pipeline.output;
+    let defaults = &settings.defaults;
     let default = OtlpGrpcExporter::default();
     let sending = &output.sending;
     OtlpGrpcExporter {
@@ -171,7 +172,8 @@ fn http_client(
     auth: Option<ComponentId>,
     default: &HttpExportConfig,
 ) -> HttpExportConfig {
-    let (output, defaults) = (&pipeline.output, &settings.defaults);
+    let output = &pipeline.output;
+    let defaults = &settings.defaults;
     let sending = &output.sending;
     HttpExportConfig {
         tls: output.tls.as_ref().map(|tls| keys.tls(tls)).unwrap_or_default(),

@@ -132,8 +132,8 @@ pub struct LineParsing {
     /// Whether the `msg` or `message` of a JSON line becomes the body of the record. Default: that of `json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<bool>,
-    /// Whether the `level`, `severity` or another usual spelling of it in a JSON line becomes the severity of the record. Default:
-    /// that of `json`.
+    /// Whether the `level`, `severity` or another usual spelling of it in a JSON line becomes the severity of the
+    /// record. Default: that of `json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<bool>,
     /// Whether `trace_id`, `span_id`, `traceparent` and their usual other spellings in a JSON line become the ids

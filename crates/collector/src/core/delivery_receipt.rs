@@ -1,8 +1,8 @@
 //! Delivery receipts: how a receiver that can read its data again learns what became of its requests.
 //!
 //! A receipt is part of the origin of a request, which every piece of the request keeps. It holds a token for each
-//! output that shall get the request; an output is an exporter, or a connector, of one pipeline. The fan-out in front of
-//! the exporters gives each of them a copy with its own token, and leaves out those without one.
+//! output that shall get the request; an output is an exporter, or a connector, of one pipeline. The fan-out in
+//! front of the exporters gives each of them a copy with its own token, and leaves out those without one.
 //!
 //! *Guarantees.* Each token ends exactly once, when the last piece that refers to it is dropped: as *settled* if the
 //! output has dealt with all pieces (it delivered them, a processor dropped them, or the backend refused them for good,

@@ -141,7 +141,11 @@ impl HttpPush {
         let sent: Bytes = match &self.encoder {
             None => body.plain.clone(),
             Some(encoder) => match encoder.encode(std::iter::once(&body.plain), 0).await {
-                Ok(packed) => packed.into(),
+                Ok(mut packed) => {
+                    // The buffer of a small body is far larger than it, and stays until the server has answered.
+                    packed.shrink_to_fit();
+                    packed.into()
+                }
                 Err(error) => {
                     return Err(SendError::malformed(format!("{} compression failed: {error}", encoder.name())));
                 }

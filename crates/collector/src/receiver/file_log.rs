@@ -3,10 +3,11 @@
 //! The files are the buffer: each output of each pipeline has a position in each log, which moves when the output has
 //! dealt with the lines before it ([decision 21](../../../../docs/decisions/0021-log-files-are-the-buffer.md)).
 //!
-//! *Guarantees*: a line that can still be read is delivered to each output at least once, or dropped by a processor, or
-//! refused for good by the backend, which is counted. Twice only if the process was killed, a backend's answer was lost,
-//! or a request was delivered in part. An output that hangs holds no more memory than its window, and delays no other
-//! output. A thread of its own reads, so that slow disks delay no connection. Nothing runs while nothing is written.
+//! *Guarantees*: a line that can still be read is delivered to each output at least once, or dropped by a
+//! processor, or refused for good by the backend, which is counted. Twice only if the process was killed, a
+//! backend's answer was lost, or a request was delivered in part. An output that hangs holds no more memory than
+//! its window, and delays no other output. A thread of its own reads, so that slow disks delay no connection.
+//! Nothing runs while nothing is written.
 //!
 //! *Assumes* that what stands behind a connector settles together: outputs behind one share a position.
 //!

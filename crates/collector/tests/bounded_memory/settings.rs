@@ -87,7 +87,7 @@ fn of_exporter(name: &str) -> &'static [&'static str] {
         ],
         "elasticsearch" => &[
             "{endpoint: 'http://HTTP', compression: none, RETRY}",
-            "{endpoint: 'http://HTTP', compression: none, mapping: {mode: ecs}, flush: {bytes: 10000}, RETRY, \
+            "{endpoint: 'http://HTTP', compression: none, mapping: {mode: ecs}, flush: {bytes: 400000}, RETRY, \
               traces_index: 'a-%{service.name}', logs_index: 'a-%{service.name}'}",
         ],
         "opensearch" => &["{http: {endpoint: 'http://HTTP', compression: none}, RETRY}"],

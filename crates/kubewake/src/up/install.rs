@@ -40,6 +40,14 @@ pub(crate) fn pipeline_manifest(viewer: &str) -> Value {
     })
 }
 
+/// A LogPipeline of container logs to the viewer, which shows them to those who follow them.
+pub(crate) fn log_pipeline_manifest(viewer: &str) -> Value {
+    json!({
+        "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "LogPipeline", "metadata": {"name": "default"},
+        "spec": {"input": {"runtime": {}}, "output": {"otlp": {"endpoint": {"value": viewer}}}},
+    })
+}
+
 pub(crate) fn telemetry_manifest() -> Value {
     json!({
         "apiVersion": "telemetry.kubewake.io/v1alpha1", "kind": "Telemetry", "metadata": {"name": "default"},

@@ -182,6 +182,8 @@ impl SystemStart<'_> {
         }
         let pipeline = install::pipeline_manifest(&notice.otlp.grpc);
         objects.apply(&pipeline).await?;
+        // Nothing at the start depends on it, so it is not awaited.
+        objects.apply(&install::log_pipeline_manifest(&notice.otlp.grpc)).await?;
         with_step_timeout(install::wait_for_otlp_endpoint(client), "the operator did not create Service kubewake-otlp")
             .await?;
         with_step_timeout(

@@ -1,10 +1,10 @@
 //! Reconciles the collectors on the nodes, which have a namespace of their own.
 //!
-//! *Guaranteed*: a failure concerns only the pipelines that read logs of containers; all others are unaffected, also in
-//! a cluster that lacks the agents' namespace or the operator's rights in it. The Secret of the agents holds only values
-//! of pipelines that read logs. With the last of these the garbage collector removes the namespace's anchor and with it
-//! everything else, whether an operator runs or not. *Assumed*: the namespace is part of the manifests; the operator
-//! does not create it.
+//! *Guaranteed*: a failure concerns only the pipelines that read logs of containers; all others are unaffected,
+//! also in a cluster that lacks the agents' namespace or the operator's rights in it. The Secret of the agents
+//! holds only values of pipelines that read logs. With the last of these the garbage collector removes the
+//! namespace's anchor and with it everything else, whether an operator runs or not. *Assumed*: the namespace is
+//! part of the manifests; the operator does not create it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -5,9 +5,9 @@
 //! collectors is the autoscaler's, so no object here has `replicas` of the gateway.
 //!
 //! *Guaranteed*: every namespaced object is owned by the anchor of its namespace, a ConfigMap. The anchors and all
-//! cluster-scoped objects are owned by the pipelines that keep the layer. Owners in another namespace do not count, so
-//! the agents' namespace has an anchor of its own, which the pipelines own that read logs of containers. So the garbage collector removes
-//! all of it after the last of these, whether an operator runs or not.
+//! cluster-scoped objects are owned by the pipelines that keep the layer. Owners in another namespace do not count,
+//! so the agents' namespace has an anchor of its own, which the pipelines own that read logs of containers. So the
+//! garbage collector removes all of it after the last of these, whether an operator runs or not.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewake_api::{CollectorConfigs, CollectorSettings};

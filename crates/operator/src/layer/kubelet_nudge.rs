@@ -13,7 +13,8 @@ use serde_json::json;
 
 use crate::{model::names, objects::collector_pods::CollectorPods};
 
-/// Annotates the pods of a namespace that lack the current hash. A failure is not an error: the kubelet only takes longer.
+/// Annotates the pods of a namespace that lack the current hash. A failure is not an error: the kubelet only takes
+/// longer.
 pub(super) async fn annotate_pods(client: &Client, namespace: &str, pods: &CollectorPods, layer: &CollectorConfigs) {
     let api = Api::<Pod>::namespaced(client.clone(), namespace);
     for pod in pods.all().into_iter().filter(|pod| pod.namespace().as_deref() == Some(namespace)) {

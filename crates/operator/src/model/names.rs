@@ -24,8 +24,8 @@ pub const DOCUMENT_ANNOTATION: &str = "telemetry.kubewake.io/document";
 pub const GATEWAY: &str = "kubewake-gateway";
 /// The StatefulSet of the collectors that sample whole traces, and its related objects.
 pub const STICKY: &str = "kubewake-sticky";
-/// The DaemonSet of the collectors on the nodes, which read logs of containers, and its related objects. All of them but
-/// the rights are in a namespace of their own.
+/// The DaemonSet of the collectors on the nodes, which read logs of containers, and its related objects. All of
+/// them but the rights are in a namespace of their own.
 pub const AGENT: &str = kubewake_api::render::AGENT_NAME;
 /// The namespace of the collectors on the nodes, which is part of the manifests.
 pub const AGENT_NAMESPACE: &str = kubewake_api::render::AGENT_NAMESPACE;

@@ -41,8 +41,8 @@ impl Operator {
         })
     }
 
-    /// Watches the pods of collectors in a namespace, for the losses that they report when they end. A deleted pod is observed in
-    /// its last state.
+    /// Watches the pods of collectors in a namespace, for the losses that they report when they end. A deleted pod
+    /// is observed in its last state.
     pub(super) fn watch_collector_pods(
         &self,
         namespace: &str,

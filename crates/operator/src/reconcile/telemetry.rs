@@ -132,7 +132,8 @@ impl TelemetryReconciler {
         LayerSummary {
             collectors: (!tiers.is_empty())
                 .then(|| CollectorReadiness::from_caches(objects, agent_objects, tiers).with_pods(pods, &settings)),
-            // The documents are written before anything that depends on them, and deleted when all pipelines are paused.
+            // The documents are written before anything that depends on them, and deleted when all pipelines are
+            // paused.
             is_needed: is_there(ObjectKind::ConfigMap, names::GATEWAY)
                 || has_pipelines && agent_objects.get(ObjectKind::ConfigMap, names::AGENT).is_some(),
             has_service: is_there(ObjectKind::Service, names::OTLP_SERVICE),

@@ -59,6 +59,14 @@ fn one_command_shows_a_whole_trace_and_leaves_nothing_behind() {
         up.kubectl(&["wait", "--for=jsonpath={.status.observedGeneration}=2", "head/sample", "--timeout=60s"]);
     }
 
+    // What containers print is followed like what they do.
+    let words = "run talker --image=busybox --restart=Never --command -- sh -c";
+    let script = "trap 'exit 0' TERM; while :; do echo '{\"level\":\"warn\",\"msg\":\"an order\"}'; sleep 0.2; done";
+    if up.kubectl(&[words.split(' ').collect(), vec![script]].concat()).is_some() {
+        let said = up.run_command(&home, &["tail", "--logs", "--pod", "talker", "--severity", "warn", "--limit", "1"]);
+        assert!(said.contains("WARN   default/talker talker") && said.ends_with("  an order\n"), "{said}");
+    }
+
     // Any program can send.
     let sent = http::post(up.otlp_http(), "/v1/traces", "application/x-protobuf", &spans(&["first try"]));
     assert_eq!(sent.status, 200);

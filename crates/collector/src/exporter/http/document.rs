@@ -1,9 +1,9 @@
 //! The document of a record.
 //!
-//! It has the members `time`, `stream`, `level`, `trace_id` and `span_id`, the date and the body, then `kubernetes` with
-//! what is known about the pod, `resource` with the other attributes of the resource, and the attributes of the
-//! record. An attribute of the record whose name is that of another member is left out: a line cannot say that it is
-//! from another pod.
+//! It has the members `time`, `stream`, `level`, `trace_id` and `span_id`, the date and the body, then `kubernetes`
+//! with what is known about the pod, `resource` with the other attributes of the resource, and the attributes of
+//! the record. An attribute of the record whose name is that of another member is left out: a line cannot say that
+//! it is from another pod.
 
 mod date;
 mod kubernetes;

@@ -1,8 +1,8 @@
 //! Which ranges of the logs each output was given, and which of them it has dealt with.
 //!
-//! *Guarantees*: the committed position of an output in a log never passes a byte that the output has not dealt with,
-//! and never moves back. What an output has dealt with behind its committed position is not read again by it, as long as
-//! the process lives.
+//! *Guarantees*: the committed position of an output in a log never passes a byte that the output has not dealt
+//! with, and never moves back. What an output has dealt with behind its committed position is not read again by it,
+//! as long as the process lives.
 //!
 //! *Assumes*: an output is given every byte of a log once, in ranges that end where lines end. Ranges of one output and
 //! log do not overlap, except where lines of two streams of a container are interleaved.

@@ -27,8 +27,8 @@ use regex::Regex;
 use super::{file_names::FileNames, line_decoder::LineFormat, pod_path::PodPath};
 use crate::components::BuildError;
 
-/// A request ends with the record that reaches one of these: large enough that it costs little beside its records, small
-/// enough that many logs share the memory of a pipeline.
+/// A request ends with the record that reaches one of these: large enough that it costs little beside its records,
+/// small enough that many logs share the memory of a pipeline.
 const MAX_REQUEST_BYTES: usize = 512 << 10;
 const MAX_REQUEST_RECORDS: usize = 8192;
 

@@ -110,7 +110,7 @@ impl Parser {
         }
     }
 
-    fn is(&self, text: &str) -> bool {
+    fn has_text(&self, text: &str) -> bool {
         match self.kind() {
             TokenKind::Symbol(symbol) => *symbol == text,
             TokenKind::Name(name) => name == text,
@@ -119,7 +119,7 @@ impl Parser {
     }
 
     fn take(&mut self, text: &str) -> bool {
-        let found = self.is(text);
+        let found = self.has_text(text);
         if found {
             self.advance();
         }
@@ -166,7 +166,7 @@ impl Parser {
     fn binary(&mut self, precedence: u8) -> ParsedNode {
         let mut left = self.unary()?;
         loop {
-            let negated = self.is("not") && self.is_negated_operator();
+            let negated = self.has_text("not") && self.is_negated_operator();
             let Some((name, found, kind)) = self.binary_operator(negated).filter(|(_, found, _)| *found >= precedence)
             else {
                 break;
@@ -254,7 +254,7 @@ impl Parser {
     fn key(&mut self) -> ParsedNode {
         let column = self.column();
         match self.advance() {
-            TokenKind::Name(name) if self.is("(") => {
+            TokenKind::Name(name) if self.has_text("(") => {
                 Err(error(column, format!("the method `{name}` is not supported in expressions")))
             }
             TokenKind::Name(name) => self.node(ExpressionNode::Text(name)),
@@ -264,11 +264,11 @@ impl Parser {
 
     /// What is in brackets, after the opening one.
     fn index(&mut self) -> ParsedNode {
-        if self.is(":") {
+        if self.has_text(":") {
             return Err(self.unsupported("a range of indexes"));
         }
         let index = self.expression(0)?;
-        if self.is(":") {
+        if self.has_text(":") {
             return Err(self.unsupported("a range of indexes"));
         }
         self.expect("]")?;
@@ -308,7 +308,7 @@ impl Parser {
     }
 
     fn name(&mut self, name: String, column: usize) -> ParsedNode {
-        if self.is("(") {
+        if self.has_text("(") {
             return self.call(&name, column);
         }
         let node = match name.as_str() {
