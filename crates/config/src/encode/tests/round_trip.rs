@@ -29,6 +29,7 @@ const CASES: &[ComponentCase] = &[
          keep_alives_enabled: false, traces_url_path: /t, metrics_url_path: /m, logs_url_path: /l}}}",
     ),
     case("receivers", "otlp", "{protocols: {http: {compression_algorithms: []}}}"),
+    case("receivers", "file_log", "{include: ['/a/*.log'], start_at: beginning, operators: [{type: container}]}"),
     case("receivers", "opencensus", "{}"),
     case("receivers", "opencensus", "{endpoint: ':3', cors_allowed_origins: ['http://a'], max_recv_msg_size_mib: 9}"),
     case("processors", "batch", "{}"),
