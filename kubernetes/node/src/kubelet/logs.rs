@@ -1,6 +1,6 @@
 //! Container logs as a kubelet and containerd keep them: written, rotated, read and removed.
 //!
-//! *Guaranteed*: [names](layout), [entries](line) and [rotation](rotation) are those of a cluster, so that log
+//! *Guaranteed*: [names](layout), [entries](line) and [`rotation`] are those of a cluster, so that log
 //! agents find what they expect. Each container has the log of its last run and of one before it. A following
 //! reader ends when the run has ended. A full disk loses lines and stops no program. A node that restarts with
 //! the same directory finds its logs again. *Not done*: logs do not outlive their pod.
