@@ -236,7 +236,7 @@ fn components_must_exist() {
         ("exporters", "logging: {loglevel: debug}", "exporters::logging", "use `debug`"),
         ("extensions", "memory_ballast: {}", "extensions::memory_ballast", "remove it"),
         ("receivers", "oltp/x: {}", "receivers::oltp/x", "did you mean `otlp`?"),
-        ("receivers", "filelog: {}", "receivers::filelog", "not supported by this build"),
+        ("receivers", "hostmetrics: {}", "receivers::hostmetrics", "not supported by this build"),
         ("exporters", "otlphtp: {}", "exporters::otlphtp", "did you mean `otlphttp`?"),
         ("processors", "transform: {}", "processors::transform", "not supported by this build"),
         ("extensions", "pprof: {}", "extensions::pprof", "not supported by this build"),

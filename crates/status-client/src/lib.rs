@@ -43,8 +43,8 @@ pub enum StatusFetchError {
     #[error("the pod has no address")]
     NoAddress,
     /// Neither way led to a status.
-    #[error("{address}: {direct}; the proxy of the API server failed, too: {proxied}")]
-    Unreachable { address: IpAddr, direct: Box<StatusFetchError>, proxied: ProxyError },
+    #[error("{pod}: {direct}; failed to reach the pod through the API server: {proxied}")]
+    Unreachable { pod: String, direct: Box<StatusFetchError>, proxied: ProxyError },
 }
 
 /// Why the proxy of the API server did not help.
@@ -52,7 +52,7 @@ pub enum StatusFetchError {
 pub enum ProxyError {
     #[error("the request timed out")]
     Timeout,
-    #[error("invalid request")]
+    #[error("failed to build the request")]
     Request(#[from] http::Error),
     #[error(transparent)]
     Api(#[from] kube::Error),
@@ -69,15 +69,21 @@ pub async fn fetch_status(pod: IpAddr) -> Result<CollectorStatus, StatusFetchErr
 /// Fetches the status of a collector at the address of its pod, or else through the API server.
 ///
 /// # Errors
-/// If the pod has no address, or neither way led to a response in bounded time.
+/// If neither way led to a response in bounded time.
 pub async fn fetch_status_of(client: &Client, pod: CollectorPod<'_>) -> Result<CollectorStatus, StatusFetchError> {
-    let address = pod.address.ok_or(StatusFetchError::NoAddress)?;
-    let direct = match fetch_status(address).await {
-        Ok(status) => return Ok(status),
-        Err(error) => Box::new(error),
+    let direct = match pod.address {
+        Some(address) => match fetch_status(address).await {
+            Ok(status) => return Ok(status),
+            Err(error) => error,
+        },
+        None => StatusFetchError::NoAddress,
     };
     let proxied = fetch_through_api_server(client, pod).await;
-    proxied.map_err(|proxied| StatusFetchError::Unreachable { address, direct, proxied })
+    proxied.map_err(|proxied| StatusFetchError::Unreachable {
+        pod: pod.name.to_owned(),
+        direct: Box::new(direct),
+        proxied,
+    })
 }
 
 async fn fetch_through_api_server(client: &Client, pod: CollectorPod<'_>) -> Result<CollectorStatus, ProxyError> {

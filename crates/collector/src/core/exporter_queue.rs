@@ -214,7 +214,7 @@ impl ExporterQueue {
         match self.push(batch, waiter, queue, settings, wait) {
             Ok(()) if result.is_none() => ConsumeOutcome::Now(Ok(())),
             Ok(()) => ConsumeOutcome::later(delivered(result)),
-            Err((batch, waiter)) if wait || queue.block_on_overflow => {
+            Err((batch, waiter)) if wait || (queue.block_on_overflow && !batch.has_receipts()) => {
                 let guest = InFlightBatch::new(self);
                 ConsumeOutcome::later(async move {
                     guest.0.push_when_room(batch, waiter, pressure).await?;

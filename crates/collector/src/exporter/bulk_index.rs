@@ -208,7 +208,7 @@ fn is_too_large(error: &SendError) -> bool {
 /// Memory for what becomes of each record.
 fn outcome_charge(batch: &Batch) -> Result<Option<Charge>, SendError> {
     use kubewake_otlp::Allowance;
-    let Some(mut memory) = crate::core::WorkMemory::for_batch(batch) else { return Ok(None) };
+    let Some(mut memory) = crate::core::WorkMemory::for_delivery(batch) else { return Ok(None) };
     if !memory.reserve(RecordOutcomes::bytes_for(batch.items())) {
         return Err(memory.send_error());
     }

@@ -61,7 +61,7 @@ fn build(settings: &HttpExporter, auth: Option<Arc<dyn ClientAuth>>) -> Result<E
     }
     let destination = HttpDestination::new(&settings.url, &settings.http, headers, auth)?;
     let exporter = HttpPush {
-        destination: destination.with_method(match settings.method {
+        destination: destination.with_timeout(settings.http.timeout).with_method(match settings.method {
             HttpMethod::Post => Method::POST,
             HttpMethod::Put => Method::PUT,
         }),
@@ -72,7 +72,8 @@ fn build(settings: &HttpExporter, auth: Option<Arc<dyn ClientAuth>>) -> Result<E
     Ok(ExporterParts {
         destination: exporter.destination.labels(),
         exporter: Arc::new(exporter),
-        timeout: settings.http.timeout,
+        // Each request of an attempt has the time limit, because an attempt may take several.
+        timeout: None,
         retry: settings.http.retry.clone(),
         queue: settings.http.queue.clone(),
     })

@@ -56,12 +56,13 @@ fn build(settings: &LokiExporter, auth: Option<Arc<dyn ClientAuth>>) -> Result<E
         labels: Arc::new(StreamLabels::new(settings)),
         limits: LineLimits::new(settings),
         max_request_bytes: AtomicUsize::new(max_bytes),
-        destination,
+        destination: destination.with_timeout(settings.http.timeout),
     };
     Ok(ExporterParts {
         destination: loki.destination.labels(),
         exporter: Arc::new(loki),
-        timeout: settings.http.timeout,
+        // Each request of an attempt has the time limit, because an attempt may take several.
+        timeout: None,
         retry: settings.http.retry.clone(),
         queue: settings.http.queue.clone(),
     })

@@ -4,7 +4,7 @@
 //! else. An error names the URL without its query, and never a header. When the destination rejects the credentials,
 //! fresh ones are tried once.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request,
@@ -38,6 +38,8 @@ pub(crate) struct HttpDestination {
     /// The headers of every request; credentials are added.
     headers: HeaderMap,
     credentials: CredentialProvider,
+    /// The limit of one request.
+    timeout: Option<Duration>,
 }
 
 impl HttpDestination {
@@ -69,6 +71,7 @@ impl HttpDestination {
             method: Method::POST,
             headers: all,
             credentials: CredentialProvider::new(auth),
+            timeout: None,
         })
     }
 
@@ -81,6 +84,13 @@ impl HttpDestination {
     #[must_use]
     pub(crate) fn with_method(self, method: Method) -> Self {
         Self { method, ..self }
+    }
+
+    /// The same with a limit for each request that [`HttpDestination::send`] sends, for exporters whose attempts take
+    /// several requests.
+    #[must_use]
+    pub(crate) fn with_timeout(self, timeout: Option<Duration>) -> Self {
+        Self { timeout, ..self }
     }
 
     /// The destination, for labels.
@@ -100,7 +110,12 @@ impl HttpDestination {
         body: impl Fn() -> RequestBody + Send + Sync,
         interpret: impl Fn(&Parts, &BoundedResponse) -> Result<T, SendError> + Send + Sync,
     ) -> Result<T, SendError> {
-        self.send_and_read(more, body, interpret, &mut request::response_limit()).await
+        let mut read = request::response_limit();
+        let send = self.send_and_read(more, body, interpret, &mut read);
+        match self.timeout {
+            None => send.await,
+            Some(limit) => tokio::time::timeout(limit, send).await.unwrap_or_else(|_| Err(SendError::timeout(limit))),
+        }
     }
 
     /// As [`HttpDestination::send`], for responses that may be long: `read` gets all bytes of a success, piece by

@@ -54,7 +54,8 @@ impl LogFiles {
                 self.positions.note_change();
                 if self.settings.delete_after_read {
                     self.delete_file_that_was_read(id);
-                } else if has_done {
+                }
+                if has_done {
                     self.cared_for.insert(id, Instant::now());
                 }
             }

@@ -55,7 +55,11 @@ pub async fn poll_collectors(view: &ClusterView, health: &DeliveryHealthWriter) 
         let (answers, read) = poll_all(&view.pods.all()).await;
         // Read after the responses: so a collector may be behind the desired document, but never ahead of it.
         for tier in CollectorTier::ALL {
-            documents.set_desired(tier, desired_document(&view.objects, tier).as_deref());
+            let objects = match tier {
+                CollectorTier::Agent => &view.agent_objects,
+                CollectorTier::Gateway | CollectorTier::Sticky => &view.objects,
+            };
+            documents.set_desired(tier, desired_document(objects, tier).as_deref());
         }
         health.set_read_documents(read);
         health.set_health(debouncer.debounce(assess_delivery(&answers, &documents)));

@@ -122,7 +122,7 @@ pub(super) fn encode(
     wants_compression: bool,
     now: u64,
 ) -> Result<Chunk, SendError> {
-    let Some(mut memory) = WorkMemory::for_batch(batch) else { return Ok(Chunk::empty(start.records_before)) };
+    let Some(mut memory) = WorkMemory::for_delivery(batch) else { return Ok(Chunk::empty(start.records_before)) };
     let first = start.records_before + start.record;
     let mut encoder = ChunkEncoder {
         rules,

@@ -148,6 +148,12 @@ impl<'a, 'o, 'm> FieldList<'a, 'o, 'm> {
         fields.sort_by(|a, b| {
             compare_keys(&a.key, &b.key).then_with(|| (a.rank, a.prefix, a.source).cmp(&(b.rank, b.prefix, b.source)))
         });
+        if resolve_shadowing(&mut fields) {
+            fields.sort_by(|a, b| {
+                compare_keys(&a.key, &b.key)
+                    .then_with(|| (a.rank, a.prefix, a.source).cmp(&(b.rank, b.prefix, b.source)))
+            });
+        }
         if fields.windows(2).any(|pair| matches!(pair, [a, b] if a.key == b.key)) {
             resolve_equal_keys(&mut fields);
         }
@@ -164,6 +170,52 @@ impl<'a, 'o, 'm> FieldList<'a, 'o, 'm> {
 fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     let weight = |byte: &u8| if *byte == b'.' { 0 } else { u16::from(*byte) + 1 };
     a.iter().map(weight).cmp(b.iter().map(weight))
+}
+
+/// Renames members of later lists that a reader could take for a part of a member of an earlier list, or for an object
+/// around one: `kubernetes.pod` beside an object `kubernetes`, and an object `kubernetes` beside `kubernetes.pod`. True
+/// if there was one.
+fn resolve_shadowing(fields: &mut [Field<'_>]) -> bool {
+    let Some(first) = fields.iter().map(|field| field.rank).min() else { return false };
+    if fields.iter().all(|field| field.rank == first) {
+        return false;
+    }
+    let above: Vec<bool> = (0..fields.len()).map(|at| is_above_earlier(fields, at)).collect();
+    let below: Vec<bool> = (0..fields.len()).map(|at| is_below_earlier(fields, at)).collect();
+    for (field, (is_above, is_below)) in fields.iter_mut().zip(above.iter().zip(&below)) {
+        let key: Vec<u8> = field.key.iter().map(|byte| if *byte == b'.' { b'_' } else { *byte }).collect();
+        match (is_above, is_below) {
+            (_, true) => field.key = Cow::Owned(key),
+            (true, false) => field.key = Cow::Owned([&field.key, b"_2".as_slice()].concat()),
+            (false, false) => {}
+        }
+    }
+    above.contains(&true) || below.contains(&true)
+}
+
+/// Whether a member of an earlier list has a key that the key of this one begins, up to a dot. These follow it.
+fn is_above_earlier(fields: &[Field<'_>], at: usize) -> bool {
+    let Some(field) = fields.get(at) else { return false };
+    let is_below = |other: &&Field<'_>| {
+        other.key.strip_prefix(&*field.key).is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'.'))
+    };
+    let mut following = fields.get(at + 1..).unwrap_or_default().iter().take_while(is_below);
+    following.any(|other| other.key.len() > field.key.len() && other.rank < field.rank)
+}
+
+/// More components than the key of any member of the first lists has.
+const MAX_COMPARED_COMPONENTS: usize = 64;
+
+/// Whether a member of an earlier list has a key that begins the key of this one, up to a dot.
+fn is_below_earlier(fields: &[Field<'_>], at: usize) -> bool {
+    let Some(field) = fields.get(at) else { return false };
+    let dots = field.key.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(dot, _)| dot);
+    dots.take(MAX_COMPARED_COMPONENTS).any(|dot| {
+        let prefix = field.key.get(..dot).unwrap_or_default();
+        let start = fields.partition_point(|other| compare_keys(&other.key, prefix) == Ordering::Less);
+        // Of equal keys the one from the earliest list comes first.
+        fields.get(start).is_some_and(|other| *other.key == *prefix && other.rank < field.rank)
+    })
 }
 
 /// Of members that had the same key the first one stays. Others that have become equal get a number.

@@ -190,6 +190,33 @@ fn members_of_an_earlier_list_win() {
     assert_eq!(text, r#"{"a":1,"b_c":2,"b_c_2":4,"d":5}"#);
 }
 
+#[test]
+fn member_of_a_later_list_does_not_become_part_of_an_earlier_one() {
+    let first = attributes(6, &[(b"kubernetes", int(1)), (b"pod.name", int(2))]);
+    let second = attributes(
+        6,
+        &[(b"kubernetes.namespace", int(3)), (b"pod", int(4)), (b"pod.name.x", int(5)), (b"pod.uid", int(6))],
+    );
+    let shown = |dedot: Dedot| {
+        let text = written(|out| {
+            FieldList::write_object(out, dedot, 0, |fields| {
+                fields.attributes(LogRecord::new(&first).attributes());
+                fields.next_rank();
+                fields.attributes(LogRecord::new(&second).attributes());
+            });
+        });
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let nested = json!({
+        "kubernetes": 1, "kubernetes_namespace": 3, "pod": {"name": 2, "uid": 6}, "pod_2": 4, "pod_name_x": 5
+    });
+    assert_eq!(shown(Dedot::Nested), nested);
+    let flat = json!({
+        "kubernetes": 1, "kubernetes_namespace": 3, "pod.name": 2, "pod.uid": 6, "pod_2": 4, "pod_name_x": 5
+    });
+    assert_eq!(shown(Dedot::None), flat);
+}
+
 /// Grants so many bytes in all.
 struct Purse(usize);
 

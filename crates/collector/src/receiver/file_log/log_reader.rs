@@ -71,6 +71,8 @@ pub(super) struct ReadPortion {
     /// `None` if there was nothing to deliver.
     pub(super) request: Option<BuiltRequest>,
     pub(super) range: LogRange,
+    /// Whether the request holds records from behind the range, because something before them is unfinished.
+    pub(super) holds_more: bool,
 }
 
 impl LogReader {
@@ -131,10 +133,10 @@ impl LogReader {
         self.skips.is_empty() && other.skips.is_empty() && place(self) == place(other)
     }
 
-    /// Moves behind the next range that it must not read.
-    pub(super) fn skip(&mut self, settings: &ReadSettings) -> Option<LogPosition> {
-        let skipped = self.skips.pop_front()?;
-        // What operators hold was held back before the range, too, and came with it.
+    /// Moves behind the next range that it must not read; `None` if it has passed the range already.
+    pub(super) fn skip(&mut self, at: LogPosition, settings: &ReadSettings) -> Option<LogPosition> {
+        let skipped = self.skips.pop_front().filter(|skipped| skipped.to > at)?;
+        // Nothing was unfinished where the range begins, or it would be read again.
         self.builder.discard_held();
         self.decoder = LineDecoder::new(&settings.format, skipped.to);
         self.submitted = skipped.to;
@@ -192,7 +194,8 @@ impl LogReader {
         let commit = self.commit_position().max(self.submitted);
         let range = LogRange { from: self.submitted, to: commit };
         self.submitted = commit;
-        ReadPortion { request: self.builder.finish(commit), range }
+        let holds_more = self.decoder.position() > commit;
+        ReadPortion { request: self.builder.finish(commit), range, holds_more }
     }
 
     /// Whether the decoder or operators have held something for long enough.

@@ -8,13 +8,25 @@ use tokio::runtime::Handle;
 
 use super::receipt_inbox::ReceiptInbox;
 use crate::core::{
-    Batch, Charge, ConsumeOutcome, Consumer, DeliveryReceipt, Origin, OverflowPolicy, PART_OVERHEAD_BYTES, Part,
-    Pipeline, ReceiptListener, ReceiptOutput,
+    Batch, Charge, ConsumeOutcome, Consumer, DeliveryReceipt, DropReason, Origin, OverflowPolicy, PART_OVERHEAD_BYTES,
+    Part, Pipeline, ReceiptListener, ReceiptOutput,
 };
 
 /// Memory for a request; `None` if the pipeline has none now.
 pub(super) fn reserve(pipeline: &Arc<Pipeline>, body: &Bytes) -> Option<Charge> {
     pipeline.reserve(body.len().max(PART_OVERHEAD_BYTES) as u64)
+}
+
+/// Counts a request as lost that the pipeline never has memory for; false if it may have some later.
+pub(super) fn count_if_too_large(pipeline: &Arc<Pipeline>, body: &Bytes, records: usize) -> bool {
+    if pipeline.member().could_ever_reserve(body.len().max(PART_OVERHEAD_BYTES) as u64) {
+        return false;
+    }
+    tracing::error!(pipeline = %pipeline.id(), records, bytes = body.len(),
+        "dropped records of log files: they need more memory than the pipeline may use");
+    let tally = Part::new(Bytes::new(), records, Arc::default(), Arc::new(Charge::exempt()));
+    pipeline.count_lost(&Batch::single(Signal::Logs, tally), DropReason::MemoryLimit);
+    true
 }
 
 /// A request for some outputs of one pipeline.

@@ -163,8 +163,14 @@ impl FileLogWorker {
 
     /// Stores the positions and closes the files. What is in flight stays in the ledger.
     fn close(&mut self) {
-        let Some(open) = self.open.take() else { return };
+        let Some(mut open) = self.open.take() else { return };
         self.control.inbox.set_reading(None);
+        // What the last reads have met; logs that they found are found again.
+        for event in open.files.take_events() {
+            if matches!(event, LogEvent::Lost(_) | LogEvent::Problem(_)) {
+                self.take_event(event);
+            }
+        }
         if let Err(error) = open.files.shut_down() {
             tracing::error!(receiver = %self.id, %error,
                 "failed to store the positions in log files; lines will be delivered again");

@@ -48,6 +48,21 @@ fn returned_range_is_read_again_and_what_was_dealt_with_behind_it_is_not() {
 }
 
 #[test]
+fn everything_is_read_again_behind_a_returned_request_that_holds_more_than_its_range() {
+    let mut ledger = ledger();
+    ledger.give(OUTPUT, LOG, range(0, 10), 1);
+    ledger.give(OUTPUT, LOG, range(10, 10), 2);
+    ledger.note_more(OUTPUT, LOG, 2);
+    ledger.give(OUTPUT, LOG, range(10, 60), 3);
+    ledger.settle(OUTPUT, LOG, 1);
+    ledger.take_back(OUTPUT, LOG, 2);
+    assert_eq!(ledger.settle(OUTPUT, LOG, 3), None, "what is behind the returned request is not committed");
+    assert_eq!(ledger.resume_point(OUTPUT, LOG).unwrap(), ResumePoint { position: at(10), skips: Vec::new() });
+    ledger.give(OUTPUT, LOG, range(10, 60), 4);
+    assert_eq!(ledger.settle(OUTPUT, LOG, 4), Some(at(60)));
+}
+
+#[test]
 fn range_without_anything_to_deliver_waits_for_those_before_it() {
     let mut ledger = ledger();
     ledger.give(OUTPUT, LOG, range(0, 10), 1);

@@ -89,7 +89,12 @@ impl FileLogWorker {
         let Some(open) = &self.open else { return };
         let Some(found) = open.files.stream(stream) else { return };
         for (id, output) in self.outputs.iter() {
-            self.ledger.open(output.key, stream, found.committed(id).unwrap_or_default());
+            let stored = found.committed(id).unwrap_or_default();
+            let committed = self.ledger.open(output.key, stream, stored);
+            // What was committed while the files were closed is stored now.
+            if committed > stored {
+                open.handle.commit(id, stream, committed);
+            }
         }
         let attached: Vec<OutputId> =
             self.outputs.iter().filter(|(_, output)| !output.is_detached()).map(|(id, _)| id).collect();

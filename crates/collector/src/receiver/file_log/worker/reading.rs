@@ -86,7 +86,7 @@ impl FileLogWorker {
             }
             end => ChunkEnd::of_read(end, layout),
         };
-        let chunk = LogChunk { bytes: chunk, start, observed: unix_nanoseconds(), end };
+        let mut chunk = LogChunk { bytes: chunk, start, observed: unix_nanoseconds(), end };
         let mut consumed = 0;
         loop {
             let Some(reader) = self.open.as_mut().and_then(|open| open.readers.get_mut(&id)) else { return consumed };
@@ -96,6 +96,8 @@ impl FileLogWorker {
             if !has_more {
                 return consumed;
             }
+            // Backends take equal lines of the same time for one.
+            chunk.observed += 1;
         }
     }
 
@@ -121,6 +123,10 @@ impl FileLogWorker {
     fn distance_to_bound(&self, id: ReaderId, from: LogPosition) -> Option<u64> {
         let open = self.open.as_ref()?;
         let reader = open.readers.get(&id)?;
+        // A range may begin at the end of a generation that the reader has left.
+        if reader.next_skip().is_some_and(|range| range.from <= from) {
+            return Some(0);
+        }
         let others = open.by_stream.get(&reader.stream).into_iter().flatten().filter(|other| **other != id);
         let others = others.filter_map(|other| open.readers.get(other)).map(|other| other.position());
         let others = others.filter(|position| *position > from);
@@ -135,7 +141,7 @@ impl FileLogWorker {
         let Some(open) = &mut self.open else { return };
         let Some(reader) = open.readers.get_mut(&id) else { return };
         if reader.next_skip().is_some_and(|skip| skip.from <= at)
-            && let Some(behind) = reader.skip(&self.read)
+            && let Some(behind) = reader.skip(at, &self.read)
         {
             open.files.seek(id, behind);
         }
@@ -162,7 +168,7 @@ impl FileLogWorker {
 
     /// Submits a request to the outputs of a reader, and notes the range that they are given with it.
     fn submit(&mut self, stream: StreamId, outputs: OutputSet, portion: ReadPortion, pipelines: &[Arc<Pipeline>]) {
-        let ReadPortion { request, range } = portion;
+        let ReadPortion { request, range, holds_more } = portion;
         let Some(request) = request else {
             if range.to > range.from {
                 self.pass(stream, outputs, range);
@@ -179,7 +185,12 @@ impl FileLogWorker {
             }
             let ids: Vec<OutputId> = its.iter().map(|(id, _)| *id).collect();
             let Some(charge) = request_submission::reserve(pipeline, &request.body) else {
-                without_memory.extend(ids);
+                if request_submission::count_if_too_large(pipeline, &request.body, request.records) {
+                    let its: OutputSet = ids.into_iter().collect();
+                    self.pass(stream, its, range);
+                } else {
+                    without_memory.extend(ids);
+                }
                 continue;
             };
             let number = self.next_request;
@@ -187,6 +198,9 @@ impl FileLogWorker {
             let bytes = request.body.len() as u64;
             for (_, output) in &its {
                 self.ledger.give(output.key, stream, range, number);
+                if holds_more {
+                    self.ledger.note_more(output.key, stream, number);
+                }
             }
             self.requests
                 .insert(number, SubmittedRequest { stream, bytes, last_time: request.last_time, outputs: ids.len() });
