@@ -1,6 +1,5 @@
 //! A platform engineer applies pipelines, and the operator makes collectors of them.
 
-mod agents;
 mod change;
 mod delivery;
 mod first;
