@@ -67,7 +67,7 @@ pub enum Dedot {
 /// What the ids of documents are made from. A document that is sent twice with the same id is stored once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DocumentIds {
-    /// `content`: the attribute `log.record.uid`, or else the record as a whole.
+    /// `content`: the record as a whole, with its resource.
     #[default]
     Content,
     /// `uid`: the attribute `log.record.uid`. Log records without it have no id.

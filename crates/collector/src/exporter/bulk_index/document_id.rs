@@ -1,13 +1,14 @@
 //! Ids of documents, so that a record that is sent twice is stored once.
 //!
-//! *Guarantees.* The id follows from the record alone, so that it is the same at every attempt, and after a restart. It
-//! is a hash that nobody can find another record for, and a log line cannot get the id of another resource's.
+//! *Guarantees.* The id follows from the record alone, so that it is the same at every attempt. It is a hash that
+//! nobody can find another record for, and a log line cannot get the id of another resource's.
 //!
 //! - A span: its trace id, its span id and its bytes.
-//! - A log record with the attribute `log.record.uid`: the uid, and the container that it is from, or else its
-//!   resource. A receiver that knows the position of a record sets it.
-//! - Another log record: its bytes and its resource. Equal records of one request are counted, so that each has an id
-//!   of its own. A record without any time has no id: others may be equal.
+//! - A log record: its bytes and its resource. Equal records of one request are counted, so that each has an id of
+//!   its own. A record without any time has no id: others may be equal.
+//! - With `document_ids: uid` a log record with the attribute `log.record.uid`: the uid, and the container that it
+//!   is from, or else its resource. Only the sender can promise that a uid is never used twice, so that this is a
+//!   choice: a record whose uid was seen before counts as stored.
 
 use std::collections::HashMap;
 
@@ -67,16 +68,16 @@ impl IdMaker {
     }
 
     pub(super) fn log(&mut self, record: LogRecord<'_>) -> Option<DocumentId> {
-        let uid = record.attributes().text(RECORD_UID).filter(|uid| !uid.is_empty());
-        match (self.ids, uid) {
-            (DocumentIds::None, _) | (DocumentIds::Uid, None) => None,
-            (_, Some(uid)) => {
+        match self.ids {
+            DocumentIds::None => None,
+            DocumentIds::Uid => {
+                let uid = record.attributes().text(RECORD_UID).filter(|uid| !uid.is_empty())?;
                 let mut context = self.container.clone();
                 context.update(b"uid");
                 update(&mut context, uid);
                 Some(finish(context))
             }
-            (DocumentIds::Content, None) => {
+            DocumentIds::Content => {
                 let mut context = self.content_context(record)?;
                 let count = self.occurrences.entry(finish(context.clone())).or_insert(0);
                 *count = count.saturating_add(1);
@@ -86,10 +87,9 @@ impl IdMaker {
         }
     }
 
-    /// What equal records of a request have in common; `None` for a record whose id is not made from its content.
+    /// What equal records of a request have in common; `None` for a record without any time.
     pub(super) fn content(&self, record: LogRecord<'_>) -> Option<DocumentId> {
-        let has_uid = record.attributes().text(RECORD_UID).is_some_and(|uid| !uid.is_empty());
-        self.content_context(record).filter(|_| !has_uid).map(finish)
+        self.content_context(record).map(finish)
     }
 
     fn content_context(&self, record: LogRecord<'_>) -> Option<Context> {
@@ -199,6 +199,13 @@ mod tests {
         assert_eq!(id(&known, 1), id(&known[..2], 2));
         assert_ne!(id(&known, 1), id(&[("k8s.pod.uid", "v"), ("k8s.container.name", "c")], 1), "of another pod");
         assert_ne!(id(&[("a", "b")], 1), id(&[("a", "c")], 1), "of another resource");
+    }
+
+    #[test]
+    fn uid_that_a_line_claims_does_not_make_different_records_one() {
+        let mut maker = maker(DocumentIds::Content, &[("k8s.pod.uid", "u")]);
+        let mut id = |time| maker.log(LogRecord::new(&record(time, Some("constant")))).unwrap();
+        assert_ne!(id(1), id(2));
     }
 
     #[test]
